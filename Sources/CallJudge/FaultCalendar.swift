@@ -7,7 +7,7 @@ package struct FaultCalendar: Sendable {
     package var from: Timestamp
     /// nil while it lasts.
     package var until: Timestamp?
-    /// How long after its end what it lost is still being retransmitted.
+    /// The time after its end in which lost messages are still retransmitted.
     package var afterglow: Span
 
     package init(
@@ -73,12 +73,12 @@ package struct FaultCalendar: Sendable {
     windows.first { $0.touches(begin, end) }
   }
 
-  /// Whether nothing was wrong between two times.
+  /// Whether there was no fault between two times.
   package func isCalm(from start: Timestamp, until end: Timestamp) -> Bool {
     !windows.contains { $0.from < end && $0.until ?? .distantFuture > start }
   }
 
-  /// When nothing had been wrong for `stretch`, from `start` on at the earliest; nil if not by `now`.
+  /// The end of the first `stretch` without a fault that begins at `start` or later; nil if that is after `now`.
   package func calm(for stretch: Span, from start: Timestamp, now: Timestamp) -> Timestamp? {
     var begin = start
     while let window = windows.first(where: {

@@ -102,13 +102,13 @@ struct TwinRun {
     let fault = Fault(
       id: 1, kind: .killCoordinator, node: "twin", role: .coordinator, shards: shards)
     after(outage.from) {
-      if outage.isTold { rig.tell(.begins(fault)) }
+      if outage.isTold { rig.note(.begins(fault)) }
       twin.silentShards = Set(shards)
-      if outage.isTold { rig.tell(.happened(fault)) }
+      if outage.isTold { rig.note(.happened(fault)) }
     }
     after(outage.to) {
       twin.speakAgain()
-      if outage.isTold { rig.tell(.lifted(fault)) }
+      if outage.isTold { rig.note(.lifted(fault)) }
     }
   }
 }

@@ -2,19 +2,19 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A way from one node to one nats-server that can be closed, as a network's ways can.
+/// A relay from one node to one nats-server that can be cut, as a network can.
 package final class TCPRelay: Sendable {
   package enum Mode: Sendable {
     case open
-    /// Nothing passes and nothing is said: a cable that was pulled. What was sent waits.
+    /// Nothing passes, and neither side gets an error: a pulled cable. Sent bytes wait.
     case silent
-    /// Connections are broken, and new ones at once again: a firewall that says no.
+    /// Connections are broken, new ones too: a firewall that refuses.
     case refusing
   }
 
   private final class Ways {
     var mode = Mode.open
-    /// Who has closed it, and how. It is open while nobody has.
+    /// The cuts by claim. The relay is open without any.
     var closedBy: [Int: Mode] = [:]
     var halves: [ObjectIdentifier: Half] = [:]
   }
@@ -49,7 +49,7 @@ package final class TCPRelay: Sendable {
     return TCPRelay(port: port, ways: ways, listener: listener)
   }
 
-  /// - Parameter claim: who closes or opens it. It is open when nobody closes it; a refusal outranks silence.
+  /// - Parameter claim: identifies who cuts or opens it. It is open without any cut; a refusal outranks silence.
   package func set(_ mode: Mode, by claim: Int = 0) async {
     let ways = self.ways
     try? await loop.submit {
@@ -65,7 +65,7 @@ package final class TCPRelay: Sendable {
     for half in ways.halves.values {
       switch mode {
       case .open: half.readOn()
-      // What is read while the mode is not open is kept back by not reading.
+      // Both sides stop reading.
       case .silent: break
       case .refusing: half.breakOff()
       }
@@ -75,9 +75,7 @@ package final class TCPRelay: Sendable {
   private static func accepted(
     _ near: any Channel, _ ways: NIOLoopBound<Ways>, target: Int
   ) -> EventLoopFuture<Void> {
-    guard ways.value.mode != .refusing else {
-      return near.close()
-    }
+    guard ways.value.mode != .refusing else { return near.close() }
     let first = Half(ways.value, near)
     let bound = NIOLoopBound(first, eventLoop: near.eventLoop)
     return near.eventLoop.makeCompletedFuture {
@@ -105,7 +103,7 @@ package final class TCPRelay: Sendable {
     }
   }
 
-  /// One side of a connection. It reads only while the way is open and the other side can write.
+  /// One side of a connection. It reads only while the relay is open and the other side can write.
   private final class Half: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -113,7 +111,7 @@ package final class TCPRelay: Sendable {
     private unowned let ways: Ways
     private let channel: any Channel
     var other: Half?
-    /// Read when the way was closed already.
+    /// Bytes read after the relay was cut.
     private var held: ByteBuffer?
 
     init(_ ways: Ways, _ channel: any Channel) {

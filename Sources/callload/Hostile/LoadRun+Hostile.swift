@@ -14,7 +14,7 @@ extension LoadRun {
       do {
         row = try await play(round, hostile, folder).row(aim: aim)
       } catch {
-        // What the other attacks showed is still worth a report.
+        // The other rounds are still reported.
         row.failures = ["\(error)": 1]
         await stopCluster()
       }
@@ -52,7 +52,7 @@ extension LoadRun {
       }
     }
     session.registrationsOfOthers = round.attacks.isEmpty ? 0 : Attack.registrationsMax
-    session.atEnd = { attackers.look(at: servers) }
+    session.atEnd = { attackers.samplePeaks(servers) }
     control.attach(session.engine)
     control.begin(step: "")
     let report = try await session.run()
@@ -82,7 +82,7 @@ extension LoadRun {
   }
 }
 
-/// What one run gave.
+/// The results of one run.
 private struct PlayedRound {
   var round: HostilePlan.Round
   var report: RunReport
@@ -90,7 +90,7 @@ private struct PlayedRound {
   var attackSeconds: Double
   var loadSeconds: Double
 
-  /// - Parameter aim: nothing for the quiet run, by which it is set.
+  /// - Parameter aim: nil for the quiet run, which sets it.
   func row(aim: HostileAim?) -> HostileRow {
     let result = report.result
     var row = HostileRow(name: round.name)
