@@ -63,10 +63,8 @@ package enum EndObjection: Equatable, Sendable {
   }
 }
 
-/// The facts of a call by which its end is judged.
 package struct EndEvidence<Device: Hashable & Sendable> {
   package var caller: Device?
-  /// The device that answered, where one did.
   package var winner: Device?
   /// Whether every answer is known: a journal has all, devices' views may lack that of a lost winner.
   package var knowsEveryAnswer = false
@@ -77,7 +75,6 @@ package struct EndEvidence<Device: Hashable & Sendable> {
   package var isReachable = false
   /// Whether the media may have failed to connect, or both sides to stay connected.
   package var mayHaveFailed = false
-  /// The commands of a device in the call.
   package var acts: (Device) -> CallActs
   /// Whether a device may have left by losing its session.
   package var mayBeLost: (Device) -> Bool

@@ -31,15 +31,12 @@ package struct FaultCalendar: Sendable {
 
   package init() {}
 
-  // MARK: Recording
-
   package mutating func add(_ window: Window) { windows.append(window) }
 
   package mutating func add(from: Timestamp, until: Timestamp) {
     windows.append(Window(fault: 0, from: from, until: until))
   }
 
-  /// A fault begins.
   /// - Returns: the number to call `end` with.
   package mutating func begin(at time: Timestamp) -> Int {
     lastFault += 1
@@ -55,12 +52,9 @@ package struct FaultCalendar: Sendable {
     windows[index].until = time
   }
 
-  /// Forgets what ended before a time.
   package mutating func forget(before time: Timestamp) {
     windows.removeAll { $0.until.map { $0 < time } ?? false }
   }
-
-  // MARK: Asking
 
   package var isEmpty: Bool { windows.isEmpty }
 

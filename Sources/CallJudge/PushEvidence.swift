@@ -23,7 +23,6 @@ package struct PushEvidence: Sendable {
   /// Whether the call is answered, or ended.
   package var isOver = true
   package var isAnswered = false
-  /// How the call ended, where that is known.
   package var endReason: EndReason?
   /// Whether the user has seen the call: one of the devices declined.
   package var userKnows = false

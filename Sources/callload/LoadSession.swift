@@ -116,7 +116,7 @@ package struct LoadSession: Sendable {
       group.addTask {
         await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
       }
-      // A run that is ended early needs no more faults; only the engine is told of that, so poll.
+      // Polls, since only the engine is notified when the run ends early.
       group.addTask {
         while control.isWanted, !Task.isCancelled {
           try? await Task.sleep(for: .milliseconds(200))
@@ -172,7 +172,6 @@ package struct LoadSession: Sendable {
       + "\(Units.bytes(store)), memory \(memory.joined(separator: ", "))"
   }
 
-  /// Compares the cluster's registrations with those that it acknowledged.
   private func auditRegistrations(_ result: inout RunResult) async {
     guard let callctl = servers.local?.callctl else { return }
     var found: Int?

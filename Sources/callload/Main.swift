@@ -51,7 +51,6 @@ package final class RunControl: Sendable {
 
   package var wasInterrupted: Bool { state.withLock { $0.wasInterrupted } }
   package var incidents: [String] { state.withLock { $0.incidents } }
-  /// Whether nothing has ended the run.
   package var isWanted: Bool { state.withLock { !$0.wasInterrupted && $0.incidents.isEmpty } }
 
   package var secondsSinceStart: Double { began.duration(to: .now) / .seconds(1) }

@@ -36,8 +36,8 @@ import callload
     #expect(result.chaos?.changedCount == 0)
   }
 
-  /// Of a call from 10 s whose ring timeout at 40 s everybody is told of late: one device was on an edge
-  /// that stood still, the caller was not.
+  /// All devices of a call from 10 s are notified late of its ring timeout at 40 s. One device was on a frozen
+  /// edge, the caller was not.
   @Test("what excuses one device does not excuse the others", arguments: [(40.5, 0), (45, 1)])
   func lateForOne(toldAt: Double, broken: Int) throws {
     let roster = Roster(devices: 6, devicesPerUser: 3)
@@ -49,7 +49,7 @@ import callload
     #expect(count == broken, "\(history.checker.examples)")
   }
 
-  /// Device 3 loses its connection for a moment and hears of the timeout all the same; device 5 slept.
+  /// Device 3 loses its connection for a moment and is still notified of the timeout; device 5 slept.
   @Test("one that was away is told in time, if it is, and one that sleeps when it wakes")
   func lateForASleeper() throws {
     for (toldAt, broken) in [(40.2, 0), (44, 1)] {
@@ -114,12 +114,12 @@ import callload
     #expect(status.shards(of: "nobody") == nil)
     #expect(status.unserved(by: [], of: 3) == [0, 1, 2])
     #expect(status.unserved(by: ["c"], of: 6) == [0, 2, 3, 4, 5])
-    // Whoever did not answer may serve any.
+    // A coordinator that did not answer may serve any shard.
     #expect(status.unserved(by: ["c", "nobody"], of: 6) == nil)
   }
 
-  /// A device that moves from edge to edge has two sessions for a moment, and the reply that ends the
-  /// call comes by the one before the invite, which was said before, comes by the other.
+  /// A device that moves between edges has two sessions for a moment. The reply that ends the call may arrive
+  /// through one of them before the earlier invite arrives through the other.
   @Test(
     "an invite that an end overtook is told by its version, and only right after a new session began",
     arguments: [

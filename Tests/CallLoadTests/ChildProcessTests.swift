@@ -4,7 +4,7 @@ import Testing
 import callload
 
 @Suite struct ChildProcessTests {
-  /// A child that held a connection of ours would keep it alive after we closed it: a node that is
+  /// A child with an inherited connection would keep it open after this process closed it: a node that is
   /// started again in a run with faults once kept whole relays and devices so.
   @Test func aChildHoldsNothingOfOurs() async throws {
     var ends: [Int32] = [0, 0]

@@ -126,7 +126,7 @@ import callload
     #expect(kind(8, 11) == nil)
     #expect(kind(8, 11, shard: 1) == .killCoordinator)
     timeline.lifted(fault: 2, at: at(13))
-    // Whoever tried in vain tries again a little later.
+    // A device that failed to connect retries a little later.
     #expect(kind(10, 20) == .killEdge)
     #expect(kind(10, 21) == nil)
     #expect(kind(16, 17) == nil)
@@ -229,7 +229,7 @@ import callload
 }
 
 extension FaultTimeline {
-  /// Of ten users with three devices each, and of twelve shards; nothing has happened yet.
+  /// Without faults, for ten users with three devices each and twelve shards.
   static func quiet() -> FaultTimeline {
     FaultTimeline(roster: Roster(devices: 30, devicesPerUser: 3), app: "load", shardCount: 12)
   }
@@ -241,7 +241,7 @@ extension Fault {
   }
 }
 
-/// So many seconds after the beginning.
+/// A time in seconds from the beginning.
 func at(_ seconds: Double) -> Timestamp {
   Timestamp(microseconds: Int64(seconds * 1_000_000))
 }

@@ -38,7 +38,7 @@ struct JudgedCall {
     checker.sent(device: device, ClientFrame(id: request, command: command), at: at(time))
   }
 
-  /// To what was said last.
+  /// Replies to the last command.
   mutating func reply(_ device: Int, _ reply: ServerReply, _ time: Double) {
     checker.received(device: device, .reply(id: request, reply), at: at(time))
   }
@@ -89,7 +89,7 @@ struct JudgedCall {
   }
 }
 
-/// What is said of one call of device 0 to devices 3 to 5, from 10 s to its ring timeout at 40 s.
+/// The deliveries of one call of device 0 to devices 3 to 5, from 10 s to its ring timeout at 40 s.
 struct History {
   let call = CallID(high: 1, low: 2)
   var checker: CallChecker
@@ -122,7 +122,7 @@ struct History {
   }
 }
 
-/// The edge of device 4 stands still for a while.
+/// The edge of device 4 is frozen for a while.
 func frozenEdge(_ roster: Roster, from: Double, to: Double) -> FaultTimeline {
   var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
   var frozen = Fault.test(1, .freezeEdge, shards: [])

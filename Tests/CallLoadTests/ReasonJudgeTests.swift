@@ -5,8 +5,7 @@ import callload
 
 /// Which reasons of ends, and which missed calls, the judge accepts.
 @Suite("The judge and reasons") struct ReasonJudgeTests {
-  /// One device declines for itself, and the call rings out: missed, unless the shard has heard of the
-  /// decline.
+  /// One device declines for itself, and the call rings out: missed, unless the shard has the decline.
   @Test(
     "a missed call is excused by a decline that no shard could take, and by nothing else",
     arguments: [
@@ -34,15 +33,15 @@ import callload
     timeline.begin(Fault.test(1, .killCoordinator, shards: Array(0..<12)), carried: [], at: at(9))
     #expect(try reasonsBroken(roster, timeline, declines: false) == 0)
     #expect(try reasonsBroken(roster, timeline, declines: false, missed: false) > 0)
-    // The cluster has the decline, and says so: with or without faults that is right.
+    // The cluster has the decline, and its stop shows that: right with and without faults.
     #expect(try reasonsBroken(roster, timeline, declines: true, missed: false) == 0)
   }
 
-  /// A device that was busy and comes back while the call rings elsewhere is told how its own part ended.
+  /// A busy device that attaches again while the call rings elsewhere is notified of its own part's end.
   @Test(
     "the end of a busy device's own part is no missed call, and every other one of a busy user is",
     arguments: [
-      // Who is told, whether it was busy, whom the end names, whether it is told as missed.
+      // The notified device, whether it was busy, the device that the end names, whether it is missed.
       (3, true, 3, false, 0), (3, true, 3, true, 0), (4, false, 3, false, 1),
       (4, false, 3, true, 0),
       (3, true, 4, false, 1), (3, true, 4, true, 0), (3, false, 3, false, 1),
@@ -69,8 +68,8 @@ import callload
     #expect(min(count, 1) == broken, "\(checker.examples)")
   }
 
-  /// A call from 10 s to its ring timeout at 40 s, which the device that did not decline is told of as
-  /// missed, or not: how often the judge takes the reason for wrong.
+  /// Counts wrong reasons in a call from 10 s to its ring timeout at 40 s. The device that did not decline is
+  /// notified of a missed call, or not.
   private func reasonsBroken(
     _ roster: Roster, _ timeline: FaultTimeline, declines: Bool, missed: Bool = true
   ) throws -> Int {

@@ -14,10 +14,9 @@ struct TwinRun {
   var seed: UInt64 = 7
   /// Candidates of each side of every call; 0: what the scenario says.
   var signals = 0
-  /// From when to when, in seconds of the load, a third of the shards give no answer; and whether
-  /// the judge knows.
-  /// Devices that sleep.
   var sleep: SleepOptions?
+  /// A third of the shards give no answer between two times, in seconds of the load. `isTold`: the judge is
+  /// notified of the fault.
   var outage: (from: Double, to: Double, isTold: Bool)?
 
   struct Outcome {

@@ -89,7 +89,6 @@ struct CallPlan {
   var dropsConnection: Bool { kind == .calleeReturns || kind == .callerReturns }
 }
 
-/// A call under way.
 final class LiveCall {
   /// Stands for a session description: opaque to the cluster, of a plausible size.
   static let description =

@@ -23,7 +23,6 @@ final class CallPlanner {
     self.isReserved = Array(repeating: false, count: roster.users)
   }
 
-  /// Each stage has calls of its own.
   func begin(stage: UInt64) { self.stage = stage }
 
   /// Draws a part, and two users that are free for it; another part where no users are.

@@ -7,7 +7,6 @@ package struct Scenario: Sendable, Equatable {
   /// A kind of call, and its delays. All ranges are drawn from evenly.
   package struct Part: Sendable, Equatable {
     package var kind: Kind
-    /// The part's share, relative to the other parts'.
     package var weight: Double
     package var ringTimeoutSeconds: UInt32 = 30
     /// Invite → alerting, in milliseconds.
@@ -19,7 +18,6 @@ package struct Scenario: Sendable, Equatable {
     /// The caller is notified of the answer → hang-up.
     package var talkMs: ClosedRange<Double> = 200...2000
     package var awayMs: ClosedRange<Double> = 100...1000
-    /// Share of the calls whose sides exchange candidates.
     package var candidates: Double = 0
     /// Share of the calls that are answered after the first act, where the part allows both.
     package var answered: Double = 0.5
@@ -36,17 +34,15 @@ package struct Scenario: Sendable, Equatable {
     case answered
     /// Two devices answer at the same moment.
     case twoAnswer
-    /// A device declines for its user.
     case declinedEverywhere
     /// A device declines for itself; then another answers, or it rings out.
     case declinedHere
-    /// The caller cancels while it rings.
     case cancelled
     /// The caller cancels at the moment when a device answers.
     case cancelAtAnswer
-    /// Nobody does anything.
+    /// No device acts.
     case unanswered
-    /// Every device says busy.
+    /// Every device is busy.
     case busy
     /// A callee's device drops its socket in mid-ring and comes back; then one of the user's answers.
     case calleeReturns

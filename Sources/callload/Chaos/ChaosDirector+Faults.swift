@@ -75,7 +75,7 @@ extension ChaosDirector {
       guard await claim({ await referee.take(node.name, among: likes) }) != nil else { continue }
       let fault = await makeFault(.rollingRestart, node.process)
       await play(
-        fault, begin: {}, lengthSeconds: 0,
+        fault,
         lift: {
           if await !node.process.terminate(patience: .seconds(40)) {
             say("\(node.name) did not end by itself with status 0")
@@ -93,7 +93,7 @@ extension ChaosDirector {
     guard let callctl = cluster.callctl else { return }
     let fault = await makeFault(.drain, node.process)
     await play(
-      fault, begin: {}, lengthSeconds: 0,
+      fault,
       lift: {
         if await !callctl.drain(node.name) {
           await engine.note(.incident("callctl drain \(node.name) failed"))

@@ -81,7 +81,6 @@ actor Referee {
     return name
   }
 
-  /// Takes all of them, if all are free.
   func takeAll(_ names: [String]) -> [String]? {
     guard taken.isDisjoint(with: names) else { return nil }
     taken.formUnion(names)

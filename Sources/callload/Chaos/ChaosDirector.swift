@@ -121,7 +121,8 @@ package struct ChaosDirector: Sendable {
 
   /// Runs one fault until its node is well again.
   func play(
-    _ fault: Fault, begin: () async -> Void, lengthSeconds: Double, lift: () async -> Void
+    _ fault: Fault, begin: () async -> Void = {}, lengthSeconds: Double = 0,
+    lift: () async -> Void
   ) async {
     let shards = fault.shards.isEmpty ? "" : ", \(fault.shards.count) shards"
     say("\(fault.kind.rawValue): \(fault.node)\(shards)")

@@ -1,4 +1,3 @@
-/// A kind of fault that is injected into the cluster.
 package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
   case killCoordinator = "kill-coordinator"
   case freezeCoordinator = "freeze-coordinator"

@@ -1,4 +1,3 @@
-/// Faults to inject: which, how often, how long.
 package struct ChaosPlan: Sendable, Equatable {
   package struct Entry: Sendable, Equatable {
     package var kind: ChaosKind

@@ -30,7 +30,6 @@ package struct Fault: Sendable, Equatable {
   package var afterglow: Span { .milliseconds(losesMessages ? 4_500 : 1_500) }
 }
 
-/// The progress of a fault.
 package enum FaultStep: Sendable {
   /// It happens at this very moment. What it disturbs is excused from now on.
   case begins(Fault)
@@ -72,7 +71,6 @@ package struct ChaosResult: Sendable {
   package var takeOvers: [TakeOver] = []
   /// Sentences about probes that got no answer for long.
   package var slow: [String] = []
-  /// Of each shard, by kind of fault.
   package var shardSilence: [ChaosKind: Histogram<UInt32>] = [:]
   /// Of each shard in planned changes: the longest wait of a probe.
   package var handOver = Histogram<UInt32>.latencies()

@@ -71,7 +71,6 @@ final class ShardProbes {
     }
   }
 
-  /// One user of each shard.
   static func users(app: String, shardCount: Int) -> [String] {
     var found: [Int: String] = [:]
     var number = 0
@@ -109,7 +108,6 @@ final class ShardProbes {
 
   func isAsking(_ shard: Int, for fault: Int) -> Bool { watches[fault]?.missing[shard] != nil }
 
-  /// Asks further shards, through any edge.
   func widen(_ fault: Int, by more: [Int], since: Timestamp) {
     for shard in more { watches[fault]?.missing[shard] = Missing(edges: [], since: since) }
   }

@@ -47,7 +47,6 @@ package struct CallctlRunner: Sendable {
       return unserved
     }
 
-    /// The number of shards that the answering nodes serve.
     package var servedCount: Int { Set(nodes.flatMap(\.served)).count }
   }
 
@@ -67,7 +66,6 @@ package struct CallctlRunner: Sendable {
     return nil
   }
 
-  /// The time limit of an order, with all its retries.
   private static let orderSeconds: Int64 = 30
 
   /// - Returns: whether callctl succeeded.

@@ -59,7 +59,6 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// From now on its end is no failure.
   package func expectEnd() { mayEnd.store(true, ordering: .relaxed) }
   package var isExpectedToEnd: Bool { mayEnd.load(ordering: .relaxed) }
 

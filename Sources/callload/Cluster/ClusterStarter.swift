@@ -93,7 +93,7 @@ struct ClusterStarter {
   ) async throws -> NodeMember {
     var relays: [TCPRelay] = []
     if options.hasRelays {
-      for server in nats { relays.append(try await TCPRelay.start(to: server.port)) }
+      for server in nats { relays.append(try await TCPRelay(to: server.port)) }
     }
     let urls = relays.isEmpty ? nats.map(\.url) : relays.map { "nats://127.0.0.1:\($0.port)" }
     let common = [

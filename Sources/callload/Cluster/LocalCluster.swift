@@ -29,11 +29,6 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var hasRelays = false
   package var patience: Duration = .seconds(30)
 
-  package init(natsPath: String, callnodePath: String) {
-    self.natsPath = natsPath
-    self.callnodePath = callnodePath
-  }
-
   /// By app.
   var appLimits: [String: [AppLimit: Int]] {
     var limits: [String: [AppLimit: Int]] = [:]

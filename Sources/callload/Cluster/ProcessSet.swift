@@ -68,7 +68,6 @@ package final class ProcessSet: Sendable {
   /// Removes all processes, which have ended, and accepts new ones.
   package func reset() { state.withLock { $0 = State() } }
 
-  /// Kills all and returns at once.
   package func killNow() {
     for child in takeAll() where child.poll() == nil { child.send(SIGKILL) }
   }

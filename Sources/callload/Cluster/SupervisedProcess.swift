@@ -5,7 +5,6 @@ import Synchronization
 package final class SupervisedProcess: Sendable {
   private struct State {
     var process: ChildProcess
-    /// The command of its next start.
     var next: ChildCommand
     /// CPU time of its former processes, as sampled before their ends.
     var spentMicroseconds: UInt64 = 0
@@ -26,7 +25,6 @@ package final class SupervisedProcess: Sendable {
     self.state = Mutex(State(process: process, next: command.other))
   }
 
-  /// The present process, or the last one.
   package var process: ChildProcess { state.withLock { $0.process } }
 
   /// Ends it at once, as a crash or a power failure would.
@@ -62,7 +60,6 @@ package final class SupervisedProcess: Sendable {
     }
   }
 
-  /// Its usage in all of its processes until now.
   package func sample() -> ProcessFiles.Sample? {
     state.withLock { state in
       guard var sample = ProcessFiles.sample(processID: state.process.processID) else { return nil }

@@ -22,31 +22,27 @@ package final class TCPRelay: Sendable {
   package let port: Int
   private let loop: any EventLoop
   private let ways: NIOLoopBound<Ways>
-  private let listener: any Channel
 
   /// One thread for all relays: they copy bytes and no more.
   private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-  private init(port: Int, ways: NIOLoopBound<Ways>, listener: any Channel) {
-    self.port = port
-    self.loop = listener.eventLoop
-    self.ways = ways
-    self.listener = listener
-  }
-
-  package static func start(to target: Int) async throws -> TCPRelay {
-    let loop = group.next()
+  /// Listens on a free port and relays connections to `target`.
+  /// - Throws: what NIO throws where it cannot listen.
+  package init(to target: Int) async throws {
+    let loop = Self.group.next()
     let ways = try await loop.submit { NIOLoopBound(Ways(), eventLoop: loop) }.get()
     let listener = try await ServerBootstrap(group: loop)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
       .childChannelOption(.autoRead, value: false)
-      .childChannelInitializer { channel in accepted(channel, ways, target: target) }
+      .childChannelInitializer { channel in Self.accepted(channel, ways, target: target) }
       .bind(host: "127.0.0.1", port: 0).get()
     guard let port = listener.localAddress?.port else {
       throw SetupError("a relay has no port")
     }
-    return TCPRelay(port: port, ways: ways, listener: listener)
+    self.port = port
+    self.loop = loop
+    self.ways = ways
   }
 
   /// - Parameter claim: identifies who cuts or opens it. It is open without any cut; a refusal outranks silence.
@@ -56,20 +52,16 @@ package final class TCPRelay: Sendable {
       let ways = ways.value
       ways.closedBy[claim] = mode == .open ? nil : mode
       let modes = ways.closedBy.values
-      Self.change(ways, to: modes.contains(.refusing) ? .refusing : modes.first ?? .open)
-    }.get()
-  }
-
-  private static func change(_ ways: Ways, to mode: Mode) {
-    ways.mode = mode
-    for half in ways.halves.values {
-      switch mode {
-      case .open: half.readOn()
-      // Both sides stop reading.
-      case .silent: break
-      case .refusing: half.breakOff()
+      ways.mode = modes.contains(.refusing) ? .refusing : modes.first ?? .open
+      for half in ways.halves.values {
+        switch ways.mode {
+        case .open: half.readOn()
+        // Both sides stop reading.
+        case .silent: break
+        case .refusing: half.breakOff()
+        }
       }
-    }
+    }.get()
   }
 
   private static func accepted(

@@ -104,7 +104,7 @@ package struct LoadCommand: ParsableCommand, Sendable {
     transform: RunDuration.parse)
   package var recovery = RunDuration(seconds: HostilePlan.recoverySecondsMax)
 
-  /// What the attackers' process is started with.
+  /// For the attackers' process only.
   @Option(help: .hidden) package var attackOrders: String?
 
   @Option(
@@ -189,9 +189,9 @@ package enum WireProtocol: String, CaseIterable, ExpressibleByArgument, Sendable
 package struct Share: Sendable, Equatable, CustomStringConvertible {
   /// 0 to 1.
   package var value: Double
-  package init(value: Double) { self.value = value }
 
-  /// "40%" or "0.4".
+  /// Reads "40%" or "0.4".
+  /// - Throws: `ValidationError` for any other text.
   package static func parse(_ text: String) throws -> Share {
     let isPercent = text.hasSuffix("%")
     if let number = Double(isPercent ? text.dropLast() : text[...]), number.isFinite {
@@ -206,9 +206,9 @@ package struct Share: Sendable, Equatable, CustomStringConvertible {
 
 package struct RunDuration: Sendable, Equatable, CustomStringConvertible {
   package var seconds: Double
-  package init(seconds: Double) { self.seconds = seconds }
 
-  /// "30s", "2m", "1h", "250ms", or a bare number of seconds.
+  /// Reads "30s", "2m", "1h", "250ms", or a bare number of seconds.
+  /// - Throws: `ValidationError` for any other text.
   package static func parse(_ text: String) throws -> RunDuration {
     let units: [(suffix: String, seconds: Double)] = [
       ("ms", 0.001), ("s", 1), ("m", 60), ("h", 3_600), ("", 1),

@@ -88,8 +88,18 @@ final class LoadDevice {
 }
 
 extension LoadDevice: DeviceObserver {
-  func sending(_ frame: ClientFrame) { rig.sending(self, frame) }
-  func received(_ frame: ServerFrame) { rig.received(self, frame) }
-  func processed(_ frame: ServerFrame) { rig.processed(frame) }
+  func sending(_ frame: ClientFrame) {
+    rig.stage?.checker.sent(device: index, frame, at: rig.loop.now)
+  }
+
+  func received(_ frame: ServerFrame) {
+    rig.arrivedAt = rig.loop.arrivedAt
+    rig.stage?.received(self, frame)
+  }
+
+  func processed(_ frame: ServerFrame) {
+    if case .delivery(let delivery) = frame { rig.stage?.finishIfSettled(delivery.call) }
+  }
+
   func closed(_ link: ClientMachine.Link, _ cause: LinkClosed) { rig.linkClosed(self, link, cause) }
 }

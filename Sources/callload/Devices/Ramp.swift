@@ -12,8 +12,6 @@ final class Ramp {
   private let giveUpAt: Timestamp
   private var next = 0
   private var inFlight = 0
-  /// Done, one way or the other.
-  private var resolved = 0
   private let completion: () -> Void
   private(set) var book = LatencyBook()
   private(set) var seconds: Double = 0
@@ -101,7 +99,6 @@ final class Ramp {
 
   private func stepDone() {
     inFlight -= 1
-    resolved += 1
     // Later, since this may be called while a device reads.
     rig.loop.schedule(at: rig.loop.now) { [weak self] in
       self?.advance()
@@ -110,17 +107,14 @@ final class Ramp {
   }
 
   private func finishIfDone() {
-    switch step {
-    case .connecting: if resolved >= rig.devices.count { beginRegistering() }
-    case .registering: if next >= rig.devices.count, inFlight == 0 { finish() }
-    case .over: break
-    }
+    guard next >= rig.devices.count, inFlight == 0 else { return }
+    if step == .connecting { beginRegistering() } else { finish() }
   }
 
   private func beginRegistering() {
     seconds = (rig.loop.now - startedAt).seconds
     step = .registering
-    (next, inFlight, resolved) = (0, 0, 0)
+    (next, inFlight) = (0, 0)
     let registering = rig.devices.count { registersNow($0) }
     rig.progress.begin(.registering, of: registering)
     begin()

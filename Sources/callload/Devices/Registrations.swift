@@ -16,7 +16,7 @@ final class Registrations {
   private var giveUpAt = Timestamp.zero
   private var isOver = false
 
-  /// One in so many devices registers late.
+  /// One device in this many registers late.
   private static let lateEvery = 10
   /// The pause after a refusal or a missing reply.
   private static let lateAgain: Span = .seconds(1)
@@ -53,7 +53,7 @@ final class Registrations {
       request.dialect = profile.dialect.rawValue
       request.sdkName = profile.sdkName
       request.sdkVersion = profile.sdkVersion
-      request.capabilities = profile.said
+      request.capabilities = profile.stated
     }
     return device.submit(.register(request)) != nil
   }
@@ -81,8 +81,6 @@ final class Registrations {
       askAgain(device)
     }
   }
-
-  // MARK: During the load
 
   /// Registers the devices whose time has come, and keeps the stage open until all are acknowledged.
   func tick(_ stage: Stage, at now: Timestamp) {

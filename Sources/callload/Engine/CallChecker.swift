@@ -11,7 +11,6 @@ import NIOCore
 /// does no I/O and reads no clock. Memory is bounded by the calls that are not judged yet, and by
 /// `rememberedMax` for judged ones.
 package struct CallChecker: Sendable {
-  /// A command without a final reply.
   private struct Waiting: Sendable {
     var call: CallID
     var command: ClientCommand
@@ -39,7 +38,6 @@ package struct CallChecker: Sendable {
   package private(set) var examples: [CorrectnessRule: [String]] = [:]
   private var exampleCalls: [CorrectnessRule: Set<CallID>] = [:]
   private var records: [CallID: CallRecord] = [:]
-  /// By device and request.
   private var waiting: [UInt64: Waiting] = [:]
   /// Judged calls: the caller of each, and the calls, oldest first.
   private var remembered: [CallID: Int] = [:]
@@ -109,21 +107,22 @@ package struct CallChecker: Sendable {
     }
   }
 
-  package mutating func detached(device: Int, from calls: some Sequence<CallID>, at now: Timestamp)
-  {
-    for call in calls {
-      change(call) { record in
-        record.change(device) { $0.detached(at: now) }
-        record.note(.detached, of: device, at: now)
-      }
-    }
+  package mutating func detached(device: Int, from calls: [CallID], at now: Timestamp) {
+    note(.detached, of: device, in: calls, at: now) { $0.detached(at: now) }
   }
 
-  package mutating func attached(device: Int, in calls: some Sequence<CallID>, at now: Timestamp) {
+  package mutating func attached(device: Int, in calls: [CallID], at now: Timestamp) {
+    note(.attached, of: device, in: calls, at: now) { $0.attachedAt = now }
+  }
+
+  private mutating func note(
+    _ event: TraceLine.Event, of device: Int, in calls: [CallID], at now: Timestamp,
+    _ change: (inout DeviceRecord) -> Void
+  ) {
     for call in calls {
-      change(call) { record in
-        record.change(device) { $0.attachedAt = now }
-        record.note(.attached, of: device, at: now)
+      self.change(call) { record in
+        record.change(device, change)
+        record.note(event, of: device, at: now)
       }
     }
   }
@@ -179,7 +178,6 @@ package struct CallChecker: Sendable {
       }
   }
 
-  /// A delivery of a call that is judged already.
   private mutating func late(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
     guard case .invite = delivery.event, let caller = remembered[delivery.call],
       !timeline.mayComeLate(to: device, at: now)
@@ -220,7 +218,6 @@ package struct CallChecker: Sendable {
     examples[rule, default: []].append(story)
   }
 
-  /// A call's pushes broke a rule.
   mutating func pushesBroke(_ violation: Violation<CorrectnessRule>, of call: CallID) {
     broken(violation.rule, of: call, "call \(call), seed \(seed): \(violation.reason)")
   }

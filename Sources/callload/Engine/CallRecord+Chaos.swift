@@ -20,8 +20,6 @@ extension CallRecord {
     begin <= end && timeline.isDisturbed(shard: shard, or: [device], from: begin, to: end)
   }
 
-  // MARK: Accepted, then forgotten
-
   /// A call that the cluster accepted reaches an end on which both sides agree.
   mutating func examineEnd(isAttached: (Int) -> Bool) {
     guard accepted else { return }
@@ -53,8 +51,6 @@ extension CallRecord {
       || invited.contains { $0.wonAt != nil && $0.isOver }
   }
 
-  // MARK: Timeouts
-
   /// A ring timeout may be late by this much beyond what faults excuse.
   static let timeoutSlack: Span = .seconds(1)
 
@@ -80,8 +76,6 @@ extension CallRecord {
       (["nobody was told of the ring timeout until \(late) ms after it"]
         + timeline.story(shard: shard, around: due)).joined(separator: "; "))
   }
-
-  // MARK: Other ends than planned
 
   /// A command that a fault lost is retransmitted within this time: a client waits 7 s for a reply.
   static let retransmissionMax: Span = .seconds(8)

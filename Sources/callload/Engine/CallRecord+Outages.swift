@@ -6,8 +6,6 @@ extension CallRecord {
   /// A device may ring, and a candidate may arrive, later by this much than faults excuse.
   static let arrivalSlack: Span = .seconds(1)
 
-  // MARK: Attached devices
-
   /// A call does not end as unreachable while a device of the callee is attached.
   mutating func examineUnreachable(_ timeline: FaultTimeline) {
     let ends = everybody.compactMap(\.end).filter { $0.reason == .unreachable }
@@ -52,8 +50,6 @@ extension CallRecord {
     let excused = timeline.excuse(shard: shard, device: device, due: due, slack: Self.arrivalSlack)
     return excused.later(by: Self.arrivalSlack) <= over
   }
-
-  // MARK: Candidates
 
   mutating func receiveCandidate(_ candidate: NumberedCandidate, by receiver: Int) {
     guard record(of: receiver) != nil, record(of: candidate.sender) != nil,

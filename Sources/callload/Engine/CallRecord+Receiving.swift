@@ -72,7 +72,7 @@ extension CallRecord {
           rule: .duplicateEnd, device: device, at: now, isOld: version < end.version,
           what: "the caller was told of an answer after the end"))
     } else if caller.isOver, refusal == nil {
-      // A caller that gave its `place` up was notified of nothing; its cancel may come after the answer.
+      // A caller that gave its `place` up got no reply; its cancel may come after the answer.
       violate(.duplicateEnd, "the caller was told of an answer after it had left")
     }
   }

@@ -43,9 +43,7 @@ struct DeviceRecord: Sendable {
   var awaySince: Timestamp?
   /// When it began its newest session, where that was after the call was placed.
   var attachedAt: Timestamp?
-  /// A push woke it.
   var wasWoken = false
-  /// It received a delivery of the call.
   var wasNotified = false
   /// It had a session before the call was placed.
   var wasThere = false
@@ -54,7 +52,6 @@ struct DeviceRecord: Sendable {
 
   /// By its own view: one socket, from before the call was placed until now.
   var stayedAttached: Bool { wasThere && !wasAway && attachedAt == nil }
-  /// The device was notified that the call is over.
   var isOver: Bool { stop != nil || replied != nil || left }
   var end: End? { stop ?? replied }
 
@@ -108,9 +105,7 @@ struct CallRecord: Sendable {
   var caller: DeviceRecord
   var callees: [DeviceRecord]
   var trace: [TraceLine] = []
-  /// Commands without a reply.
   var outstanding = 0
-  /// When the cluster accepted the place command.
   var acceptedAt: Timestamp?
   var refusal: CallError.Code?
   /// The winner by the first delivery to the caller, and when that came.
@@ -158,7 +153,6 @@ struct CallRecord: Sendable {
   }
 
   var everybody: [DeviceRecord] { [caller] + callees }
-  /// When the first device was notified of an end.
   var firstEndAt: Timestamp? { everybody.compactMap { $0.end?.at }.min() }
   var winners: [DeviceRecord] { callees.filter { $0.wonAt != nil } }
 

@@ -7,7 +7,6 @@ package enum CallOutcome: Sendable, Hashable {
   /// Answered, and hung up later.
   case answered
   case ended(EndReason)
-  /// The cluster did not accept the call.
   case refused(CallError.Code)
   /// The caller did not learn how the call ended.
   case unfinished
@@ -65,7 +64,6 @@ extension CallRecord {
   }
 }
 
-/// One line of a call's history.
 struct TraceLine: Sendable {
   enum Event: Sendable {
     case sent(ClientCommand)

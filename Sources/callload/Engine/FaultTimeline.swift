@@ -7,7 +7,6 @@ import CallJudge
 /// edge disturbs the devices that it carried until they are attached elsewhere, or the edge is well
 /// again. A fault of NATS disturbs all shards. Times are the loop's.
 package struct FaultTimeline: Sendable {
-  /// What a fault disturbs.
   package enum Place: Hashable, Sendable {
     case shard(Int)
     case device(Int)
@@ -29,7 +28,6 @@ package struct FaultTimeline: Sendable {
   private let roster: Roster
   private(set) var calendars: [Place: FaultCalendar] = [:]
   private(set) var faults: [Int: Course] = [:]
-  /// By user.
   private var shardOfUser: [Int32]
 
   /// After its end a frozen edge may need this long to pass on what waited.
@@ -44,7 +42,6 @@ package struct FaultTimeline: Sendable {
     }
   }
 
-  /// Whether there was no fault.
   package var isEmpty: Bool { faults.isEmpty }
 
   func shard(ofDevice device: Int) -> Int {

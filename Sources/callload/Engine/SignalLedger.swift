@@ -27,7 +27,6 @@ package struct NumberedCandidate: Sendable, Equatable {
     self.init(sender: sender, number: number)
   }
 
-  /// nil for any other command.
   init?(_ command: ClientCommand) {
     guard case .call(_, .signal(.candidate, let body)) = command else { return nil }
     self.init(body: body)
@@ -36,7 +35,6 @@ package struct NumberedCandidate: Sendable, Equatable {
 
 /// The numbered candidates of one call, as the sending and the receiving apps saw them.
 struct SignalLedger: Sendable {
-  /// What one device sent to another.
   struct Stream: Sendable, Hashable, Comparable {
     var sender: Int
     var receiver: Int

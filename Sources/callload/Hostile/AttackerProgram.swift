@@ -44,14 +44,11 @@ enum AttackerProgram {
 
 /// The orders of the attackers' process, in a JSON file.
 struct AttackOrders: Codable, Sendable {
-  /// All run at the same time.
   var attacks: [Attack]
-  /// `ws://host:port`.
   var edges: [String]
   var keysPath: String
   /// The app of the normal load, to which most attackers belong as well.
   var app: String
-  /// The app of `app-flood`.
   var otherApp: String
   var seconds: Double
   var seed: UInt64

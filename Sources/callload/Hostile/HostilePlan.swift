@@ -1,6 +1,4 @@
-/// What `--hostile` and `--apps` ask for.
 package struct HostilePlan: Sendable, Equatable {
-  /// A run of the normal load with attacks beside it.
   package struct Round: Sendable, Equatable {
     /// Of the report: an attack's name, or `all`.
     package var name: String
@@ -42,7 +40,6 @@ package struct HostilePlan: Sendable, Equatable {
   }
 }
 
-/// The normal load beside one attack, or beside none.
 package struct HostileRow: Sendable, Equatable {
   /// `quiet`, an attack's name, or `all`.
   package var name: String

@@ -1,6 +1,6 @@
 import Glibc
 
-/// How many files and sockets this process and its children may have open.
+/// The limits of open files and sockets of this process and its children.
 package struct FileLimit: Sendable, Equatable {
   package var soft: UInt64
   package var hard: UInt64
@@ -49,7 +49,7 @@ package struct FileLimit: Sendable, Equatable {
   }
 }
 
-/// How many connections one process can open to one address and port.
+/// The number of connections that one process can open to one address and port.
 package enum PortRange {
   /// Of Linux's local ports; its default where that cannot be read.
   package static func size() -> Int {

@@ -77,7 +77,7 @@ package final class GrowthWatch: Sendable {
     }
   }
 
-  /// - Parameter files: of each process, by how much the files that it keeps in memory may yet grow.
+  /// - Parameter files: by process, the possible growth of the files that it keeps in memory.
   package func findings(files: [String: UInt64] = [:]) -> [Growth] {
     series.withLock { series in
       series.compactMap { Growth(name: $0.key, $0.value, files: files[$0.key] ?? 0) }
@@ -92,7 +92,7 @@ package struct Growth: Sendable, Equatable {
   /// Medians, in bytes.
   package var before: UInt64
   package var after: UInt64
-  /// By how much files that are kept in memory may yet grow.
+  /// The possible growth of the files that it keeps in memory.
   package var files: UInt64
 
   /// Allocators and file blocks come in pieces of some megabytes.

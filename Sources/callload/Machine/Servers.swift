@@ -9,7 +9,6 @@ package struct Servers: Sendable {
   package var keys: AppKeys
   package var app: String
   package var local: LocalCluster?
-  /// nil where no devices sleep.
   package var ground: PushGround?
   /// The key file of edges that callload did not start.
   package var keysPath: String?

@@ -14,9 +14,7 @@ final class PushDesk {
   private var pushJudge: PushJudge
   /// Calls whose pushes are not judged yet.
   private var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
-  /// Devices that received the push for a call.
   private var pushed: [CallID: Set<Int>] = [:]
-  /// Devices that wake when the call is over.
   private var lateWakes: [CallID: [Int]] = [:]
   private var httpRequests: UInt64 = 0
 

@@ -15,12 +15,11 @@ package struct PushGround: Sendable {
   private let state: State
 
   private final class State: Sendable {
-    /// Receives the pushes.
     let engine = Mutex<LoadEngine?>(nil)
-    /// Counts of earlier stages.
     let reported = Mutex((responses: [String: Int](), violations: 0))
   }
 
+  /// - Throws: what the simulator throws where it cannot listen; ``SetupError`` where a file cannot be written.
   package static func start(
     _ sleepers: SleepPlan, _ roster: Roster, in folder: TemporaryFolder
   ) async throws -> PushGround {

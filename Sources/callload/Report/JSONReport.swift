@@ -1,8 +1,8 @@
 package import FoundationEssentials
 
 extension RunReport {
-  /// The report as it is written with `--json`. The names are promised: loadtest/README.md documents
-  /// them, and a member only ever joins. What was not measured is left out.
+  /// The report of `--json`. loadtest/README.md documents the names, which are stable: members are only
+  /// added. Figures that were not measured are left out.
   package func json(search: SearchReport? = nil) -> JSONObject {
     let verdict = Verdict(self)
     return [
@@ -100,7 +100,7 @@ extension SearchReport {
   }
 }
 
-/// A JSON object as it is written. Members without a value are left out.
+/// A JSON object. Members without a value are left out.
 package struct JSONObject: Encodable, ExpressibleByDictionaryLiteral {
   package var members: [String: any Encodable]
 
@@ -126,6 +126,7 @@ package struct JSONObject: Encodable, ExpressibleByDictionaryLiteral {
   }
 
   /// Indented, names in alphabetical order, with a line break at the end.
+  /// - Throws: what a member's encoding throws.
   package func encoded() throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -135,7 +136,6 @@ package struct JSONObject: Encodable, ExpressibleByDictionaryLiteral {
   }
 }
 
-/// The name of any member of a JSON object.
 struct MemberName: CodingKey {
   var stringValue: String
   var intValue: Int? { nil }

@@ -40,7 +40,6 @@ extension Histogram<UInt32> {
   }
 }
 
-/// The latencies of a run by phase.
 struct LatencyBook {
   private(set) var histograms: [LatencyPhase: Histogram<UInt32>] = [:]
   /// Ring latencies since the last read, for the live display. Bounded: further ones are left out.

@@ -23,6 +23,8 @@ package final class LoadEngine: Sendable {
     var isStopped = false
   }
 
+  private var running: Running? { state.withLock { $0.running } }
+
   package init(options: LoadOptions, progress: LoadProgress) {
     self.options = options
     self.progress = progress
@@ -52,7 +54,7 @@ package final class LoadEngine: Sendable {
   /// Runs one stage of load on the connected devices, and judges it once it has settled.
   /// - Throws: ``SetupError`` without connected devices.
   package func load(rate: Double, duration: Double) async throws -> RunResult {
-    guard let running = state.withLock({ $0.running }) else {
+    guard let running else {
       throw SetupError("load needs connected devices: call connect first")
     }
     return await withCheckedContinuation { continuation in
@@ -66,13 +68,13 @@ package final class LoadEngine: Sendable {
 
   /// Notifies the judge of the progress of a fault; returns once it has taken note.
   package func note(_ step: FaultStep) async {
-    guard let running = state.withLock({ $0.running }) else { return }
+    guard let running else { return }
     try? await running.loop.submit { running.rig.value.note(step) }.get()
   }
 
   /// A push reached the provider. From any thread.
   package func arrived(_ push: APNsPush) {
-    guard let running = state.withLock({ $0.running }) else { return }
+    guard let running else { return }
     running.loop.execute { running.rig.value.pushArrived(push) }
   }
 
@@ -97,7 +99,7 @@ package final class LoadEngine: Sendable {
   }
 
   private func start() async throws -> Running {
-    if let running = state.withLock({ $0.running }) { return running }
+    if let running { return running }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let eventLoop = group.next()
     let runner = options.sleep.map { _ in

@@ -20,14 +20,12 @@ package struct LoadOptions: Sendable {
   package var sleep: SleepOptions?
   /// Decides who calls whom, the part of each call, and all delays.
   package var seed: UInt64 = 1
-  /// The app's name in tokens.
   package var app = "load"
   package var mintToken: @Sendable (_ user: String, _ device: String) throws -> String
   /// How long after the last arrival calls may take to end, beyond what their part plans.
   package var settleSeconds: Double = 15
   /// Of the cluster, where faults are injected into it; 0: unknown.
   package var shardCount = 0
-  /// Faults are injected.
   package var isDisturbed = false
   /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
   package var keepsRings = false

@@ -28,19 +28,6 @@ extension LoadRig {
     device.driver.tokenRenewed(token)
   }
 
-  func sending(_ device: LoadDevice, _ frame: ClientFrame) {
-    stage?.checker.sent(device: device.index, frame, at: loop.now)
-  }
-
-  func received(_ device: LoadDevice, _ frame: ServerFrame) {
-    arrivedAt = loop.arrivedAt
-    stage?.received(device, frame)
-  }
-
-  func processed(_ frame: ServerFrame) {
-    if case .delivery(let delivery) = frame { stage?.finishIfSettled(delivery.call) }
-  }
-
   func linkClosed(_ device: LoadDevice, _ link: ClientMachine.Link, _ cause: LinkClosed) {
     switch link {
     case .current:

@@ -91,7 +91,6 @@ package final class LoadRig {
     stage?.interrupt()
   }
 
-  /// Detaches all devices, some at a time.
   package func disconnect(_ completion: @escaping () -> Void) {
     progress.begin(.disconnecting, of: devices.count)
     isTicking = false

@@ -3,7 +3,6 @@ import CallCore
 import CallWire
 
 extension Stage {
-  /// Runs something later, if the call is still under way then.
   func after(_ span: Span, _ call: CallID, _ action: @escaping (LiveCall) -> Void) {
     at(loop.now + span, call, action)
   }
@@ -14,7 +13,6 @@ extension Stage {
     }
   }
 
-  /// The call rings: its users react from now on.
   func scheduleActs(_ live: LiveCall, from since: Timestamp) {
     let plan = live.plan
     let act = since + plan.act

@@ -10,7 +10,7 @@ extension Stage {
     guard case .delivery(let delivery) = frame else { return }
     if case .invite(let invite) = delivery.event, let live = live[delivery.call] {
       if live.ringSpan == nil { live.ringSpan = invite.deadline - delivery.at }
-      // The machine drops the invite of a call that it knows; a device that comes back needs it.
+      // The client drops an invite of a call that it has; here it shows that the device is back.
       if live.isBack, device.index == live.plan.actor { rangAgain(live, device) }
     }
     pushes?.delivered(device, delivery, at: now)

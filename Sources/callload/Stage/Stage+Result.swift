@@ -2,7 +2,6 @@ import CallClient
 import CallCore
 import CallWire
 
-/// What a stage measures and reports.
 extension Stage {
   func showProgress() {
     let p99 = book.takeRecentRingP99()
@@ -52,8 +51,6 @@ extension Stage {
         dueSeconds: (plan.placeAt - startedAt).seconds,
         microseconds: UInt64(max(1, (now - plan.placeAt).microseconds))))
   }
-
-  // MARK: Pings
 
   /// Interval of pings, each from another device. They measure the part of a ring that sockets and this loop take.
   private static let pingInterval: Span = .milliseconds(50)

@@ -72,8 +72,6 @@ extension Stage {
     }
   }
 
-  // MARK: Hanging up
-
   /// One side hangs up, after the arrival of both streams where there are any.
   func hangUp(_ live: LiveCall, winner: Int?, delays: Int = 0) {
     let plan = live.plan

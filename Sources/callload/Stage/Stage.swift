@@ -32,12 +32,10 @@ final class Stage {
   /// The stage does not end before: devices are about to wake or to register.
   private var staysUntil = Timestamp.zero
   private(set) lazy var faults = FaultWatch(self, rig)
-  /// nil where no devices sleep.
   private(set) lazy var pushes = rig.sleep.map { PushDesk(self, rig, $0) }
 
   /// A call that is over is watched for retransmissions for this long, then judged.
   private static let quietSpan: Span = .milliseconds(1700)
-  /// How long an interrupted stage waits for its calls.
   private static let interruptedSpan: Span = .seconds(2)
   /// Calls that a fault held up may keep their users busy for this long after it.
   private static let busyAfterFault: Span = .seconds(10)
@@ -194,7 +192,6 @@ final class Stage {
     faults.judged(call, fate(verdict, plan))
   }
 
-  /// Counts a judged call by how it ended.
   private func fate(_ verdict: CallChecker.Verdict, _ plan: CallPlan) -> ChaosResult.Fate {
     if let violation = verdict.violations.first {
       fail("rule broken: \(violation.rule.title)")

@@ -17,7 +17,7 @@ extension FaultyTwin {
     }
   }
 
-  /// Who declined for one device has seen the call.
+  /// A user who declined on one device has seen the call.
   func isMissed(_ call: Call, _ reason: EndReason) -> Bool {
     reason.isMissedCall && !call.legs.contains { $0.left == .declined }
   }
@@ -65,7 +65,7 @@ extension FaultyTwin {
     if case .ringing = call.stage {
       guard call.legs[leg].isLive else { return }
       invite(call, leg)
-      // A client that rings already takes nothing out of an invite.
+      // A client that rings already ignores the signals of an invite.
       for signal in call.callerSignals { tell(call, party, .signal(signal)) }
     } else if let last = call.legs[leg].last, case .stop = last.event {
       send(last, to: party)
@@ -92,7 +92,7 @@ extension FaultyTwin {
       state.phase = .ended
       state.reason = reason
       state.by = by
-      // Who lost, or was stopped, before the end keeps its own.
+      // A device that lost, or was stopped, before the end keeps its own reason.
       if let leg = leg(call, party), case .stop(let stop)? = call.legs[leg].last?.event {
         state.reason = stop.reason
         state.by = stop.by

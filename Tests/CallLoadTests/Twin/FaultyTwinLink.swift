@@ -83,7 +83,7 @@ final class VirtualDeviceLoop: DeviceLoop {
     timers.insert((time, action), at: low)
   }
 
-  /// Lets time pass until `done`, or until `limit` has passed or nothing is left to happen.
+  /// Runs timers until `done`, or until `limit` has passed or no timer is left.
   /// - Returns: whether `done` came true.
   func run(for limit: Span, until done: () -> Bool) -> Bool {
     let end = now + limit
