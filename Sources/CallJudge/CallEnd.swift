@@ -1,6 +1,37 @@
 package import CallCore
 
-/// The end of a call, as a device was told or as a journal holds it.
+/// The commands of one device in one call that can end the call, or the device's part in it.
+package struct CallActs: OptionSet, Sendable, Hashable {
+  package let rawValue: UInt8
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  package static let answer = CallActs(rawValue: 1 << 0)
+  package static let declineEverywhere = CallActs(rawValue: 1 << 1)
+  package static let declineHere = CallActs(rawValue: 1 << 2)
+  package static let busy = CallActs(rawValue: 1 << 3)
+  package static let cancel = CallActs(rawValue: 1 << 4)
+  package static let hangUp = CallActs(rawValue: 1 << 5)
+
+  package static let decline: CallActs = [.declineEverywhere, .declineHere]
+  /// A device that refused takes no further part in the call, which may ring on elsewhere.
+  package static let refusal: CallActs = [.decline, .busy]
+
+  /// Empty for a command that ends nothing.
+  package init(_ verb: CallVerb) {
+    self =
+      switch verb {
+      case .answer: .answer
+      case .decline(.everywhere): .declineEverywhere
+      case .decline(.here): .declineHere
+      case .busy: .busy
+      case .cancel: .cancel
+      case .hangUp: .hangUp
+      case .alerting, .connected, .signal, .resume, .query: []
+      }
+  }
+}
+
+/// The end of a call, as a device was notified of it or as a journal holds it.
 package struct CallEnd<Device: Hashable & Sendable>: Equatable, Sendable {
   package var reason: EndReason
   /// The device that ended the call; nil where none is named.
@@ -20,9 +51,9 @@ extension EndReason {
 }
 
 package enum EndObjection: Equatable, Sendable {
-  /// No call that went like this one can end so.
+  /// No call with this course can end like this.
   case contradiction(String)
-  /// It could, but no device did what the end says.
+  /// It can, but no device did what the end says.
   case noCause(String)
 
   package var text: String {
@@ -32,12 +63,10 @@ package enum EndObjection: Equatable, Sendable {
   }
 }
 
-/// What is known of a call, to judge its end by.
 package struct EndEvidence<Device: Hashable & Sendable> {
   package var caller: Device?
-  /// The device that answered, where one did.
   package var winner: Device?
-  /// Whether every answer is known: a journal knows all, devices' views may lack a lost winner's.
+  /// Whether every answer is known: a journal has all, devices' views may lack that of a lost winner.
   package var knowsEveryAnswer = false
   package var isBeforeTimeout = false
   /// Whether every device that rang was busy or declined.
@@ -46,7 +75,6 @@ package struct EndEvidence<Device: Hashable & Sendable> {
   package var isReachable = false
   /// Whether the media may have failed to connect, or both sides to stay connected.
   package var mayHaveFailed = false
-  /// What a device said in the call.
   package var acts: (Device) -> CallActs
   /// Whether a device may have left by losing its session.
   package var mayBeLost: (Device) -> Bool
@@ -61,7 +89,7 @@ package struct EndEvidence<Device: Hashable & Sendable> {
     self.mayBeLost = mayBeLost
   }
 
-  /// What speaks against a call's having ended like this; nil where nothing does.
+  /// The contradiction between a call's facts and its end; nil where there is none.
   package func objection(to end: CallEnd<Device>) -> EndObjection? {
     if winner != nil, !end.reason.followsAnswer {
       return .contradiction("the call was answered")

@@ -7,7 +7,7 @@ package struct FaultCalendar: Sendable {
     package var from: Timestamp
     /// nil while it lasts.
     package var until: Timestamp?
-    /// How long after its end what it lost is still being retransmitted.
+    /// The time after its end in which lost messages are still retransmitted.
     package var afterglow: Span
 
     package init(
@@ -31,15 +31,12 @@ package struct FaultCalendar: Sendable {
 
   package init() {}
 
-  // MARK: Recording
-
   package mutating func add(_ window: Window) { windows.append(window) }
 
   package mutating func add(from: Timestamp, until: Timestamp) {
     windows.append(Window(fault: 0, from: from, until: until))
   }
 
-  /// A fault begins.
   /// - Returns: the number to call `end` with.
   package mutating func begin(at time: Timestamp) -> Int {
     lastFault += 1
@@ -55,12 +52,9 @@ package struct FaultCalendar: Sendable {
     windows[index].until = time
   }
 
-  /// Forgets what ended before a time.
   package mutating func forget(before time: Timestamp) {
     windows.removeAll { $0.until.map { $0 < time } ?? false }
   }
-
-  // MARK: Asking
 
   package var isEmpty: Bool { windows.isEmpty }
 
@@ -73,12 +67,12 @@ package struct FaultCalendar: Sendable {
     windows.first { $0.touches(begin, end) }
   }
 
-  /// Whether nothing was wrong between two times.
+  /// Whether there was no fault between two times.
   package func isCalm(from start: Timestamp, until end: Timestamp) -> Bool {
     !windows.contains { $0.from < end && $0.until ?? .distantFuture > start }
   }
 
-  /// When nothing had been wrong for `stretch`, from `start` on at the earliest; nil if not by `now`.
+  /// The end of the first `stretch` without a fault that begins at `start` or later; nil if that is after `now`.
   package func calm(for stretch: Span, from start: Timestamp, now: Timestamp) -> Timestamp? {
     var begin = start
     while let window = windows.first(where: {

@@ -1,14 +1,14 @@
 package import CallCore
 
-/// Why a push should not have been sent.
+/// Why a push must not be sent.
 package enum PushObjection: Equatable, Sendable {
-  /// It rings for a call that does not.
+  /// It rings for a call that no longer rings.
   case rangTooLate(String)
-  /// It tells the device that answered that the call is over.
+  /// It notifies the device that answered of the end.
   case toWinner(String)
-  /// The device's registration takes no such push.
+  /// The device's registration does not accept it.
   case notTaken(String)
-  /// It tells the device, or its user, what they know or never have to know.
+  /// The device or its user has no use for it.
   case unwanted(String)
 
   package var text: String {
@@ -18,16 +18,15 @@ package enum PushObjection: Equatable, Sendable {
   }
 }
 
-/// What is known of a call and of one of the callee's devices, to judge a push by.
+/// The facts of a call and of one of the callee's devices by which a push is judged.
 package struct PushEvidence: Sendable {
   /// Whether the call is answered, or ended.
   package var isOver = true
   package var isAnswered = false
-  /// How the call ended, where that is known.
   package var endReason: EndReason?
-  /// Whether the user knows of the call: one of the devices declined.
+  /// Whether the user has seen the call: one of the devices declined.
   package var userKnows = false
-  /// What the device's registration takes; nil where that is not known.
+  /// The pushes that the device's registration accepts; nil where that is not known.
   package var takes: PushCapabilities?
   /// Whether a push made the device ring, or may have.
   package var wasRung = true
@@ -38,7 +37,7 @@ package struct PushEvidence: Sendable {
 
   package init() {}
 
-  /// What speaks against a push; nil where nothing does.
+  /// Why a push of this purpose must not be sent; nil where it may.
   package func objection(to purpose: PushPurpose) -> PushObjection? {
     if purpose == .ring {
       if isOver { return .rangTooLate("decided after the call was over") }
@@ -65,7 +64,7 @@ package struct PushEvidence: Sendable {
 }
 
 extension PushPurpose {
-  /// What a registration must take to be sent such a push; nil where it need take nothing.
+  /// The capability that a registration needs for such a push; nil where it needs none.
   package var capability: PushCapabilities? {
     switch self {
     case .ring: nil

@@ -1,4 +1,4 @@
-/// Looks for the highest rate that holds: doubles until one fails, then halves the interval. Pure.
+/// Searches the highest rate that holds: doubles until one fails, then halves the interval. Does no I/O.
 package struct RateSearch: Sendable, Equatable {
   /// Highest rate that held, lowest that failed.
   package private(set) var held: Double?
@@ -39,7 +39,7 @@ package struct SearchStage: Sendable, Equatable {
   package var calls: Int
   package var ringP50: UInt64
   package var ringP99: UInt64
-  /// Microseconds of server CPU per call; nothing where the servers are not ours to look at.
+  /// Microseconds of server CPU per call; nil where callload did not start the servers.
   package var cpuPerCall: Double?
   /// Empty where the rate holds.
   package var reasons: [String]

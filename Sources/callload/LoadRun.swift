@@ -140,8 +140,6 @@ package struct LoadRun: Sendable {
     options.app = app
     options.devices = plan.settings.devices
     options.devicesPerUser = plan.settings.devicesPerUser
-    options.rate = plan.settings.callsPerSecond
-    options.durationSeconds = plan.settings.durationSeconds
     options.rampPerSecond = plan.command.ramp
     options.scenario = plan.scenario
     options.signals = plan.command.signals
@@ -152,7 +150,7 @@ package struct LoadRun: Sendable {
     if plan.chaos != nil, let local = servers.local {
       options.isDisturbed = true
       options.shardCount = local.shards
-      // Both sides of an answered call may have lost their sockets: that takes a minute.
+      // An answered call whose sides have both lost their sockets ends after a minute.
       options.settleSeconds = 75
     }
     options.codec = plan.command.protocol == .pb ? .protobuf : .json
@@ -161,7 +159,7 @@ package struct LoadRun: Sendable {
     return engine
   }
 
-  /// The first signal ends the run in good order; the second one ends it.
+  /// The first signal ends the run in good order, the second one at once.
   private func watchSignals(_ folder: TemporaryFolder) async {
     let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
     for await signal in signals {
@@ -181,7 +179,7 @@ package struct LoadRun: Sendable {
       child.expectEnd()
       console.say("\(child.name) \(end); its last words:\n\(child.logTail())")
       control.fail("\(child.name) \(end), which nobody asked it to")
-      // What an attack ends is a finding, and the next attack finds a cluster of its own.
+      // A process that an attack ends is a finding, and the next attack has a cluster of its own.
       guard plan.hostile != nil else { return }
     }
   }
@@ -196,14 +194,14 @@ package struct LoadRun: Sendable {
 
   func write(_ report: RunReport, search: SearchReport? = nil) throws {
     if let path = plan.command.json {
-      try save(try report.json(search: search).encoded(), to: path)
+      save(try report.json(search: search).encoded(), to: path)
     }
     if let path = plan.command.hgrm {
-      try save(Data(report.percentileDistributions().utf8), to: path)
+      save(Data(report.percentileDistributions().utf8), to: path)
     }
   }
 
-  private func save(_ data: Data, to path: String) throws {
+  private func save(_ data: Data, to path: String) {
     do {
       try data.write(to: URL(filePath: path))
     } catch {

@@ -1,49 +1,17 @@
-package import CallAuth
-package import CallClient
-import Glibc
-
-/// The edges that are put under load, and their processes where those are ours.
-package struct Servers: Sendable {
-  package var edgeURLs: [String]
-  package var trust = EdgeTrust.system
-  package var keys: AppKeys
-  package var app: String
-  package var local: LocalCluster?
-  /// Where devices sleep.
-  package var ground: PushGround?
-  /// The key file of edges that are not ours.
-  package var keysPath: String?
-
-  func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
-    guard let local else { return [] }
-    return local.processes.map { process in
-      let sample = process.sample()
-      return (
-        process.role, sample == nil ? "\(process.name) (ended)" : process.name, sample ?? .init()
-      )
-    }
-  }
-
-  func edgeMemoryBytes() -> UInt64? {
-    guard local != nil else { return nil }
-    return sample().filter { $0.role == .edge }.reduce(0) { $0 + $1.sample.residentBytes }
-  }
-}
-
-/// The engine at work on servers, with what the processes use meanwhile.
+/// Runs the engine on servers, and measures the usage of their processes.
 package struct LoadSession: Sendable {
   let plan: RunPlan
   let servers: Servers
   let engine: LoadEngine
   let control: RunControl
   var say: @Sendable (String) -> Void = { _ in }
-  /// Told how things stand, now and then.
+  /// Prints a summary at intervals.
   var summarise: @Sendable (String) -> Void = { _ in }
   /// Runs beside the load; the stage is not over before it is.
   var beside: @Sendable () async -> Void = {}
   /// Called when the load is over and settled, while all processes still run.
   var atEnd: @Sendable () -> Void = {}
-  /// How many devices may be registered at the end that are none of ours.
+  /// Upper limit of devices that others may leave registered.
   var registrationsOfOthers = 0
   private let growth = GrowthWatch()
 
@@ -56,7 +24,7 @@ package struct LoadSession: Sendable {
     return report
   }
 
-  /// - Returns: what the search found, and the report of its best stage, or of its last where none held.
+  /// - Returns: the search's stages, and the report of the best one, or of the first where none held.
   func search(_ search: RunPlan.Search, say: (String) -> Void) async throws
     -> (SearchReport, best: RunReport?)
   {
@@ -66,7 +34,7 @@ package struct LoadSession: Sendable {
     var best: RunReport?
     while control.isWanted, let rate = rates.next {
       var holds = false
-      // Something else on the machine may have spoilt a stage: what fails is tried once more.
+      // Another process of the machine may have disturbed a stage, so a failed one is repeated once.
       for _ in 0..<2 where !holds && control.isWanted {
         let report = try await stage(
           rate: rate, seconds: search.stageSeconds, bytesPerDevice: bytesPerDevice)
@@ -87,12 +55,12 @@ package struct LoadSession: Sendable {
     return (found, best)
   }
 
-  /// - Returns: the memory that the edges gained for each device, where they are ours to look at.
+  /// - Returns: the memory that the edges gained for each device, in a local cluster.
   private func connect() async throws -> UInt64? {
     let before = servers.edgeMemoryBytes()
     try await engine.connect()
     let connected = engine.progress.snapshot.devicesConnected
-    // Allocators take memory in pieces: with few devices the figure would be of those.
+    // Allocators take memory in pieces, which would dominate the figure with few devices.
     guard connected >= 500, let before, let after = servers.edgeMemoryBytes(), after > before
     else { return nil }
     return (after - before) / UInt64(connected)
@@ -105,17 +73,12 @@ package struct LoadSession: Sendable {
     // CPU is counted until nearly all calls are over: a few may ring for half a minute of an idle cluster.
     var (result, after) = try await withThrowingTaskGroup(of: Usage?.self) { group in
       group.addTask { await usageWhenNearlyOver() }
-      group.addTask {
-        await disturb(seconds)
-        return nil
-      }
-      group.addTask {
-        await watchGrowth()
-        return nil
-      }
-      group.addTask {
-        await beside()
-        return nil
+      let besides: [@Sendable () async -> Void] = [{ await disturb(seconds) }, watchGrowth, beside]
+      for work in besides {
+        group.addTask {
+          await work()
+          return nil
+        }
       }
       let result = try await engine.load(rate: rate, duration: seconds)
       group.cancelAll()
@@ -134,7 +97,7 @@ package struct LoadSession: Sendable {
     var machine = ProcessFiles.machine()
     machine.natsVersion = servers.local?.natsVersion ?? ""
     var report = RunReport(settings: settings, machine: machine, result: result)
-    // A server that died ended the run early, too, but that is a failure.
+    // A server that ended ends the run early as well, but as a failure.
     report.result.interrupted = control.wasInterrupted
     report.incidents = control.incidents
     report.edgeBytesPerDevice = bytesPerDevice
@@ -153,7 +116,7 @@ package struct LoadSession: Sendable {
       group.addTask {
         await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
       }
-      // A run that is ended early needs no more faults; only the engine is told of that, so poll.
+      // Polls, since only the engine is notified when the run ends early.
       group.addTask {
         while control.isWanted, !Task.isCancelled {
           try? await Task.sleep(for: .milliseconds(200))
@@ -172,7 +135,7 @@ package struct LoadSession: Sendable {
     return Dictionary(local.nats.map { ($0.process.name, bytes) }, uniquingKeysWith: { $1 })
   }
 
-  /// Looks at memory and store until the task is cancelled, and says how things stand.
+  /// Samples memory and store until the task is cancelled, and prints summaries.
   private func watchGrowth() async {
     let summaryInterval = plan.command.summary?.seconds
     guard plan.command.checkGrowth || summaryInterval != nil, let local = servers.local else {
@@ -189,7 +152,7 @@ package struct LoadSession: Sendable {
       for server in local.nats {
         store = max(store ?? 0, await server.monitor.jetStream()?.storage ?? 0)
       }
-      // While a server is away nothing is known of its store.
+      // A server that is away has no figure.
       if let store, store > 0 { values["store"] = store }
       if engine.progress.snapshot.phase == .calling { growth.add(values) }
       guard summaryInterval != nil, nextSummary <= .now else { continue }
@@ -209,13 +172,12 @@ package struct LoadSession: Sendable {
       + "\(Units.bytes(store)), memory \(memory.joined(separator: ", "))"
   }
 
-  /// Every device that was told that it is registered must still be known at the end.
   private func auditRegistrations(_ result: inout RunResult) async {
-    guard let questions = servers.local?.questions else { return }
+    guard let callctl = servers.local?.callctl else { return }
     var found: Int?
-    // A shard may be on its way from one owner to another.
+    // A shard may be in a hand-over.
     for _ in 0..<10 {
-      found = await questions.status(window: 1)?.registrations
+      found = await callctl.status(window: 1)?.registrations
       if let found, result.registrationsDue.contains(found) { return }
       await Pause.milliseconds(500)
     }
@@ -224,7 +186,7 @@ package struct LoadSession: Sendable {
 
   /// Waits until all calls are placed and at most 2 % of them live; nil where the task is cancelled.
   private func usageWhenNearlyOver() async -> Usage? {
-    // The numbers of the stage before stand there until this one begins.
+    // The snapshot is of the former stage until this one begins.
     var hasBegun = false
     while !Task.isCancelled {
       let now = engine.progress.snapshot
@@ -235,32 +197,5 @@ package struct LoadSession: Sendable {
       try? await Task.sleep(for: .milliseconds(20))
     }
     return nil
-  }
-}
-
-/// What this process and the local cluster's have used until a moment.
-private struct Usage: Sendable {
-  var servers: [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)]
-  var own: ProcessFiles.Sample
-
-  init(_ servers: Servers) {
-    self.servers = servers.sample()
-    own = ProcessFiles.sample(processID: getpid()) ?? .init()
-  }
-
-  func processes(since before: Usage) -> [ProcessUsage] {
-    zip(before.servers, servers).map { before, after in
-      ProcessUsage(
-        role: after.role, name: after.name,
-        cpuMicroseconds: after.sample.cpuMicroseconds(since: before.sample),
-        memoryBytes: after.sample.residentBytes)
-    }
-  }
-}
-
-extension ProcessFiles.Sample {
-  /// A process that is gone has used nothing that could still be read.
-  fileprivate func cpuMicroseconds(since before: Self) -> UInt64 {
-    cpuMicroseconds - min(before.cpuMicroseconds, cpuMicroseconds)
   }
 }

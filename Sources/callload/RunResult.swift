@@ -1,6 +1,6 @@
 package import Histogram
 
-/// The stages of a call that are timed. Raw values are the names in the JSON report.
+/// The timed phases. Raw values are the names in the JSON report.
 package enum LatencyPhase: String, CaseIterable, Sendable {
   /// TCP connect → WebSocket open and attached.
   case connect
@@ -8,19 +8,19 @@ package enum LatencyPhase: String, CaseIterable, Sendable {
   case register
   /// Intended time of place → the last of the callee's devices has the invite.
   case ring
-  /// Intended time of the answer → the caller is told.
+  /// Intended time of the answer → the caller is notified.
   case answer
-  /// Intended time of the answer → the last other device is told.
+  /// Intended time of the answer → the last other device is notified.
   case elsewhere
-  /// Intended time of cancel → the last device is told.
+  /// Intended time of cancel → the last device is notified.
   case cancel
-  /// How far from its deadline an unanswered call ended, in either direction.
+  /// The distance between the deadline and the end of an unanswered call, in either direction.
   case timeout
   /// Intended time of a ping → its reply: one round trip between a device and its edge.
   case hop
 }
 
-/// One call's ring latency, and when in the load the call was due.
+/// One call's ring latency, and the intended time of placing.
 package struct RingSample: Sendable, Equatable {
   /// Seconds since the load began.
   package var dueSeconds: Double
@@ -42,13 +42,12 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
   case pushedAfterEnd, pushedTwice, cleanUpToWinner, cleanUpUnasked, wokenRangAfterEnd
   case pushContract
 
-  /// Whether it is looked at only where devices sleep.
+  /// Whether it is judged only where devices sleep.
   package var isOfPushes: Bool {
-    let rules: [CorrectnessRule] = [
+    [
       .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .cleanUpUnasked, .wokenRangAfterEnd,
       .pushContract,
-    ]
-    return rules.contains(self)
+    ].contains(self)
   }
 
   package var title: String {
@@ -80,28 +79,27 @@ package enum CorrectnessRule: String, CaseIterable, Sendable {
   }
 }
 
-/// All that a load run found out, apart from what the processes used.
+/// The results of a load run, apart from the usage of processes.
 package struct RunResult: Sendable {
   package var devicesExpected = 0
   package var devicesConnected = 0
   package var devicesRegistered = 0
-  /// Devices that asked to be registered and were told nothing: the cluster may know them.
+  /// Devices whose request to register has no reply: the cluster may have registered them.
   package var registrationsOfUnknownFate = 0
   package var callsExpected = 0
   package var callsPlaced = 0
   package var callsCompleted = 0
-  /// Calls by scenario part, for the report.
   package var callsByPart: [String: Int] = [:]
   /// Cause → count.
   package var failures: [String: Int] = [:]
-  /// Cause → the readable trace of a call that failed so, for ends that nobody planned.
+  /// Cause → the history of a call with this unplanned end.
   package var failureExamples: [String: String] = [:]
   package var correctness: [CorrectnessRule: Int] = [:]
-  /// For each broken rule a few readable traces of the calls concerned.
+  /// For each broken rule the histories of a few calls.
   package var examples: [CorrectnessRule: [String]] = [:]
   /// Microseconds.
   package var latency: [LatencyPhase: Histogram<UInt32>] = [:]
-  /// Only where the options ask for them.
+  /// Only with ``LoadOptions/keepsRings``.
   package var rings: [RingSample] = []
   /// The measured part, without ramp and settling.
   package var loadSeconds: Double = 0
@@ -122,7 +120,8 @@ package struct RunResult: Sendable {
     devicesRegistered...(devicesRegistered + registrationsOfUnknownFate)
   }
 
-  /// - Parameter found: the devices that the cluster knows; nothing where it did not say.
+  /// Compares the cluster's registrations with those that it acknowledged.
+  /// - Parameter found: the devices that the cluster has registered; nil without an answer.
   package mutating func lost(registrations found: Int?) {
     let due = registrationsDue
     let wrong = max(due.lowerBound - (found ?? 0), (found ?? 0) - due.upperBound)

@@ -36,8 +36,8 @@ import callload
     #expect(result.chaos?.changedCount == 0)
   }
 
-  /// Of a call from 10 s whose ring timeout at 40 s everybody is told of late: one device was on an edge
-  /// that stood still, the caller was not.
+  /// All devices of a call from 10 s are notified late of its ring timeout at 40 s. One device was on a frozen
+  /// edge, the caller was not.
   @Test("what excuses one device does not excuse the others", arguments: [(40.5, 0), (45, 1)])
   func lateForOne(toldAt: Double, broken: Int) throws {
     let roster = Roster(devices: 6, devicesPerUser: 3)
@@ -49,7 +49,7 @@ import callload
     #expect(count == broken, "\(history.checker.examples)")
   }
 
-  /// Device 3 loses its connection for a moment and hears of the timeout all the same; device 5 slept.
+  /// Device 3 loses its connection for a moment and is still notified of the timeout; device 5 slept.
   @Test("one that was away is told in time, if it is, and one that sleeps when it wakes")
   func lateForASleeper() throws {
     for (toldAt, broken) in [(40.2, 0), (44, 1)] {
@@ -114,12 +114,12 @@ import callload
     #expect(status.shards(of: "nobody") == nil)
     #expect(status.unserved(by: [], of: 3) == [0, 1, 2])
     #expect(status.unserved(by: ["c"], of: 6) == [0, 2, 3, 4, 5])
-    // Whoever did not answer may serve any.
+    // A coordinator that did not answer may serve any shard.
     #expect(status.unserved(by: ["c", "nobody"], of: 6) == nil)
   }
 
-  /// A device that moves from edge to edge has two sessions for a moment, and the reply that ends the
-  /// call comes by the one before the invite, which was said before, comes by the other.
+  /// A device that moves between edges has two sessions for a moment. The reply that ends the call may arrive
+  /// through one of them before the earlier invite arrives through the other.
   @Test(
     "an invite that an end overtook is told by its version, and only right after a new session began",
     arguments: [
@@ -136,149 +136,23 @@ import callload
         call: call, part: .declinedEverywhere, caller: 0, callees: 3..<6, placedAt: at(10),
         ringTimeout: .seconds(30)))
     let address = CallAddress(callee: "", call: call)
-    checker.said(
+    checker.sent(
       device: 3, ClientFrame(id: 1, command: .call(address, .decline(.everywhere))), at: at(10.1))
     let end = CallState(
       call: call, callee: "", phase: .ended, version: 7, reason: .declined, by: roster.party(3))
     func endIsTold(_ checker: inout CallChecker) {
-      checker.told(device: 3, .reply(id: 1, .call(end)), at: at(11))
+      checker.received(device: 3, .reply(id: 1, .call(end)), at: at(11))
     }
     if let attaches, attaches < 11 { checker.attached(device: 3, in: [call], at: at(attaches)) }
     endIsTold(&checker)
     if let attaches, attaches >= 11 { checker.attached(device: 3, in: [call], at: at(attaches)) }
     let invite = Invite(caller: roster.party(0), deadline: at(40))
-    checker.told(
+    checker.received(
       device: 3,
       .delivery(
         Delivery(call: call, callee: "", version: version, at: at(10), event: .invite(invite))),
       at: at(comes))
     _ = try #require(checker.judge(call, at: at(20)) { _ in true })
     #expect(checker.counts[.toldToRingAfterEnd] == broken)
-  }
-
-  /// One device declines for itself, and the call rings out: missed, unless the shard has heard of the
-  /// decline.
-  @Test(
-    "a missed call is excused by a decline that no shard could take, and by nothing else",
-    arguments: [
-      // The shard has no owner from when until when (nil: always one), of the callee or not.
-      (9.0, 42.0, true, 0), (9.0, 12.0, true, 0), (nil, 0, true, 1), (9.0, 42.0, false, 1),
-      // The fault was over when the device declined, or began when the call was.
-      (2.0, 5.0, true, 1), (46.0, 48.0, true, 1),
-    ] as [(Double?, Double, Bool, Int)])
-  func declineUnderWay(from: Double?, to: Double, isCallees: Bool, broken: Int) throws {
-    let roster = Roster(devices: 30, devicesPerUser: 3)
-    var timeline = FaultTimeline.quiet()
-    let shard = ShardHash.shard(of: UserKey(app: "load", user: roster.userName(1)), count: 12)
-    if let from {
-      let shards = [isCallees ? shard : (shard + 1) % 12]
-      timeline.begin(Fault.test(1, .killCoordinator, shards: shards), carried: [], at: at(from))
-      timeline.answered(shard: shards[0], fault: 1, at: at(to))
-    }
-    #expect(try reasonsBroken(roster, timeline, declines: true) == broken)
-  }
-
-  @Test("a missed call is one where nobody declined, whatever was out of order")
-  func missedWithoutDecline() throws {
-    let roster = Roster(devices: 30, devicesPerUser: 3)
-    var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .killCoordinator, shards: Array(0..<12)), carried: [], at: at(9))
-    #expect(try reasonsBroken(roster, timeline, declines: false) == 0)
-    #expect(try reasonsBroken(roster, timeline, declines: false, missed: false) > 0)
-    // The cluster has the decline, and says so: with or without faults that is right.
-    #expect(try reasonsBroken(roster, timeline, declines: true, missed: false) == 0)
-  }
-
-  /// A device that was busy and comes back while the call rings elsewhere is told how its own part ended.
-  @Test(
-    "the end of a busy device's own part is no missed call, and every other one of a busy user is",
-    arguments: [
-      // Who is told, whether it was busy, whom the end names, whether it is told as missed.
-      (3, true, 3, false, 0), (3, true, 3, true, 0), (4, false, 3, false, 1),
-      (4, false, 3, true, 0),
-      (3, true, 4, false, 1), (3, true, 4, true, 0), (3, false, 3, false, 1),
-    ] as [(Int, Bool, Int, Bool, Int)])
-  func ownBusy(told: Int, wasBusy: Bool, by: Int, missed: Bool, broken: Int) throws {
-    let roster = Roster(devices: 6, devicesPerUser: 3)
-    var checker = CallChecker(roster: roster, seed: 1)
-    let call = CallID(high: 1, low: 2)
-    checker.planned(
-      CallChecker.Facts(
-        call: call, part: .busy, caller: 0, callees: 3..<6, placedAt: at(10),
-        ringTimeout: .seconds(30)))
-    let address = CallAddress(callee: "", call: call)
-    for device in 3..<6 where device != told || wasBusy {
-      checker.said(device: device, ClientFrame(id: 1, command: .call(address, .busy)), at: at(10.2))
-    }
-    let stop = Stop(reason: .busy, by: roster.party(by), missed: missed)
-    checker.told(
-      device: told,
-      .delivery(Delivery(call: call, callee: "", version: 5, at: at(11), event: .stop(stop))),
-      at: at(11))
-    _ = try #require(checker.judge(call, at: at(20)) { _ in false })
-    let count = try #require(checker.counts[.wrongReason])
-    #expect(min(count, 1) == broken, "\(checker.examples)")
-  }
-
-  /// A call from 10 s to its ring timeout at 40 s, which the device that did not decline is told of as
-  /// missed, or not: how often the judge takes the reason for wrong.
-  private func reasonsBroken(
-    _ roster: Roster, _ timeline: FaultTimeline, declines: Bool, missed: Bool = true
-  ) throws -> Int {
-    var history = History(roster, timeline, .declinedHere)
-    let invite = Invite(caller: roster.party(0), deadline: at(40))
-    history.tell(3, 2, .invite(invite), 10.1)
-    history.tell(4, 2, .invite(invite), 10.1)
-    if declines {
-      let frame = ClientFrame(
-        id: 1, command: .call(CallAddress(call: history.call), .decline(.here)))
-      history.checker.said(device: 3, frame, at: at(10.5))
-    }
-    history.tell(4, 5, .stop(Stop(reason: .unanswered, missed: missed)), 40.1)
-    history.tell(0, 5, .stop(Stop(reason: .unanswered)), 40.1)
-    return try history.count(.wrongReason) { $0 != 3 }
-  }
-
-  /// The edge of device 4 stands still for a while.
-  private func frozenEdge(_ roster: Roster, from: Double, to: Double) -> FaultTimeline {
-    var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
-    var frozen = Fault.test(1, .freezeEdge, shards: [])
-    frozen.edges = [0]
-    timeline.begin(frozen, carried: [4], at: at(from))
-    timeline.lifted(fault: 1, at: at(to))
-    return timeline
-  }
-
-  /// What is said of one call of device 0 to devices 3 to 5, from 10 s to its ring timeout at 40 s.
-  private struct History {
-    let call = CallID(high: 1, low: 2)
-    var checker: CallChecker
-
-    init(_ roster: Roster, _ timeline: FaultTimeline, _ part: Scenario.Kind) {
-      checker = CallChecker(roster: roster, seed: 1, timeline: timeline)
-      checker.planned(
-        CallChecker.Facts(
-          call: call, part: part, caller: 0, callees: 3..<6, placedAt: at(10),
-          ringTimeout: .seconds(30)))
-    }
-
-    mutating func tell(
-      _ device: Int, _ version: UInt64, _ event: Delivery.Event, _ time: Double
-    ) {
-      checker.told(
-        device: device,
-        .delivery(
-          Delivery(call: call, callee: "", version: version, at: at(time), event: event)),
-        at: at(time))
-    }
-
-    /// How often the rule is broken by it.
-    mutating func count(
-      _ rule: CorrectnessRule, isAttached: (Int) -> Bool
-    ) throws -> Int {
-      let verdict = checker.judge(call, at: at(60), isAttached: isAttached)
-      _ = try #require(verdict)
-      return try #require(checker.counts[rule])
-    }
   }
 }

@@ -4,7 +4,7 @@ import CallTestKit
 import Testing
 import callload
 
-/// At which edge the judge takes a device to be: what a fault of an edge explains hangs on it.
+/// The edge of each device, by which the judge decides what a fault of an edge explains.
 @Suite("At which edge a device is") struct EdgeMoveTests {
   private static let devices = 12
 

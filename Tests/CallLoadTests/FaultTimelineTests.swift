@@ -32,11 +32,11 @@ import callload
     timeline.begin(Fault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
     timeline.answered(shard: 3, fault: 1, at: at(12))
     timeline.end(shardsOf: 1, at: at(12))
-    #expect(timeline.disturbed(shard: 3, from: at(11), to: at(11)) != nil)
-    #expect(timeline.disturbed(shard: 3, from: at(5), to: at(9)) == nil)
-    #expect(timeline.disturbed(shard: 3, from: at(14), to: at(20)) == nil)
-    #expect(timeline.disturbed(shard: 4, from: at(5), to: at(20)) == nil)
-    #expect(timeline.disturbed(device: 0, from: at(5), to: at(20)) == nil)
+    #expect(timeline.disturbed(.shard(3), from: at(11), to: at(11)) != nil)
+    #expect(timeline.disturbed(.shard(3), from: at(5), to: at(9)) == nil)
+    #expect(timeline.disturbed(.shard(3), from: at(14), to: at(20)) == nil)
+    #expect(timeline.disturbed(.shard(4), from: at(5), to: at(20)) == nil)
+    #expect(timeline.disturbed(.device(0), from: at(5), to: at(20)) == nil)
   }
 
   @Test("a timeout is excused to the end of the take-over, and by the next one from there")
@@ -86,16 +86,16 @@ import callload
     timeline.begin(killed, carried: [1, 2], at: at(10))
     timeline.lifted(fault: 1, at: at(11))
     timeline.attached(device: 1, at: at(12))
-    #expect(timeline.disturbed(device: 1, from: at(14), to: at(15)) == nil)
-    #expect(timeline.disturbed(device: 2, from: at(14), to: at(15))?.kind == .killEdge)
-    #expect(timeline.disturbed(device: 3, from: at(10), to: at(15)) == nil)
+    #expect(timeline.disturbed(.device(1), from: at(14), to: at(15)) == nil)
+    #expect(timeline.disturbed(.device(2), from: at(14), to: at(15))?.kind == .killEdge)
+    #expect(timeline.disturbed(.device(3), from: at(10), to: at(15)) == nil)
     var frozen = Fault.test(2, .freezeEdge, shards: [])
     frozen.edges = [0]
     timeline.begin(frozen, carried: [3], at: at(20))
-    #expect(timeline.disturbed(device: 3, from: at(22), to: at(23)) != nil)
+    #expect(timeline.disturbed(.device(3), from: at(22), to: at(23)) != nil)
     timeline.lifted(fault: 2, at: at(25))
-    #expect(timeline.disturbed(device: 3, from: at(29), to: at(29)) != nil)
-    #expect(timeline.disturbed(device: 3, from: at(30), to: at(31)) == nil)
+    #expect(timeline.disturbed(.device(3), from: at(29), to: at(29)) != nil)
+    #expect(timeline.disturbed(.device(3), from: at(30), to: at(31)) == nil)
   }
 
   @Test("a device that kept its session in a drain, or sleeps, is not disturbed when that is over")
@@ -105,9 +105,9 @@ import callload
     drain.edges = [0]
     timeline.begin(drain, carried: [1, 2], at: at(10))
     timeline.lifted(fault: 1, at: at(12)) { $0 == 1 }
-    #expect(timeline.disturbed(device: 1, from: at(11), to: at(11)) != nil)
-    #expect(timeline.disturbed(device: 1, from: at(20), to: at(21)) == nil)
-    #expect(timeline.disturbed(device: 2, from: at(20), to: at(21)) != nil)
+    #expect(timeline.disturbed(.device(1), from: at(11), to: at(11)) != nil)
+    #expect(timeline.disturbed(.device(1), from: at(20), to: at(21)) == nil)
+    #expect(timeline.disturbed(.device(2), from: at(20), to: at(21)) != nil)
   }
 
   @Test(
@@ -126,7 +126,7 @@ import callload
     #expect(kind(8, 11) == nil)
     #expect(kind(8, 11, shard: 1) == .killCoordinator)
     timeline.lifted(fault: 2, at: at(13))
-    // Whoever tried in vain tries again a little later.
+    // A device that failed to connect retries a little later.
     #expect(kind(10, 20) == .killEdge)
     #expect(kind(10, 21) == nil)
     #expect(kind(16, 17) == nil)
@@ -144,7 +144,7 @@ import callload
     timeline.begin(Fault.test(2, .killNATS, shards: [1]), carried: [], at: at(6))
     for fault in [1, 2] { timeline.lifted(fault: fault, at: at(7)) }
     for fault in [1, 2] { timeline.answered(shard: 1, fault: fault, at: at(10)) }
-    #expect(timeline.disturbed(shard: 1, from: at(11), to: at(11))?.kind == .freezeCoordinator)
+    #expect(timeline.disturbed(.shard(1), from: at(11), to: at(11))?.kind == .freezeCoordinator)
     #expect(timeline.lostMessages(shard: 1, from: at(11), to: at(11))?.kind == .killNATS)
     #expect(timeline.lostMessages(shard: 1, from: at(15), to: at(16)) == nil)
     #expect(timeline.lostMessages(shard: 2, from: at(11), to: at(11)) == nil)
@@ -161,7 +161,7 @@ import callload
     timeline.attached(device: 2, through: 0, at: at(14.6))
     timeline.attached(device: 3, through: 1, at: at(17))
     #expect(timeline.mayComeLate(to: 1, at: at(14.6)))
-    #expect(timeline.disturbed(device: 1, from: at(5), to: at(9)) == nil)
+    #expect(timeline.disturbed(.device(1), from: at(5), to: at(9)) == nil)
     #expect(!timeline.mayComeLate(to: 2, at: at(14.6)))
     #expect(!timeline.mayComeLate(to: 3, at: at(17)))
     var killed = Fault.test(2, .killEdge, shards: [])
@@ -185,7 +185,7 @@ import callload
     timeline.answered(shard: 3, fault: 1, at: at(11))
     timeline.answered(shard: 4, fault: 1, at: at(12))
     #expect(excused(10.1) == at(12))
-    #expect(timeline.disturbed(shard: 3, from: at(13), to: at(14)) == nil)
+    #expect(timeline.disturbed(.shard(3), from: at(13), to: at(14)) == nil)
     // It answered, and was handed to the dead node again.
     timeline.widen(killed, by: [4], since: at(14))
     #expect(excused(12.5) == at(12.5))
@@ -205,7 +205,7 @@ import callload
     var frozen = Fault.test(2, .freezeEdge, shards: [])
     frozen.edges = [1]
     timeline.begin(frozen, carried: [1], at: at(11))
-    #expect(timeline.disturbed(device: 1, from: at(11.5), to: at(11.5))?.kind == .killEdge)
+    #expect(timeline.disturbed(.device(1), from: at(11.5), to: at(11.5))?.kind == .killEdge)
     #expect(timeline.mayComeLate(to: 1, at: at(11.5)))
     timeline.lifted(fault: 2, at: at(15))
     #expect(timeline.mayComeLate(to: 1, at: at(15.1)))
@@ -229,7 +229,7 @@ import callload
 }
 
 extension FaultTimeline {
-  /// Of ten users with three devices each, and of twelve shards; nothing has happened yet.
+  /// Without faults, for ten users with three devices each and twelve shards.
   static func quiet() -> FaultTimeline {
     FaultTimeline(roster: Roster(devices: 30, devicesPerUser: 3), app: "load", shardCount: 12)
   }
@@ -241,7 +241,7 @@ extension Fault {
   }
 }
 
-/// So many seconds after the beginning.
+/// A time in seconds from the beginning.
 func at(_ seconds: Double) -> Timestamp {
   Timestamp(microseconds: Int64(seconds * 1_000_000))
 }

@@ -6,7 +6,7 @@ import Histogram
 import Testing
 import callload
 
-/// Under faults some devices register during the load, and what they were told must hold at its end.
+/// Under faults some devices register during the load, and these registrations must exist at its end.
 @Suite("Registering under faults") struct LateRegistrationTests {
   @Test("one in ten registers during the load, evenly over the time in which faults happen")
   func duringTheLoad() throws {
@@ -112,7 +112,7 @@ import callload
     }
   }
 
-  /// How many registrations are wrong by what the cluster knows.
+  /// The number of wrong registrations, by the number that the cluster has.
   private static func wrong(_ result: RunResult, found: Int?) -> Int? {
     var result = result
     result.lost(registrations: found)

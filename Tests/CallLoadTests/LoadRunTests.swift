@@ -56,7 +56,7 @@ import callload
     #expect(found.callsCompleted + (found.failures["ended early"] ?? 0) == found.callsPlaced)
   }
 
-  /// Edges that nobody answers at: the ramp ends in time and says so.
+  /// Without an edge that answers, the ramp ends in time and counts the devices.
   @Test func devicesThatCannotConnectAreCounted() throws {
     let loop = VirtualDeviceLoop()
     let network = DeadNetwork(loop: loop)

@@ -11,7 +11,7 @@ import callload
     Timestamp(microseconds: milliseconds * 1000)
   }
 
-  /// A judge of one call, whose devices take what is said.
+  /// A judge of one call, whose devices accept the pushes of `takes`.
   static func judge(takes: PushCapabilities = []) -> PushJudge {
     var judge = PushJudge { _ in takes }
     judge.planned(call, at: at(0))
@@ -94,7 +94,7 @@ import callload
     var unrung = Self.judge(takes: capability)
     unrung.arrived(Self.push(purpose, id: "b", at: 505), for: Self.call)
     #expect(rules(unrung) == [.cleanUpUnasked])
-    // Whether a gateway that died had sent the ring nobody knows.
+    // A gateway that died may have sent the ring.
     for (died, broken) in [(504, 0), (506, 1)] {
       var faults = PushJudge.Faults()
       faults.ringUncertain = { $0 <= Self.at(Int64(died)) && Self.at(Int64(died)) <= $1 }
@@ -106,7 +106,7 @@ import callload
     var attached = judge
     attached.attached(Self.call, 1, at: Self.at(254))
     #expect(rules(attached) == [.cleanUpUnasked])
-    // A new owner that its edge had not told.
+    // A new owner may lack the session.
     var faults = PushJudge.Faults()
     faults.disturbed = { device, begin, end in
       device == 1 && begin == Self.at(254) && begin < end
@@ -144,7 +144,7 @@ import callload
     judge.invited(Self.call, 2, decidedAt: Self.at(101))
     #expect(rules(judge) == [.wokenRangAfterEnd])
 
-    // Where only a reply said so, what was on its way is excused.
+    // After an end by a reply alone, an invite on its way is excused.
     var cancelled = Self.judge()
     cancelled.over(Self.call, decidedAt: nil, heardAt: Self.at(100))
     cancelled.invited(Self.call, 1, decidedAt: Self.at(350))

@@ -113,34 +113,4 @@ import callload
     let text = PortRange.refusal(devices: 60_000, edges: 2, range: 28_232)
     #expect(text?.contains("use --edges 3") == true)
   }
-
-  @Test("statistics of a process with an odd name") func processFiles() {
-    let stat =
-      "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1234 1000 100 0"
-    #expect(ProcessFiles.cpuTicks(stat: stat) == 300)
-    #expect(ProcessFiles.cpuTicks(stat: "42 (x") == nil)
-    #expect(ProcessFiles.cpuTicks(stat: "42 (x) S 1 2") == nil)
-    #expect(ProcessFiles.residentBytes(status: "Name:\tx\nVmRSS:\t  2048 kB\n") == 2_097_152)
-    #expect(ProcessFiles.residentBytes(status: "Name:\tx\n") == nil)
-  }
-
-  @Test("of a crash's log the beginning and the thread that crashed are shown")
-  func crashLog() {
-    let log = """
-      one
-      two
-      a.swift:1: Fatal error: unexpectedly found nil
-      Thread 0:
-      0 main
-      Thread 3 crashed:
-      0 boom
-      1 caller
-      """
-    #expect(
-      ChildProcess.telling(log, lines: 2) == [
-        "one", "two", "a.swift:1: Fatal error: unexpectedly found nil", "Thread 3 crashed:",
-        "0 boom",
-      ])
-    #expect(ChildProcess.telling("a\nb\nc", lines: 2) == ["b", "c"])
-  }
 }

@@ -14,10 +14,9 @@ struct TwinRun {
   var seed: UInt64 = 7
   /// Candidates of each side of every call; 0: what the scenario says.
   var signals = 0
-  /// From when to when, in seconds of the load, a third of the shards give no answer; and whether
-  /// the judge knows.
-  /// Devices that sleep.
   var sleep: SleepOptions?
+  /// A third of the shards give no answer between two times, in seconds of the load. `isTold`: the judge is
+  /// notified of the fault.
   var outage: (from: Double, to: Double, isTold: Bool)?
 
   struct Outcome {
@@ -102,13 +101,13 @@ struct TwinRun {
     let fault = Fault(
       id: 1, kind: .killCoordinator, node: "twin", role: .coordinator, shards: shards)
     after(outage.from) {
-      if outage.isTold { rig.tell(.begins(fault)) }
+      if outage.isTold { rig.note(.begins(fault)) }
       twin.silentShards = Set(shards)
-      if outage.isTold { rig.tell(.happened(fault)) }
+      if outage.isTold { rig.note(.happened(fault)) }
     }
     after(outage.to) {
       twin.speakAgain()
-      if outage.isTold { rig.tell(.lifted(fault)) }
+      if outage.isTold { rig.note(.lifted(fault)) }
     }
   }
 }

@@ -1,13 +1,13 @@
 import CallClient
 import CallCore
 
-/// One call as the seed has it: who, what, and when after what.
+/// One call as drawn from the seed: its devices, its part, and all delays.
 struct CallPlan {
   let call: CallID
   let kind: Scenario.Kind
   let caller: Int
   let callees: Range<Int>
-  /// When it was to be placed: what latency counts from.
+  /// The intended time of placing, from which latency counts.
   let placeAt: Timestamp
   let ringTimeoutSeconds: UInt32
   /// The device that acts first, and another where there is one.
@@ -78,7 +78,7 @@ struct CallPlan {
     }
   }
 
-  /// When it should long be over, if the cluster does its part.
+  /// The time by which the call should be over.
   var overAt: Timestamp {
     let acts = act.microseconds + then.microseconds + away.microseconds
     let ring = Int64(ringTimeoutSeconds) * 1_000_000
@@ -89,7 +89,6 @@ struct CallPlan {
   var dropsConnection: Bool { kind == .calleeReturns || kind == .callerReturns }
 }
 
-/// A call under way, as the load plays it.
 final class LiveCall {
   /// Stands for a session description: opaque to the cluster, of a plausible size.
   static let description =
@@ -103,31 +102,30 @@ final class LiveCall {
   let expectedInvites: Int
   /// The first invite, from which the part's acts count.
   var ringsSince: Timestamp?
-  /// How long it is to ring, by the cluster's clock alone.
+  /// The length of ringing, by the cluster's clock alone.
   var ringSpan: Span?
   var invited: Set<Int> = []
-  /// Of those that never sleep.
+  /// Of the devices that never sleep.
   var awakeInvited = 0
-  /// When a device was last told of it.
+  /// When the last device was notified.
   var lastElsewhereAt: Timestamp?
   var lastCancelAt: Timestamp?
-  /// When a device was to answer.
+  /// The intended times of answers, by device.
   var answerIntended: [Int: Timestamp] = [:]
-  /// Devices whose user wants to answer but which do not ring yet.
+  /// Devices that are to answer as soon as they ring.
   var answersOnInvite: Set<Int> = []
   var cancelIntended: Timestamp?
-  /// What sleeping devices do as soon as they ring, since it was time before.
+  /// Refusals that sleeping devices send as soon as they ring.
   var refusesOnInvite: [Int: CallVerb] = [:]
-  /// Devices that act over HTTP, with what a push allows.
+  /// Devices that act over HTTP, with a push's capability.
   var actsByPush: Set<Int> = []
-  var answered = false
   var isOver: Set<Int> = []
   /// The dropped device is attached again.
   var isBack = false
   var candidatesSent: [Int: Int] = [:]
   /// Devices whose next candidate has a timer.
   var streaming: Set<Int> = []
-  /// Devices that know of the answer, and are in the conversation.
+  /// Devices that were notified of the answer and take part in the conversation.
   var talking: Set<Int> = []
 
   init(plan: CallPlan, expectedInvites: Int) {

@@ -1,6 +1,6 @@
 import CallCore
 
-/// Draws who calls whom, and which part of the scenario they play, by the seed.
+/// Draws caller, callee and part of each call from the seed.
 final class CallPlanner {
   private let options: LoadOptions
   private let roster: Roster
@@ -8,7 +8,7 @@ final class CallPlanner {
   private var stage: UInt64 = 0
   private var recentPairs = PairLimiter()
   private var liveCalls: [Int32]
-  /// Users that take no other call: their device drops its connection.
+  /// Users that take no other call, since their device drops its connection.
   private var isReserved: [Bool]
 
   /// Live calls of one user at most, below the cluster's limit of 5 for a device.
@@ -23,18 +23,16 @@ final class CallPlanner {
     self.isReserved = Array(repeating: false, count: roster.users)
   }
 
-  /// Each stage has calls of its own.
   func begin(stage: UInt64) { self.stage = stage }
 
-  /// Draws a call: its part, and two users that are free for it. Where a small crowd has nobody free for
-  /// a part that needs an idle user, another part is drawn.
-  /// - Returns: nil where no users are free.
+  /// Draws a part, and two users that are free for it; another part where no users are.
+  /// - Returns: nil where no users are free for any part.
   func draw(
     number: Int, intended: Timestamp, now: Timestamp, _ devices: [LoadDevice]
   ) -> CallPlan? {
     var random = SplitMix64(
       seed: options.seed &* 0x1_0000_01B3 &+ stage << 40 &+ UInt64(number))
-    // Under faults people do not wait until all devices of the other one are connected again.
+    // Under faults users also call users with disconnected devices.
     for toMissing in options.isDisturbed ? [false, true] : [false] {
       for _ in 0..<8 {
         let part = options.scenario.parts.drawn(by: \.weight, &random)
@@ -91,7 +89,7 @@ final class CallPlanner {
 }
 
 extension Array {
-  /// One of the elements, by their weights.
+  /// Draws one of the elements, by their weights.
   func drawn(by weight: (Element) -> Double, _ random: inout SplitMix64) -> Element {
     var left = Double.random(in: 0..<reduce(0) { $0 + weight($1) }, using: &random)
     for element in self {
@@ -109,10 +107,10 @@ private struct PairLimiter {
     var count: Int
   }
   private var windows: [UInt64: Window] = [:]
-  private var sweepAt = Timestamp(microseconds: 0)
+  private var sweepAt = Timestamp.zero
 
   private static let span: Span = .seconds(61)
-  /// Two windows may meet, so each takes half.
+  /// Half of the limit, since two windows may touch within a minute.
   private static let most = 5
 
   /// Whether one more call fits, counted if so.

@@ -2,7 +2,7 @@ import FoundationEssentials
 
 /// Reading scenario files; loadtest/scenarios/README.md describes them.
 extension Scenario {
-  /// - Throws: ``SetupError`` that names the key and what would be right.
+  /// - Throws: ``SetupError`` that names the file, the key and the remedy.
   package static func load(path: String) throws -> Scenario {
     guard let data = FileManager.default.contents(atPath: path) else {
       throw SetupError("scenario file \(path): cannot be read")
@@ -14,6 +14,7 @@ extension Scenario {
     }
   }
 
+  /// - Throws: ``SetupError`` that names the key and the remedy.
   package init(json text: String) throws { try self.init(json: Data(text.utf8)) }
 
   private init(json data: Data) throws {

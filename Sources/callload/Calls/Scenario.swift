@@ -1,4 +1,4 @@
-/// What the calls of a run are like: parts, each with its share.
+/// The kinds of calls of a run, each with its share.
 package struct Scenario: Sendable, Equatable {
   package var name: String
   package var summary: String
@@ -7,7 +7,6 @@ package struct Scenario: Sendable, Equatable {
   /// A kind of call, and its delays. All ranges are drawn from evenly.
   package struct Part: Sendable, Equatable {
     package var kind: Kind
-    /// The part's share, relative to the other parts'.
     package var weight: Double
     package var ringTimeoutSeconds: UInt32 = 30
     /// Invite → alerting, in milliseconds.
@@ -16,10 +15,9 @@ package struct Scenario: Sendable, Equatable {
     package var actMs: ClosedRange<Double> = 100...1000
     /// After that → the part's second act, where it has one.
     package var thenMs: ClosedRange<Double> = 100...500
-    /// Caller told of the answer → hang-up.
+    /// The caller is notified of the answer → hang-up.
     package var talkMs: ClosedRange<Double> = 200...2000
     package var awayMs: ClosedRange<Double> = 100...1000
-    /// Share of the calls whose sides exchange candidates.
     package var candidates: Double = 0
     /// Share of the calls that are answered after the first act, where the part allows both.
     package var answered: Double = 0.5
@@ -36,21 +34,63 @@ package struct Scenario: Sendable, Equatable {
     case answered
     /// Two devices answer at the same moment.
     case twoAnswer
-    /// A device declines for its user.
     case declinedEverywhere
     /// A device declines for itself; then another answers, or it rings out.
     case declinedHere
-    /// The caller cancels while it rings.
     case cancelled
     /// The caller cancels at the moment when a device answers.
     case cancelAtAnswer
-    /// Nobody does anything.
+    /// No device acts.
     case unanswered
-    /// Every device says busy.
+    /// Every device is busy.
     case busy
     /// A callee's device drops its socket in mid-ring and comes back; then one of the user's answers.
     case calleeReturns
     /// The caller's device drops its socket in mid-ring and comes back; then a device answers.
     case callerReturns
   }
+}
+
+/// Copies of the files of loadtest/scenarios, so that the program needs no files. A test compares them.
+extension Scenario {
+  package static let builtInTexts: [String: String] = [
+    "default": defaultText, "answered": answeredText,
+  ]
+
+  package static let builtInNames = ["default", "answered"]
+
+  package static let `default` = named("default") ?? Scenario(name: "", summary: "", parts: [])
+
+  package static func named(_ name: String) -> Scenario? {
+    builtInTexts[name].flatMap { try? Scenario(json: $0) }
+  }
+
+  private static let defaultText = #"""
+    {
+      "name": "default",
+      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return",
+      "parts": [
+        {"kind": "answered", "weight": 46, "alertMs": [5, 50], "actMs": [100, 1000], "talkMs": [200, 2000], "candidates": 0.4},
+        {"kind": "twoAnswer", "weight": 10, "actMs": [100, 1000], "talkMs": [200, 1000], "candidates": 0.2},
+        {"kind": "declinedEverywhere", "weight": 8, "actMs": [100, 1000]},
+        {"kind": "declinedHere", "weight": 6, "ringTimeoutSeconds": 5, "actMs": [100, 600], "thenMs": [100, 600], "answered": 0.8},
+        {"kind": "cancelled", "weight": 8, "actMs": [100, 1000]},
+        {"kind": "cancelAtAnswer", "weight": 6, "actMs": [100, 1000], "talkMs": [200, 1000]},
+        {"kind": "unanswered", "weight": 5, "ringTimeoutSeconds": 5},
+        {"kind": "busy", "weight": 5, "actMs": [20, 200]},
+        {"kind": "calleeReturns", "weight": 3, "actMs": [100, 500], "awayMs": [100, 1000], "thenMs": [100, 500], "answered": 0.5},
+        {"kind": "callerReturns", "weight": 3, "actMs": [100, 500], "awayMs": [100, 1000], "thenMs": [50, 500], "answered": 0.5}
+      ]
+    }
+    """#
+
+  private static let answeredText = #"""
+    {
+      "name": "answered",
+      "summary": "All devices ring, one answers after 100 ms, the others are stopped, hang-up: what peers are measured with",
+      "parts": [
+        {"kind": "answered", "weight": 1, "alertMs": [0, 0], "actMs": [100, 100], "talkMs": [100, 100]}
+      ]
+    }
+    """#
 }

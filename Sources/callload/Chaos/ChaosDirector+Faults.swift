@@ -2,7 +2,7 @@ import CallClient
 import CallCore
 
 extension ChaosDirector {
-  /// A process, the ways to NATS that lead from or to it, and whether it is up.
+  /// A process, the relays between it and NATS, and whether it is up.
   struct Victim {
     let process: SupervisedProcess
     let relays: [TCPRelay]
@@ -19,7 +19,7 @@ extension ChaosDirector {
     }
   }
 
-  /// Kills processes, freezes them, or cuts their ways to NATS, and undoes it when the fault is over.
+  /// Kills processes, freezes them, or cuts their relays to NATS, and undoes it when the fault is over.
   func disturb(
     _ victims: [Victim], _ fault: Fault, _ entry: ChaosPlan.Entry, isSilent: Bool = false
   ) async {
@@ -51,7 +51,7 @@ extension ChaosDirector {
     await untilAllAreReady()
   }
 
-  /// Starts all at once: of three nats-servers a majority is needed for any to be ready.
+  /// Starts all at once: three nats-servers need a majority for any to be ready.
   private func startAgain(_ victims: [Victim]) async {
     await withTaskGroup(of: Void.self) { group in
       for victim in victims {
@@ -67,7 +67,7 @@ extension ChaosDirector {
     }
   }
 
-  /// Coordinators first, as docs/operations.md has it; each is back before the next one goes.
+  /// Coordinators first, as docs/operations.md says; each is back before the next one stops.
   func restartAll(_ entry: ChaosPlan.Entry) async {
     for node in cluster.coordinators + cluster.edges {
       guard !Task.isCancelled else { return }
@@ -75,11 +75,11 @@ extension ChaosDirector {
       guard await claim({ await referee.take(node.name, among: likes) }) != nil else { continue }
       let fault = await makeFault(.rollingRestart, node.process)
       await play(
-        fault, begin: {}, lengthSeconds: 0,
+        fault,
         lift: {
           if await !node.process.terminate(patience: .seconds(40)) {
             say("\(node.name) did not end by itself with status 0")
-            await engine.tell(.incident("\(node.name) did not end in good order"))
+            await engine.note(.incident("\(node.name) did not end in good order"))
           }
           await startAgain([Victim(node)])
           await untilServing(node)
@@ -90,17 +90,17 @@ extension ChaosDirector {
   }
 
   func drain(_ node: NodeMember, _ entry: ChaosPlan.Entry) async {
-    guard let questions = cluster.questions else { return }
+    guard let callctl = cluster.callctl else { return }
     let fault = await makeFault(.drain, node.process)
     await play(
-      fault, begin: {}, lengthSeconds: 0,
+      fault,
       lift: {
-        if await !questions.drain(node.name) {
-          await engine.tell(.incident("callctl drain \(node.name) failed"))
+        if await !callctl.drain(node.name) {
+          await engine.note(.incident("callctl drain \(node.name) failed"))
         }
         try? await Task.sleep(for: .seconds(entry.lengthSeconds))
-        if await !questions.resume(node.name) {
-          await engine.tell(.incident("callctl resume \(node.name) failed"))
+        if await !callctl.resume(node.name) {
+          await engine.note(.incident("callctl resume \(node.name) failed"))
         }
         await untilServing(node)
       })

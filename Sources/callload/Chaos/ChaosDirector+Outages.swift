@@ -2,7 +2,7 @@ import CallClient
 import CallCore
 
 extension ChaosDirector {
-  /// Outages of NATS take turns, with the length of the last between two; otherwise NATS would mostly be away.
+  /// Outages of NATS take turns, with a pause as long as the last one; otherwise NATS would mostly be away.
   func inTurn(
     _ entry: ChaosPlan.Entry, until end: ContinuousClock.Instant, _ body: () async -> Void
   ) async {
@@ -14,14 +14,14 @@ extension ChaosDirector {
     }
     await body()
     await untilReady { await isServed() }
-    // Nobody has to wait for the calm after the last.
+    // No pause follows the last one.
     try? await Task.sleep(until: min(end, .now + .seconds(entry.lengthSeconds)))
     await referee.endTurn(of: entry.kind)
   }
 
   private func isServed() async -> Bool {
-    guard let questions = cluster.questions else { return true }
-    let status = await questions.status(patience: .seconds(1))
+    guard let callctl = cluster.callctl else { return true }
+    let status = await callctl.status(patience: .seconds(1))
     return status?.servedCount == cluster.shards
   }
 
@@ -60,5 +60,45 @@ extension ChaosDirector {
       edges: cluster.edges.indices)
     await disturb(cluster.edges.map(Victim.init), fault, entry)
     for name in names { await referee.giveBack(name) }
+  }
+}
+
+/// The nodes that are disturbed, so that of each kind of node one is left.
+actor Referee {
+  private var taken: Set<String> = []
+  /// Kinds of outages that wait; the first one has its turn.
+  private var queue: [ChaosKind] = []
+  private var faults = 0
+
+  /// Takes a node that is free, while another one stays free; of a single one, that.
+  /// - Parameter wanted: the node to take; nil: the one that `draw` chooses.
+  func take(_ wanted: String? = nil, among names: [String], draw: UInt64 = 0) -> String? {
+    let free = names.filter { !taken.contains($0) }
+    guard free.count > 1 || names.count == 1 && free.count == 1 else { return nil }
+    let name = wanted ?? free[Int(draw % UInt64(free.count))]
+    guard free.contains(name) else { return nil }
+    taken.insert(name)
+    return name
+  }
+
+  func takeAll(_ names: [String]) -> [String]? {
+    guard taken.isDisjoint(with: names) else { return nil }
+    taken.formUnion(names)
+    return names
+  }
+
+  func giveBack(_ name: String) { taken.remove(name) }
+
+  /// Puts the kind into the queue, once; true while it is the first there.
+  func isTurn(of kind: ChaosKind) -> Bool {
+    if !queue.contains(kind) { queue.append(kind) }
+    return queue.first == kind
+  }
+
+  func endTurn(of kind: ChaosKind) { queue.removeAll { $0 == kind } }
+
+  func nextFault() -> Int {
+    faults += 1
+    return faults
   }
 }

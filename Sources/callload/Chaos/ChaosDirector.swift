@@ -1,7 +1,7 @@
 import CallClient
 import CallCore
 
-/// Injects the faults of a plan into a local cluster, and leaves it whole.
+/// Injects the faults of a plan into a local cluster, and repairs it.
 package struct ChaosDirector: Sendable {
   let plan: ChaosPlan
   let cluster: LocalCluster
@@ -10,7 +10,7 @@ package struct ChaosDirector: Sendable {
   let say: @Sendable (String) -> Void
   let referee = Referee()
 
-  /// When the last fault may begin, of a load that long: all must settle before its end.
+  /// The time after which no fault begins in a load of this duration: all must settle before its end.
   package static func lastFaultSeconds(_ plan: ChaosPlan, duration: Double) -> Double {
     let longest = plan.entries.map(\.lengthSeconds).max() ?? 0
     return max(duration * 0.4, duration - longest - 5)
@@ -20,7 +20,6 @@ package struct ChaosDirector: Sendable {
   package func run(seconds: Double) async {
     let end = ContinuousClock.now + .seconds(seconds)
     await withTaskGroup(of: Void.self) { group in
-      // Where nothing sleeps there are no gateways.
       for entry in plan.entries where isWorthwhile(entry.kind) {
         group.addTask { await run(entry, until: end) }
       }
@@ -28,8 +27,9 @@ package struct ChaosDirector: Sendable {
   }
 
   private func isWorthwhile(_ kind: ChaosKind) -> Bool {
+    // Without sleeping devices there are no gateways.
     if kind == .killPush { return !cluster.pushGateways.isEmpty }
-    // Of one server all are one.
+    // With one server an outage of all is the same as of one.
     guard let one = kind.oneServerKind, cluster.nats.count == 1 else { return true }
     return !plan.entries.contains { $0.kind == one }
   }
@@ -78,20 +78,20 @@ package struct ChaosDirector: Sendable {
 
   // MARK: Victims
 
-  /// Runs `body` on a node that nobody else disturbs, while another of the same kind is well.
+  /// Runs `body` on a node without another fault, while another node of its kind is well.
   func withVictim(
     among nodes: [NodeMember], _ random: inout SplitMix64, _ body: (NodeMember) async -> Void
   ) async {
     let draw = random.next()
     let names = nodes.map(\.name)
-    guard let name = await claim({ await referee.take(among: names, draw) }),
+    guard let name = await claim({ await referee.take(among: names, draw: draw) }),
       let node = nodes.first(where: { $0.name == name })
     else { return }
     await body(node)
     await referee.giveBack(name)
   }
 
-  /// Asks ten times a second until there is something to take; nil after `attempts` or in a cancelled task.
+  /// Tries ten times a second to take something; nil after `attempts` or in a cancelled task.
   func claim<Taken>(attempts: Int = 100, _ take: () async -> Taken?) async -> Taken? {
     for _ in 0..<attempts {
       if let taken = await take() { return taken }
@@ -109,8 +109,8 @@ package struct ChaosDirector: Sendable {
     switch process.role {
     case .nats: shards = Array(0..<cluster.shards)
     case .coordinator:
-      // Where nobody says (NATS is down, the machine is busy) any shard may be concerned.
-      shards = await cluster.questions?.shards(of: process.name) ?? Array(0..<cluster.shards)
+      // Without an answer (NATS is down, the machine is busy) any shard may be concerned.
+      shards = await cluster.callctl?.shards(of: process.name) ?? Array(0..<cluster.shards)
     case .edge, .push: break
     }
     return Fault(
@@ -119,15 +119,16 @@ package struct ChaosDirector: Sendable {
         ?? cluster.edges.indices.filter { cluster.edges[$0].process === process }, shards: shards)
   }
 
-  /// One fault from its begin to where its node is well again.
+  /// Runs one fault until its node is well again.
   func play(
-    _ fault: Fault, begin: () async -> Void, lengthSeconds: Double, lift: () async -> Void
+    _ fault: Fault, begin: () async -> Void = {}, lengthSeconds: Double = 0,
+    lift: () async -> Void
   ) async {
     let shards = fault.shards.isEmpty ? "" : ", \(fault.shards.count) shards"
     say("\(fault.kind.rawValue): \(fault.node)\(shards)")
-    await engine.tell(.begins(fault))
+    await engine.note(.begins(fault))
     await begin()
-    await engine.tell(.happened(fault))
+    await engine.note(.happened(fault))
     if fault.kind.isPlanned {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await reportMovingShards(fault) }
@@ -140,40 +141,40 @@ package struct ChaosDirector: Sendable {
       await widened
       await lift()
     }
-    await engine.tell(.lifted(fault))
+    await engine.note(.lifted(fault))
   }
 
   /// Widens a planned change by all shards that it moves: those taken before the drain, and those that return.
   private func reportMovingShards(_ fault: Fault) async {
-    guard fault.role == .coordinator, let questions = cluster.questions else { return }
+    guard fault.role == .coordinator, let callctl = cluster.callctl else { return }
     while !Task.isCancelled {
-      // Not at once: a process more would lengthen the pauses that are measured.
+      // Not at once: one more process would lengthen the pauses that are measured.
       try? await Task.sleep(for: .seconds(1))
       guard !Task.isCancelled else { return }
-      let found = await questions.status(patience: .seconds(1))?.shards(of: fault.node) ?? []
-      if !found.isEmpty, !Task.isCancelled { await engine.tell(.widened(fault, by: found)) }
+      let found = await callctl.status(patience: .seconds(1))?.shards(of: fault.node) ?? []
+      if !found.isEmpty, !Task.isCancelled { await engine.note(.widened(fault, by: found)) }
     }
   }
 
   private static let statusInterval = Duration.milliseconds(500)
 
-  /// Widens a fault by the shards that the coordinator got between the question for its shards and the
-  /// fault, or was handed after it by a coordinator that did not know of it yet. All that is known of them
-  /// is that no other coordinator serves them.
+  /// Widens a fault by the shards that the coordinator got after it was asked for its shards: before the
+  /// fault, or in a hand-over by a coordinator that had not noticed the fault. They show only in that no other
+  /// coordinator serves them.
   private func reportShardsGained(_ fault: Fault, within seconds: Double) async {
-    guard fault.role == .coordinator, let questions = cluster.questions else { return }
+    guard fault.role == .coordinator, let callctl = cluster.callctl else { return }
     let others = cluster.coordinators.map(\.name).filter { $0 != fault.node }
     let end = ContinuousClock.now + .seconds(seconds)
     repeat {
       let patience = max(.milliseconds(500), end - .now)
-      let status = await questions.status(patience: patience)
+      let status = await callctl.status(patience: patience)
       let unserved = status?.unserved(by: others, of: cluster.shards) ?? []
-      if !unserved.isEmpty { await engine.tell(.widened(fault, by: unserved.sorted())) }
+      if !unserved.isEmpty { await engine.note(.widened(fault, by: unserved.sorted())) }
       try? await Task.sleep(until: min(end, .now + Self.statusInterval))
     } while ContinuousClock.now < end && !Task.isCancelled
   }
 
-  /// Waits until a node is up again, so that another of its kind may be disturbed.
+  /// Waits until a node is up again, for 20 s at most, so that another of its kind may be disturbed.
   func untilReady(_ isReady: () async -> Bool) async {
     let deadline = ContinuousClock.now + .seconds(20)
     while ContinuousClock.now < deadline {

@@ -1,4 +1,3 @@
-/// What is done to the cluster while it works.
 package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
   case killCoordinator = "kill-coordinator"
   case freezeCoordinator = "freeze-coordinator"
@@ -87,12 +86,12 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
     }
   }
 
-  /// A nats-server is away, or all are.
+  /// Whether one nats-server is away, or all are.
   package var isOfNATS: Bool {
     oneServerKind != nil || self == .killNATS || self == .freezeNATS || self == .cutNATS
   }
 
-  /// What does to one nats-server what this kind does to all.
+  /// The kind that disturbs one nats-server as this one disturbs all; nil for any other.
   package var oneServerKind: ChaosKind? {
     switch self {
     case .killAllNATS: .killNATS
@@ -102,18 +101,16 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
     }
   }
 
-  /// An edge keeps its devices' connections, and what is said to them and by them waits.
+  /// Whether an edge keeps its devices' connections, and messages in both directions wait.
   var keepsDevicesWaiting: Bool {
     self == .freezeEdge || self == .freezeAllEdges || self == .partition
   }
 
-  /// What a coordinator said before may reach devices only after another has spoken.
-  var delaysOldWords: Bool {
+  /// Whether a former owner's messages may reach devices after those of the next owner.
+  var delaysMessages: Bool {
     means == .cut || means == .freeze && self != .freezeEdge && self != .freezeAllEdges
   }
 
-  var needsRelays: Bool { means == .cut }
-
-  /// A change that somebody announced: no call may feel more of it than a short pause.
+  /// Whether operators plan it: a call may notice no more of it than a short pause.
   package var isPlanned: Bool { means == nil }
 }

@@ -1,4 +1,3 @@
-/// Faults to inject: which, how often, how long.
 package struct ChaosPlan: Sendable, Equatable {
   package struct Entry: Sendable, Equatable {
     package var kind: ChaosKind
@@ -9,10 +8,10 @@ package struct ChaosPlan: Sendable, Equatable {
 
   package var entries: [Entry]
 
-  package var needsRelays: Bool { entries.contains { $0.kind.needsRelays } }
+  package var needsRelays: Bool { entries.contains { $0.kind.means == .cut } }
 
   /// Reads `kill-coordinator=5s,freeze-edge=10s/6s,kill-all-nats=20s/1s-15s`; `all` is every kind with its defaults.
-  /// - Throws: ``SetupError`` that names the value and what would do.
+  /// - Throws: ``SetupError`` that names the value and the remedy.
   package init(_ texts: [String]) throws {
     entries = []
     for text in texts.flatMap({ $0.split(separator: ",", omittingEmptySubsequences: false) }) {
@@ -88,15 +87,15 @@ extension ChaosPlan.Entry {
 
 extension ChaosPlan: CustomStringConvertible {
   package var description: String {
-    entries.map {
-      "\($0.kind.rawValue)=\(RunDuration(seconds: $0.intervalSeconds))" + "/\($0.lengthText)"
-    }.joined(separator: ",")
+    entries.map { "\($0.kind.rawValue)=\($0.text)" }.joined(separator: ",")
   }
 }
 
 extension ChaosPlan.Entry {
-  package var lengthText: String {
-    let longest = "\(RunDuration(seconds: lengthSeconds))"
-    return shortestSeconds.map { "\(RunDuration(seconds: $0))-\(longest)" } ?? longest
+  /// Interval and length, as `init` reads them.
+  var text: String {
+    let shortest = shortestSeconds.map { "\(RunDuration(seconds: $0))-" } ?? ""
+    let longest = RunDuration(seconds: lengthSeconds)
+    return "\(RunDuration(seconds: intervalSeconds))/\(shortest)\(longest)"
   }
 }

@@ -1,10 +1,13 @@
+package import CallCore
+package import Histogram
+
 /// One fault, as the judge has to know it.
 package struct Fault: Sendable, Equatable {
   package var id: Int
   package var kind: ChaosKind
   package var node: String
   package var role: ProcessRole
-  /// Of edges, their places among the edges' URLs.
+  /// Edges concerned, by their index among the edges' URLs.
   package var edges: [Int]
   /// The shards that the node had when it happened; of NATS, all.
   package var shards: [Int]
@@ -23,20 +26,65 @@ package struct Fault: Sendable, Equatable {
   /// Whether messages between cluster and devices get lost or wait, so that they are retransmitted.
   package var losesMessages: Bool { kind.isOfNATS || kind.keepsDevicesWaiting }
 
-  /// How long after its end something may still be late: a shard retransmits after up to 4 s, an edge after 1 s.
-  package var afterglowMicroseconds: Int64 { losesMessages ? 4_500_000 : 1_500_000 }
+  /// After its end something may be late by this much: a shard retransmits after up to 4 s, an edge after 1 s.
+  package var afterglow: Span { .milliseconds(losesMessages ? 4_500 : 1_500) }
 }
 
-/// How far a fault is.
 package enum FaultStep: Sendable {
   /// It happens at this very moment. What it disturbs is excused from now on.
   case begins(Fault)
-  /// It has happened: from now on the shards concerned are asked.
+  /// It has happened. The shards concerned are probed from now on.
   case happened(Fault)
-  /// It concerns these shards, too, or again, since not long ago.
+  /// It concerns these shards too, or again, since not long ago.
   case widened(Fault, by: [Int])
-  /// The process runs again, the network is whole again.
+  /// The process runs again, or the network is whole again.
   case lifted(Fault)
   /// Something that no fault explains.
   case incident(String)
+}
+
+/// What faults did to devices and shards, as seen from outside. Times in microseconds.
+package struct ChaosResult: Sendable {
+  /// One fault that took shards away, until every one of them answered again.
+  package struct TakeOver: Sendable, Equatable {
+    package var kind: ChaosKind
+    package var node: String
+    package var atSeconds: Double
+    package var shards: Int
+    /// nil where some shard never answered.
+    package var microseconds: UInt64?
+  }
+
+  /// What became of a call that was placed during a fault.
+  package enum Fate: String, CaseIterable, Sendable {
+    case asPlanned = "as_planned"
+    /// With "try again" or the like.
+    case refused
+    /// It ended in another way, which the fault explains: late, so for example rung out.
+    case changed
+    /// A rule was broken, or nothing explains its end.
+    case wrong
+  }
+
+  package var injected: [ChaosKind: Int] = [:]
+  package var placedDuring: [ChaosKind: [Fate: Int]] = [:]
+  package var takeOvers: [TakeOver] = []
+  /// Sentences about probes that got no answer for long.
+  package var slow: [String] = []
+  package var shardSilence: [ChaosKind: Histogram<UInt32>] = [:]
+  /// Of each shard in planned changes: the longest wait of a probe.
+  package var handOver = Histogram<UInt32>.latencies()
+  /// From a command's first sending to its reply.
+  package var commandWait = Histogram<UInt32>.latencies()
+  /// From a broken connection to the next one that is attached.
+  package var reconnect = Histogram<UInt32>.latencies()
+  package var commandsRetried = 0
+  package var reconnects = 0
+  /// Calls that a fault made end otherwise than planned: outcome and fault → count.
+  package var changed: [String: Int] = [:]
+
+  package var changedCount: Int { changed.values.reduce(0, +) }
+  package var longestSilence: UInt64 { max(commandWait.max, reconnect.max) }
+  /// Faults after which some shard never answered again. Nothing excuses that.
+  package var neverAnswered: Int { takeOvers.count { $0.microseconds == nil } }
 }

@@ -1,7 +1,7 @@
 import CallClient
 import CallCore
 
-/// The faults of a stage: tells the judge what they excuse, and has their shards probed. On the rig's loop.
+/// The faults of a stage: reports to the judge what they excuse, and has their shards probed. On the rig's loop.
 final class FaultWatch {
   private unowned let stage: Stage
   private unowned let rig: LoadRig
@@ -19,7 +19,7 @@ final class FaultWatch {
     var isTakenOver = false
   }
 
-  /// How stale a node's own account of its shards may be.
+  /// How stale a node's own list of its shards may be.
   private static let statusAge: Span = .seconds(1)
 
   init(_ stage: Stage, _ rig: LoadRig) {
@@ -27,7 +27,7 @@ final class FaultWatch {
     self.rig = rig
   }
 
-  /// Whether a fault is still to settle; the stage waits for it.
+  /// Whether a fault has not settled; the stage waits for it.
   var isSettling: Bool { !open.isEmpty }
 
   private var now: Timestamp { rig.loop.now }
@@ -45,7 +45,7 @@ final class FaultWatch {
   func happened(_ fault: Fault) {
     guard let since = open[fault.id]?.beganAt, let probes = rig.probes, !fault.shards.isEmpty
     else { return }
-    // Where NATS is concerned an edge may have lost it alone, and each must be well again.
+    // In an outage of NATS a single edge may lose its connection, so each must be well again.
     let disturbed = unlifted.flatMap(\.fault.edges)
     let edges = Set(rig.options.edges.indices).subtracting(disturbed)
     open[fault.id]?.isAsking = true
@@ -56,7 +56,7 @@ final class FaultWatch {
     guard let found = open[fault.id], let probes = rig.probes else { return }
     let new = shards.filter { !probes.isAsking($0, for: fault.id) }
     guard !new.isEmpty else { return }
-    // What is measured is what is known; what is excused, what may have been.
+    // The measured time begins now, when the change is known; the excused one when it may have happened.
     if found.isAsking {
       probes.widen(fault.id, by: new, since: now)
     } else {
@@ -65,7 +65,7 @@ final class FaultWatch {
       open[fault.id]?.isAsking = true
       probes.watch(rest, since: now, through: [])
     }
-    let since = max(found.beganAt, now + Span(microseconds: -Self.statusAge.microseconds))
+    let since = max(found.beganAt, now - Self.statusAge)
     stage.checker.timeline.widen(fault, by: new, since: since)
   }
 
@@ -82,23 +82,21 @@ final class FaultWatch {
     switch finding {
     case .answered(let shard, let span):
       stage.checker.timeline.answered(shard: shard, fault: fault.id, at: now)
-      ChaosResult.record(
-        span, in: &result.shardSilence[fault.kind, default: LatencyBook.histogram()])
-      return
+      return result.shardSilence[fault.kind, default: .latencies()].record(span)
     case .complete(let longest): tookOver(fault, UInt64(max(1, longest.microseconds)))
     case .slow(let accounts): return noteSlow(fault, accounts)
     case .gaveUp(let accounts):
       noteSlow(fault, accounts)
       tookOver(fault, nil)
     case .paused(let pauses):
-      for pause in pauses.values { ChaosResult.record(pause, in: &result.handOver) }
+      for pause in pauses.values { result.handOver.record(pause) }
     }
     stage.checker.timeline.end(shardsOf: fault.id, at: now)
     open[fault.id]?.isAsking = false
     closeIfDone(fault)
   }
 
-  /// Notes the first account only: shards share their fate, as a rule.
+  /// Notes the first account only: the others are mostly alike.
   private func noteSlow(_ fault: Fault, _ accounts: [String]) {
     guard let began = open[fault.id]?.beganAt, let first = accounts.first else { return }
     let at = Units.fixed((began - stage.startedAt).seconds, 1)
@@ -110,7 +108,7 @@ final class FaultWatch {
 
   private func tookOver(_ fault: Fault, _ microseconds: UInt64?) {
     guard let found = open[fault.id] else { return }
-    // Shards that came to it later are asked anew; they are no second take-over.
+    // Shards that came to the node later are no second take-over.
     guard !found.isTakenOver || microseconds == nil else { return }
     open[fault.id]?.isTakenOver = true
     result.takeOvers.append(
@@ -147,10 +145,10 @@ final class FaultWatch {
   func excuses(_ device: LoadDevice) -> Bool {
     let timeline = stage.checker.timeline
     guard !timeline.isEmpty else { return false }
-    // A device that is told to go may have a new session before it loses the old one.
+    // A device that an edge sends away may have a new session before it loses the old one.
     if unlifted.contains(where: { !$0.fault.edges.isEmpty }) { return true }
     if timeline.mayTellDevicesToGo(at: now) { return true }
-    return timeline.disturbed(device: device.index, from: now, to: now) != nil
+    return timeline.disturbed(.device(device.index), from: now, to: now) != nil
   }
 
   /// - Parameter lost: when it lost its last session, if it did.
@@ -158,6 +156,6 @@ final class FaultWatch {
     stage.checker.timeline.attached(device: device.index, through: device.edge, at: now)
     guard let lost else { return }
     result.reconnects += 1
-    ChaosResult.record(now - lost, in: &result.reconnect)
+    result.reconnect.record(now - lost)
   }
 }

@@ -2,7 +2,7 @@ import CallClient
 import CallCore
 import CallWire
 
-/// A connection of a probe. No retries: each question is one frame, and its answer one time.
+/// A connection of a probe. It retries nothing, so that each answer belongs to one question.
 final class ProbeSession: DeviceLinkDelegate {
   private enum State {
     case connecting(since: Timestamp)
@@ -10,7 +10,7 @@ final class ProbeSession: DeviceLinkDelegate {
     case waiting(until: Timestamp)
   }
 
-  /// Questions that wait for their answers, below an edge's bound for one session.
+  /// Limit of questions without an answer, below an edge's limit for one session.
   static let outstandingMax = 60
   static let patience: Span = .seconds(2)
   static let pause: Span = .milliseconds(100)
@@ -21,15 +21,15 @@ final class ProbeSession: DeviceLinkDelegate {
   private let token: String
   private let loop: any DeviceLoop
   private let network: any DeviceNetwork
-  private var state = State.waiting(until: Timestamp(microseconds: 0)) {
+  private var state = State.waiting(until: .zero) {
     didSet { stateSince = loop.now }
   }
   private var link: (any DeviceLink)?
   private var lastID: UInt64 = 0
   private var asked: [UInt64: Timestamp] = [:]
-  private var stateSince = Timestamp(microseconds: 0)
-  private var lastWord: (text: String, at: Timestamp)?
-  /// Told of each answer: when it was asked.
+  private var stateSince = Timestamp.zero
+  private var lastReceived: (text: String, at: Timestamp)?
+  /// Called for each answer with the time of its question.
   var onAnswer: (Timestamp) -> Void = { _ in }
 
   init(
@@ -48,7 +48,7 @@ final class ProbeSession: DeviceLinkDelegate {
 
   var oldestWait: Timestamp? { asked.values.min() }
 
-  /// How it stands, for who wonders why it has no answer.
+  /// The session's state in words, for reports of missing answers.
   var account: String {
     let now = loop.now
     func ago(_ at: Timestamp) -> String {
@@ -64,7 +64,9 @@ final class ProbeSession: DeviceLinkDelegate {
     if let oldest = oldestWait {
       parts.append("\(asked.count) questions wait, the oldest for \(ago(oldest))")
     }
-    if let lastWord { parts.append("last heard \(lastWord.text) \(ago(lastWord.at)) ago") }
+    if let lastReceived {
+      parts.append("last heard \(lastReceived.text) \(ago(lastReceived.at)) ago")
+    }
     return parts.joined(separator: ", ")
   }
 
@@ -81,18 +83,21 @@ final class ProbeSession: DeviceLinkDelegate {
     }
   }
 
-  /// Asks for a call that does not exist: any answer but an error of the cluster's shows that the
-  /// shard decides and appends.
-  /// - Returns: whether the question left.
+  /// Queries a call that does not exist. Any answer but an error of the cluster shows that the shard
+  /// decides and appends.
+  /// - Returns: whether the question was sent.
   func ask(_ random: inout SplitMix64) -> Bool {
-    guard isAttached, asked.count < Self.outstandingMax, let link else { return false }
-    lastID += 1
-    asked[lastID] = loop.now
+    guard isAttached, asked.count < Self.outstandingMax else { return false }
     let call = CallID(high: random.next(), low: random.next())
-    link.send(
-      ClientFrame(id: lastID, command: .call(CallAddress(callee: user, call: call), .query)))
-    link.flush()
+    send(.call(CallAddress(callee: user, call: call), .query))
+    asked[lastID] = loop.now
     return true
+  }
+
+  private func send(_ command: ClientCommand) {
+    lastID += 1
+    link?.send(ClientFrame(id: lastID, command: command))
+    link?.flush()
   }
 
   func stop() {
@@ -103,23 +108,21 @@ final class ProbeSession: DeviceLinkDelegate {
 
   private func restart() {
     link?.close(abruptly: true)
+    reset()
+  }
+
+  private func reset() {
     link = nil
     asked.removeAll()
     state = .waiting(until: loop.now + Self.pause)
   }
 
   func linkOpened() {
-    lastID += 1
-    link?.send(
-      ClientFrame(
-        id: lastID,
-        command: .attach(AttachRequest(token: token, device: "probe\(edge)", client: "callload/1")))
-    )
-    link?.flush()
+    send(.attach(AttachRequest(token: token, device: "probe\(edge)", client: "callload/1")))
   }
 
   func linkReceived(_ frame: ServerFrame) {
-    lastWord = (Self.word(frame), loop.now)
+    lastReceived = (Self.text(frame), loop.now)
     switch frame {
     case .reply(_, .attached): state = .attached
     case .reply(let id, let reply): replied(id, reply)
@@ -129,7 +132,7 @@ final class ProbeSession: DeviceLinkDelegate {
     }
   }
 
-  private static func word(_ frame: ServerFrame) -> String {
+  private static func text(_ frame: ServerFrame) -> String {
     switch frame {
     case .reply(_, .error(let error)): "error \(error.code.rawValue)"
     case .reply(_, .attached): "attached"
@@ -143,7 +146,7 @@ final class ProbeSession: DeviceLinkDelegate {
     guard isAttached else { return restart() }
     guard let at = asked.removeValue(forKey: id) else { return }
     if case .error(let error) = reply {
-      // Anything of the cluster's group says that the shard could not answer.
+      // An error of the cluster's group means that the shard could not answer.
       guard error.code.rawValue < 500, error.code != .rateLimited else { return }
     }
     onAnswer(at)
@@ -152,9 +155,7 @@ final class ProbeSession: DeviceLinkDelegate {
   func linkReadCompleted() { link?.flush() }
 
   func linkClosed(_ cause: LinkClosed) {
-    lastWord = (cause.description, loop.now)
-    link = nil
-    asked.removeAll()
-    state = .waiting(until: loop.now + Self.pause)
+    lastReceived = (cause.description, loop.now)
+    reset()
   }
 }

@@ -1,26 +1,26 @@
 import CallClient
 import CallCore
 
-/// Watches from outside, through the edges as devices do, how long shards give no answer.
+/// Measures from outside, through the edges as devices do, how long shards give no answer.
 ///
-/// For each shard there is a user of its own, with a session at each edge. While a fault is on, the
-/// shards concerned are asked every 25 ms, and less often the longer it takes (one part in forty).
+/// Each shard has a user of its own, with a session at each edge. During a fault the shards concerned are
+/// asked every 25 ms, and less often the longer it takes (at intervals of a fortieth of that time).
 final class ShardProbes {
   private struct Watch {
     var fault: Fault
     let since: Timestamp
     var missing: [Int: Missing]
-    /// Of a planned change, which is watched to its end: the longest wait of any question.
+    /// In a planned change, which is watched to its end: the longest wait of any question, by shard.
     var pauses: [Int: Span] = [:]
     let isPlanned: Bool
-    /// Planned: no more questions.
+    /// The planned change is done, and no more questions are asked.
     var isOver = false
     var lastAsked: Timestamp
     var isSlow = false
   }
 
   private struct Missing {
-    /// Through which it must answer; empty: any will do.
+    /// The edges through each of which it must answer; empty: any one.
     var edges: Set<Int>
     let since: Timestamp
   }
@@ -29,8 +29,9 @@ final class ShardProbes {
     /// A shard answers again; how long after the fault.
     case answered(shard: Int, Span)
     case complete(longest: Span)
-    /// Some have not for `longWait`, or never did: which, and how their sessions stand.
+    /// The sessions of shards that have not answered for `longWait`.
     case slow([String])
+    /// The same after `patience`, when the watch ends.
     case gaveUp([String])
     /// A planned change is over: the longest wait for each of its shards.
     case paused([Int: Span])
@@ -70,7 +71,6 @@ final class ShardProbes {
     }
   }
 
-  /// A user of each shard.
   static func users(app: String, shardCount: Int) -> [String] {
     var found: [Int: String] = [:]
     var number = 0
@@ -96,24 +96,23 @@ final class ShardProbes {
 
   // MARK: Watches
 
-  /// - Parameter edges: through each of which every shard must answer; empty: any will do.
+  /// - Parameter edges: those through each of which every shard must answer; empty: any one.
   func watch(_ fault: Fault, since: Timestamp, through edges: Set<Int>) {
     watches[fault.id] = Watch(
       fault: fault, since: since,
       missing: Dictionary(
         uniqueKeysWithValues: fault.shards.map { ($0, Missing(edges: edges, since: since)) }),
-      isPlanned: fault.kind.isPlanned, lastAsked: Timestamp(microseconds: 0))
-    if fault.shards.isEmpty { finish(fault.id, .complete(longest: Span(microseconds: 0))) }
+      isPlanned: fault.kind.isPlanned, lastAsked: .zero)
+    if fault.shards.isEmpty { finish(fault.id, .complete(longest: .zero)) }
   }
 
   func isAsking(_ shard: Int, for fault: Int) -> Bool { watches[fault]?.missing[shard] != nil }
 
-  /// Asks more shards; any edge will do.
   func widen(_ fault: Int, by more: [Int], since: Timestamp) {
     for shard in more { watches[fault]?.missing[shard] = Missing(edges: [], since: since) }
   }
 
-  /// The planned change is done: what was asked is still waited for.
+  /// The planned change is done. The watch ends with the last answer.
   func finishPlanned(_ fault: Int) { watches[fault]?.isOver = true }
 
   private func finish(_ id: Int, _ finding: Finding) {
@@ -126,8 +125,7 @@ final class ShardProbes {
     for (id, watch) in watches {
       guard var asked = watch.missing[shard], asked.since <= askedAt else { continue }
       if watch.isPlanned {
-        watches[id]?.pauses[shard] = max(
-          watch.pauses[shard] ?? Span(microseconds: 0), now - askedAt)
+        watches[id]?.pauses[shard] = max(watch.pauses[shard] ?? .zero, now - askedAt)
         continue
       }
       asked.edges.remove(edge)
@@ -184,7 +182,7 @@ final class ShardProbes {
     }
   }
 
-  /// Every question of a planned change that still waits counts as long as it waits.
+  /// Ends the watch of a planned change once no question waits any more, or for 6 s.
   private func finishWhenAnswered(_ watch: Watch, at now: Timestamp) {
     let waiting = watch.missing.keys.contains { shard in
       sessions[shard].contains { session in

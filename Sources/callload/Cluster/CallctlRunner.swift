@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Synchronization
 
-/// What operators ask a cluster, asked with their tool.
+/// Queries and orders to a cluster through callctl, the operators' tool.
 package struct CallctlRunner: Sendable {
   let callctlPath: String
   let natsURL: String
@@ -9,7 +9,7 @@ package struct CallctlRunner: Sendable {
   let folder: TemporaryFolder
   private static let number = Atomic(0)
 
-  /// The part of `callctl status --json` that is looked at.
+  /// The members of `callctl status --json` that are used.
   package struct Status: Decodable, Sendable {
     struct Shard: Decodable, Sendable {
       var shard: Int
@@ -47,18 +47,18 @@ package struct CallctlRunner: Sendable {
       return unserved
     }
 
-    /// How many shards those serve that answered.
     package var servedCount: Int { Set(nodes.flatMap(\.served)).count }
   }
 
-  /// - Returns: nil where nobody answers within `patience`. `window` is how many seconds nodes may take.
+  /// - Parameter window: the time in seconds in which nodes may answer.
+  /// - Returns: nil without an answer within `patience`.
   package func status(window: Double = 0.2, patience: Duration = .seconds(40)) async -> Status? {
     let words = ["status", "--json", "--once", "--timeout", "\(window)"]
     let output = await run(words, patience: patience)?.output
     return output.flatMap { try? JSONDecoder().decode(Status.self, from: $0) }
   }
 
-  /// The shards that a coordinator has; nothing where it does not answer for seconds.
+  /// The shards that a coordinator has; nil where it does not answer for seconds.
   package func shards(of node: String) async -> [Int]? {
     for window in [0.2, 0.6, 1.5] {
       if let found = await status(window: window)?.shards(of: node) { return found }
@@ -66,17 +66,16 @@ package struct CallctlRunner: Sendable {
     return nil
   }
 
-  /// How long an order may take, with all its repetitions.
   private static let orderSeconds: Int64 = 30
 
-  /// - Returns: whether callctl was content.
+  /// - Returns: whether callctl succeeded.
   package func drain(_ node: String) async -> Bool {
     await order { left in ["drain", node, "--wait", "--wait-timeout", "\(left)"] }
   }
 
   package func resume(_ node: String) async -> Bool { await order { _ in ["resume", node] } }
 
-  /// Whoever gives an order while nats-server or the node is away gives it again.
+  /// Retries, since nats-server or the node may be away.
   private func order(_ words: (_ secondsLeft: Int64) -> [String]) async -> Bool {
     let end = ContinuousClock.now + .seconds(Self.orderSeconds)
     while case let left = (end - .now).components.seconds, left > 0 {

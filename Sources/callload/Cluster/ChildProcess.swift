@@ -29,7 +29,7 @@ package final class ChildProcess: Sendable {
     self.logPath = logPath
   }
 
-  /// Nothing while it runs. Never waits.
+  /// Returns nil while it runs. Never waits.
   package func poll() -> ProcessEnd? {
     end.withLock { end in
       if let end { return end }
@@ -59,7 +59,6 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// From now on its end is no accident.
   package func expectEnd() { mayEnd.store(true, ordering: .relaxed) }
   package var isExpectedToEnd: Bool { mayEnd.load(ordering: .relaxed) }
 
@@ -78,12 +77,11 @@ package final class ChildProcess: Sendable {
       .map { "    " + $0 }.joined(separator: "\n")
   }
 
-  /// The lines of a log that say most of an end: the last ones; of a crash, where it begins.
+  /// The lines of a log that explain an end: the last ones; of a crash, the first ones.
   package static func telling(_ log: String, lines most: Int = 15) -> [Substring] {
     let lines = log.split(separator: "\n")
     let crash = lines.lastIndex { $0.contains("Fatal error") || $0.contains("Program crashed") }
     guard let crash else { return Array(lines.suffix(most)) }
-    // Of a backtrace the thread that crashed matters.
     let thread = lines[crash...].firstIndex { $0.hasSuffix("crashed:") } ?? crash + 1
     return Array(lines[max(crash - 2, 0)...crash]) + Array(lines[thread...].prefix(most))
   }
@@ -92,11 +90,11 @@ package final class ChildProcess: Sendable {
 package struct ChildCommand: Sendable {
   package var name: String
   package var executable: String
-  /// What every second life runs instead.
+  /// The program that every second start runs.
   package var otherExecutable: String?
   package var arguments: [String]
   package var logPath: String
-  /// Beside those of callload's own environment.
+  /// In addition to callload's own environment.
   package var environment: [String: String] = [:]
 
   package init(name: String, executable: String, arguments: [String], logPath: String) {
@@ -118,23 +116,22 @@ package struct ChildCommand: Sendable {
 }
 
 /// Starts processes that end with this one, even when this one is killed: util-linux's `setpriv` asks the
-/// kernel to kill the child when the thread that started it is gone, so one thread starts all. Where
-/// `setpriv` is missing, a SIGKILL of this process leaves children behind.
+/// kernel to kill the child when the thread that started it is gone, so one thread starts all. Without
+/// `setpriv`, a SIGKILL of this process leaves children behind.
 package enum ChildLauncher {
   private static let threads: NIOThreadPool = {
     let pool = NIOThreadPool(numberOfThreads: 1)
     pool.start()
     return pool
   }()
-  /// In glibc since 2.34, but not in what Swift sees of it.
-  private static let closeFrom:
-    (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt)? =
-      dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map {
-        unsafeBitCast(
-          $0,
-          to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt).self
-        )
-      }
+  private typealias CloseFrom =
+    @convention(c) (
+      UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt
+    ) -> CInt
+  /// In glibc since 2.34, but not imported by Swift.
+  private static let closeFrom: CloseFrom? =
+    dlsym(nil, "posix_spawn_file_actions_addclosefrom_np")
+    .map { unsafeBitCast($0, to: CloseFrom.self) }
   private static let setpriv: String? = Executables.find("setpriv", also: ["/usr/bin"])
 
   /// - Throws: ``SetupError`` with the system's reason.
@@ -142,7 +139,7 @@ package enum ChildLauncher {
     var words = [command.executable] + command.arguments
     if let setpriv { words = [setpriv, "--pdeathsig", "KILL", "--"] + words }
     let (arguments, logPath, environment) = (words, command.logPath, command.environment)
-    // Also for a task that is cancelled: what chaos did is undone then.
+    // Also in a cancelled task, which has to undo its faults.
     let processID = try await withCheckedThrowingContinuation { continuation in
       threads.submit { _ in
         continuation.resume(
@@ -158,7 +155,7 @@ package enum ChildLauncher {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // A group of its own: Ctrl-C reaches this process only, and the children live until the report is made.
+    // A process group of its own: Ctrl-C reaches this process only, and the children live until the report is made.
     let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK
     posix_spawnattr_setflags(&attributes, Int16(flags))
     posix_spawnattr_setpgroup(&attributes, 0)
@@ -174,12 +171,12 @@ package enum ChildLauncher {
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&files, 1, logPath, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     posix_spawn_file_actions_adddup2(&files, 1, 2)
-    // A child that inherited NIO's sockets would keep connections alive that this process has closed.
+    // A child with inherited NIO sockets would keep connections open that this process has closed.
     _ = closeFrom?(&files, 3)
 
     var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
     arguments.append(nil)
-    // Settings of nodes that happen to stand in this shell must not change what is measured.
+    // Settings of nodes in this shell must not change what is measured.
     var variables: [UnsafeMutablePointer<CChar>?] = ProcessInfo.processInfo.environment
       .filter { !$0.key.hasPrefix("CALLMESH_") }.merging(environment) { $1 }
       .map { strdup("\($0.key)=\($0.value)") }
@@ -214,7 +211,7 @@ package enum Executables {
       && FileManager.default.isExecutableFile(atPath: path)
   }
 
-  /// The path of this program; nil where /proc cannot be read.
+  /// The path of this program; nil without /proc.
   package static var own: String? {
     try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
   }

@@ -25,7 +25,7 @@ struct ClusterStarter {
       ]
       if count > 1 {
         let routes = ports[(2 * count)...].map { "nats-route://127.0.0.1:\($0)" }
-        // A client that learnt of servers by itself would bypass its relays.
+        // A client that discovered servers by itself would bypass its relays.
         words += [
           "--cluster_name", "callload", "--cluster", routes[number], "--no_advertise", "--routes",
           routes.joined(separator: ","),
@@ -34,9 +34,9 @@ struct ClusterStarter {
       var command = ChildCommand(
         name: name, executable: options.natsPath, arguments: words,
         logPath: folder.file("\(name).log"))
-      // Where five processes share two CPUs, its threads mostly wake one another.
+      // With five processes on two CPUs its threads would mostly wake one another.
       command.environment["GOMAXPROCS"] = "\(Self.processorShare(of: 2 * count))"
-      let process = try await SupervisedProcess.start(.nats, command, in: processes)
+      let process = try await SupervisedProcess(.nats, command, in: processes)
       members.append(
         NATSMember(
           process: process, url: "nats://127.0.0.1:\(port)", port: port,
@@ -52,7 +52,7 @@ struct ClusterStarter {
     return members
   }
 
-  /// Starts the nodes of a role. What gateways send to is written in the folder by then.
+  /// Starts the nodes of a role. Gateways need ``PushGround/providersFile`` in the folder by then.
   func startNodes(
     _ role: ProcessRole, _ count: Int, _ nats: [NATSMember]
   ) async throws -> [NodeMember] {
@@ -63,7 +63,7 @@ struct ClusterStarter {
       members.append(
         try await startNode(
           role, "\(role.rawValue)-\(index + 1)", port: port, metricsPort: ports[index], nats))
-      // To make replicated streams takes seconds; the first one makes them, in peace.
+      // Creating replicated streams takes seconds; the first coordinator does it alone.
       if role == .coordinator, options.natsServers > 1, index == 0 {
         let first = members[0]
         try await wait(for: "\(first.name) to make its streams", on: first.process) {
@@ -93,7 +93,7 @@ struct ClusterStarter {
   ) async throws -> NodeMember {
     var relays: [TCPRelay] = []
     if options.hasRelays {
-      for server in nats { relays.append(try await TCPRelay.start(to: server.port)) }
+      for server in nats { relays.append(try await TCPRelay(to: server.port)) }
     }
     let urls = relays.isEmpty ? nats.map(\.url) : relays.map { "nats://127.0.0.1:\($0.port)" }
     let common = [
@@ -105,7 +105,7 @@ struct ClusterStarter {
       arguments: [role.rawValue] + arguments(role, port: port) + common,
       logPath: folder.file("\(id).log"))
     command.otherExecutable = options.otherCallnodePath
-    // No flags: earlier versions do not know them all.
+    // In the environment, since earlier versions do not have all flags.
     command.environment["CALLMESH_METRICS_PORT"] = "\(metricsPort)"
     if options.tls {
       command.environment["CALLMESH_TLS_CERTIFICATE"] = folder.file(LocalCluster.certificateFile)
@@ -118,11 +118,11 @@ struct ClusterStarter {
     for (key, value) in options.nodeSettings {
       command.environment[Self.environmentName(of: key)] = value
     }
-    let process = try await SupervisedProcess.start(role, command, in: processes)
+    let process = try await SupervisedProcess(role, command, in: processes)
     return NodeMember(process: process, port: port, metricsPort: metricsPort, relays: relays)
   }
 
-  /// `leaseTimeout` is `CALLMESH_LEASE_TIMEOUT`.
+  /// `CALLMESH_LEASE_TIMEOUT` for `leaseTimeout`.
   static func environmentName(of key: String) -> String {
     var name = "CALLMESH_"
     for character in key {
@@ -132,7 +132,7 @@ struct ClusterStarter {
     return name
   }
 
-  /// The machine's processors, shared by so many; at least one.
+  /// The number of processors for each of `count` processes; at least one.
   private static func processorShare(of count: Int) -> Int { max(1, System.coreCount / count) }
 
   func waitUntilReady(_ node: NodeMember) async throws {
@@ -144,7 +144,8 @@ struct ClusterStarter {
     }
   }
 
-  /// Polls until `isDone`; throws when a process dies, time is up, or the run is not wanted any more.
+  /// Polls until `isDone`.
+  /// - Throws: ``SetupError`` when a process ends or time is up; ``StartGivenUp`` when the run is interrupted.
   private func wait(
     for what: String, on process: SupervisedProcess, until isDone: () async -> Bool
   ) async throws {

@@ -7,32 +7,27 @@ import FoundationEssentials
 package struct LocalClusterOptions: Sendable, Equatable {
   package var coordinators = 2
   package var edges = 2
-  /// 1, or 3 that keep each record three times.
+  /// 1, or 3 that store each record three times.
   package var natsServers = 1
   package var shards = 64
   package var pushGateways = 0
   package var natsPath: String
   package var callnodePath: String
-  /// What every second life of a node runs instead, where there is one.
+  /// The program that every second start of a node runs; nil: always `callnodePath`.
   package var otherCallnodePath: String?
-  /// Asked who owns which shard; needed where faults are injected.
+  /// Needed where faults are injected, to ask for the owners of shards.
   package var callctlPath: String?
   package var app = "load"
-  /// Further apps that the edges know. Each may place a hundred calls a second.
+  /// Further apps of the edges, with a limit of ``otherCallsPerSecond`` each.
   package var otherApps: [String] = []
   package var tls = false
-  /// Whether the devices' app has the standard limits; otherwise it has none, to load the cluster fully.
+  /// Whether the devices' app has the standard limits. Without them it can load the cluster fully.
   package var hasStandardLimits = false
-  /// Settings of all nodes, by the names that docs/configuration.md gives them.
+  /// Settings of all nodes, by their names in docs/configuration.md.
   package var nodeSettings: [String: String] = [:]
   /// Whether nodes reach NATS through relays that can be cut.
   package var hasRelays = false
   package var patience: Duration = .seconds(30)
-
-  package init(natsPath: String, callnodePath: String) {
-    self.natsPath = natsPath
-    self.callnodePath = callnodePath
-  }
 
   /// By app.
   var appLimits: [String: [AppLimit: Int]] {
@@ -47,13 +42,13 @@ package struct LocalClusterOptions: Sendable, Equatable {
     return limits
   }
 
-  /// A tenth of what `app-flood` places.
+  /// A tenth of the rate of `app-flood`.
   static let otherCallsPerSecond = 100
 }
 
 /// nats-servers and nodes on this machine's loopback, each a process, with all files in a temporary folder.
 package struct LocalCluster: Sendable {
-  /// Of all servers, separated by commas, without a relay between.
+  /// Of all servers, separated by commas, without relays.
   package let natsURL: String
   /// `ws://127.0.0.1:port`, or `wss://`, one for each edge.
   package let edgeURLs: [String]
@@ -66,8 +61,8 @@ package struct LocalCluster: Sendable {
   package let coordinators: [NodeMember]
   package let edges: [NodeMember]
   package let pushGateways: [NodeMember]
-  /// Nothing where callctl is not there.
-  package let questions: CallctlRunner?
+  /// nil without callctl.
+  package let callctl: CallctlRunner?
 
   package static let name = "load"
   static let (caFile, certificateFile, keyFile) = ("ca.pem", "edge.pem", "edge-key.pem")
@@ -78,8 +73,9 @@ package struct LocalCluster: Sendable {
       + nats.map(\.process)
   }
 
-  /// Starts all and waits until every edge is ready. The caller ends the processes, also when this throws.
-  /// - Parameter isWanted: asked often; once it says no, the start is given up.
+  /// Starts all processes and waits until every edge is ready. The caller ends the processes, also when this throws.
+  /// - Parameter isWanted: polled; the start is given up once it returns false.
+  /// - Throws: ``SetupError`` with the cause; ``StartGivenUp``.
   package static func start(
     _ options: LocalClusterOptions, in folder: TemporaryFolder, processes: ProcessSet,
     say: (String) -> Void, isWanted: @escaping @Sendable () -> Bool
@@ -112,7 +108,7 @@ package struct LocalCluster: Sendable {
       caFile: options.tls ? folder.file(Self.caFile) : nil, keys: keys,
       natsVersion: natsVersion(log: nats[0].process.process.logPath), shards: options.shards,
       nats: nats, coordinators: coordinators, edges: edges, pushGateways: pushGateways,
-      questions: options.callctlPath.map {
+      callctl: options.callctlPath.map {
         CallctlRunner(callctlPath: $0, natsURL: natsURL, cluster: name, folder: folder)
       })
   }
@@ -124,41 +120,6 @@ package struct LocalCluster: Sendable {
       return ""
     }
     return line.split(separator: " ").last.map(String.init) ?? ""
-  }
-}
-
-package struct NATSMember: Sendable {
-  package let process: SupervisedProcess
-  package let url: String
-  package let port: Int
-  package let monitor: NATSMonitor
-}
-
-package struct NodeMember: Sendable {
-  package let process: SupervisedProcess
-  /// Where devices connect; 0 where none do.
-  package let port: Int
-  package let metricsPort: Int
-  /// Its ways to each nats-server; empty where it reaches them directly.
-  package let relays: [TCPRelay]
-
-  package var name: String { process.name }
-
-  package func isReady() async -> Bool {
-    if let answer = await LocalHTTP.get(port: metricsPort, "/readyz") {
-      return answer.status == 200
-    }
-    // An edge of an earlier version has it at its devices' port.
-    return port > 0 ? await LocalHTTP.get(port: port, "/readyz")?.status == 200 : false
-  }
-
-  package func servedShards() async -> Int? {
-    guard let answer = await LocalHTTP.get(port: metricsPort, "/metrics"), answer.status == 200
-    else { return nil }
-    let name = "callmesh_coordinator_shards "
-    return String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
-      .first { $0.hasPrefix(name) }
-      .flatMap { Double($0.dropFirst(name.count)) }.map { Int($0) }
   }
 }
 

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The processes that this run started, in the order in which they were, and the duty to end them.
+/// The processes of this run, in the order of their starts. It ends them.
 package final class ProcessSet: Sendable {
   private struct State {
     var children: [ChildProcess] = []
@@ -11,8 +11,9 @@ package final class ProcessSet: Sendable {
 
   package var all: [ChildProcess] { state.withLock { $0.children } }
 
-  /// Starts a process and remembers it.
-  /// - Parameter former: a process that has ended and is to be forgotten.
+  /// Starts a process and adds it.
+  /// - Parameter former: a process that has ended and is removed.
+  /// - Throws: ``SetupError`` with the system's reason.
   package func start(_ command: ChildCommand, inPlaceOf former: ChildProcess? = nil) async throws
     -> ChildProcess
   {
@@ -26,7 +27,7 @@ package final class ProcessSet: Sendable {
     return child
   }
 
-  /// A process that ended though nobody asked it to.
+  /// A process that ended unexpectedly.
   package func firstDeath() -> (child: ChildProcess, end: ProcessEnd)? {
     let (children, isStopping) = state.withLock { ($0.children, $0.isStopping) }
     guard !isStopping else { return nil }
@@ -36,7 +37,7 @@ package final class ProcessSet: Sendable {
     return nil
   }
 
-  /// Waits until a process ends though nobody asked it to, or the task is cancelled.
+  /// Waits until a process ends unexpectedly, or the task is cancelled.
   package func nextDeath() async -> (child: ChildProcess, end: ProcessEnd)? {
     while !Task.isCancelled {
       if let death = firstDeath() { return death }
@@ -45,8 +46,8 @@ package final class ProcessSet: Sendable {
     return nil
   }
 
-  /// Ends all: those started last first, group by group, so that nodes can still take leave of the
-  /// bus. What does not end within `patience` is killed. The task must not be cancelled.
+  /// Ends all: nodes first and NATS after them, so that nodes can still leave the bus. A process that does
+  /// not end within `patience` is killed. The task must not be cancelled.
   package func stop(patience: Duration = .seconds(5)) async {
     let children = takeAll()
     let buses = children.filter { $0.name.hasPrefix("nats") }
@@ -54,7 +55,7 @@ package final class ProcessSet: Sendable {
     for group in [nodes, buses] {
       for child in group {
         child.send(SIGTERM)
-        // A frozen one hears nothing else.
+        // A frozen process handles the signal only once it continues.
         child.send(SIGCONT)
       }
       let deadline = ContinuousClock.now + patience
@@ -64,10 +65,9 @@ package final class ProcessSet: Sendable {
     }
   }
 
-  /// Forgets all, which have ended, and takes others.
+  /// Removes all processes, which have ended, and accepts new ones.
   package func reset() { state.withLock { $0 = State() } }
 
-  /// For the impatient: kills all and returns at once.
   package func killNow() {
     for child in takeAll() where child.poll() == nil { child.send(SIGKILL) }
   }

@@ -5,9 +5,8 @@ import Synchronization
 package final class SupervisedProcess: Sendable {
   private struct State {
     var process: ChildProcess
-    /// What its next life runs.
     var next: ChildCommand
-    /// Of the lives that are over, as far as it was looked at before they ended.
+    /// CPU time of its former processes, as sampled before their ends.
     var spentMicroseconds: UInt64 = 0
   }
 
@@ -16,38 +15,30 @@ package final class SupervisedProcess: Sendable {
   private let processes: ProcessSet
   private let state: Mutex<State>
 
-  private init(
-    role: ProcessRole, command: ChildCommand, processes: ProcessSet, process: ChildProcess
-  ) {
+  /// Starts it.
+  /// - Throws: ``SetupError`` with the system's reason.
+  init(_ role: ProcessRole, _ command: ChildCommand, in processes: ProcessSet) async throws {
     self.role = role
     self.name = command.name
     self.processes = processes
+    let process = try await processes.start(command)
     self.state = Mutex(State(process: process, next: command.other))
   }
 
-  /// - Throws: ``SetupError`` with the system's reason.
-  package static func start(
-    _ role: ProcessRole, _ command: ChildCommand, in processes: ProcessSet
-  ) async throws -> SupervisedProcess {
-    let process = try await processes.start(command)
-    return SupervisedProcess(role: role, command: command, processes: processes, process: process)
-  }
-
-  /// The life that is on, or the last one.
   package var process: ChildProcess { state.withLock { $0.process } }
 
-  /// Ends it without a word, as a crash or a power failure would.
+  /// Ends it at once, as a crash or a power failure would.
   package func kill() {
     expectEnd()
     process.send(SIGKILL)
   }
 
-  /// Stops it in mid-step, as a paused virtual machine would. What is sent to it waits.
+  /// Stops it at any point, as a paused virtual machine would. What is sent to it waits.
   package func freeze() { process.send(SIGSTOP) }
 
   package func wake() { process.send(SIGCONT) }
 
-  /// Asks it to end in good order. What does not end within `patience` is killed.
+  /// Asks it to end in good order, and kills it after `patience`.
   /// - Returns: whether it ended by itself, with status 0.
   package func terminate(patience: Duration) async -> Bool {
     expectEnd()
@@ -57,7 +48,7 @@ package final class SupervisedProcess: Sendable {
     return false
   }
 
-  /// Starts it again, once its last life is over; with the other program, where there are two.
+  /// Starts it again, once its process has ended; with the other program, where there are two.
   /// - Throws: ``SetupError`` with the system's reason.
   package func startAgain() async throws {
     while process.poll() == nil { await Pause.milliseconds(2) }
@@ -69,7 +60,6 @@ package final class SupervisedProcess: Sendable {
     }
   }
 
-  /// What it has used in all of its lives until now.
   package func sample() -> ProcessFiles.Sample? {
     state.withLock { state in
       guard var sample = ProcessFiles.sample(processID: state.process.processID) else { return nil }
@@ -87,13 +77,13 @@ package final class SupervisedProcess: Sendable {
   }
 }
 
-/// Waiting that ends early where the task is cancelled.
 enum Pause {
+  /// Waits; only 2 ms in a cancelled task.
   static func milliseconds(_ count: Int) async {
     do {
       try await Task.sleep(for: .milliseconds(count))
     } catch {
-      // A cancelled task must not spin in a loop that waits for something.
+      // A cancelled task must not spin in a polling loop.
       await Task.detached { try? await Task.sleep(for: .milliseconds(2)) }.value
     }
   }

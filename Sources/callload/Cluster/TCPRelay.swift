@@ -2,19 +2,19 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A way from one node to one nats-server that can be closed, as a network's ways can.
+/// A relay from one node to one nats-server that can be cut, as a network can.
 package final class TCPRelay: Sendable {
   package enum Mode: Sendable {
     case open
-    /// Nothing passes and nothing is said: a cable that was pulled. What was sent waits.
+    /// Nothing passes, and neither side gets an error: a pulled cable. Sent bytes wait.
     case silent
-    /// Connections are broken, and new ones at once again: a firewall that says no.
+    /// Connections are broken, new ones too: a firewall that refuses.
     case refusing
   }
 
   private final class Ways {
     var mode = Mode.open
-    /// Who has closed it, and how. It is open while nobody has.
+    /// The cuts by claim. The relay is open without any.
     var closedBy: [Int: Mode] = [:]
     var halves: [ObjectIdentifier: Half] = [:]
   }
@@ -22,62 +22,52 @@ package final class TCPRelay: Sendable {
   package let port: Int
   private let loop: any EventLoop
   private let ways: NIOLoopBound<Ways>
-  private let listener: any Channel
 
   /// One thread for all relays: they copy bytes and no more.
   private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-  private init(port: Int, ways: NIOLoopBound<Ways>, listener: any Channel) {
-    self.port = port
-    self.loop = listener.eventLoop
-    self.ways = ways
-    self.listener = listener
-  }
-
-  package static func start(to target: Int) async throws -> TCPRelay {
-    let loop = group.next()
+  /// Listens on a free port and relays connections to `target`.
+  /// - Throws: what NIO throws where it cannot listen.
+  package init(to target: Int) async throws {
+    let loop = Self.group.next()
     let ways = try await loop.submit { NIOLoopBound(Ways(), eventLoop: loop) }.get()
     let listener = try await ServerBootstrap(group: loop)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
       .childChannelOption(.autoRead, value: false)
-      .childChannelInitializer { channel in accepted(channel, ways, target: target) }
+      .childChannelInitializer { channel in Self.accepted(channel, ways, target: target) }
       .bind(host: "127.0.0.1", port: 0).get()
     guard let port = listener.localAddress?.port else {
       throw SetupError("a relay has no port")
     }
-    return TCPRelay(port: port, ways: ways, listener: listener)
+    self.port = port
+    self.loop = loop
+    self.ways = ways
   }
 
-  /// - Parameter claim: who closes or opens it. It is open when nobody closes it; a refusal outranks silence.
+  /// - Parameter claim: identifies who cuts or opens it. It is open without any cut; a refusal outranks silence.
   package func set(_ mode: Mode, by claim: Int = 0) async {
     let ways = self.ways
     try? await loop.submit {
       let ways = ways.value
       ways.closedBy[claim] = mode == .open ? nil : mode
       let modes = ways.closedBy.values
-      Self.change(ways, to: modes.contains(.refusing) ? .refusing : modes.first ?? .open)
-    }.get()
-  }
-
-  private static func change(_ ways: Ways, to mode: Mode) {
-    ways.mode = mode
-    for half in ways.halves.values {
-      switch mode {
-      case .open: half.readOn()
-      // What is read while the mode is not open is kept back by not reading.
-      case .silent: break
-      case .refusing: half.breakOff()
+      ways.mode = modes.contains(.refusing) ? .refusing : modes.first ?? .open
+      for half in ways.halves.values {
+        switch ways.mode {
+        case .open: half.readOn()
+        // Both sides stop reading.
+        case .silent: break
+        case .refusing: half.breakOff()
+        }
       }
-    }
+    }.get()
   }
 
   private static func accepted(
     _ near: any Channel, _ ways: NIOLoopBound<Ways>, target: Int
   ) -> EventLoopFuture<Void> {
-    guard ways.value.mode != .refusing else {
-      return near.close()
-    }
+    guard ways.value.mode != .refusing else { return near.close() }
     let first = Half(ways.value, near)
     let bound = NIOLoopBound(first, eventLoop: near.eventLoop)
     return near.eventLoop.makeCompletedFuture {
@@ -105,7 +95,7 @@ package final class TCPRelay: Sendable {
     }
   }
 
-  /// One side of a connection. It reads only while the way is open and the other side can write.
+  /// One side of a connection. It reads only while the relay is open and the other side can write.
   private final class Half: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -113,7 +103,7 @@ package final class TCPRelay: Sendable {
     private unowned let ways: Ways
     private let channel: any Channel
     var other: Half?
-    /// Read when the way was closed already.
+    /// Bytes read after the relay was cut.
     private var held: ByteBuffer?
 
     init(_ ways: Ways, _ channel: any Channel) {

@@ -1,10 +1,10 @@
 import FoundationEssentials
 import Glibc
 
-/// A folder of this run alone, readable by its user alone.
+/// A folder of this run, readable only by its user.
 ///
-/// This process holds a lock on a file in it. A folder whose lock nobody holds was left behind by a
-/// run that was killed; the next run removes it.
+/// This process locks a file in it. A folder without a lock was left behind by a run that was killed; the
+/// next run removes it.
 package struct TemporaryFolder: Sendable {
   package let path: String
   /// Closed, and so unlocked, by the kernel when this process ends.
@@ -28,7 +28,7 @@ package struct TemporaryFolder: Sendable {
           + "set TMPDIR to a folder that can be written")
     }
     path = made
-    // Under another name until it is locked, so that nobody takes it for abandoned in between.
+    // Under another name until it is locked, so that no other run removes it in between.
     lock = open("\(made)/new", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard lock >= 0, flock(lock, LOCK_EX | LOCK_NB) == 0,
       rename("\(made)/new", "\(made)/\(Self.lockName)") == 0
@@ -41,6 +41,7 @@ package struct TemporaryFolder: Sendable {
   }
 
   /// Makes a folder that is removed with this one. Call neither `remove` nor `keep` on it.
+  /// - Throws: ``SetupError`` with the system's reason.
   package func inner(_ name: String) throws -> TemporaryFolder {
     let inner = file(name)
     guard mkdir(inner, 0o700) == 0 else {
@@ -56,12 +57,13 @@ package struct TemporaryFolder: Sendable {
     close(lock)
   }
 
-  /// Leaves it to whoever wants to look at it: no later run removes it.
+  /// Keeps it: no later run removes it.
   package func keep() {
     unlink(file(Self.lockName))
     close(lock)
   }
 
+  /// - Throws: ``SetupError`` where the file cannot be written.
   package func write(_ text: String, to name: String) throws {
     let target = file(name)
     guard

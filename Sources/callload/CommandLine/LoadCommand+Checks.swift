@@ -1,6 +1,6 @@
 import CallClient
 
-/// Checks options, one by one and together. All throw ``SetupError`` that names option, value and remedy.
+/// Checks of options. All methods throw ``SetupError`` that names option, value and remedy.
 extension LoadCommand {
   func check() throws {
     try need(
@@ -64,7 +64,7 @@ extension LoadCommand {
     return plan
   }
 
-  /// Nothing where no device sleeps.
+  /// nil where no device sleeps.
   func sleepOptions() throws -> SleepOptions? {
     guard let share = sleeping, share.value > 0 else { return nil }
     try need(
@@ -85,7 +85,7 @@ extension LoadCommand {
     return options
   }
 
-  /// Nothing where nobody is hostile.
+  /// nil without attacks.
   func hostilePlan() throws -> HostilePlan? {
     try need((1...2).contains(apps), "--apps", apps, "give 1, or 2 of which the second is hostile")
     let words = hostile + (apps == 2 ? [Attack.appFlood.rawValue] : [])

@@ -1,6 +1,6 @@
 import CallAuth
 
-/// What the load is put on. All throw ``SetupError`` that names option, value and remedy.
+/// The targets of the load. All methods throw ``SetupError`` that names option, value and remedy.
 extension LoadCommand {
   func localCluster(
     chaos: ChaosPlan?, sleep: SleepOptions?, hostile: HostilePlan?
@@ -10,7 +10,7 @@ extension LoadCommand {
         value == nil, option, value ?? "",
         "goes with --edge only; a local cluster makes its own keys")
     }
-    // Debian puts it into a folder that is in nobody's PATH but root's.
+    // Debian installs it in a folder that only root has in PATH.
     guard let nats = nats ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
     else {
       throw SetupError(

@@ -72,10 +72,7 @@ enum LoadHelp {
   private static var chaosKinds: String {
     list(
       ChaosKind.allCases.map { kind in
-        let interval = RunDuration(seconds: kind.facts.intervalSeconds)
-        return (
-          kind.rawValue, "  \(kind.facts.summary) (\(interval)/\(ChaosPlan.Entry(kind).lengthText))"
-        )
+        (kind.rawValue, "  \(kind.facts.summary) (\(ChaosPlan.Entry(kind).text))")
       })
   }
 

@@ -15,7 +15,7 @@ package struct RunPlan: Sendable {
   package var chaos: ChaosPlan?
   package var sleep: SleepOptions?
   package var hostile: HostilePlan?
-  /// Whom devices believe to be an edge, where the edges are not ours.
+  /// The authorities that devices trust, with `--edge`.
   package var trust = EdgeTrust.system
 
   package struct Search: Sendable {
@@ -86,7 +86,8 @@ package struct RunPlan: Sendable {
     }
   }
 
-  /// `ws://host:port` or `wss://host:port`, also where it was given as `http://` or `https://`; without a scheme `ws`.
+  /// `ws://host:port` or `wss://host:port`, also for `http://` and `https://`; without a scheme `ws`.
+  /// - Throws: ``SetupError`` for any other text.
   package static func edgeURL(_ text: String) throws -> String {
     var rest = text[...]
     var scheme = "ws://"
@@ -104,7 +105,7 @@ package struct RunPlan: Sendable {
     return scheme + (rest.hasSuffix("/") ? rest.dropLast() : rest)
   }
 
-  /// Better now than after a run of minutes.
+  /// Checked before the run, since the report is written after it.
   private static func checkWritable(_ path: String) throws {
     let existed = FileManager.default.fileExists(atPath: path)
     guard

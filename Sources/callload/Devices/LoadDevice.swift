@@ -2,26 +2,25 @@ import CallClient
 import CallCore
 import CallWire
 
-/// One device of the load, and what the load knows of it beside its machine.
+/// One device of the load, and its state beside that of its machine.
 final class LoadDevice {
   enum Setup { case idle, connecting, connected, refused }
 
   let index: Int
-  /// It has a session only for calls that a push wakes it for.
+  /// It has a session only during calls that a push wakes it for.
   let sleeps: Bool
   private unowned let rig: LoadRig
-  /// The places of its edges among the load's, in the order in which it tries them.
+  /// The indices of its edges among the load's, in the order in which it tries them.
   private let edges: [Int]
   private let configuration: ClientMachine.Configuration
   private(set) lazy var driver = makeDriver()
   var setup = Setup.idle
   var isRegistered = false
-  var connectAt = Timestamp(microseconds: 0)
-  var registerAt = Timestamp(microseconds: 0)
+  var connectAt = Timestamp.zero
+  var registerAt = Timestamp.zero
   var calls: [CallID] = []
-  /// Since when it has no session, against its will.
+  /// When it lost its session unintentionally; nil while it has one.
   var lostAt: Timestamp?
-  /// It has no session, and only a push wakes it.
   private(set) var isAsleep = false
   /// The call that a push woke it for, until it is attached.
   var wokenFor: CallID?
@@ -48,23 +47,23 @@ final class LoadDevice {
     return driver
   }
 
-  /// The edge that it is, or was last, connected to: its place among the load's.
+  /// The index of its present or last edge among the load's.
   var edge: Int { edges[driver.edge] }
   var isAttached: Bool { driver.machine.isAttached }
   var isCallable: Bool { isAttached || isAsleep }
 
   func address(_ call: CallID) -> CallAddress { driver.machine.address(call) }
 
-  /// Submits a command. A refusal by the device's own bound counts as a failure.
+  /// Submits a command. A refusal by the client's own limit counts as a failure.
   /// - Returns: the request's id; nil where it was refused.
   @discardableResult
-  func say(_ command: ClientCommand) -> UInt64? {
+  func submit(_ command: ClientCommand) -> UInt64? {
     let request = driver.submit(command)
     if request == nil { rig.count("device: too many commands wait") }
     return request
   }
 
-  /// The socket breaks without a word. It comes back after a while.
+  /// The socket breaks without a close frame. The device connects again after a while.
   func drop(for span: Span) {
     guard isAttached else { return }
     rig.willDisconnect(self)
@@ -72,7 +71,7 @@ final class LoadDevice {
     rig.loop.schedule(at: rig.loop.now + span) { [driver] in driver.resume() }
   }
 
-  /// The system suspends a sleeping device's app, unless it has a call: its connection just breaks.
+  /// The operating system suspends a sleeping device's app, unless it has a call: its connection breaks.
   func fallAsleep() {
     guard sleeps, !isAsleep, calls.isEmpty else { return }
     isAsleep = true
@@ -89,8 +88,18 @@ final class LoadDevice {
 }
 
 extension LoadDevice: DeviceObserver {
-  func sending(_ frame: ClientFrame) { rig.said(self, frame) }
-  func received(_ frame: ServerFrame) { rig.received(self, frame) }
-  func processed(_ frame: ServerFrame) { rig.processed(frame) }
+  func sending(_ frame: ClientFrame) {
+    rig.stage?.checker.sent(device: index, frame, at: rig.loop.now)
+  }
+
+  func received(_ frame: ServerFrame) {
+    rig.arrivedAt = rig.loop.arrivedAt
+    rig.stage?.received(self, frame)
+  }
+
+  func processed(_ frame: ServerFrame) {
+    if case .delivery(let delivery) = frame { rig.stage?.finishIfSettled(delivery.call) }
+  }
+
   func closed(_ link: ClientMachine.Link, _ cause: LinkClosed) { rig.linkClosed(self, link, cause) }
 }

@@ -12,8 +12,6 @@ final class Ramp {
   private let giveUpAt: Timestamp
   private var next = 0
   private var inFlight = 0
-  /// Done, one way or the other.
-  private var resolved = 0
   private let completion: () -> Void
   private(set) var book = LatencyBook()
   private(set) var seconds: Double = 0
@@ -70,7 +68,7 @@ final class Ramp {
     stepDone()
   }
 
-  /// The device was refused, or trusts no edge: it will not connect the next time, either.
+  /// The device was refused, or trusts no edge: another attempt would fail as well.
   func failed(_ device: LoadDevice) {
     guard device.setup == .connecting else { return }
     device.setup = .refused
@@ -101,8 +99,7 @@ final class Ramp {
 
   private func stepDone() {
     inFlight -= 1
-    resolved += 1
-    // Not from here: this may be deep inside the reading of a device.
+    // Later, since this may be called while a device reads.
     rig.loop.schedule(at: rig.loop.now) { [weak self] in
       self?.advance()
       self?.finishIfDone()
@@ -110,23 +107,16 @@ final class Ramp {
   }
 
   private func finishIfDone() {
-    switch step {
-    case .connecting: if resolved >= rig.devices.count { beginRegistering() }
-    case .registering: if next >= rig.devices.count, inFlight == 0 { finish() }
-    case .over: break
-    }
+    guard next >= rig.devices.count, inFlight == 0 else { return }
+    if step == .connecting { beginRegistering() } else { finish() }
   }
 
   private func beginRegistering() {
     seconds = (rig.loop.now - startedAt).seconds
     step = .registering
-    (next, inFlight, resolved) = (0, 0, 0)
+    (next, inFlight) = (0, 0)
     let registering = rig.devices.count { registersNow($0) }
-    rig.progress.update {
-      $0.phase = .registering
-      $0.done = 0
-      $0.total = registering
-    }
+    rig.progress.begin(.registering, of: registering)
     begin()
   }
 
@@ -139,7 +129,7 @@ final class Ramp {
     }
     guard giveUpAt < now else { return }
     if step == .connecting, rig.connectedCount > 0 {
-      // Time is up for those that are still trying; they may yet connect, but do not count here.
+      // Devices that still try may connect later, but do not count here.
       beginRegistering()
     } else {
       finish()
@@ -152,9 +142,4 @@ final class Ramp {
     step = .over
     completion()
   }
-}
-
-extension Span {
-  init(seconds: Double) { self.init(microseconds: Int64(seconds * 1_000_000)) }
-  var seconds: Double { Double(microseconds) / 1_000_000 }
 }

@@ -4,23 +4,23 @@ import CallJudge
 import CallWire
 
 /// Which devices register, when, and what the cluster has acknowledged. Under faults one in ten registers
-/// during the load: what is acknowledged then must last, too.
+/// during the load: the cluster must not lose these registrations either.
 final class Registrations {
   private unowned let rig: LoadRig
   private(set) var count = 0
-  /// When devices that register late ask, for the first time or again. nil: not planned yet.
+  /// The next attempt of each device that registers late. nil: not planned yet.
   private var askAt: [Int: Timestamp]?
-  /// Devices that asked and have no acknowledgement: the cluster may know them, or not.
+  /// Devices that asked and have no acknowledgement: the cluster may have them or not.
   private var unacknowledged: Set<Int> = []
-  /// When nobody waits for acknowledgements any more.
-  private var giveUpAt = Timestamp(microseconds: 0)
+  /// Devices without an acknowledgement are given up then.
+  private var giveUpAt = Timestamp.zero
   private var isOver = false
 
-  /// One in so many devices registers late.
+  /// One device in this many registers late.
   private static let lateEvery = 10
-  /// The wait after a refusal, or when no reply came.
+  /// The pause after a refusal or a missing reply.
   private static let lateAgain: Span = .seconds(1)
-  /// Faults end about this long before the load does, but not in its first two fifths:
+  /// Faults end about this long before the load, but not in its first two fifths:
   /// ``ChaosDirector/lastFaultSeconds(_:duration:)``.
   private static let faultless: Span = .seconds(10)
 
@@ -53,9 +53,9 @@ final class Registrations {
       request.dialect = profile.dialect.rawValue
       request.sdkName = profile.sdkName
       request.sdkVersion = profile.sdkVersion
-      request.capabilities = profile.said
+      request.capabilities = profile.stated
     }
-    return device.say(.register(request)) != nil
+    return device.submit(.register(request)) != nil
   }
 
   /// - Parameter reply: nil where none came.
@@ -82,8 +82,6 @@ final class Registrations {
     }
   }
 
-  // MARK: During the load
-
   /// Registers the devices whose time has come, and keeps the stage open until all are acknowledged.
   func tick(_ stage: Stage, at now: Timestamp) {
     guard rig.options.isDisturbed, !stage.isInterrupted else { return }
@@ -104,7 +102,7 @@ final class Registrations {
     }
   }
 
-  /// How long everything must have been in order before a device is given up.
+  /// A device is given up after this time without faults.
   private var settle: Span { Span(seconds: rig.options.settleSeconds) }
 
   /// Spreads the devices evenly over the time in which faults happen.
@@ -134,7 +132,7 @@ final class Registrations {
     askAt?[device.index] = rig.loop.now + Self.lateAgain
   }
 
-  /// Everything is in order again, and these devices still have no acknowledgement.
+  /// Faults are over, and these devices still have no acknowledgement.
   private func giveUp(_ open: [Int], _ stage: Stage) {
     isOver = true
     // A device without a session can get none.

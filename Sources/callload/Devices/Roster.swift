@@ -1,6 +1,6 @@
 package import CallCore
 
-/// The simulated devices, by number, and what they are called.
+/// The simulated devices, by number, and their names.
 package struct Roster: Sendable {
   package let devices: Int
   package let devicesPerUser: Int
@@ -10,7 +10,7 @@ package struct Roster: Sendable {
     self.devicesPerUser = max(1, devicesPerUser)
   }
 
-  /// More than a call has legs, to see that every attached device rings or is refused.
+  /// More than a call has legs, to test that every attached device rings or is refused.
   package static let devicesPerUserMax = 24
   /// A user's other devices attach only: by default the cluster forgets the oldest of 11 registrations.
   static let registeredPerUserMax = 10
@@ -35,7 +35,7 @@ package struct Roster: Sendable {
     Party(user: userName(user(of: device)), device: DeviceID(deviceName(device)))
   }
 
-  /// The device that a party names; nil when it is none of ours.
+  /// The number of a party's device; nil for a device outside of the load.
   package func device(_ party: Party) -> Int? {
     guard let user = Self.number(party.user, after: UInt8(ascii: "u")), user < users,
       let place = Self.number(party.device.text, after: UInt8(ascii: "d")),
@@ -45,15 +45,10 @@ package struct Roster: Sendable {
   }
 
   private static func number(_ text: String, after prefix: UInt8) -> Int? {
-    var bytes = text.utf8.makeIterator()
-    guard bytes.next() == prefix else { return nil }
-    var value = 0
-    var digits = 0
-    while let byte = bytes.next() {
-      guard byte >= 48, byte <= 57, digits < 9 else { return nil }
-      value = value * 10 + Int(byte - 48)
-      digits += 1
-    }
-    return digits > 0 ? value : nil
+    let digits = text.utf8.dropFirst()
+    guard text.utf8.first == prefix, (1...9).contains(digits.count),
+      digits.allSatisfy({ (48...57).contains($0) })
+    else { return nil }
+    return digits.reduce(0) { $0 * 10 + Int($1 - 48) }
   }
 }

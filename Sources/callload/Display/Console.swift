@@ -13,7 +13,6 @@ package struct Terminal: Sendable, Equatable {
 
   package var style: TextStyle { TextStyle(usesColor: usesColor) }
 
-  /// Columns, as they are now.
   package static func width(descriptor: Int32) -> Int {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
@@ -25,7 +24,6 @@ package struct Terminal: Sendable, Equatable {
 package final class Console: Sendable {
   private struct State {
     var drawnLines = 0
-    var status = LiveStatus()
     var isClosed = false
   }
   private let terminal: Terminal
@@ -49,14 +47,14 @@ package final class Console: Sendable {
     }
   }
 
-  /// A sentence that stays, above the display.
+  /// Prints a lasting line above the display.
   package func say(_ text: String) {
     state.withLock { state in
       write(Self.erasing(&state) + text + "\n")
     }
   }
 
-  /// Takes the display away and gives the cursor back. Nothing is drawn after that.
+  /// Removes the display and restores the cursor. Nothing is drawn after that.
   package func close() {
     state.withLock { state in
       guard !state.isClosed else { return }
@@ -77,7 +75,7 @@ package final class Console: Sendable {
     }
   }
 
-  /// What moves the cursor to where the display began, and clears from there.
+  /// The sequence that moves the cursor to the start of the display and clears from there.
   private static func erasing(_ state: inout State) -> String {
     guard state.drawnLines > 0 else { return "" }
     defer { state.drawnLines = 0 }
@@ -87,7 +85,7 @@ package final class Console: Sendable {
   private func write(_ text: String) { Output.write(text, to: STDERR_FILENO) }
 }
 
-/// Unbuffered output that survives signals and a reader that left.
+/// Unbuffered output that survives signals and a closed pipe.
 package enum Output {
   package static func write(_ text: String, to descriptor: Int32) {
     var bytes = Array(text.utf8)[...]

@@ -1,12 +1,12 @@
 package struct LiveStatus: Sendable {
-  /// What the run does outside of the engine, such as "stopping the cluster"; empty while that is at work.
+  /// The present step outside of the engine, such as "stopping the cluster"; empty while the engine is at work.
   package var step = ""
   package var elapsedSeconds: Double = 0
   package var load = LoadProgress.Snapshot()
   package init() {}
 
   package var phase: String { step.isEmpty ? load.phase.rawValue : step }
-  /// Of what the phase counts; 0: nothing is counted.
+  /// The total of the phase's count; 0: nothing is counted.
   var total: Int { step.isEmpty ? load.total : 0 }
   var unit: String { [.calling, .settling].contains(load.phase) ? "calls" : "devices" }
 }

@@ -3,7 +3,7 @@ import CallJudge
 
 /// What faults explain, and what they never do.
 extension CallRecord {
-  /// What waited in a frozen process or a cut network is excused, and what another edge said before, as its
+  /// Excuses what waited in a frozen process or a cut network, and what another edge sent before, as its
   /// version proves: a device that moves has two sessions for a moment.
   mutating func examineOddities(_ timeline: FaultTimeline) {
     for oddity in oddities {
@@ -17,58 +17,51 @@ extension CallRecord {
   func isDisturbed(
     _ device: Int, from begin: Timestamp, to end: Timestamp, _ timeline: FaultTimeline
   ) -> Bool {
-    guard !timeline.isEmpty, begin <= end else { return false }
-    return timeline.isDisturbed(shard: shard, or: [device], from: begin, to: end)
+    begin <= end && timeline.isDisturbed(shard: shard, or: [device], from: begin, to: end)
   }
 
-  // MARK: Accepted, then forgotten
-
-  /// Once the caller was told that it is placed, a call reaches an end on which both sides agree.
+  /// A call that the cluster accepted reaches an end on which both sides agree.
   mutating func examineEnd(isAttached: (Int) -> Bool) {
     guard accepted else { return }
     if let device = forgottenBy {
-      let name = name(of: device)
-      return violate(.acceptedThenForgotten, "\(name) was told that there is no such call")
+      return violate(
+        .acceptedThenForgotten, "\(name(of: device)) was told that there is no such call")
     }
     if !caller.isOver, !isOverForCallees, isAttached(facts.caller) {
       return violate(.acceptedThenForgotten, "the caller waits for an end that does not come")
     }
-    guard let end = caller.stop?.reason ?? caller.replied?.reason else { return }
+    guard let end = caller.end?.reason else { return }
     // The caller may have been away from before the answer until after the end.
-    let winner = answeredBy ?? callees.first { $0.wonAt != nil }?.device
+    let winner = answeredBy ?? winners.first?.device
     for callee in callees {
-      // Who left by itself heard the end of its own part, and who lost is not in the call any more.
-      guard winner == nil || winner == callee.device, let told = callee.stop?.reason,
+      // A device that refused was notified of the end of its own part; a loser is not in the call any more.
+      guard winner == nil || winner == callee.device, let told = callee.stop?.reason, told != end,
         callee.acts.isDisjoint(with: .refusal)
       else { continue }
-      guard told != end else { continue }
-      let name = name(of: callee.device)
       return violate(
         .acceptedThenForgotten,
-        "the caller was told \(end.name) and \(name) \(told.name)")
+        "the caller was told \(end.name) and \(name(of: callee.device)) \(told.name)")
     }
   }
 
-  /// Every device that rang knows of an end, or the winner does.
+  /// Whether every device that rang was notified of an end, or the winner was.
   var isOverForCallees: Bool {
     let invited = callees.filter { $0.invitedAt != nil }
     return !invited.isEmpty && invited.allSatisfy { $0.isOver }
       || invited.contains { $0.wonAt != nil && $0.isOver }
   }
 
-  // MARK: Timeouts
-
-  /// Beyond what faults excuse.
+  /// A ring timeout may be late by this much beyond what faults excuse.
   static let timeoutSlack: Span = .seconds(1)
 
   /// A ring timeout fires on time, or as soon as there is an owner again to fire it.
   mutating func examineTimeout(_ timeline: FaultTimeline) {
     guard let due = ringsOutAt else { return }
-    // Who sleeps hears of it when it wakes.
+    // A sleeping device is notified when it wakes.
     let told = ([caller] + callees.filter { $0.invitedAt != nil })
       .filter { $0.end?.reason == .unanswered }
     guard let first = told.compactMap({ $0.end?.at }).min() else { return }
-    // Whoever nothing kept from hearing it is the measure; who was away, from when it was back.
+    // The least excused device counts; one that was away is excused until it was back.
     let excused = told.map { device in
       let faults = timeline.excuse(
         shard: shard, device: device.device, due: due, slack: Self.timeoutSlack)
@@ -78,53 +71,51 @@ extension CallRecord {
     }
     guard let excuse = excused.min(), excuse.later(by: Self.timeoutSlack) < first else { return }
     let late = (first - due).microseconds / 1000
-    let story = timeline.story(shard: shard, around: due)
     violate(
       .timeoutLate,
-      (["nobody was told of the ring timeout until \(late) ms after it"] + story)
-        .joined(separator: "; "))
+      (["nobody was told of the ring timeout until \(late) ms after it"]
+        + timeline.story(shard: shard, around: due)).joined(separator: "; "))
   }
 
-  // MARK: Other ends than planned
-
-  /// A command that a fault swallowed is sent again within this time: a client waits 7 s for a reply.
+  /// A command that a fault lost is retransmitted within this time: a client waits 7 s for a reply.
   static let retransmissionMax: Span = .seconds(8)
 
   /// The fault that explains an end which the scenario did not plan; nil where none does.
   func explanation(of outcome: CallOutcome, _ timeline: FaultTimeline) -> Fault? {
     guard !timeline.isEmpty, let last = trace.last?.at else { return nil }
     let begin = facts.placedAt
-    let shardFault = timeline.disturbed(shard: shard, from: begin, to: last)
-    func deviceFault(_ devices: some Sequence<Int>) -> Fault? {
-      devices.lazy.compactMap { timeline.disturbed(device: $0, from: begin, to: last) }.first
+    func fault(
+      _ places: [FaultTimeline.Place], from since: Timestamp? = nil, to until: Timestamp? = nil
+    ) -> Fault? {
+      places.lazy.compactMap {
+        timeline.disturbed($0, from: since ?? begin, to: until ?? last)
+      }.first
     }
+    let (caller, callees) = (
+      FaultTimeline.Place.device(facts.caller), facts.callees.map(FaultTimeline.Place.device)
+    )
     switch outcome {
     case .refused(.tryAgain), .refused(.overloaded), .refused(.draining):
-      return shardFault ?? deviceFault([facts.caller])
+      return fault([.shard(shard), caller])
     case .ended(.unreachable):
-      // A new owner knows who is attached; only what an edge carried, or NATS, may be missing.
-      if let fault = deviceFault(facts.callees) { return fault }
-      return timeline.lostMessages(shard: shard, from: begin, to: last)
+      // A new owner learns who is attached; only what an edge carried, or NATS, may be missing.
+      return fault(callees) ?? timeline.lostMessages(shard: shard, from: begin, to: last)
     case .ended(.unanswered):
-      // What was said in time is decided once the fault is over, unless ringing has ended by then.
+      // A command sent in time is decided once the fault is over, unless ringing has ended by then.
       let over = ringsOutAt ?? deadline
-      let held = over + Span(microseconds: -Self.retransmissionMax.microseconds)
-      let canBeLate = refusal != nil || callees.contains { !$0.wasThere }
-      let since = canBeLate ? begin : max(begin, held)
+      let canBeLate = refusal != nil || self.callees.contains { !$0.wasThere }
+      let since = canBeLate ? begin : max(begin, over - Self.retransmissionMax)
       let until = max(since, canBeLate ? last : over)
-      return ([facts.caller] + facts.callees).lazy
-        .compactMap { timeline.disturbed(device: $0, from: since, to: until) }.first
-        ?? timeline.disturbed(shard: shard, from: since, to: until)
+      return fault([caller] + callees + [.shard(shard)], from: since, to: until)
     case .ended(.declined), .ended(.busy), .ended(.failed):
-      return shardFault ?? deviceFault(facts.callees) ?? deviceFault([facts.caller])
+      return fault([.shard(shard)] + callees + [caller])
     case .ended(.cancelled):
-      guard caller.wasAway else { return nil }
-      if let fault = deviceFault([facts.caller]) { return fault }
-      return hindrance(timeline, last)
+      guard self.caller.wasAway else { return nil }
+      return fault([caller]) ?? hindrance(timeline, last)
     case .ended(.hungUp):
       // A caller that cannot come back has left.
-      return caller.wasAway ? hindrance(timeline, last) : nil
-    // The rest is never a fault's doing, and a call without an end least of all.
+      return self.caller.wasAway ? hindrance(timeline, last) : nil
+    // No fault explains any other end, and least of all a call without an end.
     case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.glare): return nil
     }
   }

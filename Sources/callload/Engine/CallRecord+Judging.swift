@@ -1,7 +1,8 @@
 import CallCore
 import CallJudge
+import CallWire
 
-/// Looks at a call as a whole, once nothing more is to come.
+/// Judges a call as a whole, once nothing more is to come.
 extension CallRecord {
   mutating func examine(at now: Timestamp, _ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
     examineOddities(timeline)
@@ -11,10 +12,15 @@ extension CallRecord {
     examineRung(timeline)
     examineSignals(timeline)
     examineTimeout(timeline)
-    examineRinging(at: now, isAttached: isAttached)
+    examineRinging(isAttached: isAttached)
     for device in everybody { examineReasons(of: device, timeline) }
-    examineErrors()
-    let everybodyIsThere = isAttached(facts.caller) && facts.callees.allSatisfy(isAttached)
+    for error in errors where !isExplained(error.device, error.command, error.code, at: error.at) {
+      violate(
+        .unexplainedError,
+        "\(name(of: error.device)) said \(error.command.name) and heard \(error.code.rawValue) "
+          + error.code.name)
+    }
+    let everybodyIsThere = everybody.allSatisfy { isAttached($0.device) }
     if outstanding > 0, everybodyIsThere, !violations.contains(where: { $0.rule == .commandLost }) {
       violate(.commandLost, "\(outstanding) commands have no reply at the end")
     }
@@ -32,38 +38,37 @@ extension CallRecord {
     }
     guard winners.isEmpty else { return }
     if answeredBy != nil || everybody.contains(where: { $0.end?.reason == .answeredElsewhere }) {
-      // A winner that is gone could not be told.
+      // A winner that is gone could not be notified.
       let answerers = callees.filter { $0.acts.contains(.answer) }
       if answerers.isEmpty || answerers.contains(where: { isAttached($0.device) }) {
         violate(.noWinner, "somebody was told of an answer, but no device that it won")
       }
-    } else if let name = deservedWinner(timeline) {
-      violate(.noWinner, "\(name) answered in time and nobody got the call")
+    } else if let winner = deservedWinner(timeline) {
+      violate(.noWinner, "\(name(of: winner)) answered in time and nobody got the call")
     }
   }
 
   /// A device that answered while nothing spoke against it.
-  private func deservedWinner(_ timeline: FaultTimeline) -> String? {
-    // A refusal was told to the app; it is no answer that was lost.
-    guard refusal == nil, !caller.acts.contains(.cancel), !caller.acts.contains(.hangUp),
-      !caller.wasAway, !callees.contains(where: { $0.acts.contains(.declineEverywhere) })
+  private func deservedWinner(_ timeline: FaultTimeline) -> Int? {
+    // The app was notified of a refusal; that is no answer that was lost.
+    guard refusal == nil, caller.acts.isDisjoint(with: [.cancel, .hangUp]), !caller.wasAway,
+      !callees.contains(where: { $0.acts.contains(.declineEverywhere) })
     else { return nil }
-    let deserving = callees.first { callee in
+    return callees.first { callee in
       guard let at = callee.time(of: .answer), callee.invitedAt != nil, !callee.wasAway else {
         return false
       }
-      // What a fault held up is decided once it is over, if the call still rings then.
+      // An answer that a fault held up is decided once it is over, if the call still rings then.
       let over = min(deadline, firstEndAt ?? deadline)
-      let held = max(at, over + Span(microseconds: -Self.retransmissionMax.microseconds))
-      guard !isDisturbed(callee.device, from: held, to: over, timeline) else { return false }
-      return at + CallChecker.early < deadline && callee.acts.isDisjoint(with: .refusal)
-    }
-    return deserving.map { name(of: $0.device) }
+      let held = max(at, over - Self.retransmissionMax)
+      return !isDisturbed(callee.device, from: held, to: over, timeline)
+        && at + CallChecker.early < deadline && callee.acts.isDisjoint(with: .refusal)
+    }?.device
   }
 
   // MARK: Ringing
 
-  private mutating func examineRinging(at now: Timestamp, isAttached: (Int) -> Bool) {
+  private mutating func examineRinging(isAttached: (Int) -> Bool) {
     for callee in callees
     where callee.invitedAt != nil && !callee.isOver && isAttached(callee.device) {
       let name = name(of: callee.device)
@@ -81,32 +86,31 @@ extension CallRecord {
   // MARK: Reasons
 
   private mutating func examineReasons(of device: DeviceRecord, _ timeline: FaultTimeline) {
-    for end in [device.stop, device.replied] {
-      guard let end else { continue }
-      let told = "\(name(of: device.device)) was told \(end.reason.name)"
+    for end in [device.stop, device.replied].compactMap(\.self) {
       if let what = objection(to: end, for: device) {
-        return violate(.wrongReason, "\(told), but \(what)")
+        return violate(
+          .wrongReason, "\(name(of: device.device)) was told \(end.reason.name), but \(what)")
       }
     }
     guard let stop = device.stop, device.device != facts.caller, device.wonAt == nil else { return }
-    // Its own part's end, which it is told where the reply to its "busy" was lost, or by a new owner: the
-    // call may ring on, so nobody can say yet whether it is missed.
+    // The end of its own part, where the reply to its "busy" was lost, or by a new owner. The call may
+    // ring on, so it is not known yet whether it is missed.
     if stop.reason == .busy, stop.by == device.device, device.acts.contains(.busy), !stop.missed {
       return
     }
-    // Who declined for one device has seen the call. Where that crossed the end, either is right.
-    let decliner = callees.filter { $0.acts.contains(.declineHere) }.min {
-      $0.time(of: .declineHere) ?? .distantFuture < $1.time(of: .declineHere) ?? .distantFuture
+    // A user who declined on one device has seen the call. Where that crossed the end, either is right.
+    let declines = callees.compactMap { callee in
+      callee.time(of: .declineHere).map { (device: callee.device, at: $0) }
     }
-    let declined = decliner?.time(of: .declineHere)
-    if let declined, stop.at < declined + CallChecker.early { return }
-    // What it said was on its way all the time, and the ring timeout came first.
-    if let decliner, let declined, stop.missed,
-      isDisturbed(decliner.device, from: declined, to: stop.at, timeline)
-    {
-      return
+    let decline = declines.min { $0.at < $1.at }
+    if let decline {
+      if stop.at < decline.at + CallChecker.early { return }
+      // A fault held the decline up until after the ring timeout.
+      if stop.missed, isDisturbed(decline.device, from: decline.at, to: stop.at, timeline) {
+        return
+      }
     }
-    if stop.missed != (stop.reason.isMissedCall && declined == nil) {
+    if stop.missed != (stop.reason.isMissedCall && decline == nil) {
       violate(
         .wrongReason,
         "\(name(of: device.device)) was told \(stop.reason.name) as "
@@ -114,18 +118,18 @@ extension CallRecord {
     }
   }
 
-  /// What does not fit between an end and what devices did; nil when it fits.
+  /// What does not fit between an end and what devices did; nil where all fits.
   private func objection(to end: DeviceRecord.End, for device: DeviceRecord) -> String? {
     let isCaller = device.device == facts.caller
     let winner = winners.first?.device ?? answeredBy
     switch end.reason {
     case .answeredElsewhere:
       if isCaller { return "it is the caller" }
-      // A missing winner, and a winner that was told this, are other rules' matter.
+      // Other rules judge a missing winner, and a winner that was notified of this.
       guard winner != nil, device.wonAt == nil else { return nil }
       let isWinner = winners.isEmpty || winners.contains { $0.device == end.by }
       return isWinner ? nil : "the winner is not the one it was told"
-    // A device that refused may be told the end of its own part, whatever becomes of the call.
+    // A device that refused may be notified of the end of its own part, whatever becomes of the call.
     case .declined where end.by == device.device && !device.acts.isDisjoint(with: .decline):
       return nil
     case .busy where device.acts.contains(.busy): return nil
@@ -145,38 +149,30 @@ extension CallRecord {
       $0.invitedAt == nil || !$0.acts.isDisjoint(with: [.busy, .declineHere])
     }
     evidence.isReachable = callees.contains { $0.invitedAt != nil && !$0.wasAway }
-    evidence.mayHaveFailed = caller.wasAway || callees.contains { $0.wasAway }
+    evidence.mayHaveFailed = everybody.contains { $0.wasAway }
     return evidence
   }
 
   // MARK: Errors
 
-  private mutating func examineErrors() {
-    for error in errors where !isExplained(error.device, error.what, error.code, at: error.at) {
-      let name = name(of: error.device)
-      violate(
-        .unexplainedError,
-        "\(name) said \(error.what) and heard \(error.code.rawValue) " + error.code.name)
-    }
-  }
-
-  /// An error is explained when somebody else had said something that ends what the command needs.
+  /// An error is explained by another device's act that ended what the command needs.
   private func isExplained(
-    _ device: Int, _ what: TraceLine.What, _ code: CallError.Code, at time: Timestamp
+    _ device: Int, _ command: ClientCommand, _ code: CallError.Code, at time: Timestamp
   ) -> Bool {
+    if case .place = command { return false }
     switch code {
-    case .wrongState, .notParty: break
-    // What the caller said meanwhile of a call that was refused.
-    case .unknownCall: return !accepted && refusal != nil && what != .place
+    case .wrongState: break
+    case .notParty: if case .call(_, .resume) = command { return false }
+    // The caller's later commands about a call that was refused.
+    case .unknownCall: return !accepted && refusal != nil
     default: return false
     }
-    if what == .place || what == .resume && code == .notParty { return false }
     if deadline < time + CallChecker.early { return true }
     return everybody.contains { other in
       guard other.device != device else { return false }
       let acts: [CallActs] = [.answer, .declineEverywhere, .cancel, .hangUp]
-      let acted = acts.contains { act in other.time(of: act).map { $0 <= time } ?? false }
-      return acted || other.end.map { $0.at <= time } ?? false
+      return (acts.map { other.time(of: $0) } + [other.end?.at])
+        .contains { $0.map { $0 <= time } ?? false }
     }
   }
 }

@@ -1,22 +1,19 @@
 import CallCore
 import CallJudge
 
-/// What no fault excuses, but for delay: unrung devices with an unbroken socket, and candidates that are lost,
-/// repeated or out of order.
+/// Rules for which a fault excuses a delay only: attached devices ring, and candidates arrive once and in order.
 extension CallRecord {
-  /// How long a device may take to be rung, and a candidate to arrive, beyond what faults excuse.
+  /// A device may ring, and a candidate may arrive, later by this much than faults excuse.
   static let arrivalSlack: Span = .seconds(1)
-
-  // MARK: Attached devices
 
   /// A call does not end as unreachable while a device of the callee is attached.
   mutating func examineUnreachable(_ timeline: FaultTimeline) {
     let ends = everybody.compactMap(\.end).filter { $0.reason == .unreachable }
-    guard let told = ends.map(\.at).min() else { return }
-    let attached = callees.first {
-      $0.stayedAttached && !timeline.isBeyondReach($0.device, at: told)
-    }
-    guard let attached else { return }
+    guard let told = ends.map(\.at).min(),
+      let attached = callees.first(where: {
+        $0.stayedAttached && !timeline.isBeyondReach($0.device, at: told)
+      })
+    else { return }
     let what =
       "\(name(of: attached.device)) was attached from before the call was placed, and the "
       + "call ended as unreachable"
@@ -31,25 +28,28 @@ extension CallRecord {
     guard let acceptedAt, let over = ringingEndedAt else { return }
     let begin = callees.compactMap(\.invitedAt).min() ?? acceptedAt
     for callee in callees where callee.stayedAttached && callee.invitedAt == nil {
-      let excused = timeline.excuse(
-        shard: shard, device: callee.device, due: begin, slack: Self.arrivalSlack)
-      guard excused.later(by: Self.arrivalSlack) <= over else { continue }
+      guard isDue(begin, at: callee.device, before: over, timeline) else { continue }
       violate(
         .attachedNotRung,
         "\(name(of: callee.device)) was attached from before the call was placed, and never rang")
     }
   }
 
-  /// When the first device did what ends the ringing, or was told of its end.
+  /// When the first device did what ends the ringing, or was notified of its end.
   private var ringingEndedAt: Timestamp? {
     let acts: [CallActs] = [.answer, .declineEverywhere, .cancel]
-    let times = everybody.flatMap { device in
+    return everybody.flatMap { device in
       acts.map { device.time(of: $0) } + [device.end?.at, device.wonAt]
-    }
-    return times.compactMap { $0 }.min()
+    }.compactMap(\.self).min()
   }
 
-  // MARK: Candidates
+  /// Whether what was due at a time had to reach a device before `over`, all faults considered.
+  private func isDue(
+    _ due: Timestamp, at device: Int, before over: Timestamp, _ timeline: FaultTimeline
+  ) -> Bool {
+    let excused = timeline.excuse(shard: shard, device: device, due: due, slack: Self.arrivalSlack)
+    return excused.later(by: Self.arrivalSlack) <= over
+  }
 
   mutating func receiveCandidate(_ candidate: NumberedCandidate, by receiver: Int) {
     guard record(of: receiver) != nil, record(of: candidate.sender) != nil,
@@ -66,11 +66,11 @@ extension CallRecord {
   /// Counts each stream that lacks something once.
   mutating func examineSignals(_ timeline: FaultTimeline) {
     var lost: [SignalLedger.Stream: Set<Int>] = [:]
-    for stream in signals.receptions.keys {
-      lost[stream] = Set(signals.gaps(in: stream))
-    }
-    for stream in conversation {
-      lost[stream, default: []].formUnion(lostAtTheEnd(of: stream, timeline))
+    for stream in signals.receptions.keys { lost[stream] = Set(signals.gaps(in: stream)) }
+    if let winner = winners.first?.device ?? answeredBy, winner >= 0 {
+      for stream in SignalLedger.Stream.bothWays(facts.caller, winner) {
+        lost[stream, default: []].formUnion(lostAtTheEnd(of: stream, timeline))
+      }
     }
     for (stream, numbers) in lost.sorted(by: { $0.key < $1.key }) where !numbers.isEmpty {
       let (from, to) = (name(of: stream.sender), name(of: stream.receiver))
@@ -78,15 +78,6 @@ extension CallRecord {
       violate(
         .signalsLost, "\(to) never received candidates of \(from) that were accepted: \(list)")
     }
-  }
-
-  /// Both ways between the caller and the winner.
-  private var conversation: [SignalLedger.Stream] {
-    guard let winner = winners.first?.device ?? answeredBy, winner >= 0 else { return [] }
-    return [
-      SignalLedger.Stream(sender: facts.caller, receiver: winner),
-      SignalLedger.Stream(sender: winner, receiver: facts.caller),
-    ]
   }
 
   /// What was accepted in time before the end and did not arrive, unless the receiver was away at the end.
@@ -98,14 +89,11 @@ extension CallRecord {
     let ends = [receiver, sender].flatMap {
       [$0.time(of: .hangUp), $0.time(of: .cancel), $0.end?.at]
     }
-    guard let over = ends.compactMap({ $0 }).min() else { return [] }
+    guard let over = ends.compactMap(\.self).min() else { return [] }
     let back = receiver.attachedAt ?? .distantFuture
     if receiver.wasAway, over < back.later(by: CallChecker.skew) { return [] }
     return signals.missing(in: stream).filter { _, acceptedAt in
-      let excused = timeline.excuse(
-        shard: shard, device: stream.receiver, due: max(acceptedAt, begin),
-        slack: Self.arrivalSlack)
-      return excused.later(by: Self.arrivalSlack) <= over
+      isDue(max(acceptedAt, begin), at: stream.receiver, before: over, timeline)
     }.map(\.number)
   }
 }

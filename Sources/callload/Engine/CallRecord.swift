@@ -1,49 +1,57 @@
 import CallClient
-import CallCore
+package import CallCore
 import CallJudge
 import CallWire
 
-/// What one device did in a call and was told of it, as the checker keeps it.
+/// What one device did in a call, and what it received.
 struct DeviceRecord: Sendable {
+  /// An end that a delivery or a reply notified the device of.
   struct End: Sendable, Equatable {
-    var reason: EndReason
-    /// nil: nobody was named. -1: somebody who is none of ours.
-    var by: Int?
+    /// `by` is -1 for a device outside of the load.
+    var callEnd: CallEnd<Int>
     var missed: Bool
     var version: UInt64
     var at: Timestamp
 
-    var callEnd: CallEnd<Int> { CallEnd(reason: reason, by: by) }
+    var reason: EndReason { callEnd.reason }
+    var by: Int? { callEnd.by }
+
+    /// Whether `other` repeats this end. A retransmission has the same version. A new session may be notified
+    /// with a new version, and so may all devices by a shard's new owner, which cannot know who was notified;
+    /// its epoch is in the version's high bits.
+    func isRepeated(by other: Self, acrossSessions: Bool) -> Bool {
+      callEnd == other.callEnd
+        && (version == other.version || acrossSessions || other.version >> 20 > version >> 20)
+    }
   }
 
   let device: Int
-  /// What the device said that ends the call or its part in it, and when it said each first.
+  /// The device's commands that end the call or its part in it.
   private(set) var acts: CallActs = []
   private var actedAt: [CallActs: Timestamp] = [:]
   var invitedAt: Timestamp?
   var wonAt: Timestamp?
-  /// A delivery said so.
+  /// The first end that a delivery notified of.
   var stop: End?
-  /// A reply said so: it lost, its own command ended it, or it asked.
+  /// The first end that a reply notified of: the device lost, its own command ended the call, or it asked.
   var replied: End?
-  /// The cluster accepted what ended this device's part.
+  /// The cluster accepted the command that ended this device's part.
   var left = false
   /// Its connection was gone at some time since the call was placed.
   var wasAway = false
-  /// When it lost its session the last time: it was away until `attachedAt`, where that is later.
+  /// When it last lost its session. It was away until `attachedAt`, where that is later.
   var awaySince: Timestamp?
   /// When it began its newest session, where that was after the call was placed.
   var attachedAt: Timestamp?
   var wasWoken = false
-  var isTold = false
+  var wasNotified = false
+  /// It had a session before the call was placed.
   var wasThere = false
 
   init(device: Int) { self.device = device }
 
   /// By its own view: one socket, from before the call was placed until now.
   var stayedAttached: Bool { wasThere && !wasAway && attachedAt == nil }
-
-  /// The device knows that it is over.
   var isOver: Bool { stop != nil || replied != nil || left }
   var end: End? { stop ?? replied }
 
@@ -53,25 +61,39 @@ struct DeviceRecord: Sendable {
 
   /// When the device first did something; of one act only.
   func time(of act: CallActs) -> Timestamp? { actedAt[act] }
+
+  mutating func detached(at now: Timestamp) {
+    wasAway = true
+    // A failed attempt to connect loses no session.
+    let wasBack = awaySince.map { since in attachedAt.map { since <= $0 } ?? false }
+    if wasBack ?? true { awaySince = now }
+  }
 }
 
-/// One line of a call's history, small: there are tens of thousands at a time.
-struct TraceLine: Sendable {
-  enum What: UInt8, Sendable {
-    case place, alerting, answer, declineEverywhere, declineHere, busy, cancel, connected, hangUp
-    case signal, resume, query
-    case invite, ringing, answered, stop, signalled
-    case done, state, won, lost, error, gaveUp, detached, attached
+extension CallChecker {
+  package struct Facts: Sendable {
+    package var call: CallID
+    package var part: Scenario.Kind
+    package var caller: Int
+    package var callees: Range<Int>
+    package var placedAt: Timestamp
+    package var ringTimeout: Span
+    /// The callee's devices that had a session before the call was placed.
+    package var attached: Set<Int>
+
+    package init(
+      call: CallID, part: Scenario.Kind, caller: Int, callees: Range<Int>, placedAt: Timestamp,
+      ringTimeout: Span, attached: Set<Int> = []
+    ) {
+      self.call = call
+      self.part = part
+      self.caller = caller
+      self.callees = callees
+      self.placedAt = placedAt
+      self.ringTimeout = ringTimeout
+      self.attached = attached
+    }
   }
-  var at: Timestamp
-  var device: Int32
-  /// Who is named; -1: nobody.
-  var by: Int32 = -1
-  var version: UInt64 = 0
-  var what: What
-  /// An end reason's or phase's raw value, or a candidate's number.
-  var detail: UInt8 = 0
-  var code: UInt16 = 0
 }
 
 /// One call as the checker keeps it until it is judged.
@@ -83,31 +105,27 @@ struct CallRecord: Sendable {
   var caller: DeviceRecord
   var callees: [DeviceRecord]
   var trace: [TraceLine] = []
-  /// Commands that have no reply.
   var outstanding = 0
-  /// The cluster took the place command.
-  var accepted = false
   var acceptedAt: Timestamp?
   var refusal: CallError.Code?
-  /// Whom the caller was told to be talking to.
+  /// The winner by the first delivery to the caller, and when that came.
   var answeredBy: Int?
   var answeredToldAt: Timestamp?
-  /// Since when nobody may be told to ring.
+  /// From this time on no device may be told to ring.
   var ringOverAt: Timestamp?
-  /// When it rings out by the cluster's word, by this machine's clock.
+  /// The end of ringing that the cluster stated, by this machine's clock.
   var ringsOutAt: Timestamp?
-  /// Invites and ends that look wrong; a fault may explain them.
+  /// Invites and ends that look wrong, unless a fault explains them.
   var oddities: [Oddity] = []
-  /// Somebody was told that there is no such call, though it had been taken.
+  /// A device that was told that there is no such call, after the call was accepted.
   var forgottenBy: Int?
-  /// Found while it happened; the rest is found by looking at the whole.
+  /// Violations found while the call was under way; `examine` adds those of the call as a whole.
   var violations: [Violation<CorrectnessRule>] = []
-  var errors: [(device: Int, what: TraceLine.What, code: CallError.Code, at: Timestamp)] = []
-
+  var errors: [(device: Int, command: ClientCommand, code: CallError.Code, at: Timestamp)] = []
   var signals = SignalLedger()
 
   static let traceMax = 200
-  /// Candidates take no more lines than these, so that the call's end has room.
+  /// Candidates take at most this many lines, so that the call's end has room.
   static let signalTraceMax = 100
 
   init(facts: CallChecker.Facts, roster: Roster, shard: Int) {
@@ -123,16 +141,18 @@ struct CallRecord: Sendable {
   }
 
   func name(of device: Int) -> String { roster.party(device).text }
+  /// -1 for a device outside of the load.
+  func number(of party: Party) -> Int { roster.device(party) ?? -1 }
 
+  var accepted: Bool { acceptedAt != nil }
   var deadline: Timestamp { facts.placedAt + facts.ringTimeout }
 
-  /// Every device that was told to ring, and the caller, knows that it is over.
+  /// The caller, and every device that was told to ring, were notified of the end.
   var isSettled: Bool {
     outstanding == 0 && caller.isOver && callees.allSatisfy { $0.invitedAt == nil || $0.isOver }
   }
 
   var everybody: [DeviceRecord] { [caller] + callees }
-  /// When the first device was told of an end.
   var firstEndAt: Timestamp? { everybody.compactMap { $0.end?.at }.min() }
   var winners: [DeviceRecord] { callees.filter { $0.wonAt != nil } }
 
@@ -151,11 +171,9 @@ struct CallRecord: Sendable {
     }
   }
 
-  mutating func note(_ line: TraceLine) {
-    if line.what == .signal || line.what == .signalled, trace.count >= Self.signalTraceMax {
-      return
-    }
-    if trace.count < Self.traceMax { trace.append(line) }
+  mutating func note(_ event: TraceLine.Event, of device: Int, at now: Timestamp) {
+    guard trace.count < (event.isSignal ? Self.signalTraceMax : Self.traceMax) else { return }
+    trace.append(TraceLine(at: now, device: device, event: event))
   }
 
   mutating func violate(_ rule: CorrectnessRule, _ what: String) {
@@ -163,38 +181,14 @@ struct CallRecord: Sendable {
   }
 }
 
-/// What looks wrong until it is known which faults there were.
+/// A delivery that breaks a rule, unless a fault explains it.
 struct Oddity: Sendable {
   var rule: CorrectnessRule
   var device: Int
   var at: Timestamp
-  /// Whether it was said long ago: the device had a greater version before, or its own time is over.
+  /// Whether it was sent long ago: the device had a greater version before, or its own time is over.
   var isOld: Bool
-  /// Whether it came with a session newer than the other news: two edges' messages come in either order.
+  /// Whether it came right after a new session began: messages of two edges arrive in either order.
   var isOvertaken = false
   var what: String
-}
-
-extension TraceLine.What {
-  /// nil for a command that is about no call.
-  static func of(_ command: ClientCommand) -> Self? {
-    switch command {
-    case .place: .place
-    case .call(_, let verb):
-      switch verb {
-      case .alerting: .alerting
-      case .answer: .answer
-      case .decline(.everywhere): .declineEverywhere
-      case .decline(.here): .declineHere
-      case .busy: .busy
-      case .cancel: .cancel
-      case .connected: .connected
-      case .hangUp: .hangUp
-      case .signal: .signal
-      case .resume: .resume
-      case .query: .query
-      }
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
-    }
-  }
 }

@@ -2,35 +2,36 @@ package import CallCore
 import CallJudge
 
 extension FaultTimeline {
-  package func disturbed(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
-    faults(among: windows(shard: shard), from: begin, to: end).first
+  /// The first fault that disturbed a shard or device between two times.
+  package func disturbed(_ place: Place, from begin: Timestamp, to end: Timestamp) -> Fault? {
+    faults(of: place, from: begin, to: end).first
   }
 
-  /// The same, of those in which messages get lost, which may lie beside others.
+  /// The same among faults that lose messages, whatever other fault lies beside them.
   package func lostMessages(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
-    faults(among: windows(shard: shard), from: begin, to: end).first { $0.losesMessages }
-  }
-
-  package func disturbed(device: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
-    faults(among: windows(device: device), from: begin, to: end).first
+    faults(of: .shard(shard), from: begin, to: end).first { $0.losesMessages }
   }
 
   func isDisturbed(
     shard: Int, or devices: [Int], from begin: Timestamp, to end: Timestamp
   ) -> Bool {
-    disturbed(shard: shard, from: begin, to: end) != nil
-      || devices.contains { disturbed(device: $0, from: begin, to: end) != nil }
+    ([.shard(shard)] + devices.map(Place.device))
+      .contains { disturbed($0, from: begin, to: end) != nil }
   }
 
   private func faults(
-    among windows: [FaultCalendar.Window], from begin: Timestamp, to end: Timestamp
+    of place: Place, from begin: Timestamp, to end: Timestamp
   ) -> some Collection<Fault> {
-    windows.lazy.filter { $0.touches(begin, end) }.compactMap { faults[$0.fault]?.fault }
+    windows(place).lazy.filter { $0.touches(begin, end) }.compactMap { faults[$0.fault]?.fault }
+  }
+
+  package func disturbed(from begin: Timestamp, to end: Timestamp) -> Fault? {
+    calendars.keys.lazy.compactMap { disturbed($0, from: begin, to: end) }.first
   }
 
   /// The fault that kept a device from coming back for at least half of a time: an edge's, or its shard's.
   package func hindrance(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
-    var spans = windows(shard: shard).map {
+    var spans = windows(.shard(shard)).map {
       (fault: $0.fault, from: $0.from, to: $0.until.map { [glow = $0.afterglow] in $0 + glow })
     }
     for (id, course) in faults where !course.fault.edges.isEmpty {
@@ -48,11 +49,6 @@ extension FaultTimeline {
     return found.first.flatMap { faults[$0.fault]?.fault }
   }
 
-  package func disturbed(from begin: Timestamp, to end: Timestamp) -> Fault? {
-    [shards, devices].lazy.flatMap(\.values)
-      .compactMap { $0.first(from: begin, to: end).flatMap { faults[$0.fault]?.fault } }.first
-  }
-
   package func began(
     _ isMeant: (ChaosKind) -> Bool, from begin: Timestamp, to end: Timestamp
   ) -> Bool {
@@ -61,24 +57,23 @@ extension FaultTimeline {
 
   /// Whether a message to a device may come late: its edge, or a nats-server, was frozen or cut off.
   package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
-    faults(among: windows(device: device), from: now, to: now)
-      .contains { $0.kind.keepsDevicesWaiting }
+    faults(of: .device(device), from: now, to: now).contains { $0.kind.keepsDevicesWaiting }
       || faults.values.contains { course in
-        course.fault.kind.isOfNATS && course.fault.kind.delaysOldWords
+        course.fault.kind.isOfNATS && course.fault.kind.delaysMessages
           && course.lasts(at: now, andFor: Self.keptWaiting)
       }
   }
 
-  /// An edge that is silent for so long is lost (`leaseTimeout`, 3 s), and so are its devices, which are waited
-  /// for (`reattachGrace`, 5 s). A bit less, since nobody knows when it was heard last.
+  /// After this time of silence an edge is lost (`leaseTimeout`, 3 s), and so are its devices
+  /// (`reattachGrace`, 5 s). A bit less, since the time of the last heartbeat is not known here.
   private static let beyondReach: Span = .milliseconds(7_500)
 
-  /// Whether nobody can reach a connected device: faults stopped its edge for longer than the cluster waits.
+  /// Whether the cluster cannot reach a connected device: faults stopped its edge for longer than it waits.
   package func isBeyondReach(_ device: Int, at moment: Timestamp) -> Bool {
-    let windows = windows(device: device).filter {
+    let windows = windows(.device(device)).filter {
       faults[$0.fault]?.fault.kind.keepsDevicesWaiting == true
     }
-    var since = Timestamp(microseconds: 0)
+    var since = Timestamp.zero
     var until = since
     for window in windows.sorted(by: { $0.from < $1.from }) where window.from <= moment {
       // Two windows with less time between them count as one: the device was not announced in between.
@@ -96,25 +91,25 @@ extension FaultTimeline {
     }
   }
 
-  /// Whether what a shard's former owner said may come only now: it was frozen, or cut off from NATS.
+  /// Whether messages of a shard's former owner may arrive only now: it was frozen, or cut off from NATS.
   package func mayBeStale(shard: Int, at now: Timestamp) -> Bool {
-    windows(shard: shard).contains { window in
+    windows(.shard(shard)).contains { window in
       guard let course = faults[window.fault], window.from <= now else { return false }
-      return course.fault.kind.delaysOldWords && course.lasts(at: now, andFor: .seconds(3))
+      return course.fault.kind.delaysMessages && course.lasts(at: now, andFor: .seconds(3))
     }
   }
 
-  /// Until when faults excuse that a device was not told of something which was due: from one that
+  /// Until when faults excuse that a device was not notified of something which was due: from one that
   /// lasts at the due time, or begins within `slack` of it, to its end, and on with the next.
   package func excuse(shard: Int, device: Int, due: Timestamp, slack: Span) -> Timestamp {
-    let all = windows(shard: shard) + windows(device: device)
+    let all = windows(.shard(shard)) + windows(.device(device))
     var until = due
     for window in all.sorted(by: { $0.from < $1.from }) where window.from <= until.later(by: slack)
     {
-      // After a take-over the new owner tells everybody at once.
-      let isSaidAgain = faults[window.fault]?.fault.losesMessages ?? false
-      let glow = isSaidAgain ? window.afterglow : Span(microseconds: 0)
-      until = max(until, window.until.map { $0 + glow } ?? .distantFuture)
+      // After a take-over the new owner notifies all devices at once.
+      let isRetransmitted = faults[window.fault]?.fault.losesMessages ?? false
+      let end = window.until.map { isRetransmitted ? $0 + window.afterglow : $0 }
+      until = max(until, end ?? .distantFuture)
     }
     return until
   }

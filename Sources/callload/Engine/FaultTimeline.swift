@@ -1,17 +1,22 @@
 package import CallCore
 import CallJudge
 
-/// When what was disturbed by a fault, and by which: all that the judge may put down to chaos.
+/// Which fault disturbed which shards and devices, and when: all that the judge may excuse.
 ///
-/// A fault of a coordinator disturbs the shards that it served until they answer again; one of an
-/// edge disturbs the devices that it carried until they are attached elsewhere, or it is well
-/// again; one of NATS disturbs all shards. Times are the loop's.
+/// A fault of a coordinator disturbs the shards that it served until they answer again. A fault of an
+/// edge disturbs the devices that it carried until they are attached elsewhere, or the edge is well
+/// again. A fault of NATS disturbs all shards. Times are the loop's.
 package struct FaultTimeline: Sendable {
+  package enum Place: Hashable, Sendable {
+    case shard(Int)
+    case device(Int)
+  }
+
   struct Course: Sendable {
     let fault: Fault
     let beganAt: Timestamp
     var liftedAt: Timestamp?
-    /// Of a nats-server that is away: the shards that answer all the same.
+    /// While a nats-server is away: the shards that answer all the same.
     var answeredEarly: Set<Int> = []
 
     /// Whether it lasts at a time, or ended at most `span` before it.
@@ -20,89 +25,85 @@ package struct FaultTimeline: Sendable {
     }
   }
 
-  let shardCount: Int
-  private let app: String
   private let roster: Roster
-  var shards: [Int: FaultCalendar] = [:]
-  var devices: [Int: FaultCalendar] = [:]
+  private(set) var calendars: [Place: FaultCalendar] = [:]
   private(set) var faults: [Int: Course] = [:]
-  /// Shards of users, by user.
   private var shardOfUser: [Int32]
+
+  /// After its end a frozen edge may need this long to pass on what waited.
+  static let keptWaiting: Span = .seconds(2)
+  /// No call is judged by older faults: the longest one rings for three minutes.
+  private static let memory: Span = .seconds(600)
 
   package init(roster: Roster, app: String, shardCount: Int) {
     self.roster = roster
-    self.app = app
-    self.shardCount = shardCount
     self.shardOfUser = (0..<(shardCount > 0 ? roster.users : 0)).map {
       Int32(ShardHash.shard(of: UserKey(app: app, user: roster.userName($0)), count: shardCount))
     }
   }
 
-  /// Without faults nothing is explained by one.
   package var isEmpty: Bool { faults.isEmpty }
 
-  func shard(ofUser user: Int) -> Int { user < shardOfUser.count ? Int(shardOfUser[user]) : -1 }
-  func shard(ofDevice device: Int) -> Int { shard(ofUser: roster.user(of: device)) }
+  func shard(ofDevice device: Int) -> Int {
+    let user = roster.user(of: device)
+    return user < shardOfUser.count ? Int(shardOfUser[user]) : -1
+  }
 
-  func windows(shard: Int) -> [FaultCalendar.Window] { shards[shard]?.windows ?? [] }
-  func windows(device: Int) -> [FaultCalendar.Window] { devices[device]?.windows ?? [] }
+  func windows(_ place: Place) -> [FaultCalendar.Window] { calendars[place]?.windows ?? [] }
 
-  // MARK: What happens
+  // MARK: The course of a fault
 
   /// - Parameter carried: the devices that were connected to the edge concerned.
   package mutating func begin(_ fault: Fault, carried: [Int], at now: Timestamp) {
     faults[fault.id] = Course(fault: fault, beganAt: now)
-    let window = Self.window(fault, from: now)
-    for shard in fault.shards { shards[shard, default: FaultCalendar()].add(window) }
-    for device in carried { devices[device, default: FaultCalendar()].add(window) }
-    forget(before: now)
-  }
-
-  package mutating func widen(_ fault: Fault, by more: [Int], since: Timestamp) {
-    let window = Self.window(fault, from: since)
-    for shard in more {
-      let isKnown = shards[shard]?.isUnderWay(fault.id) ?? false
-      if !isKnown { shards[shard, default: FaultCalendar()].add(window) }
+    for place in fault.shards.map(Place.shard) + carried.map(Place.device) {
+      add(fault, to: place, from: now)
+    }
+    for place in calendars.keys {
+      calendars[place]?.forget(before: now - Self.memory)
+      if calendars[place]?.isEmpty == true { calendars[place] = nil }
     }
   }
 
-  private static func window(
-    _ fault: Fault, from begin: Timestamp, until end: Timestamp? = nil
-  ) -> FaultCalendar.Window {
-    FaultCalendar.Window(
-      fault: fault.id, from: begin, until: end,
-      afterglow: Span(microseconds: fault.afterglowMicroseconds))
+  /// The fault concerns further shards, or the same ones again.
+  package mutating func widen(_ fault: Fault, by more: [Int], since: Timestamp) {
+    for place in more.map(Place.shard) where calendars[place]?.isUnderWay(fault.id) != true {
+      add(fault, to: place, from: since)
+    }
+  }
+
+  private mutating func add(
+    _ fault: Fault, to place: Place, from begin: Timestamp, until end: Timestamp? = nil
+  ) {
+    calendars[place, default: FaultCalendar()].add(
+      FaultCalendar.Window(fault: fault.id, from: begin, until: end, afterglow: fault.afterglow))
   }
 
   /// A shard answered again.
   ///
-  /// While a nats-server is away that shows no more than that one stream has a leader: what a take-over, a
-  /// hand-over or the next append needs may have lost its own, and those that come back move leaders again.
+  /// While a nats-server is away that shows only that one stream has a leader. A take-over, a hand-over or
+  /// the next append may need streams that have none, and servers that come back move leaders again.
   package mutating func answered(shard: Int, fault: Int, at now: Timestamp) {
     if let course = faults[fault], course.fault.kind.isOfNATS, course.liftedAt == nil {
       faults[fault]?.answeredEarly.insert(shard)
     } else {
-      shards[shard]?.end(fault, at: now)
+      calendars[.shard(shard)]?.end(fault, at: now)
     }
   }
 
   /// A device has a new session.
-  /// - Parameter edge: where. One that has just thawed, or has its way to NATS again, had kept the device
-  ///   waiting, and with it what was said to it.
+  /// - Parameter edge: the session's. An edge that has just thawed, or has its connection to NATS again, had
+  ///   kept the device waiting, and all deliveries to it.
   package mutating func attached(device: Int, through edge: Int? = nil, at now: Timestamp) {
-    for window in windows(device: device) where window.until == nil {
-      devices[device]?.end(window.fault, at: now)
+    for window in windows(.device(device)) where window.until == nil {
+      calendars[.device(device)]?.end(window.fault, at: now)
     }
     for course in faults.values where edge.map(course.fault.edges.contains) == true {
       guard course.fault.kind.keepsDevicesWaiting, course.lasts(at: now, andFor: Self.keptWaiting)
       else { continue }
-      devices[device, default: FaultCalendar()]
-        .add(Self.window(course.fault, from: course.beganAt, until: now))
+      add(course.fault, to: .device(device), from: course.beganAt, until: now)
     }
   }
-
-  /// How long after its end a frozen edge may need to pass on what waited.
-  static let keptWaiting: Span = .seconds(2)
 
   /// The node is well again. Devices that kept their connections to it are no longer disturbed;
   /// those that lost them are, until they have new ones.
@@ -112,71 +113,56 @@ package struct FaultTimeline: Sendable {
   ) {
     guard let course = faults[fault] else { return }
     faults[fault]?.liftedAt = now
-    for shard in course.answeredEarly { shards[shard]?.end(fault, at: now) }
-    let kind = course.fault.kind
-    for device in devices.keys where kind.keepsDevicesWaiting || isWell(device) {
-      devices[device]?.end(fault, at: now)
+    for shard in course.answeredEarly { calendars[.shard(shard)]?.end(fault, at: now) }
+    for case .device(let device) in calendars.keys
+    where course.fault.kind.keepsDevicesWaiting || isWell(device) {
+      calendars[.device(device)]?.end(fault, at: now)
     }
   }
 
-  /// No more is to be found out about the shards of a fault.
+  /// The shards of a fault are not probed any more.
   package mutating func end(shardsOf fault: Int, at now: Timestamp) {
-    for shard in Array(shards.keys) { answered(shard: shard, fault: fault, at: now) }
-  }
-
-  /// No call is judged by what was minutes ago: the longest rings for three.
-  private mutating func forget(before now: Timestamp) {
-    let kept = now + .seconds(-600)
-    func prune(_ calendars: inout [Int: FaultCalendar]) {
-      for key in calendars.keys {
-        calendars[key]?.forget(before: kept)
-        if calendars[key]?.isEmpty == true { calendars[key] = nil }
-      }
+    for case .shard(let shard) in Array(calendars.keys) {
+      answered(shard: shard, fault: fault, at: now)
     }
-    prune(&shards)
-    prune(&devices)
   }
-}
 
-extension Timestamp {
-  /// Later, where there is a later: the far future stays.
-  func later(by span: Span) -> Timestamp { self == .distantFuture ? self : self + span }
-}
+  // MARK: Stories
 
-extension FaultTimeline {
-  /// When the edges that had a device were in trouble, in the half minute before a moment. Seconds count from a moment.
+  /// The faults of the edges that had a device, in the half minute before a moment, in seconds from it.
   func story(device: Int, around moment: Timestamp) -> [String] {
-    let before = moment + Span(microseconds: -30_000_000)
-    return windows(device: device).compactMap { window in
-      guard let fault = faults[window.fault]?.fault, window.touches(before, moment) else {
-        return nil
-      }
-      return "its edge: \(fault.kind.rawValue) \(fault.node), "
-        + "\(Self.seconds(window.from, from: moment)) to \(Self.seconds(window.until, from: moment)) s"
+    windows(.device(device)).compactMap { window in
+      guard let fault = faults[window.fault]?.fault,
+        window.touches(moment - .seconds(30), moment)
+      else { return nil }
+      return "its edge: \(Self.text(fault, window.from, window.until, around: moment))"
     }
+  }
+
+  /// The faults of the cluster, and when a shard was back, from 30 s before to 10 s after a moment, in seconds.
+  package func story(shard: Int, around moment: Timestamp) -> [String] {
+    faults.sorted { $0.key < $1.key }.compactMap { id, course in
+      guard course.beganAt <= moment + .seconds(10),
+        course.liftedAt.map({ moment - .seconds(30) <= $0 }) ?? true
+      else { return nil }
+      let line = Self.text(course.fault, course.beganAt, course.liftedAt, around: moment)
+      guard let window = windows(.shard(shard)).first(where: { $0.fault == id }) else {
+        return line
+      }
+      return line + "; shard \(shard) was back at \(Self.seconds(window.until, from: moment)) s"
+    }
+  }
+
+  private static func text(
+    _ fault: Fault, _ from: Timestamp, _ until: Timestamp?, around moment: Timestamp
+  ) -> String {
+    "\(fault.kind.rawValue) \(fault.node), "
+      + "\(seconds(from, from: moment)) to \(seconds(until, from: moment)) s"
   }
 
   private static func seconds(_ at: Timestamp?, from moment: Timestamp) -> String {
     guard let at else { return "…" }
     let tenths = (at - moment).microseconds / 100_000
     return "\(tenths < 0 ? "-" : "+")\(abs(tenths) / 10).\(abs(tenths) % 10)"
-  }
-
-  /// The faults of the cluster, and when a shard was back, from 30 s before to 10 s after a moment, in seconds.
-  package func story(shard: Int, around moment: Timestamp) -> [String] {
-    func seconds(_ at: Timestamp?) -> String { Self.seconds(at, from: moment) }
-    let before = moment + Span(microseconds: -30_000_000)
-    return faults.keys.sorted().compactMap { id in
-      guard let course = faults[id], course.beganAt <= moment + .seconds(10),
-        course.liftedAt.map({ before <= $0 }) ?? true
-      else { return nil }
-      var line =
-        "\(course.fault.kind.rawValue) \(course.fault.node), \(seconds(course.beganAt)) to "
-        + "\(seconds(course.liftedAt)) s"
-      if let window = windows(shard: shard).first(where: { $0.fault == id }) {
-        line += "; shard \(shard) was back at \(seconds(window.until)) s"
-      }
-      return line
-    }
   }
 }

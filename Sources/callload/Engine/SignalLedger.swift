@@ -1,7 +1,8 @@
 import CallCore
 import CallJudge
+import CallWire
 
-/// A candidate with its sender and number, so that both apps can tell what was lost, doubled or reordered.
+/// A candidate with its sender and number, so that both apps see losses, repetitions and wrong order.
 package struct NumberedCandidate: Sendable, Equatable {
   package var sender: Int
   /// Counts from 1.
@@ -11,35 +12,42 @@ package struct NumberedCandidate: Sendable, Equatable {
     self.number = number
   }
 
-  /// What stands for an ICE candidate: opaque to the cluster, of a plausible size.
+  /// Stands for an ICE candidate: opaque to the cluster, of a plausible size.
   private static let prefix =
     "candidate:842163049 1 udp 1677729535 203.0.113.7 46154 typ srflx raddr 10.0.0.7 rport 46154"
 
   package var body: String { "\(Self.prefix) network-id \(sender) generation \(number)" }
 
-  /// nil for a body that is no such candidate.
+  /// nil for any other body.
   package init?(body: String) {
-    let words = body.split(separator: " ")
-    guard words.count > 4, words[words.count - 2] == "generation",
-      words[words.count - 4] == "network-id", let number = Int(words[words.count - 1]), number > 0,
-      let sender = Int(words[words.count - 3])
+    let words = Array(body.split(separator: " ").suffix(4))
+    guard words.count == 4, words[0] == "network-id", words[2] == "generation",
+      let sender = Int(words[1]), let number = Int(words[3]), number > 0
     else { return nil }
     self.init(sender: sender, number: number)
+  }
+
+  init?(_ command: ClientCommand) {
+    guard case .call(_, .signal(.candidate, let body)) = command else { return nil }
+    self.init(body: body)
   }
 }
 
 /// The numbered candidates of one call, as the sending and the receiving apps saw them.
 struct SignalLedger: Sendable {
-  /// What one device sent to another.
   struct Stream: Sendable, Hashable, Comparable {
     var sender: Int
     var receiver: Int
 
+    static func bothWays(_ one: Int, _ other: Int) -> [Self] {
+      [Self(sender: one, receiver: other), Self(sender: other, receiver: one)]
+    }
+
     static func < (a: Self, b: Self) -> Bool { (a.sender, a.receiver) < (b.sender, b.receiver) }
   }
 
-  /// When the cluster accepted which candidate of which sender.
-  private(set) var acceptedAt: [Int: [Int: Timestamp]] = [:]
+  /// When the cluster accepted a candidate, by sender and number.
+  private var acceptedAt: [Int: [Int: Timestamp]] = [:]
   private(set) var receptions: [Stream: SignalStream] = [:]
 
   mutating func accepted(_ candidate: NumberedCandidate, at now: Timestamp) {
@@ -62,10 +70,5 @@ struct SignalLedger: Sendable {
     let reception = receptions[stream]
     return (acceptedAt[stream.sender] ?? [:]).filter { reception?.has($0.key) != true }
       .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-  }
-
-  /// How many of a sender's candidates the cluster accepted that a receiver does not have.
-  func missingCount(from sender: Int, to receiver: Int) -> Int {
-    missing(in: Stream(sender: sender, receiver: receiver)).count
   }
 }

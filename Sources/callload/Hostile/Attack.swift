@@ -1,4 +1,4 @@
-/// The attacks that callload can play. Raw values are the names on the command line and in the report.
+/// The attacks of callload. Raw values are the names on the command line and in the report.
 package enum Attack: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
   case pipelinedHTTP = "pipelined-http"
   case pingFlood = "ping-flood"
@@ -15,13 +15,13 @@ package enum Attack: String, CaseIterable, Codable, CodingKeyRepresentable, Send
   case garbage
   case appFlood = "app-flood"
 
-  /// What an attack does, how often, on how many connections. It is open loop, but for sockets that are full.
+  /// An attack's acts, rate and connections. The rate does not depend on the edges, except for full sockets.
   package struct Facts: Sendable {
     package var summary: String
     /// Of `unit`, together.
     package var perSecond: Double
     package var unit: String
-    /// Held open at the same time; one that ends is opened again a second later. 0: none is held.
+    /// Open at the same time; one that ends is opened again a second later. 0: none stays open.
     package var connections: Int
     /// Connections begun in a second, at most.
     package var opensPerSecond: Double

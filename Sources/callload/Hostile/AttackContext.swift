@@ -6,7 +6,7 @@ import Glibc
 import NIOCore
 import NIOPosix
 
-/// What one attack works with: a pace, connections from its own addresses, sessions, and an account.
+/// The means of one attack: a pace, connections from its own addresses, sessions, and an account.
 final class AttackContext {
   let attack: Attack
   let edges: [EdgeAddress]
@@ -21,7 +21,7 @@ final class AttackContext {
   private var connects = 0
   private var isOver = false
 
-  /// Each attack has so many addresses: few enough for limits on one address to count.
+  /// Addresses of each attack: few enough for limits per address to take effect.
   static let addresses = 4
 
   /// To be called on the event loop.
@@ -66,7 +66,7 @@ final class AttackContext {
 
   // MARK: Pace
 
-  /// Acts at a rate, whatever becomes of it. What a busy machine delays by more than a second is left out.
+  /// Acts at a rate, whatever the result. Acts that a busy machine delays by more than a second are left out.
   func pace(_ perSecond: Double, _ act: @escaping () -> Void) {
     let began = loop.now
     var done = 0
@@ -81,12 +81,12 @@ final class AttackContext {
     }
   }
 
-  /// Does the attack's own thing at the attack's own rate, in lots where it is high.
+  /// Acts at the attack's own rate, in lots where it is high.
   func paceAttack(lot: Int = 1, _ act: @escaping () -> Void) {
     pace(attack.facts.perSecond / Double(lot), act)
   }
 
-  /// Lets the open connections act in turn, at the attack's own rate. `act` does `lot` things or none.
+  /// Lets the open connections act in turn, at the attack's own rate. `act` does a whole lot or nothing.
   func paceAttack<Member>(
     lot: Int = 1, _ fleet: AttackFleet<Member>,
     _ act: @escaping (_ member: Member, _ number: Int) -> Bool
@@ -130,7 +130,7 @@ final class AttackContext {
     if let source = sources.take(for: edge.host) { bootstrap = bootstrap.bind(to: source) }
     bootstrap
       .connectTimeout(.seconds(5))
-      // What is not read waits at the edge and not in this machine's kernel.
+      // A small buffer, so that unread bytes wait at the edge and not in this machine's kernel.
       .channelOption(.socketOption(.so_rcvbuf), value: 4_096)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -150,13 +150,13 @@ final class AttackContext {
 
   var app: String { attack == .appFlood ? orders.otherApp : orders.app }
 
-  /// A good token of a hostile user; empty where none can be made.
+  /// A valid token of a hostile user; empty where none can be made.
   func token(user: String) -> String {
     let now = Int64(time(nil))
     return (try? keys.mintToken(app: app, user: user, lifetimeSeconds: 3_600, now: now)) ?? ""
   }
 
-  /// A token that looks right up to its signature.
+  /// A token with a wrong signature.
   func forgedToken(user: String) -> String {
     let kid = keys.keyID(app: app, algorithm: "ES256") ?? "dev-es256"
     let header = Base64URL.text(Array(#"{"alg":"ES256","kid":"\#(kid)","typ":"JWT"}"#.utf8))

@@ -2,7 +2,7 @@ import CallClient
 import CallCore
 import CallWire
 
-/// A hostile device with a good token: it attaches, says what it is told to say, acknowledges nothing.
+/// A hostile device with a valid token: it attaches, sends commands, and acknowledges nothing.
 final class AttackSession: DeviceLinkDelegate {
   private let user: String
   private let device: String
@@ -11,11 +11,11 @@ final class AttackSession: DeviceLinkDelegate {
   private var lastID: UInt64 = 0
   private(set) var isAttached = false
   private var isOver = false
-  /// It is after the handshake alone.
+  /// It closes right after the handshake.
   var leavesWhenOpen = false
   var onAttached: (AttackSession) -> Void = { _ in }
   var onInvite: (AttackSession, CallID) -> Void = { _, _ in }
-  /// A call of this device's is over, or was not taken.
+  /// A call of this device is over, or was refused.
   var onStopped: (AttackSession) -> Void = { _ in }
   /// Called once.
   var onEnd: () -> Void = {}
@@ -28,17 +28,20 @@ final class AttackSession: DeviceLinkDelegate {
 
   func open() { link = attack.link(self) }
 
-  /// - Returns: whether it could be said.
+  /// - Returns: whether it was sent.
   @discardableResult
-  func say(_ command: ClientCommand) -> Bool {
-    guard isAttached, let link else { return false }
-    lastID += 1
-    link.send(ClientFrame(id: lastID, command: command))
-    link.flush()
-    return true
+  func send(_ command: ClientCommand) -> Bool {
+    if isAttached { write(command) }
+    return isAttached
   }
 
-  /// Closes without a word.
+  private func write(_ command: ClientCommand) {
+    lastID += 1
+    link?.send(ClientFrame(id: lastID, command: command))
+    link?.flush()
+  }
+
+  /// Closes without a close frame.
   func leave() {
     link?.close(abruptly: true)
     end()
@@ -56,11 +59,10 @@ final class AttackSession: DeviceLinkDelegate {
   func linkOpened() {
     attack.account.connections += 1
     guard !leavesWhenOpen else { return leave() }
-    lastID += 1
-    let request = AttachRequest(
-      token: attack.token(user: user), device: device, client: "callload-attack/1")
-    link?.send(ClientFrame(id: lastID, command: .attach(request)))
-    link?.flush()
+    write(
+      .attach(
+        AttachRequest(
+          token: attack.token(user: user), device: device, client: "callload-attack/1")))
   }
 
   func linkReceived(_ frame: ServerFrame) {
@@ -96,13 +98,14 @@ final class AttackSession: DeviceLinkDelegate {
 }
 
 extension AttackContext {
-  /// Keeps sessions open, each of a user and device by its number, and returns those that are attached.
+  /// Keeps sessions open, each of a user and device by its number.
+  /// - Returns: the attached ones.
   func keepSessions(
     _ name: @escaping (_ number: Int) -> (user: String, device: String),
     prepare: @escaping (AttackSession, _ number: Int) -> Void = { _, _ in }
   ) -> AttackFleet<AttackSession> {
     let fleet = AttackFleet<AttackSession>()
-    // Those that are not attached yet, too, must be held by somebody.
+    // Holds those that are not attached yet as well.
     let all = AttackFleet<AttackSession>()
     keepOpen { [weak self] number, ended in
       guard let self else { return }
@@ -139,8 +142,8 @@ extension AttackContext {
     _ session: AttackSession, to callee: String, descriptionBytes: Int = 0
   ) -> Bool {
     let command = place(to: callee, descriptionBytes: descriptionBytes)
-    guard let address = command.address, session.say(command) else { return false }
-    after(.seconds(1)) { session.say(.call(address, .cancel)) }
+    guard let address = command.address, session.send(command) else { return false }
+    after(.seconds(1)) { session.send(.call(address, .cancel)) }
     return true
   }
 }

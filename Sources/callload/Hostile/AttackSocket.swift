@@ -1,12 +1,12 @@
 import CallClient
 import NIOCore
 
-/// A TCP connection that sends whatever bytes it is given, and reads or does not.
+/// A TCP connection that sends any bytes, and reads or does not.
 final class AttackSocket: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// Bytes that wait because the edge takes no more. Policy: what comes then is not sent.
+  /// Limit of bytes that wait because the edge reads no more. Policy: further bytes are not sent.
   static let unsentMax = 262_144
 
   private unowned let attack: AttackContext
@@ -20,7 +20,7 @@ final class AttackSocket: ChannelInboundHandler {
 
   init(_ attack: AttackContext) { self.attack = attack }
 
-  /// - Returns: whether it was taken.
+  /// - Returns: whether the bytes are sent.
   @discardableResult
   func write(_ bytes: some Collection<UInt8>) -> Bool {
     guard let context, !isClosed, unsentBytes < Self.unsentMax else { return false }
@@ -36,27 +36,18 @@ final class AttackSocket: ChannelInboundHandler {
   }
 
   func stopReading() {
-    guard let context else { return }
-    _ = context.channel.setOption(.autoRead, value: false)
+    _ = context?.channel.setOption(.autoRead, value: false)
   }
 
-  func close() {
+  /// The connection could not be opened.
+  func failed() { end(counting: \.connectionsFailed) }
+
+  private func end(counting count: WritableKeyPath<AttackAccount, Int>) {
     guard !isClosed else { return }
     isClosed = true
-    context?.close(promise: nil)
-    end()
-  }
-
-  func failed() {
-    guard !isClosed else { return }
-    isClosed = true
-    attack.account.connectionsFailed += 1
-    end()
-  }
-
-  private func end() {
+    attack.account[keyPath: count] += 1
     onEnd()
-    // They hold whoever holds this.
+    // The closures hold owners of this object.
     (onOpen, onRead, onEnd) = ({ _ in }, { _, _ in }, {})
   }
 
@@ -72,17 +63,15 @@ final class AttackSocket: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     self.context = nil
-    guard !isClosed else { return }
-    isClosed = true
-    attack.account.connectionsClosed += 1
-    end()
+    end(counting: \.connectionsClosed)
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }
 
 extension AttackContext {
-  /// Keeps raw connections open, and returns those that are, by number.
+  /// Keeps raw connections open.
+  /// - Returns: the open ones, by number.
   func keepSockets(
     _ opened: @escaping (AttackSocket, _ number: Int) -> Void
   ) -> AttackFleet<AttackSocket> {
@@ -103,7 +92,8 @@ extension AttackContext {
     return fleet
   }
 
-  /// Keeps WebSockets open after the handshake, and returns those that the edge has accepted, by number.
+  /// Keeps WebSockets open after the handshake.
+  /// - Returns: those that the edge has accepted, by number.
   func keepWebSockets(
     subprotocol: @escaping (_ number: Int) -> String,
     opened: @escaping (AttackSocket, _ number: Int) -> Void
@@ -131,7 +121,7 @@ extension AttackContext {
   }
 }
 
-/// The connections of an attack that are open, and whose turn it is.
+/// The open connections of an attack, which act in turn.
 final class AttackFleet<Member> {
   private(set) var members: [Int: Member] = [:]
   var onEnd: (_ number: Int) -> Void = { _ in }
@@ -144,7 +134,7 @@ final class AttackFleet<Member> {
     onEnd(number)
   }
 
-  /// The next of so many, in the order of their numbers; nil where none is open.
+  /// The next open one of `count`, in the order of their numbers; nil where none is open.
   func next(of count: Int) -> (number: Int, member: Member)? {
     guard !members.isEmpty else { return nil }
     for _ in 0..<count {
@@ -153,4 +143,58 @@ final class AttackFleet<Member> {
     }
     return nil
   }
+}
+
+/// The bytes that raw attackers send, and their reading of answers.
+package enum AttackBytes {
+  package enum Opcode: UInt8 {
+    case text = 0x1
+    case binary = 0x2
+    case ping = 0x9
+  }
+
+  /// A client's WebSocket frame, masked with zeros. The header states the length `declared`, if given.
+  package static func frame(
+    _ opcode: Opcode, _ payload: some Collection<UInt8>, declared: Int? = nil
+  ) -> [UInt8] {
+    let length = declared ?? payload.count
+    var bytes: [UInt8] = [0x80 | opcode.rawValue]
+    switch length {
+    case ..<126: bytes.append(0x80 | UInt8(length))
+    case ..<65_536: bytes += [0x80 | 126, UInt8(length >> 8), UInt8(length & 0xFF)]
+    default:
+      bytes.append(0x80 | 127)
+      for shift in stride(from: 56, through: 0, by: -8) {
+        bytes.append(UInt8(truncatingIfNeeded: length >> shift))
+      }
+    }
+    bytes += [0, 0, 0, 0]
+    bytes.append(contentsOf: payload)
+    return bytes
+  }
+
+  static func get(_ path: String, _ edge: EdgeAddress, token: String? = nil) -> String {
+    "GET \(path) HTTP/1.1\r\nHost: \(edge.host):\(edge.port)\r\n"
+      + (token.map { "Authorization: Bearer \($0)\r\n" } ?? "") + "\r\n"
+  }
+
+  private static let version = Array("HTTP/1.1 ".utf8)
+
+  /// The status codes of the responses that begin in these bytes.
+  static func statuses(_ bytes: ByteBuffer) -> [String] {
+    let view = bytes.readableBytesView
+    var found: [String] = []
+    var at = view.startIndex
+    while at + 12 <= view.endIndex {
+      guard view[at] == version[0], view[at..<(at + 9)].elementsEqual(version) else {
+        at += 1
+        continue
+      }
+      found.append(String(decoding: view[(at + 9)..<(at + 12)], as: UTF8.self))
+      at += 12
+    }
+    return found
+  }
+
+  static func isUpgraded(_ bytes: ByteBuffer) -> Bool { statuses(bytes).first == "101" }
 }

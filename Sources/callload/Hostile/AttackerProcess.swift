@@ -1,6 +1,7 @@
+import FoundationEssentials
 import Synchronization
 
-/// The attackers beside one run of the load: runs their process, and notes each node's peak of memory.
+/// The attackers beside one run of the load: runs their process, and samples each node's peak memory.
 final class AttackerProcess: Sendable {
   private struct State {
     var endedAfterSeconds: Double?
@@ -13,7 +14,7 @@ final class AttackerProcess: Sendable {
   private let processes: ProcessSet
   private let state = Mutex(State())
 
-  /// What an attackers' process may take to start and to end, beyond its orders.
+  /// The attackers' process may take this much longer than its orders, to start and to end.
   private static let patience: Duration = .seconds(20)
 
   init(
@@ -25,19 +26,21 @@ final class AttackerProcess: Sendable {
     self.processes = processes
   }
 
-  /// From the beginning of the load until the attackers were gone; nothing where there were none.
+  /// From the beginning of the load until the end of the attackers' process; nil without attackers.
   var endedAfterSeconds: Double? { state.withLock { $0.endedAfterSeconds } }
   var peaks: [NodePeak] { state.withLock { Array($0.peaks.values) } }
   func accounts() -> [Attack: AttackAccount] { orders.accounts() }
 
-  /// - Parameter isWanted: asked often; once it says no, the attackers are ended.
+  /// - Parameter isWanted: polled; the attackers are ended once it returns false.
+  /// - Throws: ``SetupError`` where the attackers could not start, or failed.
   func run(beside servers: Servers, isWanted: @Sendable () -> Bool) async throws {
     guard !round.attacks.isEmpty else { return }
     let began = ContinuousClock.now
     guard let program = Executables.own else {
       throw SetupError("/proc/self/exe cannot be read, so callload cannot start its attackers")
     }
-    try folder.write(try orders.encoded(), to: "attackers.json")
+    let json = String(decoding: try JSONEncoder().encode(orders), as: UTF8.self)
+    try folder.write(json, to: "attackers.json")
     let child = try await processes.start(
       ChildCommand(
         name: "attackers", executable: program,
@@ -46,7 +49,7 @@ final class AttackerProcess: Sendable {
     child.expectEnd()
     let deadline = began + .seconds(orders.seconds) + Self.patience
     while child.poll() == nil, ContinuousClock.now < deadline, isWanted() {
-      look(at: servers)
+      samplePeaks(servers)
       await Pause.milliseconds(50)
     }
     let end = await child.killed()
@@ -56,14 +59,12 @@ final class AttackerProcess: Sendable {
     }
   }
 
-  /// Notes each node's greatest memory until now, as the kernel keeps it.
-  func look(at servers: Servers) {
-    let found = servers.sample()
-    state.withLock { state in
-      for (role, name, sample) in found where sample.residentPeakBytes > 0 {
-        let before = state.peaks[name]?.bytes ?? 0
-        state.peaks[name] = NodePeak(
-          role: role, name: name, bytes: max(before, sample.residentPeakBytes))
+  /// Samples each node's peak memory until now, which the kernel counts.
+  func samplePeaks(_ servers: Servers) {
+    for (role, name, sample) in servers.sample() where sample.residentPeakBytes > 0 {
+      let peak = NodePeak(role: role, name: name, bytes: sample.residentPeakBytes)
+      state.withLock { state in
+        state.peaks.merge([name: peak]) { $0.bytes > $1.bytes ? $0 : $1 }
       }
     }
   }

@@ -4,17 +4,17 @@ import FoundationEssentials
 /// The load once alone and once beside each attack, each time on a cluster of its own for its memory.
 extension LoadRun {
   func hostile(_ hostile: HostilePlan, _ folder: TemporaryFolder) async throws -> Outcome {
-    let quiet = try await play(
-      HostilePlan.Round(name: HostileRow.quiet, attacks: []), hostile, folder)
-    var report = quiet.report
-    let aim = HostileAim(quiet: quiet.row(aim: nil))
-    report.hostile.append(quiet.row(aim: aim))
+    let quiet = HostilePlan.Round(name: HostileRow.quiet, attacks: [])
+    var (report, row) = try await play(quiet, hostile, folder)
+    let aim = HostileAim(quiet: row)
+    row.recoveredSeconds = recovery(report, from: hostile.attackSeconds, hostile, aim)
+    report.hostile.append(row)
     for round in hostile.rounds where control.isWanted {
       var row = HostileRow(name: round.name)
       do {
-        row = try await play(round, hostile, folder).row(aim: aim)
+        row = try await play(round, hostile, folder, aim: aim).row
       } catch {
-        // What the other attacks showed is still worth a report.
+        // The other rounds are still reported.
         row.failures = ["\(error)": 1]
         await stopCluster()
       }
@@ -32,8 +32,9 @@ extension LoadRun {
   }
 
   private func play(
-    _ round: HostilePlan.Round, _ hostile: HostilePlan, _ folder: TemporaryFolder
-  ) async throws -> PlayedRound {
+    _ round: HostilePlan.Round, _ hostile: HostilePlan, _ folder: TemporaryFolder,
+    aim: HostileAim? = nil
+  ) async throws -> (report: RunReport, row: HostileRow) {
     switch round.attacks.count {
     case 0: console.say("\(round.name): the load alone")
     case 1: console.say("\(round.name): \(round.attacks[0].help)")
@@ -52,15 +53,32 @@ extension LoadRun {
       }
     }
     session.registrationsOfOthers = round.attacks.isEmpty ? 0 : Attack.registrationsMax
-    session.atEnd = { attackers.look(at: servers) }
+    session.atEnd = { attackers.samplePeaks(servers) }
     control.attach(session.engine)
     control.begin(step: "")
     let report = try await session.run()
     await stopCluster()
-    return PlayedRound(
-      round: round, report: report, attackers: attackers,
-      attackSeconds: attackers.endedAfterSeconds ?? hostile.attackSeconds,
-      loadSeconds: hostile.attackSeconds + hostile.recoverySeconds)
+    let attackSeconds = attackers.endedAfterSeconds ?? hostile.attackSeconds
+    let result = report.result
+    var row = HostileRow(name: round.name)
+    row.failures = result.failures.filter { $0.value > 0 }
+    for incident in report.incidents { row.failures[incident, default: 0] += 1 }
+    let missing = result.callsExpected - result.callsAccountedFor
+    if row.failures.isEmpty, missing > 0 { row.failures["calls not completed"] = missing }
+    row.calls = result.callsPlaced
+    row.ringP50 = result.rings.percentile(0.5, before: attackSeconds)
+    row.ringP99 = result.rings.percentile(0.99, before: attackSeconds)
+    row.peaks = attackers.peaks
+    row.accounts = attackers.accounts()
+    row.recoveredSeconds = aim.flatMap { recovery(report, from: attackSeconds, hostile, $0) }
+    return (report, row)
+  }
+
+  private func recovery(
+    _ report: RunReport, from seconds: Double, _ hostile: HostilePlan, _ aim: HostileAim
+  ) -> Double? {
+    aim.recovery(
+      report.result.rings, from: seconds, until: hostile.attackSeconds + hostile.recoverySeconds)
   }
 
   private func stopCluster() async {
@@ -79,31 +97,5 @@ extension LoadRun {
       otherApp: servers.keys.appNames.first { $0 != servers.app } ?? servers.app,
       seconds: hostile.attackSeconds, seed: plan.settings.seed,
       accountPath: folder.file("attack-account.json"))
-  }
-}
-
-/// What one run gave.
-private struct PlayedRound {
-  var round: HostilePlan.Round
-  var report: RunReport
-  var attackers: AttackerProcess
-  var attackSeconds: Double
-  var loadSeconds: Double
-
-  /// - Parameter aim: nothing for the quiet run, by which it is set.
-  func row(aim: HostileAim?) -> HostileRow {
-    let result = report.result
-    var row = HostileRow(name: round.name)
-    row.failures = result.failures.filter { $0.value > 0 }
-    for incident in report.incidents { row.failures[incident, default: 0] += 1 }
-    let missing = result.callsExpected - result.callsAccountedFor
-    if row.failures.isEmpty, missing > 0 { row.failures["calls not completed"] = missing }
-    row.calls = result.callsPlaced
-    row.ringP50 = result.rings.percentile(0.5, before: attackSeconds)
-    row.ringP99 = result.rings.percentile(0.99, before: attackSeconds)
-    row.peaks = attackers.peaks
-    row.recoveredSeconds = aim?.recovery(result.rings, from: attackSeconds, until: loadSeconds)
-    row.accounts = attackers.accounts()
-    return row
   }
 }

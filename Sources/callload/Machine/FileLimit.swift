@@ -1,6 +1,6 @@
 import Glibc
 
-/// How many files and sockets this process and its children may have open.
+/// The limits of open files and sockets of this process and its children.
 package struct FileLimit: Sendable, Equatable {
   package var soft: UInt64
   package var hard: UInt64
@@ -22,7 +22,7 @@ package struct FileLimit: Sendable, Equatable {
   }
 
   /// Raises the soft limit to the hard one, and that to `needed` where this process may.
-  /// - Returns: what holds afterwards. Children inherit it.
+  /// - Returns: the limits after that. Children inherit them.
   package static func raise(toward needed: UInt64) -> FileLimit {
     let hard = current().hard
     for most in [max(hard, needed), hard] {
@@ -32,7 +32,7 @@ package struct FileLimit: Sendable, Equatable {
     return current()
   }
 
-  /// Why `devices` are too many, or nothing where they are not.
+  /// Why `devices` are too many; nil where they are not.
   package func refusal(devices: Int) -> String? {
     let needed = Self.needed(devices: devices)
     guard soft < needed else { return nil }
@@ -49,7 +49,7 @@ package struct FileLimit: Sendable, Equatable {
   }
 }
 
-/// How many connections one process can open to one address and port.
+/// The number of connections that one process can open to one address and port.
 package enum PortRange {
   /// Of Linux's local ports; its default where that cannot be read.
   package static func size() -> Int {
@@ -58,9 +58,9 @@ package enum PortRange {
     return ends.count == 2 && ends[1] > ends[0] ? ends[1] - ends[0] + 1 : 28_232
   }
 
-  /// Why `devices` are too many for so many edges, or nothing where they are not.
+  /// Why `devices` are too many for `edges`; nil where they are not.
   package static func refusal(devices: Int, edges: Int, range: Int) -> String? {
-    // Some ports of the range are taken by others.
+    // Other processes use some ports of the range.
     let usable = max(range - 500, 1)
     guard edges > 0, devices > usable * edges else { return nil }
     let enough = (devices + usable - 1) / usable

@@ -1,17 +1,18 @@
 import FoundationEssentials
 import Glibc
+import Synchronization
 
-/// What the kernel says of processes and of the machine, from /proc.
+/// The kernel's figures of processes and of the machine, from /proc.
 package enum ProcessFiles {
   package struct Sample: Sendable, Equatable {
     /// User and system time since the process started.
     package var cpuMicroseconds: UInt64 = 0
     package var residentBytes: UInt64 = 0
-    /// The most that was resident since the process started.
+    /// The greatest resident size since the process started.
     package var residentPeakBytes: UInt64 = 0
   }
 
-  /// Nothing where the process is gone.
+  /// nil where the process has ended.
   package static func sample(processID: Int32) -> Sample? {
     guard let stat = read("/proc/\(processID)/stat"),
       let status = read("/proc/\(processID)/status"), let ticks = cpuTicks(stat: stat)
@@ -63,5 +64,54 @@ package enum ProcessFiles {
     }
     return line.split(whereSeparator: \.isWhitespace).dropFirst().first
       .flatMap { UInt64($0) }.map { $0 * 1_024 }
+  }
+}
+
+/// Samples of resident memory of each process, and of the store, which must not grow.
+package final class GrowthWatch: Sendable {
+  private let series = Mutex<[String: [UInt64]]>([:])
+
+  package func add(_ values: [String: UInt64]) {
+    series.withLock { series in
+      for (name, value) in values { series[name, default: []].append(value) }
+    }
+  }
+
+  /// - Parameter files: by process, the possible growth of the files that it keeps in memory.
+  package func findings(files: [String: UInt64] = [:]) -> [Growth] {
+    series.withLock { series in
+      series.compactMap { Growth(name: $0.key, $0.value, files: files[$0.key] ?? 0) }
+        .sorted { $0.name < $1.name }
+    }
+  }
+}
+
+/// The change of a size from the second quarter of a run, when it is warm, to the last.
+package struct Growth: Sendable, Equatable {
+  package var name: String
+  /// Medians, in bytes.
+  package var before: UInt64
+  package var after: UInt64
+  /// The possible growth of the files that it keeps in memory.
+  package var files: UInt64
+
+  /// Allocators and file blocks come in pieces of some megabytes.
+  static let noiseBytes: UInt64 = 8 << 20
+
+  /// nil with too few samples.
+  package init?(name: String, _ samples: [UInt64], files: UInt64 = 0) {
+    guard samples.count >= 8 else { return nil }
+    let quarter = samples.count / 4
+    self.name = name
+    self.files = files
+    before = Self.median(samples[quarter..<(2 * quarter)])
+    after = Self.median(samples[(samples.count - quarter)...])
+  }
+
+  package var isFlat: Bool { after <= before + before / 4 + Self.noiseBytes + files }
+
+  private static func median(_ values: ArraySlice<UInt64>) -> UInt64 {
+    let sorted = values.sorted()
+    return sorted[sorted.count / 2]
   }
 }

@@ -1,12 +1,19 @@
-import CallClient
-import CallCore
+package import CallClient
+package import CallCore
 import CallWire
 import Synchronization
 
-/// Does over HTTP what devices do without a session.
+package struct PushAction: Sendable {
+  package var callee: String
+  package var call: CallID
+  package var capability: String
+  package var what: PushActions.Action
+}
+
+/// Sends the requests of devices without a session over HTTP.
 ///
-/// It owns a task for each request: one ends by itself at the client's deadline, and all when the
-/// runner is closed. More than `limit` at a time are refused, as an edge that is overloaded would.
+/// It owns a task for each request. A task ends at the client's deadline at the latest, and all end when the
+/// runner is closed. More than `limit` at a time are refused, as by an overloaded edge.
 final class PushActionRunner: Sendable {
   static let limit = 1024
 

@@ -1,24 +1,25 @@
-package import CallClient
-package import CallCore
+import CallClient
+import CallCore
 import CallJudge
 import CallTestKit
 import CallWire
 import NIOCore
 
-/// The pushes of a stage: what they do to devices that sleep, and when they are judged. On the rig's loop.
+/// The pushes of a stage: how sleeping devices react to them, and when they are judged. On the rig's loop.
 final class PushDesk {
-  unowned let stage: Stage
-  unowned let rig: LoadRig
-  let sleep: SleepPlan
-  var result = PushResult()
-  var pushJudge: PushJudge
+  private unowned let stage: Stage
+  private unowned let rig: LoadRig
+  private let sleep: SleepPlan
+  private(set) var result = PushResult()
+  private var pushJudge: PushJudge
   /// Calls whose pushes are not judged yet.
-  var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
-  /// Devices that had the push for a call.
+  private var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
   private var pushed: [CallID: Set<Int>] = [:]
-  /// Devices that wake when the call is over.
   private var lateWakes: [CallID: [Int]] = [:]
   private var httpRequests: UInt64 = 0
+
+  /// The last pushes of a call may arrive this long after it is judged.
+  private static let quietSpan: Span = .seconds(6)
 
   init(_ stage: Stage, _ rig: LoadRig, _ sleep: SleepPlan) {
     self.stage = stage
@@ -63,9 +64,9 @@ final class PushDesk {
   private func rang(_ invite: PushInvite, _ index: Int, at arrived: Timestamp) {
     guard let plan = stage.plans[invite.call] else { return }
     guard plan.callees.contains(index) else { return rig.count("push: for a call of others") }
-    // The device knows a second copy by the call.
+    // The device recognises a second copy by its call.
     guard pushed[invite.call, default: []].insert(index).inserted else { return }
-    ChaosResult.record(arrived - plan.placeAt, in: &result.toProvider)
+    result.toProvider.record(arrived - plan.placeAt)
     // Too old to ring: the app reports it and ends it at once.
     if case .expired = invite.freshness(at: rig.loop.now) {
       result.expired += 1
@@ -91,7 +92,7 @@ final class PushDesk {
 
   private func wakeNow(_ index: Int, for call: CallID) {
     let device = rig.devices[index]
-    // Another call may have woken it meanwhile: it learns of this one like any device with a session.
+    // Another call may have woken it meanwhile: the cluster then notifies it as any device with a session.
     guard !rig.isInterrupted, device.isAsleep else { return }
     result.woken += 1
     stage.checker.woken(index, for: call)
@@ -102,7 +103,7 @@ final class PushDesk {
     let now = rig.loop.now
     pushJudge.attached(call, device.index, at: now)
     if let plan = stage.plans[call] {
-      ChaosResult.record(now - plan.placeAt, in: &result.toAttached)
+      result.toAttached.record(now - plan.placeAt)
     }
   }
 
@@ -131,17 +132,16 @@ final class PushDesk {
     let address = CallAddress(
       callee: rig.roster.userName(rig.roster.user(of: index)), call: plan.call)
     let scope: DeclineScope = plan.kind == .declinedHere ? .here : .everywhere
-    let isBusy = plan.kind == .busy
-    // Beyond the numbers of any session's requests.
+    let (verb, what): (CallVerb, PushActions.Action) =
+      plan.kind == .busy ? (.busy, .busy) : (.decline(scope), .decline(scope))
+    // Beyond the ids of any session's requests.
     httpRequests += 1
     let request = 1 << 34 + httpRequests
     result.actedByPush += 1
-    let command = ClientCommand.call(address, isBusy ? .busy : .decline(scope))
-    stage.checker.said(device: index, ClientFrame(id: request, command: command), at: rig.loop.now)
+    let frame = ClientFrame(id: request, command: .call(address, verb))
+    stage.checker.sent(device: index, frame, at: rig.loop.now)
     actByPush(
-      PushAction(
-        callee: address.callee, call: plan.call, capability: capability,
-        what: isBusy ? .busy : .decline(scope))
+      PushAction(callee: address.callee, call: plan.call, capability: capability, what: what)
     ) { [weak self] in self?.acted(index, plan.call, request, $0) }
   }
 
@@ -151,32 +151,73 @@ final class PushDesk {
     let now = rig.loop.now
     switch result {
     case .success(let state):
-      // A refusal that crossed somebody else's answer, or the end, has no effect.
+      // A refusal that crossed another device's answer, or the end, has no effect.
       if let by = state.by, rig.roster.device(by) == index { pushJudge.acted(call, index) }
-      stage.checker.told(device: index, .reply(id: request, .call(state)), at: now)
+      stage.checker.received(device: index, .reply(id: request, .call(state)), at: now)
     case .failure(let error):
-      stage.checker.told(device: index, .reply(id: request, .error(error)), at: now)
+      stage.checker.received(device: index, .reply(id: request, .error(error)), at: now)
       stage.checker.refused(device: index, request: request, error.code, at: now)
       rig.count("by push: \(error.code.name)")
     }
     stage.live[call]?.isOver.insert(index)
     stage.finishIfSettled(call)
   }
+
+  // MARK: Judging
+
+  func planned(_ plan: CallPlan) { pushJudge.planned(plan.call, at: plan.placeAt) }
+
+  func delivered(_ device: LoadDevice, _ delivery: Delivery, at now: Timestamp) {
+    if case .invite = delivery.event, device.sleeps {
+      pushJudge.invited(delivery.call, device.index, decidedAt: delivery.at)
+    }
+    guard let plan = stage.plans[delivery.call] else { return }
+    switch delivery.event {
+    case .answered(let answered):
+      pushJudge.over(delivery.call, decidedAt: delivery.at, heardAt: now)
+      if let winner = rig.roster.device(answered.by) { pushJudge.won(delivery.call, winner) }
+    case .stop:
+      // A callee's device may have ended its own part alone.
+      guard device.index == plan.caller else { return }
+      pushJudge.over(delivery.call, decidedAt: delivery.at, heardAt: now)
+    case .invite, .ringing, .signal: break
+    }
+  }
+
+  func cancelled(_ call: CallID, _ device: LoadDevice) {
+    guard stage.plans[call]?.caller == device.index else { return }
+    pushJudge.over(call, decidedAt: nil, heardAt: rig.loop.now)
+  }
+
+  func judge(at now: Timestamp) {
+    while let next = quiet.first, next.until <= now { judge(quiet.removeFirst().call) }
+  }
+
+  private func judge(_ call: CallID) {
+    let (roster, timeline) = (rig.roster, stage.checker.timeline)
+    var faults = PushJudge.Faults()
+    faults.disturbed = { device, begin, end in
+      let shard = timeline.shard(ofDevice: device)
+      return timeline.isDisturbed(shard: shard, or: [device], from: begin, to: end)
+    }
+    // The queue may hand a job to a gateway that has just died; a server is away for seconds.
+    faults.ringUncertain = { begin, end in
+      func before(_ seconds: Int64) -> Timestamp { begin + .seconds(-seconds) }
+      return timeline.began({ $0 == .killPush }, from: before(1), to: end)
+        || timeline.began(\.isOfNATS, from: before(10), to: end)
+    }
+    let finding = pushJudge.judge(call, faults: faults) { roster.party($0).text }
+    for (purpose, count) in finding.late { result.late[purpose, default: 0] += count }
+    for violation in finding.violations { stage.checker.pushesBroke(violation, of: call) }
+  }
 }
 
 extension PushPurpose {
-  /// As our own object in a payload says, whatever the dialect beside it.
+  /// Reads Callmesh's own object in a payload, whatever dialect is beside it.
   fileprivate init?(ofPayload payload: [UInt8]) {
     guard let name = PayloadValue(json: payload)?["callmesh"]?["purpose"]?.text,
       let purpose = PushPurpose.allCases.first(where: { $0.name == name })
     else { return nil }
     self = purpose
   }
-}
-
-package struct PushAction: Sendable {
-  package var callee: String
-  package var call: CallID
-  package var capability: String
-  package var what: PushActions.Action
 }

@@ -5,7 +5,7 @@ package import CallTestKit
 import CallWire
 import Synchronization
 
-/// The provider's side of a local cluster: a strict APNs, and the files that name it to the gateways.
+/// The provider of a local cluster: a strict APNs, and the files that configure it in the gateways.
 package struct PushGround: Sendable {
   package static let providersFile = "push-providers.json"
   private static let keyFile = "push-key.p8"
@@ -15,17 +15,16 @@ package struct PushGround: Sendable {
   private let state: State
 
   private final class State: Sendable {
-    /// Gets the pushes, once there is one.
     let engine = Mutex<LoadEngine?>(nil)
-    /// What was reported of stages that are over.
     let reported = Mutex((responses: [String: Int](), violations: 0))
   }
 
+  /// - Throws: what the simulator throws where it cannot listen; ``SetupError`` where a file cannot be written.
   package static func start(
     _ sleepers: SleepPlan, _ roster: Roster, in folder: TemporaryFolder
   ) async throws -> PushGround {
     let state = State()
-    // A clean-up may overtake its ring, and a fault may leave it without one: the judge knows of both.
+    // A clean-up may overtake its ring, and a fault may leave it without one: the judge considers both.
     let devices = APNsDevices(APNsPushChecker(endsNeedCalls: false))
     var options = APNsSimulatorOptions(bundles: [SleepPlan.bundle])
     options.devices = devices
@@ -80,9 +79,7 @@ package struct PushGround: Sendable {
     return ["apns": [provider]]
   }
 
-  // MARK: What it saw
-
-  /// Adds to a stage's result what the provider counted in it.
+  /// Adds the provider's counts of a stage to its result.
   package func report(into result: inout RunResult) {
     let report = simulator.report
     let (violations, answers) = state.reported.withLock { before in

@@ -1,7 +1,7 @@
 package import CallCore
 package import CallJudge
 
-/// Judges what pushes reached the provider, once nothing more is to come of a call.
+/// Judges the pushes of a call at the provider, once all of them have arrived.
 package struct PushJudge: Sendable {
   package struct Arrival: Sendable, Equatable {
     package var device: Int
@@ -23,20 +23,20 @@ package struct PushJudge: Sendable {
   private struct Call {
     var plannedAt: Timestamp
     var arrivals: [Arrival] = []
-    /// When ringing was over: as decided, by the cluster's clock; and as heard here.
+    /// When ringing was over: by the decision, on the cluster's clock, and by the first news of it here.
     var overDecidedAt: Timestamp?
     var overHeardAt: Timestamp?
     var answered = false
     var winner: Int?
     var attachedAt: [Int: Timestamp] = [:]
     var acted: Set<Int> = []
-    /// Devices that sleep, told to ring: when that was decided.
+    /// Sleeping devices that were told to ring, and when that was decided.
     var invitedAt: [Int: Timestamp] = [:]
   }
 
-  /// Of a gateway's work on what was on its way when the call ended.
+  /// A gateway may finish a push that was on its way at the end within this time.
   package static let slack: Span = .seconds(1)
-  /// Between a decision and when this machine can have heard of it, for what is compared across.
+  /// The greatest delay from a decision to its arrival here, for comparisons between the two clocks.
   package static let skew: Span = .milliseconds(250)
 
   private var calls: [CallID: Call] = [:]
@@ -52,15 +52,13 @@ package struct PushJudge: Sendable {
     calls[call]?.arrivals.append(arrival)
   }
 
-  /// Nobody rings any more: it was answered, or ended.
-  /// - Parameter decidedAt: by the cluster's clock; nil: a reply said so, which has no such time.
-  package mutating func over(_ call: CallID, decidedAt: Timestamp?, heardAt: Timestamp) {
-    guard calls[call] != nil else { return }
-    if let decidedAt {
-      let before = calls[call]?.overDecidedAt
-      calls[call]?.overDecidedAt = min(before ?? decidedAt, decidedAt)
-    }
-    if calls[call]?.overHeardAt == nil { calls[call]?.overHeardAt = heardAt }
+  /// The call no longer rings: it was answered, or ended.
+  /// - Parameter decidedAt: by the cluster's clock; nil: by a reply, which has no such time.
+  package mutating func over(_ id: CallID, decidedAt: Timestamp?, heardAt: Timestamp) {
+    guard var call = calls[id] else { return }
+    call.overDecidedAt = [call.overDecidedAt, decidedAt].compactMap(\.self).min()
+    call.overHeardAt = call.overHeardAt ?? heardAt
+    calls[id] = call
   }
 
   package mutating func answered(_ call: CallID) { calls[call]?.answered = true }
@@ -70,18 +68,16 @@ package struct PushJudge: Sendable {
   }
 
   package mutating func attached(_ call: CallID, _ device: Int, at now: Timestamp) {
-    guard calls[call] != nil, calls[call]?.attachedAt[device] == nil else { return }
-    calls[call]?.attachedAt[device] = now
+    if calls[call]?.attachedAt[device] == nil { calls[call]?.attachedAt[device] = now }
   }
 
   /// A device that had slept was told to ring.
   /// - Parameter decidedAt: by the cluster's clock.
   package mutating func invited(_ call: CallID, _ device: Int, decidedAt: Timestamp) {
-    guard let before = calls[call] else { return }
-    calls[call]?.invitedAt[device] = max(before.invitedAt[device] ?? decidedAt, decidedAt)
+    calls[call]?.invitedAt.merge([device: decidedAt], uniquingKeysWith: max)
   }
 
-  /// The device declined, or was busy, without a session, and the cluster said that this counts.
+  /// The device declined, or was busy, without a session, and the cluster accepted that.
   package mutating func acted(_ call: CallID, _ device: Int) { calls[call]?.acted.insert(device) }
 
   // MARK: Judging
@@ -93,11 +89,11 @@ package struct PushJudge: Sendable {
   }
 
   package struct Faults {
-    /// Whether the cluster may not have known, between two times, that a device is attached.
+    /// Whether the cluster may have lacked a device's session between two times.
     package var disturbed: (_ device: Int, Timestamp, Timestamp) -> Bool = { _, _, _ in false }
-    /// Whether a gateway died between two times, perhaps with a ring in hand, or nats-server, perhaps with a
-    /// gateway's word that it sent none: nobody knows then whether a ring was sent, so its device is told of
-    /// the end all the same.
+    /// Whether a gateway died between two times, perhaps while it sent a ring, or nats-server, perhaps with a
+    /// gateway's report that it sent none. The cluster cannot know then whether a ring was sent, so the device
+    /// gets the clean-up all the same.
     package var ringUncertain: (Timestamp, Timestamp) -> Bool = { _, _ in false }
     package init() {}
   }
@@ -107,23 +103,22 @@ package struct PushJudge: Sendable {
   ) -> Finding {
     guard let call = calls.removeValue(forKey: id) else { return Finding() }
     var finding = Finding()
-    var seen: [Key: String] = [:]
+    var seen: [Int: [PushPurpose: String]] = [:]
     for arrival in call.arrivals {
-      let key = Key(device: arrival.device, purpose: arrival.purpose)
       let what = "\(name(arrival.device)) was pushed \(arrival.purpose.name)"
-      if let first = seen[key] {
-        // The same push again is what a gateway does that had no answer.
+      if let first = seen[arrival.device]?[arrival.purpose] {
+        // A gateway that got no answer sends the same push again.
         if first != arrival.id { finding.add(.pushedTwice, "\(what) twice") }
         continue
       }
-      seen[key] = arrival.id
+      seen[arrival.device, default: [:]][arrival.purpose] = arrival.id
       if let over = call.overHeardAt {
         let isLate = arrival.purpose == .ring ? over < arrival.at : over + Self.slack < arrival.at
         if isLate { finding.late[arrival.purpose, default: 0] += 1 }
       }
-      switch arrival.purpose {
-      case .ring: judgeRing(arrival, call, what, &finding)
-      case .missed, .answeredElsewhere, .cancel, .ended, .missedNotice:
+      if arrival.purpose == .ring {
+        judgeRing(arrival, call, what, &finding)
+      } else {
         judgeCleanUp(arrival, call, what, faults, &finding)
       }
     }
@@ -133,11 +128,6 @@ package struct PushJudge: Sendable {
       finding.add(.wokenRangAfterEnd, "\(name(device)) was told to ring after the end")
     }
     return finding
-  }
-
-  private struct Key: Hashable {
-    var device: Int
-    var purpose: PushPurpose
   }
 
   private func judgeRing(

@@ -2,23 +2,23 @@ import CallClient
 package import CallCore
 import Glibc
 
-/// That some devices have no session, and how they wake.
+/// The share of devices without a session, and how they wake.
 package struct SleepOptions: Sendable, Equatable {
   /// Of all devices, 0 to 1.
   package var share: Double
-  /// From the push's arrival at the provider to the device's connecting: half take longer.
+  /// Median time from the push's arrival at the provider until the device connects.
   package var wakeDelayMilliseconds: Double = 300
-  /// Of the pushes: the device never wakes.
+  /// The share of pushes whose device never wakes.
   package var neverShare: Double = 0.02
-  /// Of the pushes: the device wakes when the call is over.
+  /// The share of pushes whose device wakes when the call is over.
   package var lateShare: Double = 0.02
-  /// Of the declines and busies of sleeping devices: said over HTTP with what the push allows.
+  /// The share of sleeping devices' refusals that are sent over HTTP with the push's capability.
   package var byPushShare: Double = 0.5
 
   package init(share: Double) { self.share = share }
 }
 
-/// Which devices sleep, what their apps are and how they wake: all by the seed.
+/// Which devices sleep, their apps, and how they wake: all by the seed.
 package struct SleepPlan: Sendable {
   package enum Wake: Sendable, Equatable {
     case after(Span)
@@ -55,7 +55,6 @@ package struct SleepPlan: Sendable {
   package var sleepers: [Int] { profiles.indices.filter { profiles[$0] != nil } }
   package func device(token: String) -> Int? { tokens[token] }
 
-  /// Both tokens of a device that sleeps.
   package func voipToken(_ device: Int) -> PushToken? {
     profiles[device].map { _ in token(device, kind: 1, topic: Self.bundle + ".voip") }
   }
@@ -80,11 +79,11 @@ package struct SleepPlan: Sendable {
     }.joined()
   }
 
-  /// What becomes of a push. A device without which the call's part cannot be played wakes.
+  /// How a device reacts to a push. A device that the call's part needs wakes.
   func wake(_ device: Int, for plan: CallPlan) -> Wake {
     var random = SplitMix64(seed: plan.seed ^ UInt64(device) &* 0xD1B5_4A32_D192_ED03)
     let fate = Double.random(in: 0..<1, using: &random)
-    // Log-normal, as networks and phones are, and cut off: ring timeouts of parts are seconds.
+    // Log-normal, as in real networks, and cut off: some calls ring for seconds only.
     let spread = gaussian(&random) * 0.6
     let factor = min(3, max(0.2, Glibc.exp(spread)))
     if !plan.needs(device) {
@@ -94,7 +93,7 @@ package struct SleepPlan: Sendable {
     return .after(Span(microseconds: Int64(options.wakeDelayMilliseconds * 1000 * factor)))
   }
 
-  /// Whether the device says what it has to say over HTTP, without a session.
+  /// Whether the device sends its refusal over HTTP, without a session.
   func actsByPush(_ device: Int, in plan: CallPlan) -> Bool {
     guard sleeps(device) else { return false }
     switch plan.kind {
@@ -127,4 +126,44 @@ private func gaussian(_ random: inout some RandomNumberGenerator) -> Double {
   let u = 1 - Double.random(in: 0..<1, using: &random)
   let v = Double.random(in: 0..<1, using: &random)
   return Glibc.sqrt(-2 * Glibc.log(u)) * Glibc.cos(2 * .pi * v)
+}
+
+/// An app: its SDK, what it registers, and the clean-up pushes that it accepts after a ring. `takes` follows
+/// the vendors' documents and not the cluster, so that the cluster is compared with them.
+package struct PushProfile: Sendable, Equatable {
+  package var dialect: PushDialect
+  package var sdkName: String
+  package var sdkVersion: String
+  /// Stated at registration; nil: the cluster has to infer it from the SDK.
+  package var stated: PushCapabilities?
+  package var takes: PushCapabilities = []
+  package var hasAlertToken = false
+  package var weight = 1.0
+
+  var majorVersion: Int? { sdkVersion.split(separator: ".").first.flatMap { Int($0) } }
+
+  package static let all: [PushProfile] = [
+    PushProfile(
+      dialect: .callmesh, sdkName: "CallmeshSwift", sdkVersion: "1.0.0",
+      takes: [.ended, .missedNotice], hasAlertToken: true, weight: 3),
+    PushProfile(
+      dialect: .callmesh, sdkName: "CallmeshSwift", sdkVersion: "1.0.0",
+      stated: [.missed, .answeredElsewhere, .cancel, .missedNotice],
+      takes: [.missed, .answeredElsewhere, .cancel, .missedNotice], hasAlertToken: true),
+    PushProfile(
+      dialect: .callmesh, sdkName: "CallmeshSwift", sdkVersion: "1.0.0", stated: [], takes: []),
+    PushProfile(dialect: .apple, sdkName: "Notes", sdkVersion: "1"),
+    PushProfile(dialect: .fcsdk, sdkName: "FCSDK", sdkVersion: "4.1.0"),
+    PushProfile(dialect: .telnyx, sdkName: "iOS", sdkVersion: "2.2.0"),
+    PushProfile(dialect: .telnyx, sdkName: "iOS-3.2.1", sdkVersion: "3.2.1", takes: .missed),
+    PushProfile(dialect: .telnyx, sdkName: "iOS-4.1.2", sdkVersion: "4.1.2"),
+    PushProfile(
+      dialect: .telnyx, sdkName: "iOS-mpn-4.1.2", sdkVersion: "4.1.2",
+      takes: [.missed, .answeredElsewhere]),
+    PushProfile(dialect: .twilio, sdkName: "TwilioVoice", sdkVersion: "2.0.9", takes: .cancel),
+    PushProfile(dialect: .twilio, sdkName: "TwilioVoice", sdkVersion: "2.1.0"),
+    PushProfile(dialect: .twilio, sdkName: "TwilioVoice", sdkVersion: "4.5.0", takes: .cancel),
+    PushProfile(dialect: .twilio, sdkName: "TwilioVoice", sdkVersion: "6.13.0"),
+    PushProfile(dialect: .sinch, sdkName: "SinchRTC", sdkVersion: "5.12.0"),
+  ]
 }

@@ -1,7 +1,7 @@
 struct ChaosReport {
   let chaos: ChaosResult
 
-  /// Waits of devices, by their JSON names and the titles of their rows.
+  /// Waits of devices, with their JSON names and the titles of their rows.
   private var deviceWaits: [(name: String, title: String, found: Percentiles?)] {
     [
       ("command_wait_us", "wait for a reply", Percentiles(chaos.commandWait)),
@@ -9,7 +9,7 @@ struct ChaosReport {
     ]
   }
 
-  /// How long it took until all shards that a kind of fault took away answered again.
+  /// The time until all shards answered again after a kind of fault.
   private func takeOver(_ kind: ChaosKind) -> Percentiles? {
     Percentiles(
       chaos.takeOvers.filter { $0.kind == kind && $0.shards > 0 }.compactMap(\.microseconds))

@@ -2,14 +2,14 @@ struct HostileReport {
   let rows: [HostileRow]
   let aim: HostileAim
 
-  /// Nil without `--hostile`.
+  /// nil without `--hostile`.
   init?(_ rows: [HostileRow]) {
     guard let quiet = rows.first else { return nil }
     self.rows = rows
     aim = HostileAim(quiet: quiet)
   }
 
-  /// What the runs beside attacks miss of the aim, as phrases.
+  /// Phrases about the runs that miss the aim.
   var problems: [String] {
     rows.dropFirst().compactMap { row in
       let missed = aim.problems(row)

@@ -1,6 +1,8 @@
+package import FoundationEssentials
+
 extension RunReport {
-  /// The report as it is written with `--json`. The names are promised: loadtest/README.md documents
-  /// them, and a member only ever joins. What was not measured is left out.
+  /// The report of `--json`. loadtest/README.md documents the names, which are stable: members are only
+  /// added. Figures that were not measured are left out.
   package func json(search: SearchReport? = nil) -> JSONObject {
     let verdict = Verdict(self)
     return [
@@ -96,4 +98,52 @@ extension SearchReport {
       },
     ]
   }
+}
+
+/// A JSON object. Members without a value are left out.
+package struct JSONObject: Encodable, ExpressibleByDictionaryLiteral {
+  package var members: [String: any Encodable]
+
+  package init(dictionaryLiteral elements: (String, (any Encodable)?)...) {
+    members = [:]
+    for (name, value) in elements { members[name] = value }
+  }
+
+  package init(_ pairs: some Sequence<(String, any Encodable)>) {
+    members = Dictionary(uniqueKeysWithValues: pairs)
+  }
+
+  package subscript(name: String) -> (any Encodable)? {
+    get { members[name] }
+    set { members[name] = newValue }
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: MemberName.self)
+    for (name, value) in members {
+      try container.encode(value, forKey: MemberName(stringValue: name))
+    }
+  }
+
+  /// Indented, names in alphabetical order, with a line break at the end.
+  /// - Throws: what a member's encoding throws.
+  package func encoded() throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    var data = try encoder.encode(self)
+    data.append(0x0A)
+    return data
+  }
+}
+
+struct MemberName: CodingKey {
+  var stringValue: String
+  var intValue: Int? { nil }
+  init(stringValue: String) { self.stringValue = stringValue }
+  init?(intValue: Int) { nil }
+}
+
+extension Double {
+  /// To a thousandth: more digits would not be significant.
+  var toThousandth: Double { (self * 1_000).rounded() / 1_000 }
 }

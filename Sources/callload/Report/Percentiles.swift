@@ -1,6 +1,6 @@
 package import Histogram
 
-/// The points of a distribution that reports show. Microseconds.
+/// The points of a distribution in reports, in microseconds.
 package struct Percentiles: Sendable, Equatable {
   package var count: UInt64
   package var p50: UInt64
@@ -21,7 +21,7 @@ package struct Percentiles: Sendable, Equatable {
     mean = histogram.mean
   }
 
-  /// Of a few values: each point is one of them. Nil where there are none.
+  /// Each point is one of the values. nil without values.
   init?(_ values: [UInt64]) {
     let sorted = values.sorted()
     guard let last = sorted.last else { return nil }
@@ -40,7 +40,6 @@ package struct Percentiles: Sendable, Equatable {
     ]
   }
 
-  /// The points that ``TextTable/addSummary(_:_:)`` shows.
   var summaryJSON: JSONObject { ["count": count, "p50": p50, "p99": p99, "max": max] }
 }
 

@@ -1,10 +1,41 @@
-import CallCore
+package import CallCore
+package import Histogram
+
+package struct PushResult: Sendable {
+  package var sleeping = 0
+  /// Pushes at the provider, by purpose; each attempt counts.
+  package var pushes: [PushPurpose: Int] = [:]
+  /// Rings after the device could know of the end, and clean-ups more than a second after it.
+  package var late: [PushPurpose: Int] = [:]
+  /// The provider's answers, as it names them: "200", "BadDeviceToken"…
+  package var answers: [String: Int] = [:]
+  /// Intended time of place → the ring push is at the provider. Microseconds.
+  package var toProvider = Histogram<UInt32>.latencies()
+  /// Intended time of place → a device that the push woke is attached.
+  package var toAttached = Histogram<UInt32>.latencies()
+  /// Clean-ups at the provider, by the capability that the registration has for them, or "none".
+  package var cleanUpsSent: [String: Int] = [:]
+  /// Those of them that the device could read.
+  package var cleanUpsRead: [String: Int] = [:]
+  /// Rings that came when the call no longer rang: the device shows nothing.
+  package var expired = 0
+  package var woken = 0
+  package var neverWoken = 0
+  package var wokenLate = 0
+  /// Declined, or busy, over HTTP with the push's capability.
+  package var actedByPush = 0
+  package var unreadable = 0
+
+  package init() {}
+
+  package var total: Int { pushes.values.reduce(0, +) }
+}
 
 struct PushReport {
   let pushes: PushResult
   let callsPlaced: Int
 
-  /// What became of pushes, by JSON names and the titles of their lines.
+  /// Results of pushes, by their JSON names and the titles of their lines.
   private var counts: [(name: String, title: String, count: Int)] {
     [
       ("woken", "woken", pushes.woken),

@@ -135,7 +135,7 @@ extension RunReport {
     return lines
   }
 
-  /// The lines of a call's history, under what it is an example of.
+  /// The lines of an example, below its rule or cause.
   private func indented(_ example: String) -> [String] {
     example.split(separator: "\n", omittingEmptySubsequences: false).map { "      " + $0 }
   }
@@ -144,7 +144,7 @@ extension RunReport {
     "\(count) \(word)\(count == 1 ? "" : "s")"
   }
 
-  /// All phases' percentiles, in milliseconds, as HdrHistogram's plotter reads them, each under its name.
+  /// The percentiles of each phase, in milliseconds, in the format of HdrHistogram's plotter.
   package func percentileDistributions() -> String {
     var text = ""
     for phase in LatencyPhase.allCases {

@@ -1,4 +1,4 @@
-/// What was asked of a run, as far as a reader of the report needs it to judge or repeat it.
+/// The settings of a run that a reader of the report needs to judge or repeat it.
 package struct RunSettings: Sendable, Equatable {
   package var devices = 0
   package var devicesPerUser = 3
@@ -7,20 +7,18 @@ package struct RunSettings: Sendable, Equatable {
   package var scenario = "default"
   package var protocolName = "pb"
   package var seed: UInt64 = 0
-  /// Where set, the run used a cluster that was there; otherwise callload started one.
+  /// Of a running cluster; empty: callload started one.
   package var edgeURLs: [String] = []
   package var coordinators = 0
   package var edges = 0
   package var natsServers = 1
   package var tls = false
-  /// The faults that were asked for; empty: none.
   package var chaos = ""
-  /// The attacks that were asked for; empty: none.
   package var attacks = ""
-  /// The program that every second life of a node runs, where there is one.
+  /// The program of every second start of a node, where there is one.
   package var otherCallnode: String?
   package var pushGateways = 0
-  /// Which share of the devices has no session; 0: none.
+  /// The share of devices without a session.
   package var sleepingShare: Double = 0
   package init() {}
 }
@@ -30,12 +28,10 @@ package struct MachineFacts: Sendable, Equatable {
   package var cpuModel = ""
   package var memoryBytes: UInt64 = 0
   package var kernel = ""
-  /// Of the nats-server of the local cluster.
   package var natsVersion = ""
   package init() {}
 }
 
-/// The parts whose cost is counted.
 package enum ProcessRole: String, CaseIterable, Sendable {
   case edge, coordinator, push, nats
 }
@@ -43,7 +39,7 @@ package enum ProcessRole: String, CaseIterable, Sendable {
 package struct ProcessUsage: Sendable, Equatable {
   package var role: ProcessRole
   package var name: String
-  /// Of the measured load only.
+  /// During the measured load only.
   package var cpuMicroseconds: UInt64
   /// Resident, at the end of the load.
   package var memoryBytes: UInt64
@@ -61,18 +57,17 @@ package struct RunReport {
   package var settings: RunSettings
   package var machine: MachineFacts
   package var result: RunResult
-  /// Empty where the servers are not ours to look at.
+  /// Empty where callload did not start the servers.
   package var processes: [ProcessUsage] = []
   /// Of callload itself, during the measured load.
   package var ownCPUMicroseconds: UInt64 = 0
   package var ownMemoryBytes: UInt64 = 0
-  /// Resident memory that the edges gained by the connected devices, divided by those.
+  /// Resident memory that the edges gained for each connected device.
   package var edgeBytesPerDevice: UInt64?
-  /// With `--check-growth`.
   package var growth: [Growth] = []
-  /// With `--hostile`: the quiet run, which all else is of, and then a row for each attack.
+  /// With `--hostile`: the quiet run, to which the other figures belong, and a row for each attack.
   package var hostile: [HostileRow] = []
-  /// What went wrong around the run: a server that died, a phase that timed out.
+  /// Problems around the run: a server that ended, a phase that timed out.
   package var incidents: [String] = []
 
   package init(settings: RunSettings, machine: MachineFacts, result: RunResult) {
@@ -81,7 +76,7 @@ package struct RunReport {
     self.result = result
   }
 
-  /// Microseconds of CPU per placed call in the measured load, of all processes of a role; nil: of all.
+  /// Microseconds of CPU per placed call in the measured load, of a role's processes; nil: of all.
   package func cpuPerCall(_ role: ProcessRole? = nil) -> Double? {
     guard result.callsPlaced > 0, let sum = sum(role, \.cpuMicroseconds) else { return nil }
     return Double(sum) / Double(result.callsPlaced)
@@ -89,9 +84,58 @@ package struct RunReport {
 
   package func memoryBytes(_ role: ProcessRole? = nil) -> UInt64? { sum(role, \.memoryBytes) }
 
-  /// Nil where there is no such process.
+  /// nil without such a process.
   private func sum(_ role: ProcessRole?, _ figure: KeyPath<ProcessUsage, UInt64>) -> UInt64? {
     let found = processes.filter { role == nil || $0.role == role }.map { $0[keyPath: figure] }
     return found.isEmpty ? nil : found.reduce(0, +)
+  }
+}
+
+package struct Verdict: Sendable, Equatable {
+  package var problems: [String]
+  package var wasInterrupted: Bool
+
+  package init(_ report: RunReport) {
+    let result = report.result
+    wasInterrupted = result.interrupted
+    problems = report.incidents
+    if result.devicesConnected < result.devicesExpected {
+      let missing = result.devicesExpected - result.devicesConnected
+      problems.append(
+        "\(Units.count(missing)) of \(Units.count(result.devicesExpected)) devices did not connect")
+    }
+    if result.callsAccountedFor < result.callsExpected {
+      let missing = result.callsExpected - result.callsAccountedFor
+      problems.append(
+        "\(Units.count(missing)) of \(Units.count(result.callsExpected)) calls were not completed")
+    }
+    problems += result.brokenRules
+    problems += HostileReport(report.hostile)?.problems ?? []
+    for growth in report.growth where !growth.isFlat {
+      problems.append(
+        "\(growth.name) grew from \(Units.bytes(growth.before)) to \(Units.bytes(growth.after))")
+    }
+    if let chaos = result.chaos, chaos.injected.isEmpty, !result.interrupted {
+      problems.append("no fault was injected: give it a longer --duration or shorter intervals")
+    }
+    if let chaos = result.chaos, chaos.neverAnswered > 0 {
+      problems.append("shards never answered again after \(chaos.neverAnswered) faults")
+    }
+  }
+
+  package var isOK: Bool { problems.isEmpty && !wasInterrupted }
+
+  /// 0 without problems, 1 with, 130 ended by Ctrl-C or SIGTERM. (2: the run could not begin.)
+  package var exitStatus: Int32 { wasInterrupted ? 130 : problems.isEmpty ? 0 : 1 }
+
+  package func line(_ result: RunResult) -> String {
+    if wasInterrupted {
+      let more = problems.filter { !$0.contains("calls were not completed") }
+      return "INTERRUPTED before the end"
+        + (more.isEmpty ? "" : "; " + more.joined(separator: "; "))
+    }
+    guard problems.isEmpty else { return "FAILED: " + problems.joined(separator: "; ") }
+    return "OK: \(result.devicesConnected)/\(result.devicesExpected) devices, "
+      + "\(result.callsCompleted)/\(result.callsExpected) calls, every correctness count is 0"
   }
 }

@@ -1,38 +1,33 @@
-/// Columns of text that line up: the first to the left, all others to the right.
+/// Aligned columns of text: the first to the left, all others to the right.
 package struct TextTable {
-  package var rows: [[String]] = []
-  /// Spaces before each line.
-  package var indent = 2
-  private static let gap = 2
+  package var rows: [[String]]
+  private let indent: Int
+  private static let gap = "  "
 
   package init(_ header: [String] = [], indent: Int = 2) {
-    if !header.isEmpty { rows.append(header) }
+    rows = header.isEmpty ? [] : [header]
     self.indent = indent
   }
 
   /// A row for each count, the greatest first.
   init(_ counts: [String: Int], indent: Int = 2) {
-    self.indent = indent
+    self.init(indent: indent)
     for (name, count) in counts.greatestFirst { add(name, Units.count(count)) }
   }
 
   package mutating func add(_ cells: String...) { rows.append(cells) }
 
   package func lines() -> [String] {
-    var widths: [Int] = []
-    for row in rows {
-      for (column, cell) in row.enumerated() {
-        if column == widths.count { widths.append(0) }
-        widths[column] = max(widths[column], cell.count)
-      }
+    let columns = 0..<(rows.map(\.count).max() ?? 0)
+    let widths = columns.map { column in
+      rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
     }
     return rows.map { row in
-      var line = String(repeating: " ", count: indent)
-      for (column, cell) in row.enumerated() {
+      let cells = row.enumerated().map { column, cell in
         let padding = String(repeating: " ", count: widths[column] - cell.count)
-        if column > 0 { line += String(repeating: " ", count: Self.gap) }
-        line += column == 0 ? cell + padding : padding + cell
+        return column == 0 ? cell + padding : padding + cell
       }
+      var line = String(repeating: " ", count: indent) + cells.joined(separator: Self.gap)
       while line.last == " " { line.removeLast() }
       return line
     }
@@ -40,7 +35,7 @@ package struct TextTable {
 }
 
 extension [String: Int] {
-  /// By count, the greatest first; those alike by name.
+  /// By count, the greatest first; equal ones by name.
   var greatestFirst: [(key: String, value: Int)] {
     sorted { ($1.value, $0.key) < ($0.value, $1.key) }
   }

@@ -1,12 +1,11 @@
 import CallClient
 import CallCore
 package import CallTestKit
-import Glibc
 import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Connects devices, lets them call each other, and judges what each was told, on its own event loop.
+/// Connects devices, lets them call each other, and judges what each received, on its own event loop.
 package final class LoadEngine: Sendable {
   let options: LoadOptions
   let progress: LoadProgress
@@ -24,12 +23,14 @@ package final class LoadEngine: Sendable {
     var isStopped = false
   }
 
+  private var running: Running? { state.withLock { $0.running } }
+
   package init(options: LoadOptions, progress: LoadProgress) {
     self.options = options
     self.progress = progress
   }
 
-  /// Connects and registers all devices. Devices that could not are counted, not thrown.
+  /// Connects and registers all devices. A device that could not is counted and raises no error.
   /// - Throws: ``SetupError`` where no device could connect; what minting a token threw.
   package func connect() async throws {
     let running = try await start()
@@ -50,9 +51,10 @@ package final class LoadEngine: Sendable {
     }
   }
 
-  /// One stage of load on the connected devices, settled and judged.
+  /// Runs one stage of load on the connected devices, and judges it once it has settled.
+  /// - Throws: ``SetupError`` without connected devices.
   package func load(rate: Double, duration: Double) async throws -> RunResult {
-    guard let running = state.withLock({ $0.running }) else {
+    guard let running else {
       throw SetupError("load needs connected devices: call connect first")
     }
     return await withCheckedContinuation { continuation in
@@ -64,15 +66,15 @@ package final class LoadEngine: Sendable {
     }
   }
 
-  /// Tells the judge how far a fault is; returns once it knows.
-  package func tell(_ step: FaultStep) async {
-    guard let running = state.withLock({ $0.running }) else { return }
-    try? await running.loop.submit { running.rig.value.tell(step) }.get()
+  /// Notifies the judge of the progress of a fault; returns once it has taken note.
+  package func note(_ step: FaultStep) async {
+    guard let running else { return }
+    try? await running.loop.submit { running.rig.value.note(step) }.get()
   }
 
   /// A push reached the provider. From any thread.
   package func arrived(_ push: APNsPush) {
-    guard let running = state.withLock({ $0.running }) else { return }
+    guard let running else { return }
     running.loop.execute { running.rig.value.pushArrived(push) }
   }
 
@@ -87,7 +89,7 @@ package final class LoadEngine: Sendable {
     try? await running.group.shutdownGracefully()
   }
 
-  /// Ends what is under way early; `run` or `load` then report what there is.
+  /// Ends a stage or a ramp early; `load` then reports the results so far.
   package func stop() {
     let running = state.withLock {
       $0.isStopped = true
@@ -97,7 +99,7 @@ package final class LoadEngine: Sendable {
   }
 
   private func start() async throws -> Running {
-    if let running = state.withLock({ $0.running }) { return running }
+    if let running { return running }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let eventLoop = group.next()
     let runner = options.sleep.map { _ in
@@ -132,13 +134,5 @@ package final class LoadEngine: Sendable {
       let completion = NIOLoopBound(completion, eventLoop: loop)
       runner.perform(action) { result in loop.execute { completion.value(result) } }
     }
-  }
-}
-
-extension Timestamp {
-  static var wallClock: Timestamp {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
   }
 }

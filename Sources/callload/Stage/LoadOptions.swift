@@ -1,13 +1,11 @@
 package import CallClient
 package import CallWire
+import Synchronization
 
 package struct LoadOptions: Sendable {
   package var devices = 10_000
   package var devicesPerUser = 3
-  /// Calls a second. Arrivals do not wait for anything: the load is open loop.
-  package var rate: Double = 200
-  package var durationSeconds: Double = 30
-  /// Connections begun a second; nil: as fast as `connectsInFlight` allows.
+  /// Connections begun a second; nil: as many as `connectsInFlight` allows.
   package var rampPerSecond: Double?
   package var connectsInFlight = 64
   /// `wss://host:port` or `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
@@ -20,9 +18,8 @@ package struct LoadOptions: Sendable {
   package var unregistered = 0.0
   package var codec: DeviceCodec = .protobuf
   package var sleep: SleepOptions?
-  /// Decides who calls whom, which part is played, and all delays.
+  /// Decides who calls whom, the part of each call, and all delays.
   package var seed: UInt64 = 1
-  /// How the app's name stands in tokens.
   package var app = "load"
   package var mintToken: @Sendable (_ user: String, _ device: String) throws -> String
   /// How long after the last arrival calls may take to end, beyond what their part plans.
@@ -32,7 +29,7 @@ package struct LoadOptions: Sendable {
   package var isDisturbed = false
   /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
   package var keepsRings = false
-  /// The ramp is given up after this long; what is connected then is what takes part.
+  /// The ramp ends after this time, and the devices connected by then take part.
   package var rampTimeoutSeconds: Double = 180
 
   package init(
@@ -41,5 +38,56 @@ package struct LoadOptions: Sendable {
   ) {
     self.edges = edges
     self.mintToken = mintToken
+  }
+}
+
+/// The live numbers of a run, written by the engine and read from any task.
+package final class LoadProgress: Sendable {
+  package enum Phase: String, Sendable {
+    case idle, connecting, registering, calling, settling, disconnecting, done
+  }
+
+  package struct Snapshot: Sendable {
+    package var phase: Phase = .idle
+    /// Of the phase: devices connected or registered, calls placed, calls settled.
+    package var done = 0
+    package var total = 0
+    package var devicesConnected = 0
+    package var callsLive = 0
+    package var callsPlaced = 0
+    package var callsCompleted = 0
+    /// Failed calls, and devices that could not connect or register.
+    package var errors = 0
+    /// Broken correctness rules, as far as calls have been judged.
+    package var violations = 0
+    package var faults = 0
+    /// Calls placed in the last second.
+    package var rate: Double = 0
+    /// 99th percentile of ring in microseconds, over the last second; nil without calls.
+    package var ringP99: UInt64?
+  }
+
+  private let state = Mutex(Snapshot())
+
+  package init() {}
+
+  package var snapshot: Snapshot { state.withLock { $0 } }
+
+  func update(_ change: (inout Snapshot) -> Void) { state.withLock { change(&$0) } }
+
+  /// A phase begins: the other numbers stay.
+  func begin(_ phase: Phase, of total: Int) {
+    update {
+      $0.phase = phase
+      $0.done = 0
+      $0.total = total
+    }
+  }
+
+  /// A run or a stage begins: all numbers do.
+  func restart(_ phase: Phase, of total: Int, devicesConnected: Int = 0) {
+    update {
+      $0 = Snapshot(phase: phase, total: total, devicesConnected: devicesConnected)
+    }
   }
 }

@@ -7,7 +7,7 @@ extension LoadRig {
   func makeDevice(_ index: Int) throws -> LoadDevice {
     let user = roster.userName(roster.user(of: index))
     let name = roster.deviceName(index)
-    // All edges in the device's own order, so that devices spread evenly, also when an edge goes.
+    // All edges in the device's own order, so that devices spread evenly, also when an edge is gone.
     var random = SplitMix64(seed: options.seed &* 0x9E37_79B9 &+ UInt64(index))
     let edges = Array(options.edges.indices).shuffled(using: &random)
     var configuration = ClientMachine.Configuration(
@@ -15,7 +15,7 @@ extension LoadRig {
       device: name)
     configuration.client = "callload/1"
     configuration.renewsToken = true
-    // Where nothing is to fail, a device that must ask three times is a failure.
+    // Without faults, a device that needs a third attempt is a failure.
     configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
     configuration.commandAttempts = options.isDisturbed ? 6 : 2
     configuration.endedCallsMax = 4
@@ -28,31 +28,18 @@ extension LoadRig {
     device.driver.tokenRenewed(token)
   }
 
-  func said(_ device: LoadDevice, _ frame: ClientFrame) {
-    stage?.checker.said(device: device.index, frame, at: loop.now)
-  }
-
-  func received(_ device: LoadDevice, _ frame: ServerFrame) {
-    arrivedAt = loop.arrivedAt
-    stage?.received(device, frame)
-  }
-
-  func processed(_ frame: ServerFrame) {
-    if case .delivery(let delivery) = frame { stage?.finishIfSettled(delivery.call) }
-  }
-
   func linkClosed(_ device: LoadDevice, _ link: ClientMachine.Link, _ cause: LinkClosed) {
     switch link {
     case .current:
       if stage?.faults.excuses(device) != true { count("device: \(cause.kind)") }
       if options.isDisturbed, device.isAttached, device.lostAt == nil { device.lostAt = loop.now }
       willDisconnect(device)
-    // It still has the connection that it was to move from.
+    // It still has its former connection.
     case .next: count("device, moving: \(cause.kind)")
     }
   }
 
-  /// The device is about to lose its connection, by accident or because its part says so.
+  /// The device is about to lose its connection, by accident or as its part plans.
   func willDisconnect(_ device: LoadDevice) {
     device.ping = nil
     stage?.checker.detached(device: device.index, from: device.calls, at: loop.now)
@@ -89,7 +76,7 @@ extension LoadRig {
     if let call = device.wokenFor.take() {
       stage?.pushes?.wokenAttached(device, call)
       if stage?.live[call] == nil {
-        // It came too late, was told so, and nothing keeps it awake.
+        // It came too late, was notified of that, and no call keeps it awake.
         loop.schedule(at: loop.now + .milliseconds(500)) { device.fallAsleep() }
       }
     }

@@ -3,8 +3,8 @@ package import CallCore
 package import CallTestKit
 import CallWire
 
-/// The devices of a load and the stages that they go through, on one loop: no locks, no tasks. Tests run it
-/// against a cluster in memory, in virtual time.
+/// The devices of a load and its stages, on one loop: no locks, no tasks. Tests run it against a cluster in
+/// memory, in virtual time.
 package final class LoadRig {
   let options: LoadOptions
   package let roster: Roster
@@ -15,7 +15,7 @@ package final class LoadRig {
   /// Distinguishes the call ids of runs with the same seed on the same cluster.
   let nonce: UInt64
   package let sleep: SleepPlan?
-  /// Sends over HTTP what a device without a session has to send. Called on the loop, and completes there.
+  /// Sends a command over HTTP for a device without a session. Called on the loop, and completes there.
   package var actByPush: ((PushAction, @escaping (Result<CallState, CallError>) -> Void) -> Void)?
   private(set) var devices: [LoadDevice] = []
   var connectedCount = 0
@@ -28,7 +28,7 @@ package final class LoadRig {
   private(set) var probes: ShardProbes?
   private(set) var isInterrupted = false
   /// An upper bound of when the frame that is being handled arrived.
-  var arrivedAt = Timestamp(microseconds: 0)
+  var arrivedAt = Timestamp.zero
   private var isTicking = false
   private var ticks = 0
 
@@ -57,14 +57,10 @@ package final class LoadRig {
   /// - Throws: what minting a token threw.
   package func connect(_ completion: @escaping () -> Void) throws {
     for index in devices.count..<roster.devices { devices.append(try makeDevice(index)) }
-    progress.update {
-      $0 = LoadProgress.Snapshot()
-      $0.phase = .connecting
-      $0.total = devices.count
-    }
+    progress.restart(.connecting, of: devices.count)
     startTicking()
     let ramp = Ramp(self) { [unowned self] in
-      // A token for them could be made before, or no device would be here.
+      // Cannot fail: the devices' tokens were made in the same way.
       try? startProbes()
       let missing = devices.count - connectedCount
       if missing > 0 { setupFailures["device: not connected", default: 0] += missing }
@@ -95,13 +91,8 @@ package final class LoadRig {
     stage?.interrupt()
   }
 
-  /// Detaches all devices, some at a time.
   package func disconnect(_ completion: @escaping () -> Void) {
-    progress.update {
-      $0.phase = .disconnecting
-      $0.done = 0
-      $0.total = devices.count
-    }
+    progress.begin(.disconnecting, of: devices.count)
     isTicking = false
     probes?.stop()
     leave(from: 0, completion)
@@ -168,8 +159,7 @@ package final class LoadRig {
     guard options.isDisturbed, options.shardCount > 0, probes == nil else { return }
     let probes = try ShardProbes(
       options: options, shardCount: options.shardCount, loop: loop, network: network)
-    probes.onFinding = { [weak self] fault, finding in self?.stage?.faults.found(finding, of: fault)
-    }
+    probes.onFinding = { [weak self] in self?.stage?.faults.found($1, of: $0) }
     self.probes = probes
     probes.start()
   }
@@ -178,7 +168,7 @@ package final class LoadRig {
     devices.filter { $0.edge == edge && $0.isAttached }.map(\.index)
   }
 
-  package func tell(_ step: FaultStep) {
+  package func note(_ step: FaultStep) {
     switch step {
     case .begins(let fault): stage?.faults.begins(fault)
     case .happened(let fault): stage?.faults.happened(fault)

@@ -3,7 +3,6 @@ import CallCore
 import CallWire
 
 extension Stage {
-  /// Runs something later, if the call is still under way then.
   func after(_ span: Span, _ call: CallID, _ action: @escaping (LiveCall) -> Void) {
     at(loop.now + span, call, action)
   }
@@ -14,7 +13,6 @@ extension Stage {
     }
   }
 
-  /// The call rings: from now on people react.
   func scheduleActs(_ live: LiveCall, from since: Timestamp) {
     let plan = live.plan
     let act = since + plan.act
@@ -23,10 +21,9 @@ extension Stage {
     case .twoAnswer:
       answer(live, plan.actor, at: act)
       if plan.other != plan.actor { answer(live, plan.other, at: act) }
-    case .declinedEverywhere:
-      at(act, plan.call) { [unowned self] in refuse($0, plan.actor, .decline(.everywhere)) }
+    case .declinedEverywhere: refuse(live, plan.actor, .decline(.everywhere), at: act)
     case .declinedHere:
-      at(act, plan.call) { [unowned self] in refuse($0, plan.actor, .decline(.here)) }
+      refuse(live, plan.actor, .decline(.here), at: act)
       if plan.answersThen, plan.other != plan.actor {
         answer(live, plan.other, at: act + plan.then)
       }
@@ -36,14 +33,12 @@ extension Stage {
       cancel(live, at: act)
     case .unanswered: break
     case .busy:
-      for callee in plan.callees {
-        at(act + plan.alert(callee), plan.call) { [unowned self] in refuse($0, callee, .busy) }
-      }
+      for callee in plan.callees { refuse(live, callee, .busy, at: act + plan.alert(callee)) }
     case .calleeReturns:
       at(act, plan.call) { [unowned self] _ in devices[plan.actor].drop(for: plan.away) }
     case .callerReturns:
       at(act, plan.call) { [unowned self] _ in devices[plan.caller].drop(for: plan.away) }
-      // Half of the callers miss the moment of the answer and learn of it when they are back.
+      // Half of the callers are away at the answer and are notified of it when they are back.
       if plan.answersThen { answer(live, plan.actor, at: act + plan.then) }
     }
   }
@@ -69,31 +64,35 @@ extension Stage {
     live.answerIntended[device] = time
     at(time, live.plan.call) { [unowned self] live in
       // A person can only answer what rings, but does so at once then; the delay counts.
-      guard live.invited.contains(device) else {
+      if live.invited.contains(device) {
+        sendAnswer(live, device)
+      } else {
         live.answersOnInvite.insert(device)
-        return
       }
-      sayAnswer(live, device)
     }
   }
 
-  func sayAnswer(_ live: LiveCall, _ device: Int) {
+  func sendAnswer(_ live: LiveCall, _ device: Int) {
     guard !live.isOver.contains(device) else { return }
-    devices[device].say(
+    devices[device].submit(
       .call(CallAddress(call: live.plan.call), .answer(description: LiveCall.description)))
   }
 
-  /// A device that sleeps cannot refuse what does not ring there yet; it does as soon as it rings.
+  private func refuse(_ live: LiveCall, _ device: Int, _ verb: CallVerb, at time: Timestamp) {
+    at(time, live.plan.call) { [unowned self] in refuse($0, device, verb) }
+  }
+
+  /// A device that sleeps cannot refuse a call before it rings there; it does as soon as it rings.
   private func refuse(_ live: LiveCall, _ device: Int, _ verb: CallVerb) {
     guard !live.isOver.contains(device), !live.actsByPush.contains(device) else { return }
     guard !devices[device].sleeps || live.invited.contains(device) else {
       live.refusesOnInvite[device] = verb
       return
     }
-    devices[device].say(.call(CallAddress(call: live.plan.call), verb))
+    devices[device].submit(.call(CallAddress(call: live.plan.call), verb))
   }
 
-  /// A device rings at last, after the time when it was to refuse.
+  /// A device rings after the time when it was to refuse.
   func refuseOnInvite(_ live: LiveCall, _ device: Int) {
     if let verb = live.refusesOnInvite.removeValue(forKey: device) { refuse(live, device, verb) }
   }
@@ -103,7 +102,7 @@ extension Stage {
     at(time, live.plan.call) { [unowned self] live in
       let caller = devices[live.plan.caller]
       guard !live.isOver.contains(caller.index) else { return }
-      caller.say(.call(caller.address(live.plan.call), .cancel))
+      caller.submit(.call(caller.address(live.plan.call), .cancel))
     }
   }
 }

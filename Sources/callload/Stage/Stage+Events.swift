@@ -6,11 +6,11 @@ extension Stage {
   /// Before the machine sees a frame.
   func received(_ device: LoadDevice, _ frame: ServerFrame) {
     let now = loop.now
-    checker.told(device: device.index, frame, at: now)
+    checker.received(device: device.index, frame, at: now)
     guard case .delivery(let delivery) = frame else { return }
     if case .invite(let invite) = delivery.event, let live = live[delivery.call] {
       if live.ringSpan == nil { live.ringSpan = invite.deadline - delivery.at }
-      // The machine drops the invite of a call that it knows; a device that comes back needs it.
+      // The client drops an invite of a call that it has; here it shows that the device is back.
       if live.isBack, device.index == live.plan.actor { rangAgain(live, device) }
     }
     pushes?.delivered(device, delivery, at: now)
@@ -22,16 +22,15 @@ extension Stage {
     if case .ping = command { return pingReplied(device, request, reply) }
     guard let call = command.address?.call else { return }
     if case .error(let error) = reply {
-      // Counted by the checker only if it is still waited for: the last of several attempts.
+      // The checker counts it only for a command without a reply: the last of several attempts failed.
       checker.refused(device: device.index, request: request, error.code, at: loop.now)
     }
     if let live = live[call] {
       switch command {
       case .call(_, .decline), .call(_, .busy), .call(_, .hangUp), .call(_, .cancel):
-        // A cancel that an answer overtook ends nothing.
+        // A cancel that an answer overtook, or that was refused, ends nothing.
         guard !reply.saysAnswered else { break }
         live.isOver.insert(device.index)
-        // One that was refused ends nothing either.
         if case .call(_, .cancel) = command, !reply.isError { pushes?.cancelled(call, device) }
       default: break
       }
@@ -58,7 +57,7 @@ extension Stage {
     case .answered(let answered): self.answered(live, by: rig.roster.device(answered.by))
     case .won: won(live, device)
     case .stopped(let stop): stopped(live, stop.reason, device)
-    case .signal(let signal): checker.received(device: device.index, in: live.plan.call, signal)
+    case .signal(let signal): checker.appReceived(device: device.index, in: live.plan.call, signal)
     case .ringing: break
     }
   }
@@ -67,62 +66,58 @@ extension Stage {
     let now = loop.now
     guard live.plan.callees.contains(device.index) else { return }
     live.invited.insert(device.index)
-    // Who has to be woken first is timed by itself.
-    let isAwake = !device.sleeps
-    if isAwake { live.awakeInvited += 1 }
-    if isAwake, live.awakeInvited == live.expectedInvites {
-      rang(live.plan, at: rig.arrivedAt)
+    // Devices that have to be woken first are timed separately.
+    if !device.sleeps {
+      live.awakeInvited += 1
+      if live.awakeInvited == live.expectedInvites { rang(live.plan, at: rig.arrivedAt) }
     }
     if live.ringsSince == nil {
       live.ringsSince = now
       scheduleActs(live, from: now)
     }
     signalWhileRinging(live, device.index)
-    if live.answersOnInvite.remove(device.index) != nil { sayAnswer(live, device.index) }
+    if live.answersOnInvite.remove(device.index) != nil { sendAnswer(live, device.index) }
     refuseOnInvite(live, device.index)
     after(live.plan.alert(device.index), live.plan.call) { live in
       guard !live.isOver.contains(device.index) else { return }
-      device.say(.call(CallAddress(call: live.plan.call), .alerting))
+      device.submit(.call(CallAddress(call: live.plan.call), .alerting))
     }
   }
 
   private func answered(_ live: LiveCall, by winner: Int?) {
     let plan = live.plan
-    live.answered = true
     if let winner, let intended = live.answerIntended[winner], !plan.dropsConnection {
       book.record(.answer, loop.now - intended)
     }
     let caller = devices[plan.caller]
-    caller.say(.call(caller.address(plan.call), .connected))
+    caller.submit(.call(caller.address(plan.call), .connected))
     signalAfterAnswer(live, plan.caller, delaysMs: [5])
     after(plan.talk, plan.call) { [unowned self] in hangUp($0, winner: winner) }
   }
 
   private func won(_ live: LiveCall, _ device: LoadDevice) {
-    device.say(.call(CallAddress(call: live.plan.call), .connected))
+    device.submit(.call(CallAddress(call: live.plan.call), .connected))
     signalAfterAnswer(live, device.index, delaysMs: [5, 20])
   }
 
   private func stopped(_ live: LiveCall, _ reason: EndReason, _ device: LoadDevice) {
-    let now = loop.now
-    let plan = live.plan
     live.isOver.insert(device.index)
+    // A device that never rang is notified when it attaches, and not before.
+    let rang = live.invited.contains(device.index)
     switch reason {
-    // A device that never rang is told when it comes, and not before.
-    case .answeredElsewhere:
-      if live.invited.contains(device.index) { live.lastElsewhereAt = now }
-    case .cancelled where device.index != plan.caller:
-      if live.invited.contains(device.index) { live.lastCancelAt = now }
+    case .answeredElsewhere where rang: live.lastElsewhereAt = loop.now
+    case .cancelled where rang: live.lastCancelAt = loop.now
     case .unanswered:
-      // By the lengths alone, so that clocks that differ do not matter.
+      // Compares lengths alone, so that clocks may differ.
       guard let since = live.ringsSince, let span = live.ringSpan else { return }
-      let late = (now - since).microseconds - span.microseconds
+      let late = (loop.now - since).microseconds - span.microseconds
       book.record(.timeout, Span(microseconds: abs(late)))
-    case .cancelled, .declined, .busy, .unreachable, .hungUp, .failed, .glare: break
+    case .answeredElsewhere, .cancelled, .declined, .busy, .unreachable, .hungUp, .failed, .glare:
+      break
     }
   }
 
-  /// The call is over for everybody: only now it is known which device was told last.
+  /// The call is over for all devices: only now it is known which one was notified last.
   func recordLast(_ live: LiveCall) {
     guard !live.plan.dropsConnection else { return }
     // Of two that answer at once the intended time is the same.

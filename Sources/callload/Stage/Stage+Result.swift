@@ -1,4 +1,6 @@
+import CallClient
 import CallCore
+import CallWire
 
 extension Stage {
   func showProgress() {
@@ -38,5 +40,43 @@ extension Stage {
       result.chaos = chaos
     }
     return result
+  }
+
+  /// All awake devices of a call have the invite; the last one got it now.
+  func rang(_ plan: CallPlan, at now: Timestamp) {
+    book.record(.ring, now - plan.placeAt)
+    guard options.keepsRings else { return }
+    result.rings.append(
+      RingSample(
+        dueSeconds: (plan.placeAt - startedAt).seconds,
+        microseconds: UInt64(max(1, (now - plan.placeAt).microseconds))))
+  }
+
+  /// Interval of pings, each from another device. They measure the part of a ring that sockets and this loop take.
+  private static let pingInterval: Span = .milliseconds(50)
+
+  func schedulePing(at due: Timestamp) {
+    loop.schedule(at: due) { [weak self] in
+      guard let self, !arrivalsDone else { return }
+      ping(due: due)
+      schedulePing(at: due + Self.pingInterval)
+    }
+  }
+
+  private func ping(due: Timestamp) {
+    for _ in 0..<8 {
+      guard let device = devices.randomElement(using: &pingRandom) else { return }
+      guard device.ping == nil, device.isAttached, !device.driver.machine.isMoving,
+        !device.driver.isSuspended
+      else { continue }
+      if let request = device.submit(.ping) { device.ping = (request, due) }
+      return
+    }
+  }
+
+  func pingReplied(_ device: LoadDevice, _ request: UInt64, _ reply: ServerReply) {
+    guard let ping = device.ping, ping.request == request else { return }
+    device.ping = nil
+    if case .done = reply { book.record(.hop, rig.arrivedAt - ping.due) }
   }
 }

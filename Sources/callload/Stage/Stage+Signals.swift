@@ -2,13 +2,12 @@ import CallClient
 import CallCore
 import CallWire
 
-/// Candidates: a few in some calls, as the scenario has it, or a stream of them in both directions.
+/// Candidates: a few in some calls, as the scenario says, or a stream of them in both directions.
 extension Stage {
-  /// Between two candidates of a stream.
   private static let streamGapMs: ClosedRange<Int64> = 20...120
-  /// Commands of one device that wait for replies, beyond which its streams pause: a client refuses 65.
+  /// A device with this many commands without a reply pauses its streams: a client refuses 65.
   private static let waitingMax = 40
-  /// How often a hang-up is put off until both streams have arrived, and for how long each time.
+  /// A hang-up waits for both streams to arrive, this many times at most, for this long each time.
   static let hangUpDelaysMax = 120
   private static let hangUpDelay: Span = .milliseconds(250)
 
@@ -16,15 +15,19 @@ extension Stage {
     let plan = live.plan
     if options.signals > 0 {
       after(.milliseconds(10), plan.call) { [unowned self] in stream(plan.caller, $0) }
-    } else if plan.exchangesCandidates {
-      for milliseconds in [10, 25] as [Int64] {
-        after(.milliseconds(milliseconds), plan.call) { [unowned self] in candidate(plan.caller, $0)
-        }
-      }
+    } else {
+      sendCandidates(live, plan.caller, delaysMs: [10, 25])
     }
   }
 
-  /// A device rings. Those that will answer begin to signal at once.
+  private func sendCandidates(_ live: LiveCall, _ device: Int, delaysMs: [Int64]) {
+    guard live.plan.exchangesCandidates else { return }
+    for delay in delaysMs {
+      after(.milliseconds(delay), live.plan.call) { [unowned self] in candidate(device, $0) }
+    }
+  }
+
+  /// A device rings. One that will answer begins to signal at once.
   func signalWhileRinging(_ live: LiveCall, _ device: Int) {
     let plan = live.plan
     let answers = device == plan.actor || plan.kind == .twoAnswer && device == plan.other
@@ -35,15 +38,12 @@ extension Stage {
     guard live.talking.insert(device).inserted else { return }
     if options.signals > 0 {
       stream(device, live)
-    } else if live.plan.exchangesCandidates {
-      for milliseconds in delaysMs {
-        after(.milliseconds(milliseconds), live.plan.call) { [unowned self] in candidate(device, $0)
-        }
-      }
+    } else {
+      sendCandidates(live, device, delaysMs: delaysMs)
     }
   }
 
-  /// Goes on with a device's stream, unless a timer does already.
+  /// Continues a device's stream, unless it has a timer already.
   private func stream(_ device: Int, _ live: LiveCall) {
     guard live.streaming.insert(device).inserted else { return }
     streamNext(device, live)
@@ -67,14 +67,12 @@ extension Stage {
     guard !live.isOver.contains(device) else { return }
     let address = devices[device].address(live.plan.call)
     let next = NumberedCandidate(sender: device, number: (live.candidatesSent[device] ?? 0) + 1)
-    if devices[device].say(.call(address, .signal(.candidate, body: next.body))) != nil {
+    if devices[device].submit(.call(address, .signal(.candidate, body: next.body))) != nil {
       live.candidatesSent[device] = next.number
     }
   }
 
-  // MARK: Hanging up
-
-  /// One side hangs up; where streams are sent not before both have arrived, if they do at all.
+  /// One side hangs up, after the arrival of both streams where there are any.
   func hangUp(_ live: LiveCall, winner: Int?, delays: Int = 0) {
     let plan = live.plan
     guard let leaver = plan.hangUpByCaller ? plan.caller : winner else { return }
@@ -84,7 +82,7 @@ extension Stage {
         hangUp($0, winner: winner, delays: delays + 1)
       }
     }
-    devices[leaver].say(.call(devices[leaver].address(plan.call), .hangUp))
+    devices[leaver].submit(.call(devices[leaver].address(plan.call), .hangUp))
   }
 
   private func haveStreamsArrived(_ live: LiveCall, _ winner: Int?) -> Bool {

@@ -29,18 +29,17 @@ final class Stage {
   private(set) var plans: [CallID: CallPlan] = [:]
   var arrivalsDone = false
   var interruptedAt: Timestamp?
-  /// The stage does not end before: devices are about to wake, or to register.
-  private var staysUntil = Timestamp(microseconds: 0)
+  /// The stage does not end before: devices are about to wake or to register.
+  private var staysUntil = Timestamp.zero
   private(set) lazy var faults = FaultWatch(self, rig)
-  /// nil where no devices sleep.
   private(set) lazy var pushes = rig.sleep.map { PushDesk(self, rig, $0) }
 
-  /// How long a call that is over is watched for retransmissions before it is judged.
+  /// A call that is over is watched for retransmissions for this long, then judged.
   private static let quietSpan: Span = .milliseconds(1700)
-  /// How long an interrupted stage waits for its calls.
   private static let interruptedSpan: Span = .seconds(2)
-  /// How long after a fault the calls that it held up may keep their users busy.
+  /// Calls that a fault held up may keep their users busy for this long after it.
   private static let busyAfterFault: Span = .seconds(10)
+
   /// - Parameter rate: calls a second.
   init(
     _ rig: LoadRig, rate: Double, duration: Double, _ completion: @escaping (RunResult) -> Void
@@ -72,14 +71,10 @@ final class Stage {
   func stay(until time: Timestamp) { staysUntil = max(staysUntil, time) }
 
   func begin() {
-    rig.progress.update {
-      $0 = LoadProgress.Snapshot()
-      $0.phase = .calling
-      $0.total = result.callsExpected
-      $0.devicesConnected = rig.connectedCount
-    }
+    rig.progress.restart(
+      .calling, of: result.callsExpected, devicesConnected: rig.connectedCount)
     scheduleArrival()
-    // While faults are injected, what a ping waits for is an outage.
+    // While faults are injected a ping measures outages.
     if !options.isDisturbed { schedulePing(at: startedAt) }
   }
 
@@ -123,10 +118,8 @@ final class Stage {
 
   /// Under faults calls last longer, and users without sessions cannot call: there may be too few.
   private func noFreePair(at now: Timestamp) {
-    let before = now + Span(microseconds: -Self.busyAfterFault.microseconds)
-    guard let fault = checker.timeline.disturbed(from: before, to: now) else {
-      return fail("no free pair of users")
-    }
+    let fault = checker.timeline.disturbed(from: now - Self.busyAfterFault, to: now)
+    guard let fault else { return fail("no free pair of users") }
     faults.explains("not placed, no pair of users was free", by: fault.kind)
   }
 
@@ -146,7 +139,7 @@ final class Stage {
     pushes?.planned(plan)
     for device in plan.devices { devices[device].calls.append(plan.call) }
     let callee = rig.roster.userName(rig.roster.user(of: plan.callees.lowerBound))
-    devices[plan.caller].say(
+    devices[plan.caller].submit(
       .place(
         CallAddress(callee: callee, call: plan.call),
         PlaceRequest(
@@ -155,23 +148,13 @@ final class Stage {
     signalAfterPlacing(live)
   }
 
-  /// The last of a call's awake devices has the invite.
-  func rang(_ plan: CallPlan, at now: Timestamp) {
-    book.record(.ring, now - plan.placeAt)
-    guard options.keepsRings else { return }
-    result.rings.append(
-      RingSample(
-        dueSeconds: (plan.placeAt - startedAt).seconds,
-        microseconds: UInt64(max(1, (now - plan.placeAt).microseconds))))
-  }
-
   // MARK: Ends
 
   func finishIfSettled(_ call: CallID) {
     if let found = live[call], checker.isSettled(call) { finish(found) }
   }
 
-  /// The call is over, or is given up; what is left is to wait a little and judge.
+  /// The call is over, or given up. It is judged after a while.
   private func finish(_ call: LiveCall) {
     let plan = call.plan
     recordLast(call)
@@ -198,32 +181,35 @@ final class Stage {
 
   private func judge(_ call: CallID, at now: Timestamp) {
     guard let plan = plans[call] else { return }
-    // What was lost on its way to a device may still be retransmitted.
+    // A lost delivery may still be retransmitted.
     guard !isDisturbed(plan, at: now) else {
       return quiet.append((call, now + Self.quietSpan))
     }
     plans[call] = nil
-    guard
-      let verdict = checker.judge(
-        call, at: now, allowed: plan.allowed, isAttached: { devices[$0].isCallable })
-    else { return }
+    let found = checker.judge(call, at: now, allowed: plan.allowed) { devices[$0].isCallable }
+    guard let verdict = found else { return }
     defer { pushes?.callJudged(plan) }
+    faults.judged(call, fate(verdict, plan))
+  }
+
+  private func fate(_ verdict: CallChecker.Verdict, _ plan: CallPlan) -> ChaosResult.Fate {
     if let violation = verdict.violations.first {
       fail("rule broken: \(violation.rule.title)")
-      faults.judged(call, .wrong)
-    } else if plan.allowed.contains(verdict.outcome) {
-      result.callsCompleted += 1
-      faults.judged(call, .asPlanned)
-    } else if let fault = verdict.explainedBy {
-      faults.explains("\(verdict.outcome.name) instead of \(plan.allowed[0].name)", by: fault)
-      faults.judged(call, verdict.outcome.isRefusal ? .refused : .changed)
-    } else {
-      let planned = plan.allowed.map(\.name).joined(separator: " or ")
-      let cause = "\(verdict.outcome.name) instead of \(planned)"
-      fail(cause)
-      faults.judged(call, .wrong)
-      if result.failureExamples[cause] == nil { result.failureExamples[cause] = verdict.story }
+      return .wrong
     }
+    if plan.allowed.contains(verdict.outcome) {
+      result.callsCompleted += 1
+      return .asPlanned
+    }
+    if let fault = verdict.explainedBy {
+      faults.explains("\(verdict.outcome.name) instead of \(plan.allowed[0].name)", by: fault)
+      return verdict.outcome.isRefusal ? .refused : .changed
+    }
+    let planned = plan.allowed.map(\.name).joined(separator: " or ")
+    let cause = "\(verdict.outcome.name) instead of \(planned)"
+    fail(cause)
+    result.failureExamples[cause] = result.failureExamples[cause] ?? verdict.story
+    return .wrong
   }
 
   private func isDisturbed(_ plan: CallPlan, at now: Timestamp) -> Bool {
@@ -246,7 +232,7 @@ final class Stage {
     completion(finalResult())
   }
 
-  /// Nobody knows how calls in mid-flight would have ended, so they are not judged.
+  /// The stage was interrupted: nothing is known of the end of live calls, so they are not judged.
   private func abandonLive() {
     guard !live.isEmpty else { return }
     result.failures["ended early", default: 0] += live.count

@@ -5,9 +5,9 @@ extension FaultyTwin {
   enum Fault: String, CaseIterable, Sendable {
     /// Tells a device that answers too late that it won.
     case tellsTwoWinners
-    /// Tells the winner nothing but "done", and the others of the answer.
+    /// Replies to the winner with "done" only, and notifies the others of the answer.
     case tellsNoWinner
-    /// Gives a call that was answered to nobody: ends it as unanswered at its deadline.
+    /// Ignores answers: ends the call as unanswered at its deadline.
     case ignoresAnswers
     case forgetsALoser
     case forgetsTheOtherSide
@@ -22,7 +22,7 @@ extension FaultyTwin {
     case tellsTwoEnds
     case losesCommands
     case refusesForNoReason
-    /// Takes a call and then knows nothing of it: rings nobody, and says so when asked.
+    /// Accepts a call and forgets it: rings no device, and replies that there is no such call.
     case forgetsAccepted
     /// Takes a call, rings, and never ends it at the deadline.
     case forgetsTheDeadline
@@ -65,7 +65,7 @@ extension FaultyTwin {
     var left: EndReason?
     /// What it sent before anybody answered.
     var signals: [Signal] = []
-    /// What it is told again when it comes back.
+    /// The delivery to repeat when it attaches again.
     var last: Delivery?
     /// It had no session: a push is to wake it.
     var isPushed = false

@@ -2,7 +2,7 @@ import CallClient
 import CallCore
 import CallWire
 
-/// The twin's pushes: who has no session is pushed, and cleaned up after where that was asked for.
+/// The twin's pushes to devices without a session, and the clean-up pushes that they accept.
 extension FaultyTwin {
   /// The callee's devices without a session are legs, too.
   func pushSleepers(_ call: Call) {
@@ -27,7 +27,7 @@ extension FaultyTwin {
         later(.milliseconds(1500)) { [weak self] in self?.push(call, leg, .ring) }
         continue
       }
-      // Who ended its own part knows of it.
+      // A device that ended its own part needs no push.
       guard call.legs[leg].isLive else { continue }
       let takes = takes(call.legs[leg].party)
       let wanted: [(PushCapabilities, PushPurpose)] = [

@@ -2,7 +2,7 @@ import CallCore
 import CallWire
 
 extension AttackContext {
-  /// Attaches well, then sends frames with mutated bytes, one in ten with a mutated WebSocket header.
+  /// Attaches, then sends frames with mutated bytes, one in ten with a mutated WebSocket header.
   func sendGarbage() {
     let fleet = keepWebSockets(
       subprotocol: { Self.codec($0).subprotocol },

@@ -2,7 +2,7 @@ import CallCore
 import CallWire
 
 extension AttackContext {
-  /// One user's token attaches as many devices as it can; then all leave in one moment.
+  /// Attaches as many devices of one user as possible; then all disconnect at once.
   func floodSessions() {
     let fleet = keepSessions(
       { ("hostile-sessions", "s\($0)") },
@@ -18,7 +18,7 @@ extension AttackContext {
     var callee = 0
     paceAttack(fleet) { [self] session, _ in
       callee += 1
-      return session.say(place(to: "nobody-\(callee)", descriptionBytes: descriptionBytes))
+      return session.send(place(to: "nobody-\(callee)", descriptionBytes: descriptionBytes))
     }
   }
 
@@ -43,13 +43,13 @@ extension AttackContext {
       prepare: { [self] session, number in
         guard number.isMultiple(of: 2) else {
           session.onInvite = { session, call in
-            session.say(.call(CallAddress(call: call), .answer(description: "answer")))
+            session.send(.call(CallAddress(call: call), .answer(description: "answer")))
           }
           return
         }
         session.onAttached = { [self] in live[number] = callPartner($0, number) }
         session.onStopped = { [self] session in
-          // Also each candidate that was refused ends here: one new call a second at most.
+          // Refused candidates end here as well: at most one new call a second.
           guard live.removeValue(forKey: number) != nil else { return }
           after(.seconds(1)) { [self] in
             if session.isAttached { live[number] = callPartner(session, number) }
@@ -61,17 +61,17 @@ extension AttackContext {
       for _ in 0..<2 {
         guard let (number, session) = fleet.next(of: attack.facts.connections) else { return }
         guard let address = live[number] else { continue }
-        if session.say(.call(address, .signal(.candidate, body: body))) { account.attempts += 1 }
+        if session.send(.call(address, .signal(.candidate, body: body))) { account.attempts += 1 }
         return
       }
     }
   }
 
-  /// - Returns: the call; nothing where it could not be placed.
+  /// - Returns: the call; nil where it could not be placed.
   private func callPartner(_ session: AttackSession, _ number: Int) -> CallAddress? {
     let call = callID()
     let address = CallAddress(callee: "hostile-candidates-\(number + 1)", call: call)
-    return session.say(.place(address, PlaceRequest(call: call))) ? address : nil
+    return session.send(.place(address, PlaceRequest(call: call))) ? address : nil
   }
 
   /// A whole app: many users, each within a user's limits, together far beyond what one app should do.
@@ -82,7 +82,7 @@ extension AttackContext {
       prepare: { session, number in
         guard number < 200 else { return }
         session.onAttached = { session in
-          session.say(
+          session.send(
             .register(RegistrationRequest(deviceName: "a", sdkName: "callload", sdkVersion: "1")))
         }
       })

@@ -2,7 +2,7 @@ import CallClient
 import CallWire
 
 extension AttackContext {
-  /// Answers are many times as long as requests: where nobody bounds those that wait, memory grows.
+  /// Answers are many times as long as requests: without a limit of waiting ones, memory grows.
   func pipelineHTTP() {
     let fleet = keepSockets { socket, _ in socket.stopReading() }
     let pair = AttackBytes.get("/metrics", edges[0]) + AttackBytes.get("/healthz", edges[0])
@@ -11,7 +11,7 @@ extension AttackContext {
     paceAttack(lot: lot, fleet) { socket, _ in socket.write(requests) }
   }
 
-  /// Nobody reads the pongs. Tiny ones cost most: bytes are limited, and each that waits takes far more.
+  /// The pongs are not read. Tiny ones cost most: bytes are limited, and each waiting pong takes far more.
   func floodPings() {
     let fleet = keepWebSockets(
       subprotocol: { _ in DeviceCodec.protobuf.subprotocol },
@@ -22,7 +22,7 @@ extension AttackContext {
     paceAttack(lot: lot, fleet) { socket, _ in socket.write(pings) }
   }
 
-  /// Whoever reads a message whole before looking at it keeps what has come.
+  /// An edge that reads whole messages keeps each half.
   func sendHalfFrames() {
     let half = [UInt8](repeating: 0x68, count: 60_000)
     let start = AttackBytes.frame(.binary, half, declared: 2 * half.count)
@@ -34,7 +34,7 @@ extension AttackContext {
     paceAttack(fleet) { socket, _ in socket.write([0x68]) }
   }
 
-  /// Half of the requests come slowly in their head, half in their body.
+  /// Half of the requests arrive slowly in their head, half in their body.
   func sendSlowly() {
     let host = "Host: \(edges[0].host):\(edges[0].port)\r\n"
     let head = "GET /v1/connect HTTP/1.1\r\n" + host + "Cookie: "
@@ -48,12 +48,12 @@ extension AttackContext {
   /// Each connection takes a file descriptor and a little memory.
   func floodConnections() { _ = keepSockets { [self] _, _ in account.attempts += 1 } }
 
-  /// Each signature differs, so that nothing can be remembered of the one before.
+  /// Each signature differs, so that caches are of no use.
   func sendBadTokens() {
     let fleet = keepSockets { [self] socket, _ in
       socket.onRead = { [self] _, bytes in countHTTP(bytes) }
     }
-    // Made beforehand: it is the edge's work that counts.
+    // Made beforehand, since only the edge's work counts.
     let tokens = (0..<1_000).map { forgedToken(user: "hostile-\($0 % 10)") }
     var next = 0
     let lot = 20
