@@ -26,7 +26,7 @@ package struct PushGround: Sendable {
   ) async throws -> PushGround {
     let state = State()
     // A clean-up may overtake its ring, and a fault may leave it without one: the judge knows of both.
-    let devices = APNsDevices(APNsPushChecker(endsNeedCalls: false))
+    let devices = APNsDevices(endsNeedCalls: false)
     var options = APNsSimulatorOptions(bundles: [SleepPlan.bundle])
     options.devices = devices
     options.onPush = { push in state.engine.withLock { $0 }?.arrived(push) }
@@ -59,7 +59,7 @@ package struct PushGround: Sendable {
     }
     devices.register(
       voip.token,
-      APNsPushChecker.Device(takes: Set(takes.map(\.name))) { push in
+      APNsDevices.Device(takes: Set(takes.map(\.name))) { push in
         switch try? reader.read(push.payload) {
         case .invite(let invite): .call(id: invite.call.description)
         case .stop(let stop): .end(id: stop.call.description, kind: stop.purpose.name)
