@@ -1,4 +1,5 @@
 public import CallCore
+internal import Synchronization
 
 /// One push, encoded for its provider and ready to leave.
 public struct PushMessage: Sendable {
@@ -63,10 +64,20 @@ extension PushMessage: Equatable {
 
 /// Sends pushes to one provider.
 public protocol PushSender: Sendable {
-  /// Sends one push. Retries as the provider's contract allows, until the deadline or the cancellation.
-  /// Returns when the outcome is known, or at the deadline; never throws.
+  /// Sends one push. Retries as the provider's contract allows, until the deadline or the cancellation. Returns when
+  /// the outcome is known, or at the deadline; never throws.
   func send(_ message: PushMessage) async -> PushOutcome
 
   /// Lets pushes under way finish for a grace period, then closes all connections.
   func close() async
+}
+
+/// Cancels a push whose call has ended, while it waits for a place, for a connection, or for the next attempt. Senders
+/// check it before each attempt.
+public final class PushCancellation: Sendable {
+  private let cancelled = Atomic<Bool>(false)
+  public init() {}
+  public var isCancelled: Bool { cancelled.load(ordering: .relaxed) }
+  /// An attempt that is under way continues; no further one begins.
+  public func cancel() { cancelled.store(true, ordering: .relaxed) }
 }

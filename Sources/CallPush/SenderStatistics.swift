@@ -21,32 +21,11 @@ extension PushOutcome {
 
 /// The counters and gauges of a sender, the same for all senders.
 ///
-/// A sender calls `began` and `ended` around each push, `retried` for each attempt but a push's
-/// first, `answered` for each answer of the provider. No text passed to this may contain a token, a key
-/// or an address of a device.
+/// A sender calls `began` and `ended` around each push, `retried` for each attempt but a push's first, `answered` for
+/// each answer of the provider. No text passed to this may contain a token, a key or an address of a device.
 public final class SenderStatistics: Sendable {
   /// Longer texts of errors are truncated.
   static let errorBytesMax = 200
-
-  /// The values at one moment.
-  public struct Snapshot: Sendable, Equatable {
-    /// The sender's name in the configuration.
-    public var name: String
-    public var provider: PushProvider
-    /// Pushes between `send` and its return.
-    public var inFlight: Int
-    /// Ready connections; for a sender that does not know the number: 1 if the latest attempt was answered, else 0.
-    public var connected: Int
-    public var outcomes: [PushOutcomeKind: UInt64]
-    /// Attempts beyond a push's first.
-    public var retries: UInt64
-    /// From an attempt's beginning to the provider's answer, in microseconds; 0 before the first.
-    public var latencyP50: Int64
-    public var latencyP99: Int64
-    /// The latest error, whether or not a retry succeeded.
-    public var lastError: String?
-    public var lastErrorAt: Timestamp?
-  }
 
   public let name: String
   public let provider: PushProvider
@@ -92,26 +71,35 @@ public final class SenderStatistics: Sendable {
 
   public func retried() { retries.increment() }
 
-  /// The provider answered an attempt, with any status.
+  /// The provider answered an attempt, with any status; microseconds from the attempt's beginning.
   public func answered(after microseconds: Int64) { latency.record(microseconds: microseconds) }
 
   /// Adds `amount` to the number of connections.
   public func connectionsChanged(by amount: Int) { connected.add(Int64(amount)) }
 
-  /// For a sender that does not know its number of connections.
+  /// For a sender that does not know its number of connections: 1 if the latest attempt was answered, else 0.
   public func reachable(_ isReachable: Bool) { connected.set(isReachable ? 1 : 0) }
 
+  /// An attempt failed, whether or not a retry succeeds.
   public func failed(_ what: String, at now: Timestamp) {
     let text = String(decoding: what.utf8.prefix(Self.errorBytesMax), as: UTF8.self)
     trouble.withLock { $0 = (text, now) }
   }
 
-  public var snapshot: Snapshot {
+  /// The values at this moment, for operators. `inFlight` counts the pushes between `send` and its return.
+  public var status: PushStatus.Pool {
     let trouble = trouble.withLock { $0 }
-    return Snapshot(
-      name: name, provider: provider, inFlight: Int(inFlight.value),
-      connected: Int(connected.value), outcomes: outcomes.mapValues(\.value),
-      retries: retries.value, latencyP50: latency.percentile(0.5),
-      latencyP99: latency.percentile(0.99), lastError: trouble?.text, lastErrorAt: trouble?.at)
+    var status = PushStatus.Pool()
+    status.name = name
+    status.provider = provider.name
+    status.inFlight = Int(inFlight.value)
+    status.connected = Int(connected.value)
+    for (kind, counter) in outcomes { status.outcomes[kind.rawValue] = counter.value }
+    status.retriesTotal = retries.value
+    status.p50 = latency.percentile(0.5)
+    status.p99 = latency.percentile(0.99)
+    status.lastError = trouble?.text
+    status.lastErrorAtMilliseconds = trouble?.at.milliseconds
+    return status
   }
 }

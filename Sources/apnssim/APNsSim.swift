@@ -1,11 +1,12 @@
 internal import ArgumentParser
 internal import CallCore
 internal import CallTestKit
+internal import Foundation
 internal import Glibc
 internal import NIOCore
 internal import UnixSignals
 
-/// Serves the simulator to whoever wants to push to it.
+/// Serves the simulator to any client of APNs.
 @main
 struct APNsSim: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -136,7 +137,8 @@ struct APNsSim: AsyncParsableCommand {
       await simulator.stop()
       throw error
     }
-    tell(introduction(simulator, authority: authority, key: key))
+    print(introduction(simulator, authority: authority, key: key))
+    fflush(nil)
     for await _ in await UnixSignalsSequence(trapping: .sigint, .sigterm) { break }
     await simulator.stop()
     let report = simulator.report
@@ -207,23 +209,14 @@ struct APNsSim: AsyncParsableCommand {
     return (String(parts[0]), String(parts[1]))
   }
 
-  private func tell(_ text: String) {
-    print(text)
-    fflush(nil)
-  }
-
   private func write(_ text: String, to path: String, mode: mode_t) throws {
     unlink(path)
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL, mode)
     guard file >= 0 else { throw ValidationError("\(path): \(String(cString: strerror(errno)))") }
-    defer { close(file) }
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-      let written = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-      guard written > 0 else {
-        throw ValidationError("\(path): \(String(cString: strerror(errno)))")
-      }
-      rest = rest.dropFirst(written)
+    do {
+      try FileHandle(fileDescriptor: file, closeOnDealloc: true).write(contentsOf: Data(text.utf8))
+    } catch {
+      throw ValidationError("\(path): \(error)")
     }
   }
 }

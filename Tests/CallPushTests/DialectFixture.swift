@@ -3,7 +3,7 @@ import CallCore
 import CallPush
 import CallWire
 
-/// One call, as the shard would have it pushed.
+/// The push job of one call.
 func pushJob(
   _ purpose: PushPurpose = .ring, dialect: PushDialect = .callmesh,
   provider: PushProvider = .apns, caller: Party = Party(user: "ann", device: "ann-phone"),
@@ -25,7 +25,7 @@ extension PayloadOutcome {
     if case .payload(let payload) = self { payload } else { nil }
   }
 
-  /// The payload's text; what else it came to, in a word.
+  /// The payload's text, or the name of the other outcome.
   var text: String {
     switch self {
     case .payload(let payload): String(decoding: payload.bytes, as: UTF8.self)

@@ -4,7 +4,7 @@ import CallPush
 import CallWire
 import Testing
 
-/// Payloads as the vendors' documents have them, and as nobody should send them.
+/// Payloads from the vendors' documents, and malformed ones.
 @Suite struct DialectForeignTests {
   static let call = CallID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")!
 
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test func sinch() throws {
-    // Of Sinch's own text nothing can be read here.
+    // Sinch's own text is opaque.
     for text in [
       #"{"aps":{"alert":"Incoming call from Ann","sound":"x.wav"},"SIN":"AQELLm5hdGl2ZQ=="}"#,
       #"{"aps":{"alert":{"loc-key":"SIN_INCOMING_CALL"}},"sin":"AQEL"}"#,
@@ -236,7 +236,7 @@ import Testing
     #expect(!bad.error.description.isEmpty)
   }
 
-  /// A payload whose two halves speak of different things is nobody's.
+  /// A payload with two contradicting parts is refused.
   @Test func contradictions() {
     let other = Self.note("6ba7b810", "00000000").dropFirst()
     let apple = #"{"callUUID":"6ba7b810-9dad-11d1-80b4-00c04fd430c8","handle":"ann","#
@@ -255,7 +255,7 @@ import Testing
     #expect(stop.reason == nil && stop.callKitReason == 2)
   }
 
-  /// Any bytes, and any damage to good ones, come to news or an error.
+  /// Any bytes, and any damaged payload, give news or an error.
   @Test func noBytesTrap() throws {
     var random = SplitMix64(seed: 7)
     let good = Self.sent

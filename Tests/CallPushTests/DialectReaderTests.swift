@@ -4,7 +4,7 @@ import CallPush
 import CallWire
 import Testing
 
-/// What we send is what the device reads.
+/// The device reads what we send.
 @Suite struct DialectRoundTripTests {
   static let call = CallID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")!
   static let caller = Party(user: "ann ü", device: "ann-phone", deviceName: "Ann's \"phone\"")
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  /// A browser's service worker reads ours, whatever its app speaks elsewhere.
+  /// A browser's service worker reads our dialect, whatever its app reads elsewhere.
   func reader(_ job: PushJob) -> PushReader {
     PushReader(job.token.provider == .webPush ? .callmesh : job.dialect)
   }

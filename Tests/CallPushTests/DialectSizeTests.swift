@@ -3,7 +3,7 @@ import CallCore
 import CallPush
 import Testing
 
-/// Payloads fit to the byte, and what goes first is written down.
+/// Payloads fit to the byte, and the order of omission is fixed.
 @Suite struct DialectSizeTests {
   struct Case {
     var provider: PushProvider
@@ -20,7 +20,7 @@ import Testing
     Case(provider: .webPush, purpose: .ring, limit: 3993),
   ]
 
-  /// A capability is never left out, so it fills the payload up to any size.
+  /// A capability is never omitted, so the tests use it to reach any size.
   func filled(_ size: Case, to count: Int, headers: [CustomHeader] = []) -> PayloadOutcome {
     let job = pushJob(size.purpose, provider: size.provider, headers: headers)
     let bare = encode(job, capability: "x").payload!.bytes.count - 1
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: cases) func oneByteMoreSheds(size: Case) {
-    // The fixture has no headers and no names: the caller's device is the first that can go.
+    // The fixture has no headers and no names, so the caller's device is omitted first.
     let payload = filled(size, to: size.limit + 1).payload
     #expect(payload?.shed == [.callerDevice])
     #expect(
@@ -115,7 +115,7 @@ import Testing
     #expect(orders == (0...all.count).map { Array(all.prefix($0)) })
   }
 
-  /// What must be said always fits: the largest ids that the cluster takes, in every dialect.
+  /// The mandatory parts always fit: the largest ids that the cluster accepts, in every dialect.
   @Test func theLargestIdsFit() {
     let user = String(repeating: "\"", count: 128)
     let party = Party(

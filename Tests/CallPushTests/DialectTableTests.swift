@@ -3,7 +3,7 @@ import CallPush
 import CallWire
 import Testing
 
-/// Which dialect has which push, and how it travels.
+/// The pushes of each dialect, and how providers handle them.
 @Suite struct DialectTableTests {
   struct Row {
     var dialect: PushDialect
@@ -54,7 +54,7 @@ import Testing
   @Test func alertsAndBackground() {
     #expect(encode(pushJob(.missedNotice)).payload?.kind == .alert)
     #expect(encode(pushJob(.ended)).payload?.kind == .alert)
-    // Only Apple's system shows something by itself.
+    // Only Apple's system shows pushes by itself.
     #expect(encode(pushJob(.ended, provider: .fcm)).payload?.kind == .background)
     #expect(encode(pushJob(.ended, provider: .webPush)).payload?.kind == .background)
   }

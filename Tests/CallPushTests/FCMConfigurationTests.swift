@@ -128,7 +128,7 @@ struct FCMConfigurationTests {
       .test(.fcm, token: "d", deadline: hand.clock.now() + .seconds(30))
     }
     #expect(await sender.send(message()) == .accepted)
-    // A configuration that is no good changes nothing.
+    // An invalid configuration changes nothing.
     #expect(throws: SenderConfigurationError.self) {
       try sender.update(FCMConfiguration(name: "main", serviceAccountFile: "/nowhere"))
     }

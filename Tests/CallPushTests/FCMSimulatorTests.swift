@@ -6,7 +6,7 @@ import NIOCore
 import NIOHTTP1
 import Testing
 
-/// A strict simulator is worth something only when it says no.
+/// Requests that a strict simulator must refuse.
 @Suite("The simulator of FCM says no", .timeLimit(.minutes(1)))
 struct FCMSimulatorTests {
   let simulator: FCMSimulator

@@ -6,17 +6,17 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Lanes that cannot be taken from, for a while or for ever.
+/// Lanes that are unavailable for a while or for ever.
 @Suite(.timeLimit(.minutes(2))) struct GatewayLaneTests {
   typealias Bench = GatewayTests.Bench
   typealias Sender = GatewayTests.Sender
 
-  /// What becomes of attempts to take from a lane.
+  /// The result of attempts to consume a lane.
   final class Gate: Sendable {
     enum Way: Sendable {
       case open
       case failing
-      /// Neither success nor failure, until the task is cancelled or the way is another.
+      /// Neither success nor failure, until the task is cancelled or the result changes.
       case silent
     }
     private let way: Mutex<[PushLane: Way]>
@@ -26,7 +26,7 @@ import Testing
       way = Mutex(ways)
     }
 
-    /// Stands before the lanes of a bus from now on.
+    /// Intercepts the lanes of a bus from now on.
     func stand(before bus: InProcessBus) {
       bus.setFaults { faults in
         faults.onTake = { [self] lane in
@@ -50,7 +50,7 @@ import Testing
       }
     }
 
-    /// Waits for so many attempts at a lane.
+    /// Waits for this many attempts at a lane.
     func tries(_ count: Int, _ lane: PushLane) async {
       var seen = 0
       while seen < count {
@@ -70,7 +70,7 @@ import Testing
       bench.subjects.order(action.rawValue, by: "ann"), Array(request), timeout: .seconds(30))
   }
 
-  /// The gateway answers in the order in which it is asked and told.
+  /// The gateway processes requests and orders in the order of arrival.
   private func status(_ bench: Bench) async throws -> NodeStatus {
     let answer = try await bench.bus.request(
       bench.subjects.adminStatus, [], timeout: .seconds(30))
@@ -83,7 +83,7 @@ import Testing
     let gate = Gate([.fcm: .silent])
     gate.stand(before: bench.bus)
     let (well, waiting) = (Sender(.accepted), Sender(.accepted))
-    // Whichever comes first must not stand in the way of the other.
+    // Neither lane must block the other.
     let gateway = bench.gateway(
       "push-1", lanes: [("late", .fcm, waiting), ("well", .apnsProduction, well)])
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -93,7 +93,7 @@ import Testing
       #expect(await bench.collect(1, from: well.seen).count == 1)
       #expect(await bench.collect(1, from: bench.reports).map(\.outcome) == [.accepted])
       #expect(try await status(bench).push?.lanes.count == 2)
-      // It goes, although nobody has answered yet.
+      // It shuts down although the attempt is still pending.
       gateway.beginShutdown()
       try await group.waitForAll()
     }
@@ -120,7 +120,7 @@ import Testing
     await bench.bus.close()
   }
 
-  /// An attempt that was begun before a drain and comes about behind it takes nothing.
+  /// An attempt that began before a drain and succeeds after it consumes nothing.
   @Test func anAttemptThatADrainHasOvertakenTakesNothing() async throws {
     let bench = try await Bench()
     try bench.listen()
@@ -138,7 +138,7 @@ import Testing
       gate.set(.fcm, .silent)
       try await ask(bench, .resume)
       #expect(try await status(bench).state == "serving")
-      // One attempt more, by whom jobs are wanted now.
+      // One more attempt, of the current round.
       await gate.tries(1, .fcm)
       gate.set(.fcm, .open)
       #expect(await bench.collect(1, from: sender.seen).count == 1)
@@ -150,7 +150,7 @@ import Testing
       gateway.beginShutdown()
       try await group.waitForAll()
     }
-    // Nobody has it: not one of the subscriptions is left.
+    // No subscription is left.
     #expect(sender.seen.depth == 0)
     #expect(try await bench.queue.depth(lane: "fcm") == 1)
     await bench.bus.close()

@@ -3,7 +3,7 @@ import CallCore
 import CallPush
 import Testing
 
-/// A ring that waited may have been overtaken by the end of its call: the gateway asks before it sends.
+/// The call of a ring that waited may have ended, so the gateway queries the shard before it sends.
 @Suite struct GatewayQuestionTests {
   typealias Effect = GatewayMachine.Effect
   typealias Bench = GatewayMachineTests.Bench
@@ -18,7 +18,7 @@ import Testing
     var bench = Bench()
     #expect(bench.take(Self.old(), at: 0.6) == [.ask(question: 1, job: 1)])
     #expect(bench.queried(1, rings: true, at: 0.7) == [.send(job: 1, pool: 0)])
-    // Said twice: once is enough.
+    // A repeated answer has no effect.
     #expect(bench.queried(1, rings: true, at: 0.7) == [])
     #expect(bench.queried(1, rings: false, at: 0.7) == [])
     #expect(bench.sent(1, .accepted, at: 0.8).contains(.settle(item: 1, .done)))
@@ -28,7 +28,7 @@ import Testing
   @Test func oneWhoseCallIsOverIsDroppedCountedAndReported() {
     var bench = Bench(sends: 1)
     _ = bench.take(Self.old(1), at: 5)
-    // Who is asked about has a place; the next one gets it.
+    // The queried job occupies a place, which the next job gets.
     #expect(bench.take(Self.old(2), at: 5) == [])
     let effects = bench.queried(1, rings: false, at: 5.1)
     #expect(GatewayMachineTests.report(effects) == [.expired])
@@ -37,7 +37,7 @@ import Testing
     #expect(GatewayMachineTests.sends(effects) == [])
     #expect(bench.machine.counts[.overtaken] == 1)
     #expect(bench.machine.pools[0].sending == 1)
-    // Its job comes again: its fate is known.
+    // Its job is redelivered: the outcome is known.
     #expect(bench.take(Self.old(1), at: 6) == [.settle(item: 3, .done)])
   }
 
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  /// A push is a hint; a call that might ring is worth one.
+  /// A push is a hint, so a call that may still ring gets one.
   @Test func withoutAnAnswerItIsSent() {
     var bench = Bench()
     _ = bench.take(Self.old(), at: 3)
@@ -84,7 +84,7 @@ import Testing
   @Test func aDrainGivesItBack() {
     var bench = Bench()
     _ = bench.take(Self.old(), at: 1)
-    bench.machine.drain(into: &bench.effects)
+    bench.machine.drain()
     #expect(bench.drained() == [.settle(item: 1, .retry(after: .zero))])
     #expect(bench.machine.pools[0].sending == 0)
     #expect(bench.queried(1, rings: true, at: 1.1) == [])

@@ -5,8 +5,7 @@ import CallTelemetry
 import Logging
 import Synchronization
 
-/// Time that stands still until somebody lets it pass: who pauses, passes at once, and takes the time
-/// along.
+/// A clock that stands still until a test advances it. A pause ends at once and advances it.
 final class HandClock: Timers {
   static let startSeconds: Int64 = 1_800_000_000
 
@@ -19,7 +18,7 @@ final class HandClock: Timers {
   private let clockBox = Mutex<ClusterClock?>(nil)
 
   var now: ContinuousClock.Instant { state.withLock { $0.now } }
-  /// How long was paused, in turn.
+  /// The pauses, in order.
   var pauses: [Span] { state.withLock { $0.pauses } }
 
   var clock: ClusterClock {
@@ -86,4 +85,11 @@ extension PushMessage {
       purpose: purpose, payload: Array(payload.utf8), kind: .background, deadline: deadline,
       collapseKey: collapseKey)
   }
+}
+
+/// Waits until a condition holds. The pause between two checks yields the processors and is no assumption about time.
+/// The suite's time limit ends the wait.
+func until(_ holds: () async -> Bool) async {
+  let pause = Inbox<Never>(capacity: 1)
+  while await !holds() { _ = await pause.next(until: .now + .milliseconds(1)) }
 }

@@ -137,7 +137,7 @@ struct KeyedBulkheadTests {
     #expect(await bulkhead.acquire("a", until: hand.clock.now()) == .late)
     async let second = bulkhead.acquire("a", until: hand.clock.now() + .seconds(5))
     while bulkhead.waiting == 0 { await Task.yield() }
-    // The wait may not have begun: time goes on until it is over.
+    // The wait may not have begun yet, so the clock advances until it is over.
     while bulkhead.waiting > 0 {
       hand.advance(seconds: 6)
       await Task.yield()

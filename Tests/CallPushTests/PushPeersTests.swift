@@ -5,8 +5,7 @@ import Crypto
 import Foundation
 import Testing
 
-/// With a Python that has http_ece and google-auth, named by PUSH_PEERS_PYTHON: what we make is read
-/// by libraries of others.
+/// Checks our output with other libraries: a Python with http_ece and google-auth, which PUSH_PEERS_PYTHON names.
 @Suite(
   "Push, judged by others' libraries",
   .enabled(if: ProcessInfo.processInfo.environment["PUSH_PEERS_PYTHON"] != nil))

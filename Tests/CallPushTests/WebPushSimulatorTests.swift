@@ -8,7 +8,7 @@ import NIOHTTP1
 import NIOSSL
 import Testing
 
-/// A strict simulator is worth something only when it says no.
+/// Requests that a strict simulator must refuse.
 @Suite("The simulator of a push service says no", .timeLimit(.minutes(1)))
 struct WebPushSimulatorTests {
   static let now: Int64 = 1_800_000_000

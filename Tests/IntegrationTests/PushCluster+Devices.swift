@@ -22,7 +22,7 @@ extension PushCluster {
     apns.register(token, topic: Self.bundle + ".voip")
     devices.register(
       token,
-      APNsPushChecker.Device { push in
+      APNsDevices.Device { push in
         switch try? PushReader(.callmesh).read(push.payload) {
         case .invite(let invite): .call(id: invite.call.description)
         case .stop(let stop): .end(id: stop.call.description, kind: stop.purpose.name)

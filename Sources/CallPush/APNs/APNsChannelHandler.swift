@@ -2,24 +2,25 @@ internal import CallCore
 package import NIOCore
 package import NIOHPACK
 package import NIOHTTP2
+internal import NIOTLS
 
-/// What a connection tells its pool.
+/// An event of a connection, for its pool.
 package enum APNsChannelEvent: Sendable, Equatable {
   /// TLS is up, and the peer chose HTTP/2.
   case connected
-  /// Bytes have come.
+  /// Bytes were received.
   case read
-  /// - Parameter maxStreams: nil where the frame does not say.
+  /// - Parameter maxStreams: nil if the frame does not set it.
   case settings(maxStreams: Int?)
   case response(stream: UInt32, APNsResponse)
   case reset(stream: UInt32, isRefused: Bool)
   case goAway(last: UInt32, isError: Bool, reason: String)
-  /// A word or two; no more events follow.
+  /// The reason, in a few words. No further event follows.
   case ended(String)
 }
 
-/// The end of a connection's pipeline, behind `NIOHTTP2Handler`: frames in, events out. No channels
-/// for streams: a request is two frames, an answer one or two.
+/// The last handler of a connection, behind TLS and `NIOHTTP2Handler`: turns frames into events. It uses no channels
+/// for streams, since a request is two frames and an answer one or two.
 package final class APNsChannelHandler: ChannelInboundHandler {
   package typealias InboundIn = HTTP2Frame
   package typealias OutboundOut = HTTP2Frame
@@ -32,26 +33,30 @@ package final class APNsChannelHandler: ChannelInboundHandler {
   private let onEvent: (APNsChannelEvent) -> Void
   private var context: ChannelHandlerContext?
   private var answers: [UInt32: PartialAnswer] = [:]
+  /// Whether TLS is up.
+  private var isUp: Bool
   private var hasEnded = false
-  /// Whether this burst of bytes was told of.
-  private var hasTold = false
-  /// Bytes of bodies that the peer may not yet send again.
+  /// Whether `read` was reported for this burst of bytes.
+  private var hasReportedRead = false
+  /// Bytes of bodies for which no WINDOW_UPDATE was sent yet.
   private var consumed = 0
   private static let windowUpdateBytes = 16_384
 
-  package init(onEvent: @escaping (APNsChannelEvent) -> Void) { self.onEvent = onEvent }
+  /// - Parameter isUp: whether HTTP/2 is in the pipeline already; else the handler adds it after TLS.
+  package init(isUp: Bool = false, onEvent: @escaping (APNsChannelEvent) -> Void) {
+    self.isUp = isUp
+    self.onEvent = onEvent
+  }
 
   // MARK: Out
 
-  /// Writes a request; it leaves with the next `flush`.
-  package func send(
-    stream: UInt32, headers: HPACKHeaders, payload: [UInt8]
-  ) {
+  /// Writes a request. The next `flush` sends it.
+  package func send(stream: UInt32, headers: HPACKHeaders, payload: [UInt8]) {
     guard let context else { return }
     let id = HTTP2StreamID(Int(stream))
     let written = context.eventLoop.makePromise(of: Void.self)
     written.futureResult.assumeIsolated().whenFailure { [weak self] error in
-      // HTTP/2 refused to write it. That a channel was lost is told of elsewhere.
+      // HTTP/2 refused to write it. A lost channel is reported elsewhere.
       guard error is any NIOHTTP2Error else { return }
       self?.onEvent(.reset(stream: stream, isRefused: true))
     }
@@ -76,11 +81,11 @@ package final class APNsChannelHandler: ChannelInboundHandler {
 
   package func flush() { context?.flush() }
 
-  /// Says goodbye and closes. Nothing is told of what comes then.
+  /// Sends GOAWAY and closes. No event follows.
   package func close() {
     hasEnded = true
     guard let context else { return }
-    if context.channel.isActive {
+    if isUp, context.channel.isActive {
       let frame = HTTP2Frame(
         streamID: .rootStream,
         payload: .goAway(lastStreamID: .rootStream, errorCode: .noError, opaqueData: nil))
@@ -94,14 +99,33 @@ package final class APNsChannelHandler: ChannelInboundHandler {
   package func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
   package func handlerRemoved(context: ChannelHandlerContext) {
-    end("the connection was closed")
+    // If the connection could not be opened, the connect attempt reports why.
+    if isUp { end("the connection was closed") }
     self.context = nil
+  }
+
+  package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if case .handshakeCompleted(let chosen)? = event as? TLSUserEvent, !isUp, !hasEnded {
+      guard chosen == "h2" else {
+        end("the peer does not choose h2 (ALPN)")
+        return context.close(promise: nil)
+      }
+      do {
+        try context.pipeline.syncOperations.addHandler(APNsHTTP2.handler(), position: .before(self))
+        isUp = true
+        onEvent(.connected)
+      } catch {
+        end("\(type(of: error))")
+        context.close(promise: nil)
+      }
+    }
+    context.fireUserInboundEventTriggered(event)
   }
 
   package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard !hasEnded else { return }
-    if !hasTold {
-      hasTold = true
+    if !hasReportedRead {
+      hasReportedRead = true
       onEvent(.read)
     }
     let frame = unwrapInboundIn(data)
@@ -110,7 +134,7 @@ package final class APNsChannelHandler: ChannelInboundHandler {
     case .headers(let headers): received(headers, on: stream)
     case .data(let data): received(data, on: stream)
     case .settings(.settings(let settings)):
-      // The last one counts, should there be several.
+      // If the frame sets it several times, the last one counts.
       let maxStreams = settings.last { $0.parameter == .maxConcurrentStreams }?.value
       onEvent(.settings(maxStreams: maxStreams))
     case .rstStream(let code):
@@ -123,12 +147,12 @@ package final class APNsChannelHandler: ChannelInboundHandler {
           last: UInt32(truncatingIfNeeded: Int(last)), isError: code != .noError,
           reason: body.reason))
     case .settings, .ping, .priority, .pushPromise, .windowUpdate, .alternativeService, .origin:
-      break  // The handler before us has done what there is to do.
+      break  // NIOHTTP2Handler has handled these.
     }
   }
 
   package func channelReadComplete(context: ChannelHandlerContext) {
-    hasTold = false
+    hasReportedRead = false
     context.fireChannelReadComplete()
   }
 
@@ -138,7 +162,7 @@ package final class APNsChannelHandler: ChannelInboundHandler {
       return
     }
     let status = headers.headers.first(name: ":status").flatMap { Int($0) } ?? 0
-    guard status >= 200 else {  // 1xx announces another.
+    guard status >= 200 else {  // 1xx: the final response follows.
       if headers.endStream { onEvent(.response(stream: stream, APNsResponse(status: status))) }
       return
     }
@@ -175,15 +199,14 @@ package final class APNsChannelHandler: ChannelInboundHandler {
         APNsResponse(status: answer.status, reason: body.reason, timestamp: body.timestamp)))
   }
 
-  /// Any error here leaves HTTP/2 in a state from which nothing comes any more, often without the
-  /// channel being closed (seen with swift-nio-http2 1.46).
+  /// After any error HTTP/2 delivers nothing more, often without closing the channel (seen with swift-nio-http2 1.46).
   package func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    end("\(type(of: error))")
+    end(isUp ? "\(type(of: error))" : "TLS: \(error)")
     context.close(promise: nil)
   }
 
   package func channelInactive(context: ChannelHandlerContext) {
-    end("the connection was closed")
+    end(isUp ? "the connection was closed" : "closed before TLS was up")
     context.fireChannelInactive()
   }
 

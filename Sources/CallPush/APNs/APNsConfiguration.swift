@@ -1,10 +1,11 @@
 public import CallCore
+internal import Crypto
 
-/// Which of Apple's two worlds a key, a connection and a device token belong to.
+/// One of Apple's two environments. Each key, connection and device token belongs to one.
 public enum APNsEnvironment: String, Sendable, CaseIterable {
   case production, sandbox
 
-  /// The host that Apple names for it.
+  /// Apple's host of the environment.
   public var host: String {
     switch self {
     case .production: "api.push.apple.com"
@@ -13,22 +14,22 @@ public enum APNsEnvironment: String, Sendable, CaseIterable {
   }
 }
 
-/// One pool of connections to APNs: a team, its key, an environment.
+/// A pool of connections to APNs, for one team, key and environment.
 public struct APNsConfiguration: Sendable {
-  /// For the operator: in logs, metrics and `callctl`.
+  /// The name in logs, metrics and `callctl`.
   public var name: String
-  /// The key and whose it is. What shows it shows no key.
+  /// The team's key. Its description does not contain the key.
   public var credentials: APNsCredentials
   public var environment: APNsEnvironment
-  /// The apps' bundle ids that this pool serves. A `.voip` at the end is taken off.
+  /// The bundle ids of the apps that the pool serves. The suffix `.voip` is removed.
   public var topics: [String]
   /// Where to connect instead of Apple's host for the environment.
   public var host: String?
-  /// 443, or 2197 where a firewall wants to tell pushes from other traffic.
+  /// 443, or 2197 for firewalls that separate pushes from other traffic.
   public var port: Int
-  /// The name that the certificate must have; nil: the host.
+  /// The name in the certificate; nil: the host.
   public var tlsServerName: String?
-  /// Certificates in PEM that are trusted beside the system's.
+  /// PEM certificates that are trusted in addition to the system's.
   public var extraTrustRootsPEM: [String]
   public var limits: APNsLimits
 
@@ -48,11 +49,12 @@ public struct APNsConfiguration: Sendable {
     self.limits = limits
   }
 
-  /// The bundle id that a topic of either form stands for.
+  /// The bundle id of a topic, with or without `.voip`.
   public static func bundle(of topic: String) -> String {
     topic.hasSuffix(".voip") ? String(topic.dropLast(5)) : topic
   }
 
+  /// - Throws: the first error of topics, port and limits.
   package func validate() throws(APNsConfigurationError) {
     guard !topics.isEmpty else { throw .noTopics(name) }
     for topic in topics {
@@ -66,36 +68,36 @@ public struct APNsConfiguration: Sendable {
   }
 }
 
-/// Sizes and times of a pool. Every one of them is a bound, and the policy stands beside it.
+/// The limits of a pool, each with its policy.
 public struct APNsLimits: Sendable, Equatable {
-  /// Connections that are kept open. Bursts are spread over them.
+  /// Connections that are kept open. Bursts are distributed over them.
   public var connections = 2
-  /// Pushes under way on one connection; fewer where APNs allows fewer. More wait.
+  /// Pushes under way on one connection; fewer if APNs allows fewer. Policy: further ones wait.
   public var inFlightPerConnection = 500
-  /// Pushes that wait for a connection or a retry. At the limit a new one fails at once.
+  /// Pushes that wait for a connection or a retry. Policy: a further one fails at once.
   public var queued = 10_000
-  /// Name lookup, TCP and TLS together; and then once more until APNs' first SETTINGS frame.
+  /// The time for name lookup, TCP and TLS; then the same time for the first SETTINGS frame of APNs.
   public var connectTimeout = Span.seconds(5)
-  /// How long one attempt waits for its answer before the push is tried once more elsewhere.
+  /// The time that an attempt waits for its answer, before the push is retried on another connection.
   public var attemptTimeout = Span.seconds(5)
-  /// How long a push that has a longer deadline is tried for.
+  /// The longest time for which a push is tried, even if its deadline is later.
   public var patience = Span.seconds(30)
-  /// With requests open and nothing read for so long, the connection is pinged, and gets no more
-  /// pushes until it answers.
+  /// If requests are open and nothing is read for this time, the connection is pinged. It gets no more pushes until it
+  /// answers.
   public var quietBeforePing = Span.seconds(2)
-  /// A ping without an answer for so long: the connection is dead.
+  /// A connection that does not answer a ping within this time is dead.
   public var pingTimeout = Span.seconds(2)
-  /// A connection without traffic is pinged this often. Apple's advice: after an hour.
+  /// The interval of pings on a connection without traffic. Apple recommends an hour.
   public var idleBeforePing = Span.seconds(3600)
-  /// How long pushes under way on a connection that takes no more may still be answered, and how
-  /// long `close()` waits for all of them.
+  /// The time in which a draining connection may still answer, and the time that `close()` waits for all pushes under
+  /// way.
   public var drainGrace = Span.seconds(5)
-  /// Before the second attempt to connect; doubles with each failure up to the maximum, and is cut
-  /// by up to a half by chance, so that many nodes do not come back at once.
+  /// The wait before the second attempt to connect. It doubles with each failure up to the maximum, less a random part
+  /// of up to a half, so that nodes do not reconnect all at once.
   public var reconnectDelay = Span.milliseconds(100)
   public var reconnectDelayMax = Span.seconds(5)
-  /// How long APNs may keep a VoIP push for a device that it does not reach at once; never longer
-  /// than its deadline. Apple: "0, or only a few seconds". 0: one try, nothing is kept.
+  /// The time that APNs may keep a VoIP push for an unreachable device, at most until the deadline. Apple: "0, or only
+  /// a few seconds". 0: APNs tries once and keeps nothing.
   public var voipKeep = Span.seconds(5)
 
   public init() {}
@@ -145,7 +147,7 @@ public enum APNsConfigurationError: Error, Equatable, CustomStringConvertible {
   case topicTwice(String)
   case nameTwice(String)
   case unknownName(String)
-  /// What only a new pool can have: another environment, host or port.
+  /// Environment, host and port need a new pool.
   case needsRestart(String)
 
   public var description: String {
@@ -165,5 +167,44 @@ public enum APNsConfigurationError: Error, Equatable, CustomStringConvertible {
     case .needsRestart(let name):
       "APNs sender \(name): environment, host and port cannot change while it runs."
     }
+  }
+}
+
+/// A team's signing key for provider tokens. Its description does not contain the key.
+public struct APNsCredentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible,
+  CustomReflectable
+{
+  public let team: String
+  public let keyID: String
+  private let key: P256.Signing.PrivateKey
+
+  /// - Parameter pem: the text of the `.p8` file from Apple's developer account.
+  /// - Throws: `badTeam`, `badKeyID` or `badKey`.
+  public init(team: String, keyID: String, pem: String) throws(APNsConfigurationError) {
+    guard Self.isIdentifier(team) else { throw .badTeam }
+    guard Self.isIdentifier(keyID) else { throw .badKeyID }
+    // The parser's error may quote the key.
+    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else { throw .badKey }
+    self.team = team
+    self.keyID = keyID
+    self.key = key
+  }
+
+  private static func isIdentifier(_ text: String) -> Bool {
+    text.utf8.count == 10 && text.isAlphanumericASCII()
+  }
+
+  public var description: String { "APNs key \(keyID) of team \(team)" }
+  public var debugDescription: String { description }
+  public var customMirror: Mirror { Mirror(self, children: ["team": team, "keyID": keyID]) }
+
+  /// A provider token: a JWT with ES256.
+  ///
+  /// - Parameter issuedAt: seconds since 1970. APNs accepts the token for an hour from then.
+  /// - Throws: the error of signing.
+  package func token(issuedAt: Int64) throws -> String {
+    try ES256Token.sign(
+      header: #"{"alg":"ES256","kid":"\#(keyID)"}"#,
+      claims: #"{"iss":"\#(team)","iat":\#(issuedAt)}"#, with: key)
   }
 }

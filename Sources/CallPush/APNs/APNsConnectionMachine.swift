@@ -1,6 +1,6 @@
 package import CallCore
 
-/// A connection of a pool, by number. Never used twice.
+/// The number of a connection in its pool, never reused.
 package struct APNsConnectionID: Hashable, Sendable, Comparable, CustomStringConvertible {
   package let number: UInt64
   package init(_ number: UInt64) { self.number = number }
@@ -8,25 +8,25 @@ package struct APNsConnectionID: Hashable, Sendable, Comparable, CustomStringCon
   package var description: String { "\(number)" }
 }
 
-/// A push of a pool, by number.
+/// The number of a push in its pool.
 package typealias APNsPushKey = UInt64
 
-/// One connection: whether it takes pushes, how many, and what is open on it. Does no I/O.
+/// The state of one connection: whether it takes pushes, how many, and its open streams. Does no I/O.
 ///
-/// Until the first push was accepted there is one stream at a time, whatever the peer allows: with
-/// provider tokens APNs wants to see a good one first.
+/// Until APNs accepts the first push it opens one stream at a time, whatever the peer allows: APNs verifies the
+/// provider token first.
 package struct APNsConnectionMachine: Sendable {
   package enum Phase: Sendable, Equatable {
-    /// Name, TCP, TLS. Can become: awaitingSettings, or it ends.
+    /// Name lookup, TCP and TLS. Becomes: awaitingSettings, or it ends.
     case connecting(until: Timestamp)
-    /// HTTP/2 assumes 100 streams before the peer's first SETTINGS frame, and APNs allows 1. Can
-    /// become: probing, or it ends.
+    /// Waits for the first SETTINGS frame: HTTP/2 assumes 100 streams before it, but APNs allows 1. Becomes: probing,
+    /// or it ends.
     case awaitingSettings(until: Timestamp)
-    /// One stream at a time. Can become: open, draining, or it ends.
+    /// One stream at a time. Becomes: open, draining, or it ends.
     case probing
-    /// Can become: draining, or it ends.
+    /// Becomes: draining, or it ends.
     case open
-    /// No new streams. Ends when all are answered, or at the time given.
+    /// No new streams. It ends when all are answered, or at this time.
     case draining(until: Timestamp)
   }
 
@@ -34,7 +34,7 @@ package struct APNsConnectionMachine: Sendable {
     package let push: APNsPushKey
     package let token: APNsTokenMachine.Token
     package let openedAt: Timestamp
-    /// The push waits for it no longer.
+    /// The push no longer waits for the answer.
     package var isOverdue = false
   }
 
@@ -44,7 +44,7 @@ package struct APNsConnectionMachine: Sendable {
     case ended(String)
   }
 
-  /// Requests without an answer that a connection may hold while it answers others.
+  /// Overdue requests after which a connection is replaced, even if it answers others.
   static let overdueMax = 16
   private static let lastStreamID: UInt32 = 0x7fff_ffff
 
@@ -59,7 +59,7 @@ package struct APNsConnectionMachine: Sendable {
   package private(set) var answers: UInt64 = 0
   private var overdue = 0
   private var lastAnswerAt: Timestamp
-  /// Since when there is nothing to read although something is expected.
+  /// The start of the current silence.
   private var quietSince: Timestamp
   private var pingedAt: Timestamp?
   private var nextStream: UInt32 = 1
@@ -73,7 +73,7 @@ package struct APNsConnectionMachine: Sendable {
     phase = .connecting(until: now + limits.connectTimeout)
   }
 
-  // MARK: What it takes
+  // MARK: Capacity
 
   /// Streams that may be open now.
   package var limit: Int {
@@ -84,7 +84,7 @@ package struct APNsConnectionMachine: Sendable {
     }
   }
 
-  /// How many pushes it takes now. None while it owes the answer to a ping: it may be dead.
+  /// The pushes that it takes now. None while a ping is unanswered, since the connection may be dead.
   package var room: Int {
     guard pingedAt == nil || streams.isEmpty else { return 0 }
     return max(0, limit - streams.count)
@@ -110,7 +110,7 @@ package struct APNsConnectionMachine: Sendable {
     quietSince = now
   }
 
-  /// - Parameter maxStreams: nil where the frame does not say.
+  /// - Parameter maxStreams: nil if the frame does not set it.
   package mutating func settings(maxStreams: Int?, now: Timestamp) {
     quietSince = now
     if let maxStreams {
@@ -121,7 +121,7 @@ package struct APNsConnectionMachine: Sendable {
     if case .awaitingSettings = phase { phase = .probing }
   }
 
-  /// Opens a stream; only where there is `room`. Nil: it has no provider token to send with.
+  /// Opens a stream. Requires `room`. Returns nil if it has no provider token.
   package mutating func open(
     _ push: APNsPushKey, now: Timestamp, random: inout some RandomNumberGenerator
   ) -> (stream: UInt32, token: APNsTokenMachine.Token)? {
@@ -135,7 +135,7 @@ package struct APNsConnectionMachine: Sendable {
     return (stream, token)
   }
 
-  /// An answer has come, or the stream was reset. Nil: there is no such stream.
+  /// The stream was answered or reset. Returns nil if there is no such stream.
   package mutating func finished(_ stream: UInt32, answered: Bool, now: Timestamp) -> OpenStream? {
     guard let open = streams.removeValue(forKey: stream) else { return nil }
     if open.isOverdue { overdue -= 1 }
@@ -152,11 +152,11 @@ package struct APNsConnectionMachine: Sendable {
     if case .probing = phase { phase = .open }
   }
 
-  /// A push has waited too long for its answer. The stream stays open and counts: what we never
-  /// reset, the peer need not clean up, and a late answer is still an answer.
+  /// The answer of a push is overdue. The stream stays open and counts, since a late answer is still valid and a reset
+  /// costs the peer work.
   ///
-  /// - Returns: whether the connection should be replaced: it has answered nothing since, or leaves
-  ///   too much unanswered.
+  /// - Returns: whether the connection should be replaced: it has answered nothing since, or too many requests are
+  ///   overdue.
   package mutating func overdue(_ stream: UInt32) -> Bool {
     guard let open = streams[stream], !open.isOverdue else { return false }
     streams[stream]?.isOverdue = true
@@ -164,20 +164,19 @@ package struct APNsConnectionMachine: Sendable {
     return lastAnswerAt <= open.openedAt || overdue >= Self.overdueMax
   }
 
-  /// Bytes have come: it lives.
+  /// Bytes were received, so the connection is alive.
   package mutating func read(now: Timestamp) {
     quietSince = now
     pingedAt = nil
   }
 
-  /// No new streams from now on. A second time changes nothing.
+  /// Opens no new streams from now on. Idempotent.
   package mutating func drain(now: Timestamp) {
     if isDraining { return }
     phase = .draining(until: now + limits.drainGrace)
   }
 
-  /// The streams above `last`, which the peer has not looked at and never will, newest first. They
-  /// are closed.
+  /// Closes and returns the streams above `last`, newest first. The peer has not processed them and never will.
   package mutating func neverSeen(after last: UInt32) -> [OpenStream] {
     let ids = streams.keys.filter { $0 > last }.sorted(by: >)
     return ids.compactMap { id in
@@ -187,7 +186,7 @@ package struct APNsConnectionMachine: Sendable {
     }
   }
 
-  /// All that is open, newest first, of a connection that has ended.
+  /// The open streams of an ended connection, newest first.
   package var lost: [OpenStream] {
     streams.keys.sorted(by: >).compactMap { streams[$0] }
   }

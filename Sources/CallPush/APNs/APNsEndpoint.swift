@@ -3,19 +3,19 @@ internal import NIOCore
 package import NIOHTTP2
 internal import NIOPosix
 internal import NIOSSL
-internal import NIOTLS
 
-/// Where a pool connects, and how: TLS 1.2 or newer, and nothing but HTTP/2 over it.
+/// The address that a pool connects to, over TLS 1.2 or newer, with HTTP/2 only.
 package struct APNsEndpoint: Sendable {
   package let host: String
   package let port: Int
-  /// What stands in `:authority`.
+  /// The value of `:authority`.
   package let authority: String
-  /// Nil where the host is an address: then the certificate must name that.
+  /// nil if the host is an address: the certificate must then contain the address.
   private let serverName: String?
   private let tls: NIOSSLContext
   private let connectTimeout: Span
 
+  /// - Throws: `badTrustRoot` or `badServerName`.
   package init(_ configuration: APNsConfiguration) throws(APNsConfigurationError) {
     host = configuration.host ?? configuration.environment.host
     port = configuration.port
@@ -39,22 +39,20 @@ package struct APNsEndpoint: Sendable {
     } catch {
       throw .badTrustRoot(configuration.name)
     }
-    // What a name must be for TLS, said now rather than at each attempt to connect.
+    // Validates the name for TLS now rather than at each attempt to connect.
     guard (try? NIOSSLClientHandler(context: tls, serverHostname: serverName)) != nil else {
       throw .badServerName(configuration.name)
     }
   }
 
-  /// Looks the name up (each time anew), connects to the first address that answers, and speaks TLS.
-  /// To be called on `eventLoop`; events come there, and at least one of them is `ended`.
+  /// Resolves the name, connects to the first address that answers, and starts TLS. Must be called on `eventLoop`,
+  /// where the handler reports its events. The last one is `ended`.
   ///
-  /// - Parameter onEvent: what the connection tells.
   /// - Returns: the channel, before TLS is up.
   func connect(
-    on eventLoop: any EventLoop, handler: APNsChannelHandler,
-    onEvent: @escaping (APNsChannelEvent) -> Void
+    on eventLoop: any EventLoop, handler: APNsChannelHandler
   ) -> EventLoopFuture<any Channel> {
-    let parts = NIOLoopBound((handler: handler, onEvent: onEvent), eventLoop: eventLoop)
+    let handler = NIOLoopBound(handler, eventLoop: eventLoop)
     return ClientBootstrap(group: eventLoop)
       .connectTimeout(.microseconds(connectTimeout.microseconds))
       .channelOption(.socketOption(.tcp_nodelay), value: 1)
@@ -62,65 +60,17 @@ package struct APNsEndpoint: Sendable {
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
           try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: serverName))
-          try pipeline.addHandler(
-            APNsHandshakeHandler(last: parts.value.handler, onEvent: parts.value.onEvent))
+          try pipeline.addHandler(handler.value)
         }
       }
       .connect(host: host, port: port)
   }
 }
 
-/// Waits for TLS and puts HTTP/2 behind it, or closes.
-final class APNsHandshakeHandler: ChannelInboundHandler {
-  typealias InboundIn = ByteBuffer
-
-  private let last: APNsChannelHandler
-  private let onEvent: (APNsChannelEvent) -> Void
-  private var isUp = false
-
-  init(last: APNsChannelHandler, onEvent: @escaping (APNsChannelEvent) -> Void) {
-    self.last = last
-    self.onEvent = onEvent
-  }
-
-  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if case .handshakeCompleted(let chosen)? = event as? TLSUserEvent, !isUp {
-      guard chosen == "h2" else {
-        onEvent(.ended("the peer does not choose h2 (ALPN)"))
-        context.close(promise: nil)
-        return
-      }
-      isUp = true
-      onEvent(.connected)
-      do {
-        try context.pipeline.syncOperations.addHandlers([APNsHTTP2.handler(), last])
-      } catch {
-        onEvent(.ended("\(type(of: error))"))
-        context.close(promise: nil)
-      }
-    }
-    context.fireUserInboundEventTriggered(event)
-  }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if isUp {
-      context.fireErrorCaught(error)
-    } else {
-      onEvent(.ended("TLS: \(error)"))
-      context.close(promise: nil)
-    }
-  }
-
-  func channelInactive(context: ChannelHandlerContext) {
-    if !isUp { onEvent(.ended("closed before TLS was up")) }
-    context.fireChannelInactive()
-  }
-}
-
 package enum APNsHTTP2 {
-  /// swift-nio-http2 in the role of the client, with the peer's rates left to the peer: its limits
-  /// are for servers that strangers connect to. A burst of refused tokens flips APNs' SETTINGS, and
-  /// resets come in storms; at the limit the handler would say GOAWAY and never recover.
+  /// swift-nio-http2 as a client, practically without rate limits on the peer's frames: those protect servers from
+  /// strangers. A burst of refused tokens makes APNs change its SETTINGS and reset streams often; at a limit the
+  /// handler would send GOAWAY and never recover.
   package static func handler() -> NIOHTTP2Handler {
     var connection = NIOHTTP2Handler.ConnectionConfiguration()
     connection.initialSettings = [

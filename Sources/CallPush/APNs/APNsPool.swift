@@ -1,24 +1,19 @@
-package import CallBus
-package import CallCore
-internal import CallTelemetry
-package import Logging
-package import NIOCore
+internal import CallBus
+internal import CallCore
+internal import NIOCore
 internal import Synchronization
 
-/// Connections to APNs for one team, key and environment, as other threads see them. All work is
-/// done on one event loop.
-package final class APNsPool: Sendable {
+/// Connections to APNs for one team, key and environment. Callable from any thread; one event loop does the work.
+final class APNsPool: Sendable {
   struct Submission: Sendable {
     let request: APNsRequest
-    let isUrgent: Bool
-    let deadline: Timestamp
-    let cancellation: PushCancellation?
+    let message: PushMessage
     let done: CheckedContinuation<APNsResult, Never>
   }
 
   private struct Inbox {
     var submissions: [Submission] = []
-    /// Whether the loop has been woken and has not yet come.
+    /// Whether a task that takes the submissions is scheduled on the loop.
     var isWoken = false
   }
 
@@ -27,32 +22,25 @@ package final class APNsPool: Sendable {
   private let inbox = Mutex(Inbox())
   private let inboxMax: Int
 
-  /// Connects at once: the first push of an hour should not have to wait for that. Must be closed.
-  package init(
+  /// Connects at once, so that the first push does not wait for a connection. Must be closed.
+  init(
     configuration: APNsConfiguration, endpoint: APNsEndpoint, eventLoop: any EventLoop,
-    clock: ClusterClock, seed: UInt64, statistics: SenderStatistics, metrics: APNsMetrics,
-    logger: Logger
+    clock: ClusterClock, seed: UInt64, report: sending APNsReport
   ) {
     self.eventLoop = eventLoop
     inboxMax = configuration.limits.queued
     driver = .makeBoxSendingValue(
       APNsPoolDriver(
         configuration: configuration, endpoint: endpoint, eventLoop: eventLoop, clock: clock,
-        seed: seed, statistics: statistics, metrics: metrics, logger: logger),
+        seed: seed, report: report),
       eventLoop: eventLoop)
     eventLoop.execute { [driver] in driver.value.start() }
   }
 
-  /// Returns when the push's fate is known, or when its time is over: neither an error nor the
-  /// cancellation of the task ends it before.
-  package func send(
-    _ request: APNsRequest, isUrgent: Bool, deadline: Timestamp,
-    cancellation: PushCancellation? = nil
-  ) async -> APNsResult {
+  /// Returns when the outcome is known, or at the deadline. The task's cancellation does not end it earlier.
+  func send(_ request: APNsRequest, of message: PushMessage) async -> APNsResult {
     await withCheckedContinuation { done in
-      let submission = Submission(
-        request: request, isUrgent: isUrgent, deadline: deadline, cancellation: cancellation,
-        done: done)
+      let submission = Submission(request: request, message: message, done: done)
       let (isFull, wake) = inbox.withLock { inbox in
         guard inbox.submissions.count < inboxMax else { return (true, false) }
         inbox.submissions.append(submission)
@@ -74,13 +62,13 @@ package final class APNsPool: Sendable {
     }
   }
 
-  /// Connections opened from now on use these; those that are open drain.
-  package func update(_ credentials: APNsCredentials) {
+  /// Connections opened from now on use these credentials. Open connections drain.
+  func update(_ credentials: APNsCredentials) {
     eventLoop.execute { [driver] in driver.value.update(credentials) }
   }
 
-  /// Takes no more pushes, lets those under way finish within the grace, and closes all connections.
-  package func close() async {
+  /// Refuses further pushes, waits for those under way within the grace, and closes all connections.
+  func close() async {
     await withCheckedContinuation { done in
       eventLoop.execute { [driver] in driver.value.close { done.resume() } }
     }

@@ -4,17 +4,17 @@ internal import CallTelemetry
 internal import Logging
 internal import NIOCore
 
-/// Performs what `APNsPoolMachine` decides, and tells it what happens. Lives on one event loop.
+/// Performs the effects of `APNsPoolMachine` and passes events to it. Runs on one event loop.
 final class APNsPoolDriver {
-  /// A connection's outer half.
+  /// The channel and the credentials of a connection.
   private final class Link {
     let handler: APNsChannelHandler
     let credentials: APNsCredentials
     var writer: APNsHeaderWriter
     var channel: (any Channel)?
-    /// The machine has forgotten it.
+    /// The machine has disconnected it.
     var isGone = false
-    /// Values of the authorization header by the tokens' numbers; the newest two.
+    /// The values of the authorization header for the newest two tokens.
     var bearers: [(serial: UInt32, value: String)] = []
 
     init(handler: APNsChannelHandler, credentials: APNsCredentials, authority: String) {
@@ -33,7 +33,6 @@ final class APNsPoolDriver {
     func close() {
       isGone = true
       handler.close()
-      // Before TLS is up the handler is in no pipeline.
       channel?.close(promise: nil)
     }
   }
@@ -47,7 +46,6 @@ final class APNsPoolDriver {
   private let report: APNsReport
   private var credentials: APNsCredentials
   private var machine: APNsPoolMachine
-  private var effects: [APNsEffect] = []
   private var isPerforming = false
   private var pending: [APNsPushKey: APNsPool.Submission] = [:]
   private var lastPush: APNsPushKey = 0
@@ -56,20 +54,19 @@ final class APNsPoolDriver {
   private var unflushed: [Link] = []
   private var timer: Scheduled<Void>?
   private var isTimerFast = false
-  /// Connections that are being opened or not yet closed, whether or not the machine knows them.
+  /// Channels that are being opened or are not closed yet, those of disconnected connections included.
   private var openChannels = 0
   private var isFinished = false
   private var whenClosed: [() -> Void] = []
 
   init(
     configuration: APNsConfiguration, endpoint: APNsEndpoint, eventLoop: any EventLoop,
-    clock: ClusterClock, seed: UInt64, statistics: SenderStatistics, metrics: APNsMetrics,
-    logger: Logger
+    clock: ClusterClock, seed: UInt64, report: APNsReport
   ) {
     self.endpoint = endpoint
     self.eventLoop = eventLoop
     self.clock = clock
-    report = APNsReport(statistics: statistics, metrics: metrics, logger: logger)
+    self.report = report
     credentials = configuration.credentials
     machine = APNsPoolMachine(limits: configuration.limits, seed: seed, now: clock.now())
   }
@@ -77,7 +74,7 @@ final class APNsPoolDriver {
   // MARK: Orders
 
   func start() {
-    act { machine, now, effects in machine.start(now: now, into: &effects) }
+    act { $0.start(now: $1) }
   }
 
   func submit(_ submissions: [APNsPool.Submission]) {
@@ -86,38 +83,39 @@ final class APNsPoolDriver {
       pending[lastPush] = submission
     }
     let first = lastPush - UInt64(submissions.count) + 1
-    act { machine, now, effects in
+    act { machine, now in
       for (offset, submission) in submissions.enumerated() {
         machine.submit(
-          first + UInt64(offset), isUrgent: submission.isUrgent, deadline: submission.deadline,
-          cancellation: submission.cancellation, now: now, into: &effects)
+          first + UInt64(offset), isUrgent: submission.message.kind == .voip,
+          deadline: submission.message.deadline, cancellation: submission.message.cancellation,
+          now: now)
       }
     }
   }
 
   func update(_ credentials: APNsCredentials) {
     self.credentials = credentials
-    act { machine, now, effects in machine.replaceKey(now: now, into: &effects) }
+    act { $0.replaceKey(now: $1) }
   }
 
   func close(_ done: @escaping () -> Void) {
     whenClosed.append(done)
-    act { machine, now, effects in machine.close(now: now, into: &effects) }
+    act { $0.close(now: $1) }
     tellIfClosed()
   }
 
   // MARK: Acting
 
-  /// Lets the machine decide, then does what it wants; what happens meanwhile is decided at once and
-  /// done afterwards.
-  private func act(_ decide: (inout APNsPoolMachine, Timestamp, inout [APNsEffect]) -> Void) {
+  /// Lets the machine decide, then performs the effects. An event during that time is decided at once, and its effects
+  /// follow afterwards.
+  private func act(_ decide: (inout APNsPoolMachine, Timestamp) -> Void) {
     let now = clock.now()
-    decide(&machine, now, &effects)
+    decide(&machine, now)
     guard !isPerforming else { return }
     isPerforming = true
     var batch: [APNsEffect] = []
-    while !effects.isEmpty {
-      swap(&batch, &effects)
+    while !machine.effects.isEmpty {
+      swap(&batch, &machine.effects)
       for effect in batch { perform(effect, now: now) }
       batch.removeAll(keepingCapacity: true)
     }
@@ -154,7 +152,7 @@ final class APNsPoolDriver {
     let headers = link.writer.headers(submission.request, bearer: bearer)
     link.handler.send(stream: stream, headers: headers, payload: submission.request.payload)
     if unflushed.isEmpty {
-      // Once for all that is decided in this turn of the loop.
+      // One flush for all writes in this turn of the loop.
       eventLoop.assumeIsolated().execute { self.flush() }
     }
     if !unflushed.contains(where: { $0 === link }) { unflushed.append(link) }
@@ -177,7 +175,7 @@ final class APNsPoolDriver {
       handler: APNsChannelHandler(onEvent: onEvent), credentials: credentials,
       authority: endpoint.authority)
     links[id] = link
-    endpoint.connect(on: eventLoop, handler: link.handler, onEvent: onEvent)
+    endpoint.connect(on: eventLoop, handler: link.handler)
       .assumeIsolated()
       .whenComplete { result in
         switch result {
@@ -209,27 +207,26 @@ final class APNsPoolDriver {
   }
 
   private func handle(_ event: APNsChannelEvent, from id: APNsConnectionID) {
-    act { machine, now, effects in
+    act { machine, now in
       switch event {
       case .connected: machine.connected(id, now: now)
-      case .read: machine.read(id, now: now, into: &effects)
+      case .read: machine.read(id, now: now)
       case .settings(let maxStreams):
-        machine.settings(id, maxStreams: maxStreams, now: now, into: &effects)
+        machine.settings(id, maxStreams: maxStreams, now: now)
       case .response(let stream, let response):
-        machine.answered(id, stream: stream, response, now: now, into: &effects)
+        machine.answered(id, stream: stream, response, now: now)
       case .reset(let stream, let isRefused):
-        machine.reset(id, stream: stream, isRefused: isRefused, now: now, into: &effects)
+        machine.reset(id, stream: stream, isRefused: isRefused, now: now)
       case .goAway(let last, let isError, let reason):
-        machine.goAway(
-          id, last: last, isError: isError, reason: reason, now: now, into: &effects)
-      case .ended(let reason): machine.ended(id, reason, now: now, into: &effects)
+        machine.goAway(id, last: last, isError: isError, reason: reason, now: now)
+      case .ended(let reason): machine.ended(id, reason, now: now)
       }
     }
   }
 
   // MARK: Time
 
-  /// One timer, quick while there is something to watch.
+  /// One timer, with a short interval while the machine is busy.
   private func armTimer() {
     guard !isFinished else { return }
     let isFast = machine.isBusy
@@ -241,7 +238,7 @@ final class APNsPoolDriver {
     let interval = isFast ? Self.tickInterval : Self.idleTickInterval
     timer = eventLoop.assumeIsolated().scheduleTask(in: interval) {
       self.timer = nil
-      self.act { machine, now, effects in machine.tick(now: now, into: &effects) }
+      self.act { $0.tick(now: $1) }
     }
   }
 }

@@ -1,11 +1,10 @@
 package import CallCore
 internal import DequeModule
 
-/// What the provider says, push by push.
+/// The provider's answers, and the pushes that have none.
 extension APNsPoolMachine {
   package mutating func answered(
-    _ id: APNsConnectionID, stream: UInt32, _ response: APNsResponse, now: Timestamp,
-    into effects: inout [APNsEffect]
+    _ id: APNsConnectionID, stream: UInt32, _ response: APNsResponse, now: Timestamp
   ) {
     guard let open = connections[id]?.finished(stream, answered: true, now: now) else { return }
     effects.append(
@@ -18,35 +17,35 @@ extension APNsPoolMachine {
       timeLeft: push.map { $0.until - now } ?? .seconds(0),
       jitter: Double.random(in: 0..<1, using: &random))
 
-    // Before the push completes: who was told of its end finds it counted.
+    // The alarm is counted before the push completes, so that its caller finds it counted.
     if verdict.alarms { effects.append(.note(.alarm(response.reason))) }
     if let push {
       apply(
         verdict, to: open.push, push, isCurrent: push.isInFlight(on: id, stream: stream),
-        from: id, now: now, into: &effects)
+        from: id, now: now)
     } else {
       effects.append(.note(.answeredLate(status: response.status)))
     }
-    apply(verdict, to: id, open, reason: response.reason, now: now, into: &effects)
-    if verdict.stopsKey { stop(response.reason, into: &effects) }
-    settle(now: now, into: &effects)
+    apply(verdict, to: id, open, reason: response.reason, now: now)
+    if verdict.stopsKey { stop(response.reason) }
+    settle(now: now)
   }
 
-  /// - Parameter isCurrent: whether the push still waits for this attempt. The answer to one that was
-  ///   given up counts if it is final; if not, the later attempt decides.
+  /// - Parameter isCurrent: whether the push still waits for this attempt. The answer to an abandoned attempt counts
+  ///   only if it is final; else the later attempt decides.
   private mutating func apply(
     _ verdict: APNsVerdict, to key: APNsPushKey, _ push: Push, isCurrent: Bool,
-    from id: APNsConnectionID, now: Timestamp, into effects: inout [APNsEffect]
+    from id: APNsConnectionID, now: Timestamp
   ) {
     switch verdict.push {
-    case .accepted: complete(key, .outcome(.accepted), into: &effects)
-    case .tokenGone(let at): complete(key, .outcome(.tokenGone(at: at)), into: &effects)
-    case .badDeviceToken: complete(key, .badDeviceToken, into: &effects)
+    case .accepted: complete(key, .outcome(.accepted))
+    case .tokenGone(let at): complete(key, .outcome(.tokenGone(at: at)))
+    case .badDeviceToken: complete(key, .badDeviceToken)
     case .rejected(let reason):
-      complete(key, .outcome(.rejected(reason: reason)), into: &effects)
+      complete(key, .outcome(.rejected(reason: reason)))
     case .failed(let reason):
       guard isCurrent else { return }
-      complete(key, .outcome(.failed(reason: reason)), into: &effects)
+      complete(key, .outcome(.failed(reason: reason)))
     case .retry(let after, let elsewhere):
       guard isCurrent else { return }
       pushes[key]?.retries += 1
@@ -57,66 +56,63 @@ extension APNsPoolMachine {
 
   private mutating func apply(
     _ verdict: APNsVerdict, to id: APNsConnectionID, _ open: APNsConnectionMachine.OpenStream,
-    reason: String, now: Timestamp, into effects: inout [APNsEffect]
+    reason: String, now: Timestamp
   ) {
     switch verdict.connection {
     case .keep: break
     case .proven: connections[id]?.proven()
-    case .drain: drain(id, reason, now: now, into: &effects)
+    case .drain: drain(id, reason, now: now)
     case .goBackToFormerToken:
       switch connections[id]?.tokens.refusedAsTooSoon(serial: open.token.serial, now: now) {
       case nil, .ignore: break
       case .wentBack: effects.append(.note(.wentBackToFormerToken(id)))
-      case .replaceConnection: drain(id, reason, now: now, into: &effects)
+      case .replaceConnection: drain(id, reason, now: now)
       }
     }
   }
 
-  /// - Parameter isRefused: RST_STREAM with REFUSED_STREAM, or the request was never written: the
-  ///   provider has not looked at it.
+  /// - Parameter isRefused: RST_STREAM with REFUSED_STREAM, or the request was never written: the provider has not
+  ///   processed it.
   package mutating func reset(
-    _ id: APNsConnectionID, stream: UInt32, isRefused: Bool, now: Timestamp,
-    into effects: inout [APNsEffect]
+    _ id: APNsConnectionID, stream: UInt32, isRefused: Bool, now: Timestamp
   ) {
     guard let open = connections[id]?.finished(stream, answered: false, now: now) else { return }
     if let push = pushes[open.push], push.isInFlight(on: id, stream: stream) {
       if isRefused {
-        returned(open.push, from: id, "refused", now: now, into: &effects)
+        returned(open.push, from: id, "refused", now: now)
       } else {
-        lost(open.push, on: id, "the stream was reset", now: now, into: &effects)
+        lost(open.push, on: id, "the stream was reset", now: now)
       }
     }
-    settle(now: now, into: &effects)
+    settle(now: now)
   }
 
-  /// No new streams on this connection. Streams above `last` were not looked at.
+  /// The connection takes no new streams. Streams above `last` were not processed.
   ///
-  /// - Parameter isError: with an error code: nothing more is to be expected of it.
+  /// - Parameter isError: with an error code: no further answers will follow.
   package mutating func goAway(
-    _ id: APNsConnectionID, last: UInt32, isError: Bool, reason: String, now: Timestamp,
-    into effects: inout [APNsEffect]
+    _ id: APNsConnectionID, last: UInt32, isError: Bool, reason: String, now: Timestamp
   ) {
     guard connections[id] != nil else { return }
     effects.append(.note(.goAway(id, isError: isError, reason: reason)))
     for open in connections[id]?.neverSeen(after: last) ?? [] {
       guard !open.isOverdue, pushes[open.push] != nil else { continue }
-      returned(open.push, from: id, "GOAWAY \(reason)", now: now, into: &effects)
+      returned(open.push, from: id, "GOAWAY \(reason)", now: now)
     }
     if isError {
-      end(id, "GOAWAY \(reason)", now: now, into: &effects)
+      end(id, "GOAWAY \(reason)", now: now)
     } else {
-      drain(id, "GOAWAY \(reason)", now: now, into: &effects)
+      drain(id, "GOAWAY \(reason)", now: now)
     }
-    settle(now: now, into: &effects)
+    settle(now: now)
   }
 
-  // MARK: What happens to a push that has no answer
+  // MARK: Pushes without an answer
 
-  /// The provider has not looked at it: it goes elsewhere at once, and counts as never sent. One that
-  /// comes back again and again rests in between.
+  /// The provider has not processed the push. It is sent on another connection at once and counts as never sent. From
+  /// the fourth return on it rests in between.
   mutating func returned(
-    _ key: APNsPushKey, from id: APNsConnectionID, _ why: String, now: Timestamp,
-    into effects: inout [APNsEffect]
+    _ key: APNsPushKey, from id: APNsConnectionID, _ why: String, now: Timestamp
   ) {
     guard var push = pushes[key] else { return }
     push.returns += 1
@@ -124,7 +120,7 @@ extension APNsPoolMachine {
     push.lastTrouble = why
     pushes[key] = push
     guard push.returns <= Self.returnsMax else {
-      complete(key, .outcome(.failed(reason: why)), into: &effects)
+      complete(key, .outcome(.failed(reason: why)))
       return
     }
     effects.append(.note(.requeued))
@@ -132,14 +128,11 @@ extension APNsPoolMachine {
     putBack(key, at: now + Span(microseconds: Int64(rest)), now: now)
   }
 
-  /// Whether the provider has it is not known: once more, elsewhere, under the same id.
-  mutating func lost(
-    _ key: APNsPushKey, on id: APNsConnectionID, _ why: String, now: Timestamp,
-    into effects: inout [APNsEffect]
-  ) {
+  /// It is unknown whether the provider has the push. It is sent once more on another connection, under the same id.
+  mutating func lost(_ key: APNsPushKey, on id: APNsConnectionID, _ why: String, now: Timestamp) {
     guard var push = pushes[key] else { return }
     guard !push.isRepeated else {
-      complete(key, .outcome(.failed(reason: why)), into: &effects)
+      complete(key, .outcome(.failed(reason: why)))
       return
     }
     push.isRepeated = true
@@ -150,7 +143,7 @@ extension APNsPoolMachine {
     putBack(key, at: now, now: now)
   }
 
-  /// To the head of the queue: it has waited before.
+  /// Puts the push at the head of the queue, since it has waited before.
   mutating func putBack(_ key: APNsPushKey, at time: Timestamp, now: Timestamp) {
     guard let push = pushes[key] else { return }
     if case .inFlight = push.state { inFlight -= 1 }

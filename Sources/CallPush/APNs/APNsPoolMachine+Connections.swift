@@ -1,52 +1,46 @@
 package import CallCore
 internal import DequeModule
 
-/// Connections come and go; and the time passes.
+/// Connections, and timeouts.
 extension APNsPoolMachine {
   /// TLS is up, and the peer chose HTTP/2.
   package mutating func connected(_ id: APNsConnectionID, now: Timestamp) {
     connections[id]?.connected(now: now)
   }
 
-  package mutating func settings(
-    _ id: APNsConnectionID, maxStreams: Int?, now: Timestamp, into effects: inout [APNsEffect]
-  ) {
+  package mutating func settings(_ id: APNsConnectionID, maxStreams: Int?, now: Timestamp) {
     connections[id]?.settings(maxStreams: maxStreams, now: now)
-    settle(now: now, into: &effects)
+    settle(now: now)
   }
 
-  /// Bytes have come.
-  package mutating func read(
-    _ id: APNsConnectionID, now: Timestamp, into effects: inout [APNsEffect]
-  ) {
+  /// Bytes were received.
+  package mutating func read(_ id: APNsConnectionID, now: Timestamp) {
     let before = connections[id]?.room
     connections[id]?.read(now: now)
-    if before == 0 { dispatch(now: now, into: &effects) }
+    if before == 0 { dispatch(now: now) }
   }
 
-  /// It could not be opened, was closed, or failed.
-  package mutating func ended(
-    _ id: APNsConnectionID, _ reason: String, now: Timestamp, into effects: inout [APNsEffect]
-  ) {
-    end(id, reason, now: now, into: &effects)
-    settle(now: now, into: &effects)
+  /// The connection could not be opened, was closed, or failed.
+  package mutating func ended(_ id: APNsConnectionID, _ reason: String, now: Timestamp) {
+    end(id, reason, now: now)
+    settle(now: now)
   }
 
-  /// To be called every few dozen milliseconds while `isBusy`, else every second.
-  package mutating func tick(now: Timestamp, into effects: inout [APNsEffect]) {
-    tickPushes(now: now, into: &effects)
+  /// Must be called every few dozen milliseconds while `isBusy`, else every second.
+  package mutating func tick(now: Timestamp) {
+    tickPushes(now: now)
     for id in connectionIDs {
       switch connections[id]?.tick(now: now) {
       case nil, .nothing: break
       case .ping: effects.append(.ping(id))
-      case .ended(let reason): end(id, reason, now: now, into: &effects)
+      case .ended(let reason): end(id, reason, now: now)
       }
     }
-    settle(now: now, into: &effects)
+    settle(now: now)
     dropStaleEntries()
   }
 
-  private mutating func tickPushes(now: Timestamp, into effects: inout [APNsEffect]) {
+  private mutating func tickPushes(now: Timestamp) {
     var over: [APNsPushKey] = []
     var rested: [APNsPushKey] = []
     var overdue: [APNsPushKey] = []
@@ -62,7 +56,7 @@ extension APNsPoolMachine {
         if now - since >= limits.attemptTimeout { overdue.append(key) }
       }
     }
-    // In order, so that a seed gives the same run.
+    // Sorted, so that a seed always gives the same run.
     for key in over.sorted() {
       guard let push = pushes[key] else { continue }
       let outcome: PushOutcome =
@@ -70,37 +64,35 @@ extension APNsPoolMachine {
       if case .inFlight(let id, let stream, _) = push.state {
         _ = connections[id]?.overdue(stream)
       }
-      complete(key, .outcome(outcome), into: &effects)
+      complete(key, .outcome(outcome))
     }
     for key in rested.sorted(by: >) { putBack(key, at: now, now: now) }
-    for key in overdue.sorted(by: >) { attemptOverdue(key, now: now, into: &effects) }
+    for key in overdue.sorted(by: >) { attemptOverdue(key, now: now) }
   }
 
-  private mutating func attemptOverdue(
-    _ key: APNsPushKey, now: Timestamp, into effects: inout [APNsEffect]
-  ) {
+  private mutating func attemptOverdue(_ key: APNsPushKey, now: Timestamp) {
     guard case .inFlight(let id, let stream, _) = pushes[key]?.state else { return }
     effects.append(.note(.overdue))
     let isHopeless = connections[id]?.overdue(stream) ?? false
-    lost(key, on: id, "no answer", now: now, into: &effects)
-    if isHopeless { drain(id, "it answers nothing", now: now, into: &effects) }
+    lost(key, on: id, "no answer", now: now)
+    if isHopeless { drain(id, "it answers nothing", now: now) }
   }
 
-  /// After each event.
-  mutating func settle(now: Timestamp, into effects: inout [APNsEffect]) {
-    endDrained(now: now, into: &effects)
-    openSlots(now: now, into: &effects)
+  /// Runs after each event.
+  mutating func settle(now: Timestamp) {
+    endDrained(now: now)
+    openSlots(now: now)
     if let stopped {
-      stop(stopped, into: &effects)
+      stop(stopped)
     } else {
-      dispatch(now: now, into: &effects)
+      dispatch(now: now)
     }
-    finishIfDone(now: now, into: &effects)
+    finishIfDone(now: now)
   }
 
   // MARK: Opening
 
-  mutating func openSlots(now: Timestamp, into effects: inout [APNsEffect]) {
+  mutating func openSlots(now: Timestamp) {
     guard phase != .closed, stopped == nil else { return }
     for index in slots.indices where slots[index].connection == nil {
       guard slots[index].retryAt <= now else { continue }
@@ -112,8 +104,8 @@ extension APNsPoolMachine {
     }
   }
 
-  /// The slot of a connection that takes no more pushes is free for the next one: at once after one
-  /// that was of use, else later and later.
+  /// Frees the slot of a connection that takes no more pushes. The next connection follows at once after a useful one,
+  /// else after a growing backoff.
   private mutating func freeSlot(of id: APNsConnectionID, now: Timestamp) {
     guard let index = slots.firstIndex(where: { $0.connection == id }),
       let connection = connections[id]
@@ -137,42 +129,38 @@ extension APNsPoolMachine {
 
   // MARK: Closing
 
-  /// It takes no more pushes, and ends when those under way are answered.
-  mutating func drain(
-    _ id: APNsConnectionID, _ reason: String, now: Timestamp, into effects: inout [APNsEffect]
-  ) {
+  /// The connection takes no more pushes, and ends when those under way are answered.
+  mutating func drain(_ id: APNsConnectionID, _ reason: String, now: Timestamp) {
     guard let connection = connections[id], !connection.isDraining else { return }
     effects.append(.note(.connectionEnded(id, reason: reason)))
     freeSlot(of: id, now: now)
     connections[id]?.drain(now: now)
     let draining = connectionIDs.filter { connections[$0]?.isDraining == true }
     if draining.count > Self.drainingMax * limits.connections, let oldest = draining.first {
-      end(oldest, "too many connections drain", now: now, into: &effects)
+      end(oldest, "too many connections drain", now: now)
     }
   }
 
-  mutating func endDrained(now: Timestamp, into effects: inout [APNsEffect]) {
+  mutating func endDrained(now: Timestamp) {
     for (id, connection) in connections
     where connection.isDraining && connection.streams.isEmpty {
-      end(id, "drained", now: now, into: &effects)
+      end(id, "drained", now: now)
     }
   }
 
-  /// It is gone: what it had under way may or may not have arrived.
-  mutating func end(
-    _ id: APNsConnectionID, _ reason: String, now: Timestamp, into effects: inout [APNsEffect]
-  ) {
+  /// The connection is gone. Its pushes under way may or may not have arrived.
+  mutating func end(_ id: APNsConnectionID, _ reason: String, now: Timestamp) {
     guard let connection = connections[id] else { return }
     if !connection.isDraining { effects.append(.note(.connectionEnded(id, reason: reason))) }
     freeSlot(of: id, now: now)
     connections[id] = nil
     effects.append(.disconnect(id, reason))
     for open in connection.lost where !open.isOverdue {
-      lost(open.push, on: id, reason, now: now, into: &effects)
+      lost(open.push, on: id, reason, now: now)
     }
   }
 
-  /// Pushes that are over leave their places in the queues; not too many may pile up there.
+  /// Completed pushes leave entries in the queues. This bounds their number.
   private mutating func dropStaleEntries() {
     guard urgent.count + ordinary.count > 2 * pushesWaiting + 64 else { return }
     let pushes = pushes

@@ -1,8 +1,43 @@
 internal import CallCore
-internal import CallTelemetry
+public import CallTelemetry
 internal import Logging
 
-/// Counts and logs what a pool notes. Reasons are APNs' words or ours; no token, key or payload.
+/// The counters of a pool, in addition to `SenderStatistics`.
+public struct APNsMetrics: Sendable {
+  public let goAways: Counter
+  public let connectionsOpened: Counter
+  /// Connections that ended without our closing them.
+  public let connectionsLost: Counter
+  /// Pushes that APNs gave back unseen.
+  public let requeued: Counter
+  /// Pushes of unknown fate that were sent once more.
+  public let repeated: Counter
+  /// Attempts that had no answer in time.
+  public let overdue: Counter
+  /// Answers to completed pushes.
+  public let answeredLate: Counter
+  /// Pushes refused since too many wait.
+  public let queueFull: Counter
+  /// Refusals that are our mistake or the configuration's.
+  public let alarms: Counter
+
+  public init(name: String, metrics: MetricsRegistry = MetricsRegistry()) {
+    func counter(_ what: String, _ help: String) -> Counter {
+      metrics.counter("callmesh_apns_\(what)_total", help, labels: [("sender", name)])
+    }
+    goAways = counter("goaways", "GOAWAY frames from APNs.")
+    connectionsOpened = counter("connections_opened", "Attempts to connect to APNs.")
+    connectionsLost = counter("connections_lost", "Connections to APNs that ended or drained.")
+    requeued = counter("requeued", "Pushes that APNs gave back unseen.")
+    repeated = counter("repeated", "Pushes of unknown fate that were sent once more.")
+    overdue = counter("overdue", "Attempts that had no answer in time.")
+    answeredLate = counter("answered_late", "Answers that nobody waited for any more.")
+    queueFull = counter("queue_full", "Pushes refused since too many wait.")
+    alarms = counter("alarms", "Refusals that are a mistake of ours or of the configuration.")
+  }
+}
+
+/// Counts and logs the notes of a pool. Reasons are words of APNs or ours, and contain no token, key or payload.
 final class APNsReport {
   private let statistics: SenderStatistics
   private let metrics: APNsMetrics
@@ -29,7 +64,7 @@ final class APNsReport {
     switch note {
     case .answered(let status, let reason, let after):
       statistics.answered(after: after.microseconds)
-      // That a device's token is gone is no trouble of ours.
+      // A token that is gone is no error of the sender.
       if status != 200, status != 410, reason != "BadDeviceToken" {
         statistics.failed("\(status) \(reason)", at: now)
       }
@@ -52,8 +87,7 @@ final class APNsReport {
     case .overdue: metrics.overdue.increment()
     case .queueFull: metrics.queueFull.increment()
     case .wentBackToFormerToken(let id):
-      logger.info(
-        "APNs wants the former provider token", metadata: .keys([.client: "\(id)"]))
+      logger.info("APNs wants the former provider token", metadata: .keys([.client: "\(id)"]))
     case .alarm(let reason):
       metrics.alarms.increment()
       alarm(reason, now: now)
@@ -61,7 +95,7 @@ final class APNsReport {
   }
 
   private func alarm(_ reason: String, now: Timestamp) {
-    // The provider's words are few; a peer that invents more does not fill our memory.
+    // APNs has few reasons. The bound protects the memory from a peer that invents more.
     if alarms.count > 64, alarms[reason] == nil { alarms = [:] }
     guard let count = alarms[reason, default: LogOnce()].admit(now) else { return }
     logger.error(

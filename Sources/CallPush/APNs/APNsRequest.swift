@@ -1,25 +1,25 @@
 package import CallCore
 package import NIOHPACK
 
-/// One push as an HTTP/2 request, but for what the connection adds.
+/// One push as an HTTP/2 request, without the headers that the connection adds.
 package struct APNsRequest: Sendable, Equatable {
   package let path: String
-  /// With `.voip` at its end for a VoIP push.
+  /// With the suffix `.voip` for a VoIP push.
   package let topic: String
   package let pushType: String
   package let id: String
-  /// Whole seconds since 1970; 0: one try, nothing is kept.
+  /// Whole seconds since 1970; 0: APNs tries once and keeps nothing.
   package let expiration: Int64
   package let priority: String
   /// Empty: none.
   package let collapseID: String
   package let payload: [UInt8]
 
-  /// Why a push is not sent at all. Words of APNs where it has one, since it would say the same.
+  /// The reason for which a push is not sent at all: the reason of APNs if it has one for this case.
   package enum Refusal: String, Error {
     case payloadEmpty = "PayloadEmpty"
     case payloadTooLarge = "PayloadTooLarge"
-    /// The token is not hex digits in pairs.
+    /// The token does not consist of pairs of hex digits.
     case badToken = "malformed device token"
     case badMessageID = "BadMessageId"
     case badCollapseID = "BadCollapseId"
@@ -30,17 +30,18 @@ package struct APNsRequest: Sendable, Equatable {
     kind == .voip ? 5120 : 4096
   }
 
-  /// Device tokens have no fixed length; Apple's have 64 digits today.
+  /// The length of device tokens is not fixed; Apple's have 64 digits today.
   static let tokenDigitsMax = 512
 
-  /// - Parameter voipKeep: how long APNs may keep a VoIP push; see `APNsLimits`.
+  /// - Parameter voipKeep: see `APNsLimits`.
+  /// - Throws: the reason for which APNs would refuse the push.
   package init(_ message: PushMessage, now: Timestamp, voipKeep: Span) throws(Refusal) {
     guard !message.payload.isEmpty else { throw .payloadEmpty }
     guard message.payload.count <= Self.payloadBytesMax(message.kind) else {
       throw .payloadTooLarge
     }
     guard let token = Self.hex(message.token.token) else { throw .badToken }
-    // APNs takes only the canonical form in lower case.
+    // APNs accepts the canonical form in lower case only.
     guard CallID(message.id) != nil else { throw .badMessageID }
     let collapse = message.collapseKey.utf8
     guard collapse.count <= 64, collapse.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) else {
@@ -55,12 +56,12 @@ package struct APNsRequest: Sendable, Equatable {
       topic = bundle + ".voip"
       pushType = "voip"
       priority = "10"
-      // A VoIP push must ring when it arrives: one that is kept for long rings for nothing. Apple
-      // wants 0 or a few seconds, and a few bridge a phone's change of network.
+      // A VoIP push must ring when it arrives, so APNs must not keep it for long. Apple asks for 0 or a few seconds; a
+      // few seconds bridge a phone's change of network.
       expiration =
         voipKeep.microseconds == 0
         ? 0 : min(message.deadline, now + voipKeep).microseconds / 1_000_000
-      // PushKit hands over every push: there is nothing to replace.
+      // PushKit delivers every push, so none is replaced.
       collapseID = ""
     case .alert:
       topic = bundle
@@ -93,11 +94,11 @@ package struct APNsRequest: Sendable, Equatable {
   }
 }
 
-/// Request headers of one connection, indexed for HPACK as Apple advises ("Sending notification
-/// requests to APNs"): a table full of paths and tokens would push out what repeats.
+/// Writes the request headers of one connection, indexed for HPACK as Apple recommends ("Sending notification requests
+/// to APNs"): paths and tokens would push repeated values out of the table.
 package struct APNsHeaderWriter: Sendable {
   private let authority: String
-  /// What was put in the peer's table once, to be named by its index from then on.
+  /// Whether the name is in the peer's table already.
   private var hasSentID = false
   private var hasSentExpiration = false
   private var hasSentCollapseID = false

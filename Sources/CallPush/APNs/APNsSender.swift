@@ -5,8 +5,8 @@ public import Logging
 public import NIOCore
 internal import Synchronization
 
-/// Sends VoIP, alert and background pushes to Apple: one pool of connections for each team, key and
-/// environment, chosen by the token's topic and environment.
+/// Sends VoIP, alert and background pushes to Apple. Each team, key and environment has a pool of connections. The
+/// token's topic and environment select the pool.
 ///
 /// A token of unknown environment is tried in production first; if APNs does not know it there, once in the sandbox. A
 /// token that neither knows is gone.
@@ -48,15 +48,14 @@ public final class APNsSender: PushSender {
 
     var members = Members()
     for (index, configuration) in configurations.enumerated() {
-      let statistics = SenderStatistics(
-        name: configuration.name, provider: .apns, metrics: metrics)
+      let statistics = SenderStatistics(name: configuration.name, provider: .apns, metrics: metrics)
       let own = APNsMetrics(name: configuration.name, metrics: metrics)
       var logger = logger
       logger[metadataKey: "sender"] = "\(configuration.name)"
       let pool = APNsPool(
         configuration: configuration, endpoint: endpoints[index], eventLoop: group.next(),
-        clock: clock, seed: seed &+ UInt64(index), statistics: statistics, metrics: own,
-        logger: logger)
+        clock: clock, seed: seed &+ UInt64(index),
+        report: APNsReport(statistics: statistics, metrics: own, logger: logger))
       members.byName[configuration.name] = Member(
         configuration: configuration, pool: pool, statistics: statistics, metrics: own)
     }
@@ -83,15 +82,11 @@ public final class APNsSender: PushSender {
       guard message.deadline > now, !message.isCancelled else { return .expired }
       let request: APNsRequest
       do {
-        request = try APNsRequest(
-          message, now: now, voipKeep: member.configuration.limits.voipKeep)
+        request = try APNsRequest(message, now: now, voipKeep: member.configuration.limits.voipKeep)
       } catch {
         return .rejected(reason: error.rawValue)
       }
-      let result = await member.pool.send(
-        request, isUrgent: message.kind == .voip, deadline: message.deadline,
-        cancellation: message.cancellation)
-      switch result {
+      switch await member.pool.send(request, of: message) {
       case .outcome(let outcome): return outcome
       case .badDeviceToken: continue
       }
@@ -99,7 +94,7 @@ public final class APNsSender: PushSender {
     return .tokenGone(at: nil)
   }
 
-  /// The pools that the token may belong to, the likelier first.
+  /// The pools that the token may belong to, the more likely first.
   private func route(_ token: PushToken) -> [Member] {
     guard token.provider == .apns else { return [] }
     let environments: [APNsEnvironment] =

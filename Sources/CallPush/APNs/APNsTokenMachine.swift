@@ -1,12 +1,11 @@
 package import CallCore
 
-/// Which provider token a connection sends with.
+/// Selects the provider token of a connection.
 ///
-/// The token belongs to the connection. One shared by all connections breaks: a connection that opens
-/// late sends with the old one, the shared one rotates, and the connection has used two within 20
-/// minutes, which APNs answers with 429 TooManyProviderTokenUpdates (pushy #811, #850, #931, #946).
+/// Each connection has tokens of its own. With a shared token, a connection that opens shortly before a rotation uses
+/// two tokens within 20 minutes, and APNs answers 429 TooManyProviderTokenUpdates (pushy #811, #850, #931, #946).
 package struct APNsTokenMachine: Sendable {
-  /// A token by number: who holds the key makes it, once per number.
+  /// The number and times of a token. The owner of the key signs it once per number.
   package struct Token: Sendable, Equatable {
     package let serial: UInt32
     package let mintedAt: Timestamp
@@ -16,31 +15,28 @@ package struct APNsTokenMachine: Sendable {
   }
 
   package enum Refusal: Sendable, Equatable {
-    /// It was about a token that is not used any more.
+    /// It concerns a token that is no longer in use.
     case ignore
-    /// The connection sends with its former token again.
+    /// The connection uses its former token again.
     case wentBack
-    /// There is none to go back to: a new connection is needed.
+    /// There is no former token, so a new connection is needed.
     case replaceConnection
   }
 
-  /// Apple: no more often than every 20 minutes, no less often than every 60. By chance between these
-  /// two, so that the connections of a cluster do not sign all at once.
+  /// The age of rotation, which is random so that connections do not sign all at once. Apple allows 20 to 60 minutes.
   static let rotateAfter = (least: Span.seconds(40 * 60), most: Span.seconds(50 * 60))
-  /// A token that must be kept beyond its time is not used when older than this.
+  /// A pinned token is not used beyond this age.
   static let ageMax = Span.seconds(55 * 60)
 
   package private(set) var current: Token?
   private var former: Token?
-  /// It went back to its former token: the next one is for the next connection.
+  /// The connection went back to its former token. It gets no next token.
   private var isPinned = false
 
   package init() {}
 
-  /// The token for a push that leaves now. Nil: this connection has none and gets none; open another.
-  package mutating func token(
-    now: Timestamp, random: inout some RandomNumberGenerator
-  ) -> Token? {
+  /// The token for a push that is sent now. Returns nil if the connection has none and gets none.
+  package mutating func token(now: Timestamp, random: inout some RandomNumberGenerator) -> Token? {
     if let current {
       if isPinned { return now - current.mintedAt < Self.ageMax ? current : nil }
       if now < current.rotateAt { return current }
@@ -55,7 +51,7 @@ package struct APNsTokenMachine: Sendable {
     return next
   }
 
-  /// APNs says that the token came too soon after the one before it.
+  /// APNs answered that the token followed too soon after the one before it.
   package mutating func refusedAsTooSoon(serial: UInt32, now: Timestamp) -> Refusal {
     guard let current, current.serial == serial else { return .ignore }
     guard !isPinned, let former, now - former.mintedAt < Self.ageMax else {

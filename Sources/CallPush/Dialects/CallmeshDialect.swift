@@ -1,22 +1,22 @@
 internal import CallCore
 
-/// Our own payload: one object under the key `callmesh`, which also stands beside the keys of every
-/// other dialect, so that whoever reads it knows the call, its deadline and the capability.
+/// Our own payload: one object under the key `callmesh`. Every other dialect contains it as well, so that any reader
+/// finds the call, its deadline and the capability.
 enum CallmeshDialect {
-  /// Said of forms that a reader must know more to understand. Further members come without it.
+  /// Changes only for forms that former readers misunderstand; further members do not change it.
   static let version: Int64 = 1
 
   static func form(_ purpose: PushPurpose, _ provider: PushProvider) -> PayloadForm {
     switch purpose {
     case .ring, .missed, .answeredElsewhere, .cancel:
-      PayloadForm(.voip) { [note($0)] }
+      PayloadForm(kind: .voip) { [note($0)] }
     case .ended:
-      // Elsewhere than at Apple the app shows what is to be seen, and nothing is.
-      PayloadForm(provider == .apns ? .alert : .background) {
+      // On platforms other than Apple's the app itself decides what to show.
+      PayloadForm(kind: provider == .apns ? .alert : .background) {
         provider == .apns ? [AlertForm.ended($0), note($0)] : [note($0)]
       }
     case .missedNotice:
-      PayloadForm(.alert) {
+      PayloadForm(kind: .alert) {
         provider == .apns ? [AlertForm.missedNotice($0), note($0)] : [note($0)]
       }
     }
@@ -70,10 +70,10 @@ enum CallmeshDialect {
 
 /// The `aps` of pushes that the system shows.
 ///
-/// The texts are the app's, by key, with the caller as the one argument. `thread-id` is the call's
-/// id, so that the app finds what is shown of a call and takes it away.
+/// The app supplies the texts by key, with the caller as the only argument. `thread-id` is the call's id, so that the
+/// app can find and remove what the system shows of a call.
 enum AlertForm {
-  /// The call that made this device ring is over. Quiet, and it runs the app, which ends what it
+  /// The call that rang on this device is over. The push is silent and runs the app, which ends the call that it
   /// reported to CallKit.
   static func ended(_ draft: PushDraft) -> PayloadMember {
     PayloadMember(
@@ -93,7 +93,7 @@ enum AlertForm {
       [
         alert(missedKey(draft.job), draft),
         PayloadMember("sound", "default"),
-        // An extension of the app may put the contact's name in the user's place.
+        // An extension of the app may replace the user by the contact's name.
         PayloadMember("mutable-content", 1),
         PayloadMember("category", "CALLMESH_MISSED_CALL"),
         PayloadMember("thread-id", draft.job.call.hex),

@@ -30,9 +30,9 @@ public enum PayloadEncoder {
 
   /// The most bytes of a payload.
   ///
-  /// APNs: "Generating a remote notification". FCM: "About FCM messages" has 4096 bytes of data; we
-  /// count the JSON text, quotes and escapes included, so ours is never the longer way to count.
-  /// Web Push: 4096 bytes of body (RFC 8030, 7.2) less 86 of header, 16 of tag and 1 of padding.
+  /// APNs: "Generating a remote notification". FCM: "About FCM messages" allows 4096 bytes of data. We count the JSON
+  /// text with quotes and escapes, which is never less than FCM counts. Web Push: 4096 bytes of body (RFC 8030, 7.2)
+  /// less 86 of header, 16 of tag and 1 of padding.
   public static func bytesMaximum(_ provider: PushProvider, _ kind: PushMessage.Kind) -> Int {
     switch provider {
     case .apns: kind == .voip ? 5120 : 4096
@@ -50,43 +50,34 @@ public enum PayloadEncoder {
   }
 }
 
-/// One dialect's way to write one kind of push.
+/// The form of one kind of push in one dialect.
 struct PayloadForm: Sendable {
   var kind: PushMessage.Kind
+  /// Why the push cannot be written, whatever optional parts it sheds.
+  var refusal: @Sendable (PushDraft) -> PayloadRefusal? = { _ in nil }
   /// The payload's top level.
   var members: @Sendable (PushDraft) -> [PayloadMember]
-  /// Why it cannot be written, however small the rest.
-  var refusal: @Sendable (PushDraft) -> PayloadRefusal? = { _ in nil }
-
-  init(
-    _ kind: PushMessage.Kind,
-    refusal: @escaping @Sendable (PushDraft) -> PayloadRefusal? = { _ in nil },
-    members: @escaping @Sendable (PushDraft) -> [PayloadMember]
-  ) {
-    self.kind = kind
-    self.refusal = refusal
-    self.members = members
-  }
 }
 
-/// Which dialect has which push.
+/// The pushes of each dialect.
 enum DialectTable {
-  /// - Returns: nil where the dialect has no such push.
+  /// - Returns: nil if the dialect has no such push.
   static func form(
     _ dialect: PushDialect, _ purpose: PushPurpose, _ provider: PushProvider
   ) -> PayloadForm? {
     if provider == .none { return nil }
-    // Alert pushes are the app's own, whatever its SDK reads; a browser's service worker, too.
+    // The app itself reads alert pushes, whatever its SDK reads, and so does a browser's service worker.
     if purpose == .ended || purpose == .missedNotice || provider == .webPush {
       return CallmeshDialect.form(purpose, provider)
     }
+    let isRingOfApple = purpose == .ring && provider == .apns
     return switch dialect {
     case .callmesh: CallmeshDialect.form(purpose, provider)
-    case .apple: AppleDialect.form(purpose, provider)
-    case .fcsdk: FCSDKDialect.form(purpose, provider)
+    case .apple: isRingOfApple ? AppleDialect.ring : nil
+    case .fcsdk: isRingOfApple ? FCSDKDialect.ring : nil
+    case .sinch: isRingOfApple ? SinchDialect.ring : nil
     case .telnyx: TelnyxDialect.form(purpose, provider)
-    case .twilio: TwilioDialect.form(purpose, provider)
-    case .sinch: SinchDialect.form(purpose, provider)
+    case .twilio: TwilioDialect.form(purpose)
     }
   }
 }

@@ -2,10 +2,9 @@ internal import CallWire
 
 /// One named value of a payload.
 ///
-/// A list of them, and not a dictionary, so that the same push always gives the same bytes.
+/// Payloads are lists of members rather than dictionaries, so that the same push always gives the same bytes.
 struct PayloadMember: Sendable {
-  /// A key that stands in the source: none comes from outside, so none needs escaping, and none can
-  /// be one that a provider keeps for itself.
+  /// A literal of our source, so that no key needs escaping or is reserved by a provider.
   var key: StaticString
   var value: Value
 
@@ -34,8 +33,8 @@ struct PayloadMember: Sendable {
     JSONWriter.object { write(members, into: &$0) }
   }
 
-  /// As FCM wants its data: a flat map of strings. What is no text is written as its JSON text; what
-  /// only Apple's system reads (`aps`) is left out.
+  /// The data of FCM: a flat map of strings. Values other than texts are written as JSON text. `aps`, which only
+  /// Apple's system reads, is omitted.
   static func flatJSON(_ members: [PayloadMember]) -> [UInt8] {
     JSONWriter.object { writer in
       for member in members where !member.isForAppleAlone {
@@ -71,7 +70,7 @@ extension PayloadMember.Value {
     case .flag(let flag): flag ? "true" : "false"
     case .number(let number): String(number)
     case .object(let members): String(decoding: PayloadMember.json(members), as: UTF8.self)
-    // None at the top level has lists.
+    // No list is at the top level.
     case .objects, .texts: ""
     }
   }

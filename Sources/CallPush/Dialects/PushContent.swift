@@ -17,20 +17,11 @@ public struct PushPayload: Sendable, Equatable {
   /// JSON; for FCM the object of the message's `data`, whose values are all strings.
   public var bytes: [UInt8]
   public var kind: PushMessage.Kind
-  /// The call's id as 32 hex digits, so that a later push of a call replaces an earlier undelivered one. Fits APNs
-  /// (64 bytes) and Web Push (32 characters of base64url). Empty: none.
+  /// The call's id as 32 hex digits, so that a later push of a call replaces an earlier undelivered one. Fits APNs (64
+  /// bytes) and Web Push (32 characters of base64url). Empty: none.
   public var collapseKey: String
   /// What was omitted so that the rest fits, in order.
   public var shed: [OptionalPart]
-
-  package init(
-    bytes: [UInt8], kind: PushMessage.Kind, collapseKey: String, shed: [OptionalPart]
-  ) {
-    self.bytes = bytes
-    self.kind = kind
-    self.collapseKey = collapseKey
-    self.shed = shed
-  }
 
   /// The message for a sender.
   ///

@@ -1,13 +1,13 @@
 internal import CallCore
 
-/// A push's content while it is made to fit: what is optional goes, part by part.
+/// The content of a push, from which optional parts are removed until it fits.
 struct PushDraft: Sendable {
   let content: PushContent
   private(set) var headers: [CustomHeader]
   private(set) var caller: Party
   private(set) var by: Party?
   private(set) var placedAt: Timestamp?
-  /// What was left out.
+  /// The omitted parts.
   private(set) var left: [OptionalPart] = []
 
   var job: PushJob { content.job }
@@ -20,40 +20,36 @@ struct PushDraft: Sendable {
     placedAt = content.job.placedAt
   }
 
-  /// Leaves out the next part, or as many headers as hold `excess` bytes.
+  /// Omits the next optional part, or as many headers as hold `excess` bytes.
   ///
-  /// - Returns: false when nothing optional remains.
+  /// - Returns: false if nothing optional remains.
   mutating func shed(_ excess: Int) -> Bool {
-    if !headers.isEmpty {
-      shedHeaders(excess)
-      note(.headers)
-      return true
+    guard let part = OptionalPart.allCases.first(where: has) else { return false }
+    switch part {
+    case .headers: shedHeaders(excess)
+    case .byDeviceName: by?.deviceName = ""
+    case .callerDeviceName: caller.deviceName = ""
+    case .byDevice: by?.device = ""
+    case .callerDevice: caller.device = ""
+    case .placedAt: placedAt = nil
     }
-    if let by, !by.deviceName.isEmpty {
-      self.by?.deviceName = ""
-      return note(.byDeviceName)
-    }
-    if !caller.deviceName.isEmpty {
-      caller.deviceName = ""
-      return note(.callerDeviceName)
-    }
-    if let by, !by.device.text.isEmpty {
-      self.by?.device = ""
-      return note(.byDevice)
-    }
-    if !caller.device.text.isEmpty {
-      caller.device = ""
-      return note(.callerDevice)
-    }
-    if placedAt != nil {
-      placedAt = nil
-      return note(.placedAt)
-    }
-    return false
+    if left.last != part { left.append(part) }
+    return true
   }
 
-  /// From the last one on. Each counts for more than it can take, so none goes that could stay; where
-  /// too few went, the next round takes more.
+  private func has(_ part: OptionalPart) -> Bool {
+    switch part {
+    case .headers: !headers.isEmpty
+    case .byDeviceName: by?.deviceName.isEmpty == false
+    case .callerDeviceName: !caller.deviceName.isEmpty
+    case .byDevice: by?.device.text.isEmpty == false
+    case .callerDevice: !caller.device.text.isEmpty
+    case .placedAt: placedAt != nil
+    }
+  }
+
+  /// Removes headers from the last one on. Each counts as its largest form, so no header is removed without need. If
+  /// too few were removed, the next round removes more.
   private mutating func shedHeaders(_ excess: Int) {
     var excess = excess
     repeat {
@@ -62,15 +58,9 @@ struct PushDraft: Sendable {
     } while excess > 0 && !headers.isEmpty
   }
 
-  /// More than a header can take in any form: of each byte `\u00xx`, in Telnyx's text within a text
-  /// twice escaped, beside Twilio's `%xx`.
+  /// The most that a header can take in any form: `\u00xx` for each byte, twice escaped in Telnyx's text within a text,
+  /// in addition to Twilio's `%xx`.
   private static func largestForm(of header: CustomHeader) -> Int {
     (header.name.utf8.count + header.value.utf8.count) * 12 + 48
-  }
-
-  @discardableResult
-  private mutating func note(_ part: OptionalPart) -> Bool {
-    if left.last != part { left.append(part) }
-    return true
   }
 }

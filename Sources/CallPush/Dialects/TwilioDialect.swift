@@ -2,16 +2,15 @@ internal import CallCore
 internal import CallWire
 internal import Crypto
 
-/// Twilio Voice: `twi_message_type` says which push it is. The same members, all strings, at APNs
-/// and at FCM.
+/// Twilio Voice: `twi_message_type` is the kind of the push. APNs and FCM get the same members, all strings.
 ///
-/// Twilio's ids are two letters and 32 hex digits. The call's is made of its UUID; account and
-/// message have one that is always the same for the same app or push.
+/// Twilio's ids are two letters and 32 hex digits. That of the call is its UUID. Those of account and message are
+/// always the same for the same app or push.
 enum TwilioDialect {
-  static func form(_ purpose: PushPurpose, _ provider: PushProvider) -> PayloadForm? {
+  static func form(_ purpose: PushPurpose) -> PayloadForm? {
     switch purpose {
-    case .ring: PayloadForm(.voip, members: call)
-    case .cancel: PayloadForm(.voip, members: cancel)
+    case .ring: PayloadForm(kind: .voip, members: call)
+    case .cancel: PayloadForm(kind: .voip, members: cancel)
     case .missed, .answeredElsewhere, .ended, .missedNotice: nil
     }
   }
@@ -24,7 +23,7 @@ enum TwilioDialect {
       PayloadMember("aps", []),
       PayloadMember("twi_message_type", "twilio.voice.call"),
       PayloadMember("twi_call_sid", "CA" + job.call.hex),
-      // With what the SDK comes for the call.
+      // The SDK presents this when it attaches for the call.
       PayloadMember("twi_bridge_token", capability.isEmpty ? job.call.description : capability),
       PayloadMember("twi_from", address(job.caller.user)),
       PayloadMember("twi_to", address(job.user.user)),
@@ -52,7 +51,7 @@ enum TwilioDialect {
     ]
   }
 
-  /// E.164 as it is; anything else is a client's identity.
+  /// E.164 numbers are unchanged; anything else is a client's identity.
   private static func address(_ user: String) -> String {
     let digits = user.utf8.dropFirst()
     let isNumber =
@@ -66,8 +65,7 @@ enum TwilioDialect {
   }
 }
 
-/// `application/x-www-form-urlencoded`, with `%20` for a space: read alike by those who know `+` and
-/// those who do not.
+/// `application/x-www-form-urlencoded`, with `%20` for a space, which every reader decodes, unlike `+`.
 enum FormEncoding {
   static func encode(_ headers: [CustomHeader]) -> String {
     headers.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }

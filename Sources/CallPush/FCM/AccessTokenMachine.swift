@@ -1,20 +1,20 @@
 package import CallCore
 
-/// When an access token is used, renewed and given up: one exchange at a time, for all who wait; a
-/// failure is shared by all, and followed by a pause. Time and chance are arguments.
+/// Decides when an access token is used, renewed and dropped. One exchange runs at a time and serves all waiters. A
+/// failed one fails for all of them, and a pause follows. Time and randomness are arguments.
 package struct AccessTokenMachine: Sendable {
   package struct Token: Sendable, Equatable {
     package var text: String
-    /// Not used from then on: a little before the issuer's own time.
+    /// The end of its use, shortly before it expires.
     package var unusableAt: Timestamp
-    /// From then on the next one is fetched while this one is still used.
+    /// The time from which the next token is fetched, while this one remains in use.
     package var renewAt: Timestamp
   }
 
-  /// What whoever wants a token has to do.
+  /// What the caller must do.
   package enum Answer: Sendable, Equatable {
     case use(String)
-    /// Begin an exchange, and use this one meanwhile.
+    /// Begin an exchange, and use this token meanwhile.
     case useAndExchange(String)
     /// Begin an exchange, and wait for it.
     case exchange
@@ -26,7 +26,7 @@ package struct AccessTokenMachine: Sendable {
 
   package enum Exchanged: Sendable, Equatable {
     case token(String, lifetime: Span)
-    /// `lasting`: repeating it soon will not help.
+    /// `lasting`: an early retry is useless.
     case failed(reason: String, lasting: Bool)
   }
 
@@ -34,7 +34,7 @@ package struct AccessTokenMachine: Sendable {
   private var exchanging = false
   private var failures = 0
   private var trouble: (reason: String, until: Timestamp)?
-  /// Grows with each change of credentials: an exchange of former ones brings nothing.
+  /// Grows with each change of credentials. The result of an exchange with former credentials is ignored.
   package private(set) var generation: UInt64 = 0
 
   package init() {}
@@ -75,11 +75,9 @@ package struct AccessTokenMachine: Sendable {
     }
   }
 
-  /// Renewed at three quarters of its life, or up to a tenth later: gateways that began together drift
-  /// apart.
-  static func token(
-    _ text: String, lifetime: Span, now: Timestamp, chance: UInt64
-  ) -> Token {
+  /// Renews after three quarters of the lifetime, plus up to a tenth, so that gateways that started together do not
+  /// renew together.
+  static func token(_ text: String, lifetime: Span, now: Timestamp, chance: UInt64) -> Token {
     let whole = max(0, lifetime.microseconds)
     let margin = min(whole / 10, 60_000_000)
     let spread = UInt64(whole / 10) + 1
@@ -88,12 +86,12 @@ package struct AccessTokenMachine: Sendable {
       renewAt: now + Span(microseconds: whole / 4 * 3 + Int64(chance % spread)))
   }
 
-  /// The provider refused a token: it is not used any more, unless another has come since.
+  /// The provider refused a token, which is not used any more.
   package mutating func refused(_ text: String) {
     if token?.text == text { token = nil }
   }
 
-  /// New credentials: nothing of the former ones counts any more.
+  /// Forgets everything about the former credentials.
   package mutating func credentialsChanged() {
     let generation = generation + 1
     self = AccessTokenMachine()

@@ -2,7 +2,7 @@ package import CallBus
 package import CallCore
 internal import Synchronization
 
-/// Gives out access tokens, and gets them: `AccessTokenMachine`'s driver.
+/// Fetches access tokens and hands them to pushes. The driver of `AccessTokenMachine`.
 ///
 /// Owns the task of the exchange under way; `close` ends it.
 package final class AccessTokens: Sendable {
@@ -25,7 +25,7 @@ package final class AccessTokens: Sendable {
   private let get: @Sendable () async -> AccessTokenMachine.Exchanged
   private let state = Mutex(State())
 
-  /// - Parameter get: makes one exchange, with the credentials of that moment, in bounded time.
+  /// - Parameter get: makes one exchange with the current credentials, in bounded time.
   package init(
     clock: ClusterClock, chance: @escaping @Sendable () -> UInt64,
     pause: @escaping @Sendable (Span) async -> Void,
@@ -37,67 +37,54 @@ package final class AccessTokens: Sendable {
     self.get = get
   }
 
-  /// A token that is good now. Waits for an exchange, and through the pause behind a failed one, as
-  /// long as that ends before the deadline.
+  /// Returns a valid token. Waits for an exchange, and for the pause after a failed one, if they end before the
+  /// deadline.
   package func token(until deadline: Timestamp) async -> Result {
     while true {
       let now = clock.now()
       guard now < deadline else { return .none(reason: "no access token in time") }
-      let next = state.withLock { state -> Step in
-        step(&state, now: now, deadline: deadline)
-      }
-      switch next {
-      case .result(let result): return result
-      case .pause(let until, let reason):
+      let (answer, waiter) = state.withLock { state in ask(&state, now: now) }
+      switch answer {
+      case nil: return .none(reason: "closed")
+      case .use(let text), .useAndExchange(let text): return .token(text)
+      case .pausing(let reason, let until):
+        guard until < deadline else { return .none(reason: reason) }
         await pause(until - now)
-        // A pause that ends early ends because all ends.
+        // A pause ends early when the sender closes.
         guard clock.now() >= until else { return .none(reason: reason) }
-      case .wait(let number, let inbox):
-        _ = await inbox.next(until: clock.instant(at: deadline))
-        state.withLock { $0.waiters[number] = nil }
+      case .exchange, .wait:
+        guard let waiter else { continue }
+        _ = await waiter.inbox.next(until: clock.instant(at: deadline))
+        state.withLock { $0.waiters[waiter.number] = nil }
         if Task.isCancelled { return .none(reason: "cancelled") }
       }
     }
   }
 
-  private enum Step {
-    case result(Result)
-    case pause(until: Timestamp, reason: String)
-    case wait(UInt64, Inbox<Void>)
-  }
-
-  private func step(_ state: inout State, now: Timestamp, deadline: Timestamp) -> Step {
-    guard !state.closed else { return .result(.none(reason: "closed")) }
-    switch state.machine.want(now: now) {
-    case .use(let text): return .result(.token(text))
-    case .useAndExchange(let text):
-      begin(&state)
-      return .result(.token(text))
-    case .pausing(let reason, let until):
-      return until < deadline
-        ? .pause(until: until, reason: reason) : .result(.none(reason: reason))
-    case .exchange:
-      begin(&state)
-      return wait(&state)
-    case .wait: return wait(&state)
+  /// Returns nil for the answer after `close`.
+  private func ask(
+    _ state: inout State, now: Timestamp
+  ) -> (answer: AccessTokenMachine.Answer?, waiter: (number: UInt64, inbox: Inbox<Void>)?) {
+    guard !state.closed else { return (nil, nil) }
+    let answer = state.machine.want(now: now)
+    switch answer {
+    case .use, .pausing, .wait: break
+    case .useAndExchange, .exchange: begin(&state)
     }
-  }
-
-  private func wait(_ state: inout State) -> Step {
+    guard answer == .exchange || answer == .wait else { return (answer, nil) }
     state.nextWaiter += 1
     let inbox = Inbox<Void>(capacity: 1, timers: clock.timers)
     state.waiters[state.nextWaiter] = inbox
-    return .wait(state.nextWaiter, inbox)
+    return (answer, (state.nextWaiter, inbox))
   }
 
-  /// The exchange is nobody's push: it goes on when the one that began it gives up.
+  /// The exchange belongs to no push: it continues if the push that began it ends.
   private func begin(_ state: inout State) {
     let generation = state.machine.generation
     state.exchange = Task {
       let result = await get()
       let waiters = self.state.withLock { state -> [Inbox<Void>] in
-        state.machine.exchanged(
-          result, generation: generation, now: clock.now(), chance: chance())
+        state.machine.exchanged(result, generation: generation, now: clock.now(), chance: chance())
         return Array(state.waiters.values)
       }
       for waiter in waiters { waiter.offer(()) }
@@ -107,7 +94,7 @@ package final class AccessTokens: Sendable {
   /// The provider refused this token.
   package func refused(_ token: String) { state.withLock { $0.machine.refused(token) } }
 
-  /// New credentials: the next push gets a token of theirs.
+  /// The next push gets a token of the new credentials.
   package func credentialsChanged() {
     let waiters = state.withLock { state in
       state.machine.credentialsChanged()

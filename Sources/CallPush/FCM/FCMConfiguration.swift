@@ -1,16 +1,16 @@
-/// A way to Firebase Cloud Messaging.
+/// The configuration of a sender to Firebase Cloud Messaging.
 public struct FCMConfiguration: Sendable, Equatable {
-  /// What logs and metrics call it.
+  /// The name in logs and metrics.
   public var name: String
-  /// The Firebase project to whose apps it sends; empty: the service account's own.
+  /// The Firebase project of the apps; empty: that of the service account.
   public var project: String
-  /// The service account's JSON key file, as the Google Cloud console makes it.
+  /// The service account's JSON key file from the Google Cloud console.
   public var serviceAccountFile: String
-  /// Where messages go. `http` is good for the loopback only.
+  /// The address of FCM. `http` is allowed on the loopback only.
   public var endpoint: String
-  /// Where access tokens come from; nil: what the service account's file says.
+  /// The address for access tokens; nil: that of the service account's file.
   public var tokenEndpoint: String?
-  /// PEM certificates that are trusted in place of the system's.
+  /// PEM certificates that are trusted instead of the system's.
   public var caFile: String?
   public var limits = SenderLimits()
 
@@ -29,7 +29,7 @@ public struct FCMConfiguration: Sendable, Equatable {
   }
 }
 
-/// A configuration that was read and found good.
+/// A validated configuration.
 struct FCMAccess: Sendable {
   var account: ServiceAccount
   /// Of `messages:send`.
@@ -41,8 +41,7 @@ struct FCMAccess: Sendable {
       path: configuration.serviceAccountFile, sender: configuration.name)
     let project = configuration.project.isEmpty ? account.project : configuration.project
     func wrong(_ place: String, _ what: String, _ remedy: String) -> SenderConfigurationError {
-      SenderConfigurationError(
-        sender: configuration.name, place: place, what: what, remedy: remedy)
+      SenderConfigurationError(sender: configuration.name, place: place, what: what, remedy: remedy)
     }
     guard ServiceAccount.isProject(project) else {
       throw wrong("project", "this is no project id", "use the id, not the name or the number")
@@ -59,11 +58,11 @@ struct FCMAccess: Sendable {
   }
 }
 
-/// Addresses that an operator gives.
+/// Validates addresses of the configuration.
 enum ServiceAddress {
   static let rule = "an address begins with https://; with http:// on the loopback only"
 
-  /// Without a slash at the end; nil for what does not follow the rule.
+  /// The address without a slash at the end; nil if it breaks the rule.
   static func plain(_ text: String) -> String? {
     guard text.isGraphicASCII else { return nil }
     var address = text[...]

@@ -35,8 +35,8 @@ package enum FCMMessage {
     return .body(Array(text.utf8))
   }
 
-  /// `from`, `message_type`, and all that begins with `google` or `gcm` (FCM's guide to data
-  /// messages); `collapse_key` as the former API had it.
+  /// `from`, `message_type`, and names that begin with `google` or `gcm` (FCM's guide to data messages), and
+  /// `collapse_key` of the former API.
   package static func isReserved(_ key: String) -> Bool {
     key.isEmpty || ["from", "message_type", "collapse_key"].contains(key)
       || key.hasPrefix("google") || key.hasPrefix("gcm")

@@ -1,8 +1,8 @@
 internal import CallCore
-internal import CallTelemetry
+internal import CallWire
 
-/// The meaning of FCM's answers, from its table of errors
-/// (firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode; …/docs/cloud-messaging/error-codes).
+/// The meaning of FCM's answers, from its table of errors (firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode;
+/// …/docs/cloud-messaging/error-codes).
 package enum FCMVerdict {
   /// The wait after an exceeded quota if the answer names none.
   static let quotaPause = Span.seconds(60)
@@ -53,13 +53,9 @@ package enum FCMVerdict {
     return .done(blamesToken ? .tokenGone(at: nil) : .rejected(reason: reason))
   }
 
-  private struct Success: Decodable {
-    var name: String
-  }
-
   /// `projects/P/messages/M`.
   private static func name(_ body: [UInt8]) -> String? {
-    guard let name = BoundedJSON.decode(Success.self, body)?.name, name.utf8.count <= 256,
+    guard let name = PayloadValue(json: body)?["name"]?.text, name.utf8.count <= 256,
       name.isGraphicASCII
     else { return nil }
     return name
@@ -79,38 +75,23 @@ struct FCMError: Sendable, Equatable {
   /// FCM's code, else the API's status.
   var word: String? { ProviderWord.clean(code) ?? ProviderWord.clean(status) }
 
-  private struct Body: Decodable {
-    struct Violation: Decodable {
-      var field: String?
-    }
-    struct Detail: Decodable {
-      var type: String?
-      var errorCode: String?
-      var fieldViolations: [Violation]?
-      enum CodingKeys: String, CodingKey {
-        case type = "@type"
-        case errorCode, fieldViolations
-      }
-    }
-    struct Failure: Decodable {
-      var status: String?
-      var message: String?
-      var details: [Detail]?
-    }
-    var error: Failure
-  }
-
   /// All members are empty if the body is not an error object.
   init(_ body: [UInt8]) {
-    guard let error = BoundedJSON.decode(Body.self, body)?.error else { return }
-    status = error.status
-    message = error.message ?? ""
-    for detail in error.details ?? [] {
-      guard let type = detail.type else { continue }
-      if type.hasSuffix("google.firebase.fcm.v1.FcmError") { code = detail.errorCode }
+    guard let error = PayloadValue(json: body)?["error"] else { return }
+    status = error["status"]?.text
+    message = error["message"]?.text ?? ""
+    for detail in error["details"]?.list ?? [] {
+      guard let type = detail["@type"]?.text else { continue }
+      if type.hasSuffix("google.firebase.fcm.v1.FcmError") { code = detail["errorCode"]?.text }
       if type.hasSuffix("google.rpc.BadRequest") {
-        fields += (detail.fieldViolations ?? []).map { $0.field ?? "" }
+        fields += (detail["fieldViolations"]?.list ?? []).map { $0["field"]?.text ?? "" }
       }
     }
+  }
+}
+
+extension PayloadValue {
+  fileprivate var list: [PayloadValue]? {
+    if case .list(let elements) = self { elements } else { nil }
   }
 }

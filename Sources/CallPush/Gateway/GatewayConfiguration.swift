@@ -62,13 +62,6 @@ public struct PushGatewayConfiguration: Sendable {
     queue.createsMissing = false
   }
 
-  var limits: GatewayMachine.Limits {
-    var limits = GatewayMachine.Limits()
-    limits.sendsPerPool = sendsPerPool
-    limits.waitingPerPool = waitingPerPool
-    return limits
-  }
-
   /// Enough for all pools to be full, and for jobs that are turned away, so that no pool takes another's share.
   func inFlight(pools: Int) -> Int { pools * (sendsPerPool + waitingPerPool) + 256 }
 }

@@ -2,8 +2,7 @@ internal import CallCore
 internal import CallTelemetry
 internal import Logging
 
-/// What gateways log of calls: each job that they take, at `trace`, and what became of it, at `debug`.
-/// Never a token.
+/// Log lines of gateways about calls: each job at `trace`, and its outcome at `debug`. They contain no token.
 extension Logger {
   func taken(_ job: PushJob, attempt: Int) {
     trace("push job taken", metadata: Self.keys(job, [.count: "\(attempt)"]))
@@ -20,5 +19,18 @@ extension Logger {
       .call: "\(job.call)", .app: "\(job.user.app)", .user: "\(job.user.user)",
       .device: "\(job.device)", .purpose: "\(job.purpose.name)",
     ]).merging(.keys(more)) { _, new in new }
+  }
+}
+
+/// Limits a log line to one in 10 s. The line contains the number of events that it represents.
+struct LogOnce: Sendable {
+  private var saidAt: Timestamp?
+  private var count = 0
+  mutating func admit(_ now: Timestamp) -> Int? {
+    count += 1
+    if let saidAt, now < saidAt + .seconds(10) { return nil }
+    saidAt = now
+    defer { count = 0 }
+    return count
   }
 }

@@ -32,8 +32,10 @@ final class GatewayLoop<Bus: ClusterBus> {
 
   init(_ gateway: PushGateway<Bus>) {
     self.gateway = gateway
-    machine = GatewayMachine(
-      pools: gateway.pools.count, limits: gateway.configuration.limits)
+    var limits = GatewayMachine.Limits()
+    limits.sendsPerPool = gateway.configuration.sendsPerPool
+    limits.waitingPerPool = gateway.configuration.waitingPerPool
+    machine = GatewayMachine(pools: gateway.pools.count, limits: limits)
   }
 
   var isIdle: Bool { machine.isIdle }
@@ -49,14 +51,14 @@ final class GatewayLoop<Bus: ClusterBus> {
     case .sent(let number, let outcome):
       cancellations[number] = nil
       note(outcome, of: number, now: now)
-      machine.sent(number, outcome, now: now, into: &effects)
+      machine.sent(number, outcome, now: now)
     case .answered(let answers):
-      for number in answers.reports { machine.answered(number, now: now, into: &effects) }
+      for number in answers.reports { machine.answered(number, now: now) }
       for (number, rings) in answers.questions {
-        machine.queried(number, rings: rings, now: now, into: &effects)
+        machine.queried(number, rings: rings, now: now)
       }
-    case .withdrawn(let calls): machine.withdraw(calls, now: now, into: &effects)
-    case .neverSent(let legs): machine.neverSent(legs, now: now, into: &effects)
+    case .withdrawn(let calls): machine.withdraw(calls, now: now)
+    case .neverSent(let legs): machine.neverSent(legs, now: now)
     case .status(let replyTo):
       gateway.answerStatus(replyTo, machine)
     case .drain, .resume, .shutDown: break
@@ -84,9 +86,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     let pool = gateway.pools.firstIndex { $0.serves(job) }
     // The topic of a Web Push token is the service's origin.
     let service = job.token.provider == .webPush ? job.token.topic : ""
-    machine.take(
-      item: lastItem, job, attempt: item.attempt, pool: pool, service: service, now: now,
-      into: &effects)
+    machine.take(item: lastItem, job, attempt: item.attempt, pool: pool, service: service, now: now)
     for line in machine.takeUnservedLines() {
       gateway.logger.warning(
         "No gateway has a sender for a topic: its devices are not woken.",
@@ -98,7 +98,7 @@ final class GatewayLoop<Bus: ClusterBus> {
   }
 
   func tick(now: Timestamp) {
-    if let next = machine.nextDeadline, next <= now { machine.tick(now: now, into: &effects) }
+    if let next = machine.nextDeadline, next <= now { machine.tick(now: now) }
     perform(now: now)
     publishCommands()
     notifyNeverSent()
@@ -111,19 +111,20 @@ final class GatewayLoop<Bus: ClusterBus> {
   }
 
   func drain() {
-    machine.drain(into: &effects)
+    machine.drain()
     perform(now: gateway.clock.now())
   }
 
   func resume() { machine.resume() }
 
   func releaseAll() {
-    machine.releaseAll(into: &effects)
+    machine.releaseAll()
     perform(now: gateway.clock.now())
     count()
   }
 
   private func perform(now: Timestamp) {
+    swap(&effects, &machine.effects)
     for effect in effects {
       switch effect {
       case .settle(let number, .inProgress): items[number]?.settle(.inProgress)
@@ -167,8 +168,7 @@ final class GatewayLoop<Bus: ClusterBus> {
 
   private func notifyNeverSent() {
     guard !neverSent.isEmpty else { return }
-    gateway.bus.publish(
-      gateway.subjects.pushNeverSent, ClusterCodec.encode(neverSent: neverSent))
+    gateway.bus.publish(gateway.subjects.pushNeverSent, ClusterCodec.encode(neverSent: neverSent))
     neverSent.removeAll(keepingCapacity: true)
   }
 
@@ -194,18 +194,5 @@ final class GatewayLoop<Bus: ClusterBus> {
         .call: "\(job.call)", .device: "\(job.device)", .app: "\(job.user.app)",
         .reason: "\(reason)", .count: "\(times)",
       ]))
-  }
-}
-
-/// Limits a log line to one in 10 s, which says how many it stands for.
-struct LogOnce: Sendable {
-  private var saidAt: Timestamp?
-  private var count = 0
-  mutating func admit(_ now: Timestamp) -> Int? {
-    count += 1
-    if let saidAt, now < saidAt + .seconds(10) { return nil }
-    saidAt = now
-    defer { count = 0 }
-    return count
   }
 }

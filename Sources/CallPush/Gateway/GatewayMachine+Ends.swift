@@ -5,16 +5,14 @@ internal import DequeModule
 /// How jobs end: withdrawals and reports.
 extension GatewayMachine {
   /// These calls stopped ringing: rings that no sender has are dropped, and those that one has get no further attempt.
-  package mutating func withdraw(
-    _ calls: [CallID], now: Timestamp, into effects: inout [Effect]
-  ) {
+  package mutating func withdraw(_ calls: [CallID], now: Timestamp) {
     for call in calls {
       ended.insert(call, now: now)
       for number in (rings[call] ?? []).sorted() {
         guard let job = active[number] else { continue }
         guard job.stage == .sending else {
-          drop(number, job, as: .withdrawn, now: now, into: &effects)
-          fill(job.pool, now: now, into: &effects)
+          drop(number, job, as: .withdrawn, now: now)
+          fill(job.pool, now: now)
           continue
         }
         guard !job.isWithdrawn else { continue }
@@ -25,56 +23,49 @@ extension GatewayMachine {
   }
 
   /// A ring is dropped. If it was delivered before, another gateway may have sent it.
-  mutating func noteUnsent(
-    _ job: PushJob, attempt: Int, now: Timestamp, into effects: inout [Effect]
-  ) {
+  mutating func noteUnsent(_ job: PushJob, attempt: Int, now: Timestamp) {
     guard job.purpose == .ring, attempt == 1 else { return }
     unsentRings.insert(job.leg, now: now)
     effects.append(.notifyNeverSent(job.leg))
   }
 
   /// Another gateway dropped these rings unsent: their clean-ups are dropped.
-  package mutating func neverSent(
-    _ legs: [PushLeg], now: Timestamp, into effects: inout [Effect]
-  ) {
+  package mutating func neverSent(_ legs: [PushLeg], now: Timestamp) {
     let dropped = Set(legs.filter { !sentRings.contains($0) })
     for leg in dropped { unsentRings.insert(leg, now: now) }
     let cleanUps = active.filter { _, job in
       job.job.purpose.isCleanUp && job.stage != .sending && dropped.contains(job.job.leg)
     }
     for (number, job) in cleanUps.sorted(by: { $0.key < $1.key }) {
-      drop(number, job, as: .withdrawn, now: now, into: &effects)
-      fill(job.pool, now: now, into: &effects)
+      drop(number, job, as: .withdrawn, now: now)
+      fill(job.pool, now: now)
     }
   }
 
   /// Gives free places to waiting jobs.
-  mutating func fill(_ pool: Int, now: Timestamp, into effects: inout [Effect]) {
+  mutating func fill(_ pool: Int, now: Timestamp) {
     while pools[pool].sending < limits.sendsPerPool, let next = pools[pool].queue.popFirst() {
       guard let waiting = active[next] else { continue }
       if waiting.job.deadline > now {
-        begin(next, now: now, into: &effects)
+        begin(next, now: now)
       } else {
-        drop(next, waiting, as: .late, now: now, into: &effects)
+        drop(next, waiting, as: .late, now: now)
       }
     }
   }
 
-  mutating func drop(
-    _ number: UInt64, _ job: Active, as what: Count, now: Timestamp,
-    into effects: inout [Effect]
-  ) {
+  mutating func drop(_ number: UInt64, _ job: Active, as what: Count, now: Timestamp) {
     count(what)
-    noteUnsent(job.job, attempt: job.attempt, now: now, into: &effects)
+    noteUnsent(job.job, attempt: job.attempt, now: now)
     end(number)
-    finish(job.item, job.identity, job.job, .expired, now: now, into: &effects)
+    finish(job.item, job.identity, job.job, .expired, now: now)
   }
 
   // MARK: Reports
 
   mutating func finish(
     _ item: UInt64, _ identity: PushIdentity, _ job: PushJob, _ outcome: PushOutcome,
-    now: Timestamp, into effects: inout [Effect]
+    now: Timestamp
   ) {
     let report = PushReport(
       call: job.call, device: job.device, purpose: job.purpose,
@@ -93,16 +84,12 @@ extension GatewayMachine {
   }
 
   /// A shard acknowledged a report.
-  package mutating func answered(
-    _ number: UInt64, now: Timestamp, into effects: inout [Effect]
-  ) {
+  package mutating func answered(_ number: UInt64, now: Timestamp) {
     guard reports.answered(number) else { return }
-    settleHeld(number, now: now, into: &effects)
+    settleHeld(number, now: now)
   }
 
-  mutating func settleHeld(
-    _ number: UInt64, now: Timestamp, into effects: inout [Effect]
-  ) {
+  mutating func settleHeld(_ number: UInt64, now: Timestamp) {
     guard let done = held.removeValue(forKey: number) else { return }
     heldByIdentity[done.identity] = nil
     fates.insert(done.identity, now: now)

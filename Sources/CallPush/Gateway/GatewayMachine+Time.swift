@@ -11,7 +11,7 @@ extension GatewayMachine {
     return min(step, reports.nextDeadline ?? step)
   }
 
-  package mutating func tick(now: Timestamp, into effects: inout [Effect]) {
+  package mutating func tick(now: Timestamp) {
     for step in reports.expire(now: now) {
       switch step {
       case .retransmit(let pending):
@@ -19,12 +19,12 @@ extension GatewayMachine {
         effects.append(.report(pending))
       case .givenUp(let pending):
         count(.reportsGivenUp)
-        settleHeld(pending.number, now: now, into: &effects)
+        settleHeld(pending.number, now: now)
       }
     }
     guard lastTick + .milliseconds(100) <= now else { return }
     lastTick = now
-    for number in active.keys.sorted() { look(at: number, now: now, into: &effects) }
+    for number in active.keys.sorted() { look(at: number, now: now) }
     for (question, number) in questions where active[number]?.isAsking != true {
       questions[question] = nil
     }
@@ -32,29 +32,26 @@ extension GatewayMachine {
       held[number]!.extendedAt = now
       effects.append(.settle(item: job.item, .inProgress))
     }
-    for pool in pools.indices { fill(pool, now: now, into: &effects) }
+    for pool in pools.indices { fill(pool, now: now) }
   }
 
-  private mutating func look(
-    at number: UInt64, now: Timestamp, into effects: inout [Effect]
-  ) {
+  private mutating func look(at number: UInt64, now: Timestamp) {
     guard let job = active[number] else { return }
     switch job.stage {
     case .sending:
       if job.job.deadline + limits.overdue <= now {
         count(.overdue)
-        let failed = PushOutcome.failed(
-          reason: "the sender did not answer", mayHaveArrived: true)
-        return sent(number, failed, now: now, into: &effects)
+        let failed = PushOutcome.failed(reason: "the sender did not answer", mayHaveArrived: true)
+        return sent(number, failed, now: now)
       }
     case .waiting, .asking, .awaitingPeers:
       if job.job.deadline <= now {
-        drop(number, job, as: .late, now: now, into: &effects)
-        return fill(job.pool, now: now, into: &effects)
+        drop(number, job, as: .late, now: now)
+        return fill(job.pool, now: now)
       }
       switch job.stage {
       case .asking(let until), .awaitingPeers(let until):
-        if until <= now { send(number, now: now, into: &effects) }
+        if until <= now { send(number, now: now) }
       case .waiting, .sending: break
       }
     }
@@ -66,10 +63,10 @@ extension GatewayMachine {
   // MARK: Draining
 
   /// Refuses new jobs, and returns to the queue what no sender has yet.
-  package mutating func drain(into effects: inout [Effect]) {
+  package mutating func drain() {
     isDraining = true
     for number in active.keys.sorted() where active[number]?.stage != .sending {
-      release(number, into: &effects)
+      release(number)
     }
     for pool in pools.indices { pools[pool].queue.removeAll() }
   }
@@ -78,8 +75,8 @@ extension GatewayMachine {
   package mutating func resume() { isDraining = false }
 
   /// Returns everything to the queue, at the end of the drain time.
-  package mutating func releaseAll(into effects: inout [Effect]) {
-    for number in active.keys.sorted() { release(number, into: &effects) }
+  package mutating func releaseAll() {
+    for number in active.keys.sorted() { release(number) }
     for (_, job) in held.sorted(by: { $0.key < $1.key }) {
       count(.released)
       effects.append(.settle(item: job.item, .retry(after: .zero)))
@@ -88,7 +85,7 @@ extension GatewayMachine {
     heldByIdentity.removeAll()
   }
 
-  private mutating func release(_ number: UInt64, into effects: inout [Effect]) {
+  private mutating func release(_ number: UInt64) {
     guard let job = active[number] else { return }
     count(.released)
     end(number)

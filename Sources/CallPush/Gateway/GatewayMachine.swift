@@ -2,8 +2,8 @@ internal import CallBus
 package import CallCore
 internal import DequeModule
 
-/// Decides what a gateway does with each job: drop it, send it, let it wait, return it to the queue; and when the job is
-/// settled. A value: the time is an argument, and effects are the output.
+/// Decides what a gateway does with each job: drop it, send it, let it wait, return it to the queue; and when the job
+/// is settled. A value: the time is an argument, and `effects` are the output.
 ///
 /// A job is settled once its outcome is reported to the shard. That a provider accepted it needs no acknowledgement.
 /// That a token is gone, or a push failed, is held until the shard acknowledges it: if this gateway dies before, the
@@ -45,6 +45,8 @@ package struct GatewayMachine: Sendable {
     var extendedAt: Timestamp
   }
 
+  /// What the owner must do, in order. It takes them after each event.
+  package var effects: [Effect] = []
   let limits: Limits
   package internal(set) var pools: [Pool]
   var active: [UInt64: Active] = [:]
@@ -73,9 +75,7 @@ package struct GatewayMachine: Sendable {
   /// The topics without a sender on any gateway.
   package internal(set) var unserved: UnservedTopics
 
-  package init(
-    pools: Int, limits: Limits = Limits(), reports: GatewayReports = GatewayReports()
-  ) {
+  package init(pools: Int, limits: Limits = Limits(), reports: GatewayReports = GatewayReports()) {
     self.limits = limits
     self.reports = reports
     fates = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
@@ -109,28 +109,28 @@ package struct GatewayMachine: Sendable {
   ///   - service: the push service, if the pool has several; else empty.
   package mutating func take(
     item: UInt64, _ job: PushJob, attempt: Int = 1, pool: Int?, service: String = "",
-    now: Timestamp, into effects: inout [Effect]
+    now: Timestamp
   ) {
     let identity = PushIdentity(job)
-    if deduplicate(item, identity, attempt, into: &effects) { return count(.repeated) }
+    if deduplicate(item, identity, attempt) { return count(.repeated) }
     guard job.deadline > now else {
       count(.late)
-      noteUnsent(job, attempt: attempt, now: now, into: &effects)
-      return finish(item, identity, job, .expired, now: now, into: &effects)
+      noteUnsent(job, attempt: attempt, now: now)
+      return finish(item, identity, job, .expired, now: now)
     }
     if job.purpose == .ring, ended.contains(job.call) {
       count(.withdrawn)
-      noteUnsent(job, attempt: attempt, now: now, into: &effects)
-      return finish(item, identity, job, .expired, now: now, into: &effects)
+      noteUnsent(job, attempt: attempt, now: now)
+      return finish(item, identity, job, .expired, now: now)
     }
     if job.purpose.isCleanUp {
       // The ring must not follow its clean-up.
-      withdraw([job.call], now: now, into: &effects)
-      // A ring that was never sent needs no clean-up: a VoIP push that ends a call makes an app that never rang
-      // report one.
+      withdraw([job.call], now: now)
+      // A ring that was never sent needs no clean-up: a VoIP push that ends a call makes an app that never rang report
+      // one.
       if unsentRings.contains(job.leg) {
         count(.withdrawn)
-        return finish(item, identity, job, .expired, now: now, into: &effects)
+        return finish(item, identity, job, .expired, now: now)
       }
     }
     if isDraining {
@@ -143,7 +143,7 @@ package struct GatewayMachine: Sendable {
       guard now < job.decidedAt + min(limits.unservedFor, share) else {
         unserved.note(job.token, now: now)
         let reason = "no sender for this topic"
-        return finish(item, identity, job, .rejected(reason: reason), now: now, into: &effects)
+        return finish(item, identity, job, .rejected(reason: reason), now: now)
       }
       return effects.append(.settle(item: item, .retry(after: limits.unservedPause)))
     }
@@ -161,7 +161,7 @@ package struct GatewayMachine: Sendable {
     if job.purpose == .ring { rings[job.call, default: []].insert(lastJob) }
     if !service.isEmpty { places[service, default: 0] += 1 }
     if hasPlace {
-      begin(lastJob, now: now, into: &effects)
+      begin(lastJob, now: now)
     } else {
       pools[pool].queue.append(lastJob)
     }
@@ -169,7 +169,7 @@ package struct GatewayMachine: Sendable {
 
   /// Whether the push is under way here, or was completed. The newest item is the one to settle.
   private mutating func deduplicate(
-    _ item: UInt64, _ identity: PushIdentity, _ attempt: Int, into effects: inout [Effect]
+    _ item: UInt64, _ identity: PushIdentity, _ attempt: Int
   ) -> Bool {
     if let number = byIdentity[identity] {
       active[number]!.attempt = max(active[number]!.attempt, attempt)
@@ -188,7 +188,7 @@ package struct GatewayMachine: Sendable {
   }
 
   /// Gives the job a place.
-  mutating func begin(_ number: UInt64, now: Timestamp, into effects: inout [Effect]) {
+  mutating func begin(_ number: UInt64, now: Timestamp) {
     pools[active[number]!.pool].sending += 1
     let job = active[number]!.job
     let waitsUntil = active[number]!.takenAt + limits.neverSentWait
@@ -197,7 +197,7 @@ package struct GatewayMachine: Sendable {
       return
     }
     guard job.purpose == .ring, job.decidedAt + limits.askAfter < now else {
-      return send(number, now: now, into: &effects)
+      return send(number, now: now)
     }
     active[number]!.stage = .asking(until: now + limits.answerWithin)
     lastQuestion += 1
@@ -205,9 +205,7 @@ package struct GatewayMachine: Sendable {
     effects.append(.ask(question: lastQuestion, job: number))
   }
 
-  mutating func send(
-    _ number: UInt64, now: Timestamp, into effects: inout [Effect]
-  ) {
+  mutating func send(_ number: UInt64, now: Timestamp) {
     active[number]!.stage = .sending
     let job = active[number]!.job
     if job.purpose == .ring { sentRings.insert(job.leg, now: now) }
@@ -215,25 +213,21 @@ package struct GatewayMachine: Sendable {
   }
 
   /// A shard answered whether a call still rings for the device.
-  package mutating func queried(
-    _ question: UInt64, rings: Bool, now: Timestamp, into effects: inout [Effect]
-  ) {
+  package mutating func queried(_ question: UInt64, rings: Bool, now: Timestamp) {
     guard let number = questions.removeValue(forKey: question), let job = active[number],
       case .asking = job.stage
     else { return }
-    if rings { return send(number, now: now, into: &effects) }
-    drop(number, job, as: .overtaken, now: now, into: &effects)
-    fill(job.pool, now: now, into: &effects)
+    if rings { return send(number, now: now) }
+    drop(number, job, as: .overtaken, now: now)
+    fill(job.pool, now: now)
   }
 
   /// A sender has finished. Ignored if the job is no longer waited for.
-  package mutating func sent(
-    _ number: UInt64, _ outcome: PushOutcome, now: Timestamp, into effects: inout [Effect]
-  ) {
+  package mutating func sent(_ number: UInt64, _ outcome: PushOutcome, now: Timestamp) {
     guard let done = active[number], done.stage == .sending else { return }
     end(number)
-    finish(done.item, done.identity, done.job, outcome, now: now, into: &effects)
-    fill(done.pool, now: now, into: &effects)
+    finish(done.item, done.identity, done.job, outcome, now: now)
+    fill(done.pool, now: now)
   }
 
   mutating func end(_ number: UInt64) {

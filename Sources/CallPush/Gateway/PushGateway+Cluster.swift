@@ -106,21 +106,11 @@ extension PushGateway {
         jobsTotal: $0.jobs, secondsAgo: Double((now - $0.newestAt).microseconds) / 1e6)
     }
     status.pools = zip(pools, machine.pools).map { pool, state in
-      let snapshot = pool.statistics.snapshot
-      var out = PushStatus.Pool()
+      var out = pool.statistics.status
       out.name = pool.name
-      out.provider = snapshot.provider.name
       out.lane = pool.lane.rawValue
       out.waiting = state.waiting
       out.inFlight = state.sending
-      out.connected = snapshot.connected
-      out.outcomes = Dictionary(
-        uniqueKeysWithValues: snapshot.outcomes.map { ($0.key.rawValue, $0.value) })
-      out.retriesTotal = snapshot.retries
-      out.p50 = snapshot.latencyP50
-      out.p99 = snapshot.latencyP99
-      out.lastError = snapshot.lastError
-      out.lastErrorAtMilliseconds = snapshot.lastErrorAt?.milliseconds
       return out
     }
     return status

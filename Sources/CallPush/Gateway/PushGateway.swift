@@ -6,8 +6,8 @@ internal import CallWire
 public import Logging
 public import ServiceLifecycle
 
-/// One push gateway: takes jobs from the work queue, has them sent, and tells the shards what became
-/// of them. Any number, stateless; one that dies leaves its jobs to the others.
+/// A push gateway: takes jobs from the work queue, sends their pushes, and reports the outcomes to the shards.
+/// Stateless; any number may run. The jobs of one that dies go to the others.
 ///
 /// `run` owns everything: pushes under way are its child tasks.
 public struct PushGateway<Bus: ClusterBus>: Service {

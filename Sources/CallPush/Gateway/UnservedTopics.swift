@@ -1,4 +1,5 @@
 package import CallCore
+internal import DequeModule
 
 /// Determines the sender of a token: provider, environment and topic.
 package struct PushTopic: Sendable, Hashable {
@@ -43,8 +44,8 @@ package struct UnservedTopics: Sendable {
     entries[topic] = entry
   }
 
-  /// Returns the topics that need a log line now, each with the number of jobs that the line stands for.
-  /// A topic gets one line per window.
+  /// Returns the topics that need a log line now, each with the number of jobs that the line stands for. A topic gets
+  /// one line per window.
   mutating func takeLines() -> [(topic: PushTopic, jobs: Int)] {
     defer { lines.removeAll() }
     return lines
@@ -52,4 +53,29 @@ package struct UnservedTopics: Sendable {
 
   /// The newest first.
   package var all: [Entry] { entries.values.sorted { $0.newestAt > $1.newestAt } }
+}
+
+/// A bounded set whose elements expire. Policy when full: drop oldest. The time counts from the first insertion; an
+/// expired element is removed at the next one.
+struct RecentSet<Element: Hashable & Sendable>: Sendable {
+  private let capacity: Int
+  private let kept: Span
+  private var elements: Set<Element> = []
+  private var ages: Deque<(element: Element, until: Timestamp)> = []
+
+  init(capacity: Int, kept: Span) {
+    self.capacity = capacity
+    self.kept = kept
+  }
+
+  func contains(_ element: Element) -> Bool { elements.contains(element) }
+
+  mutating func insert(_ element: Element, now: Timestamp) {
+    while let first = ages.first, first.until <= now || elements.count >= capacity {
+      ages.removeFirst()
+      elements.remove(first.element)
+    }
+    guard elements.insert(element).inserted else { return }
+    ages.append((element, now + kept))
+  }
 }

@@ -74,8 +74,8 @@ package struct AttemptContext: Sendable, Equatable {
   /// The verdict after an attempt whose result is unknown.
   ///
   /// Neither FCM nor Web Push has idempotency keys, so a retry can deliver twice. A push that names a call is still
-  /// retried once: the device drops a second copy by the call's id, while a lost push is a missed call. A notice is
-  /// not retried.
+  /// retried once: the device drops a second copy by the call's id, while a lost push is a missed call. A notice is not
+  /// retried.
   package func inDoubt(_ reason: String) -> AttemptVerdict {
     guard repeatable, doubts == 0, case .retry(let pause, _, _) = retry(reason: reason, .doubt)
     else { return .done(.failed(reason: reason, mayHaveArrived: true)) }

@@ -3,8 +3,8 @@ package import CallCore
 internal import DequeModule
 internal import Synchronization
 
-/// A bulkhead: limits the concurrent requests per key, so that a push service that does not answer delays no
-/// other. Further requests wait, first come, first served.
+/// A bulkhead: limits the concurrent requests per key, so that a push service that does not answer delays no other.
+/// Further requests wait, first come, first served.
 ///
 /// Policy: more than `waitingMax` waiters in all are refused, and a waiter leaves at its deadline.
 package final class KeyedBulkhead: Sendable {
@@ -61,8 +61,7 @@ package final class KeyedBulkhead: Sendable {
         return nil
       }
       state.nextNumber += 1
-      let waiter = Waiter(
-        number: state.nextNumber, inbox: Inbox(capacity: 1, timers: clock.timers))
+      let waiter = Waiter(number: state.nextNumber, inbox: Inbox(capacity: 1, timers: clock.timers))
       state.keys[key, default: Key()].waiting.append(waiter)
       state.waiting += 1
       return waiter

@@ -13,8 +13,8 @@ internal import NIOSSL
   internal import Darwin
 #endif
 
-/// Requests to a provider: POST and a short answer, over pooled connections, HTTP/2 where the provider
-/// speaks it.
+/// Sends requests to a provider: POST with a short answer, over pooled connections, with HTTP/2 if the provider
+/// supports it.
 ///
 /// Follows no redirect, and reads no more than `answerBytesMax`.
 final class ProviderHTTP: Sendable {
@@ -22,34 +22,33 @@ final class ProviderHTTP: Sendable {
 
   private let client: HTTPClient
 
-  /// - Parameter caFile: PEM certificates that are trusted in place of the system's; nil: the
-  ///   system's.
+  /// - Parameter caFile: PEM certificates that are trusted instead of the system's; nil: the system's.
   init(caFile: String?, limits: SenderLimits) {
     var tls = TLSConfiguration.makeClientConfiguration()
     if let caFile { tls.trustRoots = .file(caFile) }
     var configuration = HTTPClient.Configuration(
       tlsConfiguration: tls, redirectConfiguration: .disallow,
-      timeout: .init(connect: TimeAmount(limits.connectTimeout)),
+      timeout: .init(connect: .microseconds(limits.connectTimeout.microseconds)),
       connectionPool: .init(
-        idleTimeout: TimeAmount(limits.idleTimeout),
+        idleTimeout: .microseconds(limits.idleTimeout.microseconds),
         concurrentHTTP1ConnectionsPerHostSoftLimit: min(limits.inFlightMax, 64)))
     configuration.httpVersion = .automatic
-    // Attempts and pauses are ours to decide.
+    // `PushAttempts` decides on attempts and pauses.
     configuration.connectionPool.retryConnectionEstablishment = false
     let silence = limits.attemptTimeout
     configuration.http2ConnectionDebugInitializer = { Self.giveUpSilence($0, after: silence) }
     client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }
 
-  /// The pool sends no PING, so a connection whose other end is gone would swallow one request after
-  /// the other: the system closes it when what we sent is unacknowledged for this long.
+  /// The pool sends no PING, so a connection with a dead peer would swallow one request after the other. The system
+  /// closes it when sent bytes are unacknowledged for this long.
   private static func giveUpSilence(
-    _ channel: any Channel, after silence: Duration
+    _ channel: any Channel, after silence: Span
   ) -> EventLoopFuture<Void> {
     #if os(Linux)
       let tcp = NIOBSDSocket.OptionLevel(rawValue: 6)
       let userTimeout = NIOBSDSocket.Option(rawValue: 18)
-      let milliseconds = Int(silence.components.seconds * 1000)
+      let milliseconds = Int(silence.microseconds / 1000)
       return channel.setOption(
         ChannelOptions.Types.SocketOption(level: tcp, name: userTimeout),
         value: max(1000, milliseconds)
@@ -59,9 +58,9 @@ final class ProviderHTTP: Sendable {
     #endif
   }
 
-  /// - Parameter within: when no whole answer is there by then, the request is given up.
+  /// - Parameter within: the time after which a request without a complete answer is given up.
   func post(
-    _ url: String, headers: [(String, String)], body: [UInt8], within: Duration
+    _ url: String, headers: [(String, String)], body: [UInt8], within: Span
   ) async -> ProviderReply {
     let request: HTTPClient.Request
     do {
@@ -73,7 +72,7 @@ final class ProviderHTTP: Sendable {
     let task = client.execute(
       request: request,
       delegate: ResponseAccumulator(request: request, maxBodySize: Self.answerBytesMax),
-      deadline: .now() + TimeAmount(within))
+      deadline: .now() + .microseconds(within.microseconds))
     do {
       let response = try await withTaskCancellationHandler {
         try await task.get()
@@ -95,8 +94,8 @@ final class ProviderHTTP: Sendable {
     return ProviderAnswer(status: Int(response.status.code), headers: headers, body: body)
   }
 
-  /// What is surely not sent is what failed before there was a connection. No text of an error is
-  /// passed on: it may hold an address of a device.
+  /// A request is certainly not sent if it failed before there was a connection. No text of an error is passed on,
+  /// since it may contain an address of a device.
   private static func reply(to error: any Error) -> ProviderReply {
     if let error = error as? HTTPClientError {
       switch error {
@@ -118,9 +117,32 @@ final class ProviderHTTP: Sendable {
     }
   }
 
-  /// What the system says only before a connection is there.
+  /// Errors of the system that occur before there is a connection only.
   private static let neverConnected: Set<CInt> = [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH]
 
-  /// Ends what is still under way.
+  /// Cancels the requests under way.
   func close() async { try? await client.shutdown() }
+}
+
+/// A provider's answer to one request.
+package struct ProviderAnswer: Sendable, Equatable {
+  package var status: Int
+  /// Names are in lower case. Of a repeated header the first one counts.
+  package var headers: [String: String]
+  package var body: [UInt8]
+
+  package init(status: Int, headers: [String: String] = [:], body: [UInt8] = []) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+}
+
+/// The result of one request.
+package enum ProviderReply: Sendable, Equatable {
+  case answer(ProviderAnswer)
+  /// The request was not sent: a retry cannot deliver twice.
+  case notSent(String)
+  /// The request was or may have been sent, and no answer came: the provider may have it.
+  case unknown(String)
 }

@@ -1,7 +1,7 @@
-public import CallBus
-public import CallCore
-public import CallTelemetry
-public import Logging
+internal import CallBus
+package import CallCore
+internal import CallTelemetry
+internal import Logging
 
 /// A push's outcome, and the provider's name of it.
 package struct PushDelivery: Sendable, Equatable {
@@ -158,15 +158,13 @@ struct PushAttempts: Sendable {
     _ url: String, key: String, headers: [(String, String)], body: [UInt8],
     context: AttemptContext, judge: (ProviderReply, AttemptContext) -> AttemptVerdict
   ) async -> AttemptVerdict {
-    let left = Duration.microseconds((context.deadline - clock.now()).microseconds)
     let start = ContinuousClock.now
     let reply = await http.post(
       url, headers: headers, body: body,
-      within: max(.milliseconds(1), min(left, limits.attemptTimeout)))
+      within: max(.milliseconds(1), min(context.deadline - clock.now(), limits.attemptTimeout)))
     if case .answer(let answer) = reply {
       let taken = (ContinuousClock.now - start).components
-      statistics.answered(
-        after: taken.seconds * 1_000_000 + taken.attoseconds / 1_000_000_000_000)
+      statistics.answered(after: taken.seconds * 1_000_000 + taken.attoseconds / 1_000_000_000_000)
       statistics.reachable(true)
       if answer.status == 503, let wait = context.retryAfter(answer) {
         backoffs.note(key, until: clock.now() + wait)
@@ -182,11 +180,7 @@ struct PushAttempts: Sendable {
   /// Pushes that pause between attempts fail; requests under way get `closeGrace`.
   func close() async {
     sleeps.close()
-    let grace = limits.closeGrace.components
-    await bulkhead.close(
-      until: clock.now()
-        + .milliseconds(
-          grace.seconds * 1000 + grace.attoseconds / 1_000_000_000_000_000))
+    await bulkhead.close(until: clock.now() + limits.closeGrace)
     await http.close()
   }
 }
@@ -198,27 +192,5 @@ extension PushOutcome {
     case .rejected(let reason), .failed(let reason, _): reason
     case .accepted, .tokenGone, .expired: nil
     }
-  }
-}
-
-/// The dependencies of a sender.
-public struct SenderEnvironment: Sendable {
-  public var clock: ClusterClock
-  public var metrics: MetricsRegistry
-  public var logger: Logger
-  /// Sleeps between attempts; nil: by the clock.
-  public var pause: (@Sendable (Span) async -> Void)?
-  public var chance: @Sendable () -> UInt64
-
-  public init(
-    clock: ClusterClock, metrics: MetricsRegistry = MetricsRegistry(), logger: Logger,
-    pause: (@Sendable (Span) async -> Void)? = nil,
-    chance: @escaping @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
-  ) {
-    self.clock = clock
-    self.metrics = metrics
-    self.logger = logger
-    self.pause = pause
-    self.chance = chance
   }
 }

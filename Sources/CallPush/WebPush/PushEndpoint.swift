@@ -1,5 +1,5 @@
-/// Where a subscription's pushes go. It comes from a device, so it is read strictly, taken apart and
-/// put together anew: nothing else of its text reaches the network.
+/// The address of a subscription's pushes. It comes from a device, so it is parsed strictly and composed anew from its
+/// parts. Nothing else of its text reaches the network.
 package struct PushEndpoint: Sendable, Equatable {
   static let bytesMax = 2048
 
@@ -9,11 +9,11 @@ package struct PushEndpoint: Sendable, Equatable {
   /// Path and query.
   package var target: String
 
-  /// What a VAPID token is for, and what limits are kept by.
+  /// The audience of a VAPID token, and the key of the limits.
   package var origin: String { port == 443 ? "https://\(host)" : "https://\(host):\(port)" }
   package var url: String { origin + target }
 
-  /// nil for anything but an https address with a plain host name or IPv4 address.
+  /// Returns nil for anything but an https address with a plain host name or IPv4 address.
   package init?(_ text: String) {
     let scheme = "https://"
     guard text.utf8.count <= Self.bytesMax, text.isGraphicASCII,
@@ -22,7 +22,7 @@ package struct PushEndpoint: Sendable, Equatable {
     let rest = text.dropFirst(scheme.count)
     let authority = rest.prefix { $0 != "/" && $0 != "?" }
     let target = rest.dropFirst(authority.utf8.count)
-    // No user, no password, no IPv6.
+    // Allows no user, no password and no IPv6.
     guard target.first == "/", !authority.contains("@"), !authority.contains("[") else {
       return nil
     }
@@ -39,8 +39,8 @@ package struct PushEndpoint: Sendable, Equatable {
     self.target = String(target)
   }
 
-  /// Whether the host is an address, or a name that means this machine or this network. A resolver
-  /// may take anything for an address whose last part is a number, also `0x7f000001` and `127.1`.
+  /// Whether the host is an address, or a name of this machine or this network. A resolver may read any name with a
+  /// numeric last part as an address, also `0x7f000001` and `127.1`.
   package var isAddressOrLocal: Bool {
     let labels = host.split(separator: ".")
     guard let last = labels.last, labels.count > 1 else { return true }
@@ -50,14 +50,14 @@ package struct PushEndpoint: Sendable, Equatable {
   }
 }
 
-/// One entry of the list of push services that may be spoken to.
+/// An entry of the list of allowed push services.
 package struct PushHostRule: Sendable, Equatable {
   var host: String
   var port: UInt16
-  /// Any name below `host`, not itself.
+  /// Whether it allows all names below `host`, but not `host` itself.
   var below: Bool
 
-  /// nil for text that is no rule.
+  /// Returns nil for text that is no rule.
   package init?(_ text: String) {
     let parts = text.lowercased().split(separator: ":", omittingEmptySubsequences: false)
     guard (1...2).contains(parts.count) else { return nil }
@@ -97,11 +97,11 @@ package struct PushHostRule: Sendable, Equatable {
   }
 }
 
-/// Which endpoints a push may go to.
+/// The endpoints that a push may go to.
 ///
-/// Devices name the endpoints, so without this a device could make a gateway speak to any server that
-/// the gateway reaches. What is here is a list of names. A listed name that resolves to a private
-/// address would still have to show a certificate for that name, since nothing but TLS is spoken.
+/// Devices choose the endpoints, so without this policy a device could make a gateway connect to any server within its
+/// reach. The policy is a list of names. A server behind a listed name, even at a private address, must still present a
+/// certificate for that name, since all connections use TLS.
 package struct PushEndpointPolicy: Sendable {
   private let rules: [PushHostRule]
   private let allowsPrivate: Bool
@@ -111,7 +111,7 @@ package struct PushEndpointPolicy: Sendable {
     self.allowsPrivate = allowsPrivate
   }
 
-  /// nil: go ahead; else why not, without the address.
+  /// The reason for which an endpoint is refused, without its address; nil: it is allowed.
   package func refusal(_ endpoint: PushEndpoint) -> String? {
     if endpoint.isAddressOrLocal && !allowsPrivate {
       return "the endpoint is an address, not a push service"

@@ -69,13 +69,10 @@ package struct VAPIDCache: Sendable {
   package init(key: VAPIDKey) { self.key = key }
 
   /// - Parameter chance: jitter: a token is renewed after half of its lifetime and up to an eighth more.
-  package mutating func authorization(
-    origin: String, now: Timestamp, chance: UInt64
-  ) -> String? {
+  package mutating func authorization(origin: String, now: Timestamp, chance: UInt64) -> String? {
     if let entry = entries[origin], now < entry.renewAt { return entry.authorization }
     guard
-      let made = try? key.authorization(
-        origin: origin, nowSeconds: now.microseconds / 1_000_000)
+      let made = try? key.authorization(origin: origin, nowSeconds: now.microseconds / 1_000_000)
     else { return nil }
     let seconds = VAPIDKey.lifetimeSeconds
     let spread = Int64(chance % UInt64(seconds / 8))

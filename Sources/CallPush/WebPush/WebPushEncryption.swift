@@ -1,24 +1,26 @@
+internal import CallWire
 internal import Crypto
 internal import FoundationEssentials
 
 /// Encrypts a push for one subscription: `aes128gcm` (RFC 8188) with keys of RFC 8291.
 ///
-/// One record: salt (16) | record size (4) | length of the key (1) | our public key (65) |
-/// AES-128-GCM of the text and the delimiter 2.
+/// One record: salt (16) | record size (4) | length of the key (1) | our public key (65) | AES-128-GCM of the text and
+/// the delimiter 2.
 package enum WebPushEncryption {
-  /// A push service need not take a longer body (RFC 8030, 7.2).
+  /// The longest body that a push service must accept (RFC 8030, 7.2).
   static let bodyBytesMax = 4096
   static let recordSize: UInt32 = 4096
   static let headerBytes = 16 + 4 + 1 + 65
   /// Delimiter and tag take 17.
   package static let textBytesMax = bodyBytesMax - headerBytes - 17
 
-  /// Longer text does not fit.
+  /// The text is too long.
   package struct TooLong: Error {}
 
   /// - Parameters:
   ///   - salt: 16 bytes; nil: random ones.
   ///   - ephemeralKey: a key of this message alone; nil: a new one.
+  /// - Throws: `TooLong`, or the error of the key.
   package static func seal(
     _ text: [UInt8], for subscription: PushSubscription, salt: [UInt8]? = nil,
     ephemeralKey: [UInt8]? = nil
@@ -59,5 +61,27 @@ package enum WebPushEncryption {
       inputKeyMaterial: material, salt: salt, info: Data("Content-Encoding: nonce\0".utf8),
       outputByteCount: 12)
     return (key, try nonce.withUnsafeBytes { try AES.GCM.Nonce(data: $0) })
+  }
+}
+
+/// A browser's subscription, parsed for encryption.
+package struct PushSubscription: Sendable {
+  static let bytesMax = 4096
+
+  package var endpoint: PushEndpoint
+  /// The browser's public key.
+  let key: P256.KeyAgreement.PublicKey
+  /// 16 bytes.
+  let secret: [UInt8]
+
+  /// Returns nil for anything else, also for a key that is not on the curve.
+  package init?(_ text: String) {
+    guard text.utf8.count <= Self.bytesMax, let form = WebPushSubscription(json: text),
+      let endpoint = PushEndpoint(form.endpoint),
+      let key = try? P256.KeyAgreement.PublicKey(x963Representation: form.p256dh)
+    else { return nil }
+    self.endpoint = endpoint
+    self.key = key
+    secret = form.auth
   }
 }

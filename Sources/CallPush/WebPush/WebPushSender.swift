@@ -3,6 +3,44 @@ internal import CallWire
 internal import Crypto
 internal import Synchronization
 
+/// The configuration of a Web Push sender (RFC 8030, 8291, 8292).
+public struct WebPushConfiguration: Sendable, Equatable {
+  /// The name in logs and metrics.
+  public var name: String
+  /// The VAPID key: a P-256 private key in PEM. Subscriptions are bound to its public half, the `applicationServerKey`,
+  /// and end with another key.
+  public var keyFile: String
+  /// The contact for push services: `mailto:…` or `https://…`.
+  public var subject: String
+  /// Push services in addition to the standard ones: `host` or `*.host` (any name below it), with `:port` if it is not
+  /// 443.
+  public var furtherHosts: [String] = []
+  /// PEM certificates that are trusted instead of the system's.
+  public var caFile: String?
+  /// For tests: allows endpoints on the loopback and in private networks, if `furtherHosts` lists them.
+  public var allowsPrivateAddresses = false
+  public var limits = WebPushConfiguration.standardLimits
+
+  /// The push services of Chrome, Edge and others; Firefox; older Edge and Windows; Safari.
+  public static let standardHosts = [
+    "fcm.googleapis.com", "*.push.services.mozilla.com", "*.notify.windows.com",
+    "web.push.apple.com", "*.push.apple.com",
+  ]
+
+  /// A lower limit than for FCM, since it applies to each push service.
+  public static var standardLimits: SenderLimits {
+    var limits = SenderLimits()
+    limits.inFlightMax = 64
+    return limits
+  }
+
+  public init(name: String, keyFile: String, subject: String) {
+    self.name = name
+    self.keyFile = keyFile
+    self.subject = subject
+  }
+}
+
 /// Sends to browsers' push services.
 ///
 /// Each push service has its own limit of requests, so that one that does not answer delays no other.
@@ -92,8 +130,7 @@ public final class WebPushSender: PushSender {
         subscription.endpoint,
         body: try WebPushEncryption.seal(message.payload, for: subscription))
     } catch is WebPushEncryption.TooLong {
-      return .refused(
-        reason: "the payload is longer than \(WebPushEncryption.textBytesMax) bytes")
+      return .refused(reason: "the payload is longer than \(WebPushEncryption.textBytesMax) bytes")
     } catch {
       return .refused(reason: "the subscription's key cannot be used")
     }
@@ -103,12 +140,9 @@ public final class WebPushSender: PushSender {
     _ message: PushMessage, _ endpoint: PushEndpoint, _ body: [UInt8], _ context: AttemptContext
   ) async -> AttemptVerdict {
     let authorization = state.withLock {
-      $0.cache.authorization(
-        origin: endpoint.origin, now: context.now, chance: context.chance)
+      $0.cache.authorization(origin: endpoint.origin, now: context.now, chance: context.chance)
     }
-    guard let authorization else {
-      return .done(.rejected(reason: "the VAPID key does not sign"))
-    }
+    guard let authorization else { return .done(.rejected(reason: "the VAPID key does not sign")) }
     let verdict = await attempts.post(
       endpoint.url, key: endpoint.origin,
       headers: WebPushHeaders.make(message, authorization: authorization, now: context.now),
@@ -120,34 +154,4 @@ public final class WebPushSender: PushSender {
   }
 
   public func close() async { await attempts.close() }
-}
-
-/// The headers of a push (RFC 8030, 5).
-enum WebPushHeaders {
-  static func make(
-    _ message: PushMessage, authorization: String, now: Timestamp
-  ) -> [(String, String)] {
-    var headers = [
-      ("authorization", authorization), ("ttl", "\(message.secondsToLive(at: now))"),
-      ("urgency", urgency(message.purpose)), ("content-encoding", "aes128gcm"),
-      ("content-type", "application/octet-stream"),
-    ]
-    if !message.collapseKey.isEmpty { headers.append(("topic", topic(message.collapseKey))) }
-    return headers
-  }
-
-  /// "high: incoming phone call or time-sensitive alert", "normal: chat message" (RFC 8030, 5.3).
-  /// A push that stops the ringing is as urgent as one that starts it.
-  private static func urgency(_ purpose: PushPurpose) -> String {
-    purpose == .missedNotice ? "normal" : "high"
-  }
-
-  /// At most 32 characters of base64url (RFC 8030, 5.4). Any other key is hashed: 24 bytes of a hash are 32
-  /// characters.
-  static func topic(_ collapseKey: String) -> String {
-    let fits =
-      (1...32).contains(collapseKey.utf8.count) && collapseKey.isAlphanumericASCII(or: "-_")
-    if fits { return collapseKey }
-    return Base64URL.text(Array(SHA256.hash(data: Array(collapseKey.utf8)).prefix(24)))
-  }
 }

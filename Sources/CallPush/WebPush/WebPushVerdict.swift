@@ -1,4 +1,6 @@
 internal import CallCore
+internal import CallWire
+internal import Crypto
 
 /// The meaning of push services' answers (RFC 8030, 5 and 8.4; RFC 8292, 4.2).
 package enum WebPushVerdict {
@@ -11,9 +13,7 @@ package enum WebPushVerdict {
       other: { judge($0, context) })
   }
 
-  private static func judge(
-    _ answer: ProviderAnswer, _ context: AttemptContext
-  ) -> AttemptVerdict {
+  private static func judge(_ answer: ProviderAnswer, _ context: AttemptContext) -> AttemptVerdict {
     let reason = "HTTP \(answer.status)"
     switch answer.status {
     // Usually 201; some answer 200 or, to a request for receipts, 202.
@@ -28,5 +28,34 @@ package enum WebPushVerdict {
     // Includes redirects: a push service has no reason for one.
     default: return .done(.rejected(reason: reason))
     }
+  }
+}
+
+/// The headers of a push (RFC 8030, 5).
+enum WebPushHeaders {
+  static func make(
+    _ message: PushMessage, authorization: String, now: Timestamp
+  ) -> [(String, String)] {
+    var headers = [
+      ("authorization", authorization), ("ttl", "\(message.secondsToLive(at: now))"),
+      ("urgency", urgency(message.purpose)), ("content-encoding", "aes128gcm"),
+      ("content-type", "application/octet-stream"),
+    ]
+    if !message.collapseKey.isEmpty { headers.append(("topic", topic(message.collapseKey))) }
+    return headers
+  }
+
+  /// "high: incoming phone call or time-sensitive alert", "normal: chat message" (RFC 8030, 5.3). A push that stops the
+  /// ringing is as urgent as one that starts it.
+  private static func urgency(_ purpose: PushPurpose) -> String {
+    purpose == .missedNotice ? "normal" : "high"
+  }
+
+  /// At most 32 characters of base64url (RFC 8030, 5.4). Any other key is hashed: 24 bytes of a hash are 32 characters.
+  static func topic(_ collapseKey: String) -> String {
+    let fits =
+      (1...32).contains(collapseKey.utf8.count) && collapseKey.isAlphanumericASCII(or: "-_")
+    if fits { return collapseKey }
+    return Base64URL.text(Array(SHA256.hash(data: Array(collapseKey.utf8)).prefix(24)))
   }
 }

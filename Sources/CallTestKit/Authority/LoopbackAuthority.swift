@@ -4,8 +4,8 @@ package import NIOSSL
 internal import SwiftASN1
 internal import X509
 
-/// A certificate authority of a test's own, the certificates that it signs, and a temporary folder for
-/// them, which is removed with this object. No key is kept in a repository, and none expires there.
+/// A certificate authority for one test, with a temporary folder for its certificates. The folder is removed with this
+/// object. So no key is in a repository or expires there.
 package final class LoopbackAuthority: Sendable {
   /// A certificate and its private key, in PEM.
   package struct Identity: Sendable {
@@ -33,6 +33,7 @@ package final class LoopbackAuthority: Sendable {
   }
 
   /// - Parameter names: host names of the default server certificate, which is also for 127.0.0.1.
+  /// - Throws: the error of X509 or of the file system.
   package init(names: [String] = ["localhost"]) throws {
     path = NSTemporaryDirectory() + "/callmesh-authority-\(UUID().uuidString)"
     issuer = Issuer(
@@ -55,7 +56,8 @@ package final class LoopbackAuthority: Sendable {
   /// - Parameters:
   ///   - names: its host names.
   ///   - addresses: its IPv4 addresses, and `::1`.
-  ///   - seconds: from now until it expires; if negative it has expired already.
+  ///   - seconds: the time from now until it expires; negative: it has expired.
+  /// - Throws: the error of X509.
   package func issue(
     names: [String] = ["localhost"], addresses: [String] = ["127.0.0.1"],
     seconds: Double = 86_400
@@ -68,6 +70,7 @@ package final class LoopbackAuthority: Sendable {
   ///   - file: NAME.
   ///   - hosts: its host names; NAME if there are neither hosts nor addresses.
   ///   - addresses: its IPv4 addresses.
+  /// - Throws: the error of X509 or of the file system.
   /// - Returns: the paths of the two files.
   package func issue(
     _ file: String, hosts: [String] = [], addresses: [String] = []
@@ -120,14 +123,14 @@ package final class LoopbackAuthority: Sendable {
   /// - Parameters:
   ///   - protocols: what it offers by ALPN, in order of preference.
   ///   - identity: its certificate; nil: the default one.
+  /// - Throws: the error of NIOSSL.
   package func serverContext(
     protocols: [String], identity other: Identity? = nil
   ) throws -> NIOSSLContext {
     let identity = other ?? identity
     var configuration = TLSConfiguration.makeServerConfiguration(
       certificateChain: [
-        .certificate(
-          try NIOSSLCertificate(bytes: Array(identity.certificate.utf8), format: .pem))
+        .certificate(try NIOSSLCertificate(bytes: Array(identity.certificate.utf8), format: .pem))
       ],
       privateKey: .privateKey(
         try NIOSSLPrivateKey(bytes: Array(identity.key.utf8), format: .pem)))

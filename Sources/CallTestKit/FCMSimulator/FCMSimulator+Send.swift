@@ -55,8 +55,7 @@ extension FCMSimulator {
     _ request: SimulatedRequest, _ accessToken: String
   ) -> Result<Accepted, Fault> {
     func fault(_ field: String) -> Result<Accepted, Fault> { .failure(Fault(field: field)) }
-    guard
-      let root = try? JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any],
+    guard let root = try? JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any],
       Set(root.keys) == ["message"], let message = root["message"] as? [String: Any]
     else { return fault("body") }
     guard Set(message.keys) == ["token", "data", "android"] else { return fault("message") }
@@ -74,9 +73,7 @@ extension FCMSimulator {
     guard let android = message["android"] as? [String: Any],
       Set(android.keys).isSubset(of: ["priority", "ttl", "direct_boot_ok", "collapse_key"])
     else { return fault("message.android") }
-    guard android["priority"] as? String == "high" else {
-      return fault("message.android.priority")
-    }
+    guard android["priority"] as? String == "high" else { return fault("message.android.priority") }
     guard android["direct_boot_ok"] as? Bool == true else {
       return fault("message.android.direct_boot_ok")
     }
@@ -90,35 +87,36 @@ extension FCMSimulator {
         httpVersion: request.httpVersion))
   }
 
-  // MARK: Answers, as the real one writes them
+  // MARK: Answers in the form of the real service
 
-  /// An error without details.
+  /// An error.
+  /// - Parameter fcm: FCM's own code; nil: the error has no details.
   package static func failure(
-    _ code: Int, _ status: String, headers: [(String, String)] = []
-  ) -> SimulatedReply {
-    .answer(
-      status: code, headers: headers + [("content-type", "application/json; charset=UTF-8")],
-      body: #"{"error":{"code":\#(code),"message":"simulated","status":"\#(status)"}}"#)
-  }
-
-  /// An error with FCM's own code.
-  package static func failure(
-    _ code: Int, _ status: String, fcm: String, message: String = "simulated",
+    _ code: Int, _ status: String, fcm: String? = nil, message: String = "simulated",
     headers: [(String, String)] = []
   ) -> SimulatedReply {
-    .answer(
-      status: code, headers: headers + [("content-type", "application/json; charset=UTF-8")],
-      body: #"{"error":{"code":\#(code),"message":"\#(message)","status":"\#(status)","#
-        + #""details":[{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","#
-        + #""errorCode":"\#(fcm)"}]}}"#)
+    failure(
+      code, status, message, headers,
+      details: fcm.map {
+        #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"\#($0)"}"#
+      })
   }
 
   static func badField(_ field: String) -> SimulatedReply {
+    failure(
+      400, "INVALID_ARGUMENT", "Invalid", [],
+      details: #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":["#
+        + #"{"field":"\#(field)","description":"Invalid"}]}"#)
+  }
+
+  private static func failure(
+    _ code: Int, _ status: String, _ message: String, _ headers: [(String, String)],
+    details: String?
+  ) -> SimulatedReply {
     .answer(
-      status: 400, headers: [("content-type", "application/json; charset=UTF-8")],
-      body: #"{"error":{"code":400,"message":"Invalid","status":"INVALID_ARGUMENT","details":["#
-        + #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":["#
-        + #"{"field":"\#(field)","description":"Invalid"}]}]}}"#)
+      status: code, headers: headers + [("content-type", "application/json; charset=UTF-8")],
+      body: #"{"error":{"code":\#(code),"message":"\#(message)","status":"\#(status)""#
+        + (details.map { #","details":[\#($0)]"# } ?? "") + "}}")
   }
 
   private static func refusal(_ code: String) -> SimulatedReply {

@@ -4,8 +4,7 @@ internal import CryptoExtras
 internal import Foundation
 internal import Synchronization
 
-/// The token endpoint (RFC 7523, RFC 6749; Google, "Using OAuth 2.0 for Server to Server
-/// Applications").
+/// The token endpoint (RFC 7523, RFC 6749; Google, "Using OAuth 2.0 for Server to Server Applications").
 extension FCMSimulator {
   func exchange(_ request: SimulatedRequest) -> SimulatedReply {
     state.withLock { $0.exchanges += 1 }
@@ -60,8 +59,7 @@ extension FCMSimulator {
     guard Set(token.claims.keys) == ["iss", "scope", "aud", "iat", "exp"] else { return "claims" }
     guard token.claims["iss"]?.text == email else { return "iss" }
     guard token.claims["aud"]?.text == audience else { return "aud" }
-    guard
-      token.claims["scope"]?.text == "https://www.googleapis.com/auth/firebase.messaging"
+    guard token.claims["scope"]?.text == "https://www.googleapis.com/auth/firebase.messaging"
     else { return "scope" }
     let now = nowSeconds()
     guard let issued = token.integer("iat"), abs(issued - now) <= 60 else { return "iat" }

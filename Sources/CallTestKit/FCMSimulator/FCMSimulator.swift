@@ -2,9 +2,9 @@ internal import CryptoExtras
 internal import Foundation
 internal import Synchronization
 
-/// Firebase Cloud Messaging and Google's token endpoint, as strict as their contracts: every header,
-/// field, signature, claim and time is checked, and what a sender does wrong is kept in `violations`
-/// beside being answered as the real ones answer it.
+/// Simulates Firebase Cloud Messaging and Google's token endpoint, as strict as their contracts. It checks every
+/// header, field, signature, claim and time. It records each error of the sender in `violations`, and answers it as the
+/// real services do.
 package final class FCMSimulator: Sendable {
   /// A message that was accepted.
   package struct Accepted: Sendable, Equatable {
@@ -20,23 +20,23 @@ package final class FCMSimulator: Sendable {
   struct State {
     var accepted: [Accepted] = []
     var violations: [String] = []
-    /// Access tokens, and when they end.
+    /// Access tokens, and when they expire.
     var tokens: [String: Int64] = [:]
     var exchanges = 0
     var requests = 0
     var tokenLifetimeSeconds: Int64 = 3600
-    /// Device tokens that do not work, and FCM's word for why.
+    /// Invalid device tokens, and FCM's error for each.
     var badDevices: [String: String] = [:]
   }
   let state = Mutex(State())
-  /// Replaces the simulator's own replies. Requests are checked all the same.
+  /// Replaces the simulator's own replies. Requests are still checked.
   package let sendScript = ReplyScript()
   package let tokenScript = ReplyScript()
 
   package let project = "callmesh-test"
   package let email = "push@callmesh-test.iam.gserviceaccount.com"
   package let keyID = "0123456789abcdef0123456789abcdef01234567"
-  /// The audience of assertions, whatever the address at which they arrive.
+  /// The audience of assertions, independent of the address at which they arrive.
   package let audience = "https://oauth2.googleapis.com/token"
   let key: _RSA.Signing.PrivateKey
   let nowSeconds: @Sendable () -> Int64
@@ -45,6 +45,7 @@ package final class FCMSimulator: Sendable {
   package let serviceAccountFile: String
 
   /// - Parameter nowSeconds: the simulator's clock, in seconds since 1970.
+  /// - Throws: the error of the file system or of the socket.
   package static func start(
     authority: LoopbackAuthority?, protocols: [String] = ["h2", "http/1.1"],
     nowSeconds: @escaping @Sendable () -> Int64
@@ -73,8 +74,7 @@ package final class FCMSimulator: Sendable {
       "auth_uri": "https://accounts.google.com/o/oauth2/auth", "token_uri": audience,
       "universe_domain": "googleapis.com",
     ]
-    try JSONSerialization.data(withJSONObject: file).write(
-      to: URL(filePath: serviceAccountFile))
+    try JSONSerialization.data(withJSONObject: file).write(to: URL(filePath: serviceAccountFile))
   }
 
   package func stop() async {
@@ -95,7 +95,7 @@ package final class FCMSimulator: Sendable {
   /// Requests to send.
   package var requests: Int { state.withLock { $0.requests } }
 
-  /// All access tokens end at once, as when a key is revoked.
+  /// Ends all access tokens, as the revocation of a key does.
   package func revokeTokens() { state.withLock { $0.tokens = [:] } }
 
   /// - Parameter code: `UNREGISTERED`, `SENDER_ID_MISMATCH`, or `INVALID_ARGUMENT`.

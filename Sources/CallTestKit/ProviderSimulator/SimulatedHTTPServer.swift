@@ -5,17 +5,17 @@ internal import NIOPosix
 internal import NIOSSL
 internal import Synchronization
 
-/// A request as a simulated provider sees it.
+/// A request to a simulated provider.
 package struct SimulatedRequest: Sendable {
   package var method: String
   /// Path and query.
   package var target: String
-  /// Names in lower case, in order, repeated ones too.
+  /// In order, repeated ones included. Names are in lower case.
   package var headers: [(name: String, value: String)]
   package var body: [UInt8]
   /// 1 or 2.
   package var httpVersion: Int
-  /// Counts connections from 1.
+  /// The number of its connection, from 1.
   package var connection: Int
 
   package func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
@@ -32,8 +32,7 @@ package enum SimulatedReply: Sendable {
   case truncated(status: Int)
 }
 
-/// An HTTP server on the loopback for simulated providers: HTTP/1.1 in clear text, or HTTP/2 and
-/// HTTP/1.1 over TLS.
+/// An HTTP server on the loopback for simulated providers: HTTP/1.1 in clear text, or HTTP/2 and HTTP/1.1 over TLS.
 package final class SimulatedHTTPServer: Sendable {
   package let port: Int
   package let isSecure: Bool
@@ -60,13 +59,14 @@ package final class SimulatedHTTPServer: Sendable {
   }
 
   package var origin: String { "\(isSecure ? "https" : "http")://localhost:\(port)" }
-  /// How many connections there have been.
+  /// The number of connections since the start.
   package var connectionCount: Int { connections.state.withLock { $0.count } }
 
   /// - Parameters:
   ///   - authority: signs its certificate; nil: clear text.
-  ///   - protocols: what it offers over TLS.
+  ///   - protocols: the protocols that it offers over TLS.
   ///   - respond: runs on a connection's event loop.
+  /// - Throws: the error of NIOSSL or of the socket.
   package static func start(
     authority: LoopbackAuthority?, protocols: [String] = ["h2", "http/1.1"],
     respond: @escaping @Sendable (SimulatedRequest) -> SimulatedReply
@@ -99,16 +99,14 @@ package final class SimulatedHTTPServer: Sendable {
       connections: connections)
   }
 
-  private init(
-    port: Int, isSecure: Bool, listener: any Channel, connections: Connections
-  ) {
+  private init(port: Int, isSecure: Bool, listener: any Channel, connections: Connections) {
     self.port = port
     self.isSecure = isSecure
     self.listener = listener
     self.connections = connections
   }
 
-  /// Stops to listen, and drops all connections.
+  /// Stops listening, and drops all connections.
   package func stop() async {
     try? await listener.close().get()
     dropConnections()
@@ -127,9 +125,7 @@ package final class SimulatedHTTPServer: Sendable {
     private let respond: @Sendable (SimulatedRequest) -> SimulatedReply
     private var request: SimulatedRequest?
 
-    init(
-      connection: Int, respond: @escaping @Sendable (SimulatedRequest) -> SimulatedReply
-    ) {
+    init(connection: Int, respond: @escaping @Sendable (SimulatedRequest) -> SimulatedReply) {
       self.connection = connection
       self.respond = respond
     }
@@ -184,7 +180,7 @@ package final class SimulatedHTTPServer: Sendable {
   }
 }
 
-/// A test's replies in place of the simulator's own, in order.
+/// Replies of a test that replace the simulator's own, in order.
 package final class ReplyScript: Sendable {
   private let replies = Mutex<[SimulatedReply]>([])
   package init() {}

@@ -1,6 +1,6 @@
 package import CallWire
 
-/// A signed JSON token (RFC 7519), taken apart strictly, for simulators. Nothing is verified yet.
+/// A strictly parsed signed JSON token (RFC 7519). Nothing is verified yet.
 package struct SimulatedJWT {
   var header: [String: PayloadValue]
   var claims: [String: PayloadValue]
@@ -22,7 +22,7 @@ package struct SimulatedJWT {
     self.signature = signature
   }
 
-  /// A claim that is written as a whole number, as times must be: without a fraction or an exponent.
+  /// A claim that is written as a whole number, without a fraction or an exponent, as times must be.
   func integer(_ claim: String) -> Int64? {
     var digits = ""
     claimsText.withUnsafeBytes { bytes in
@@ -55,8 +55,8 @@ package struct SimulatedJWT {
   }
 }
 
-/// The members of a JSON object (RFC 8259), those that are null left out; nil for anything else, and for
-/// an object that has a name twice: readers differ in which of the two they take.
+/// The members of a JSON object (RFC 8259), without those that are null. Returns nil for anything else, and for an
+/// object with a repeated name, since readers differ in which one they take.
 package func strictJSONObject(_ bytes: [UInt8]) -> [String: PayloadValue]? {
   guard case .object(let members)? = PayloadValue(json: bytes) else { return nil }
   var count = 0

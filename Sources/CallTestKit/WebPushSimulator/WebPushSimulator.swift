@@ -3,9 +3,8 @@ internal import Crypto
 internal import Foundation
 internal import Synchronization
 
-/// A push service and its browsers: strict about what RFC 8030, 8188, 8291 and 8292 ask of a sender.
-/// It decrypts what arrives, and keeps what a sender does wrong in `violations` beside answering as a
-/// push service would.
+/// Simulates a push service and its browsers, strict about RFC 8030, 8188, 8291 and 8292. It decrypts each push. It
+/// records each error of the sender in `violations`, and answers as a push service would.
 package final class WebPushSimulator: Sendable {
   /// A push that was accepted and could be read.
   package struct Accepted: Sendable, Equatable {
@@ -15,7 +14,7 @@ package final class WebPushSimulator: Sendable {
     package var urgency: String
     package var topic: String?
     package var authorization: String
-    /// Salt and sender's key: never twice the same.
+    /// Must differ in every push.
     package var salt: [UInt8]
     package var httpVersion: Int
   }
@@ -35,7 +34,7 @@ package final class WebPushSimulator: Sendable {
     var bodies: [[UInt8]: [UInt8]] = [:]
   }
   let state = Mutex(State())
-  /// Replaces the simulator's own replies. Requests are checked all the same.
+  /// Replaces the simulator's own replies. Requests are still checked.
   package let script = ReplyScript()
   let nowSeconds: @Sendable () -> Int64
   private let server = Mutex<SimulatedHTTPServer?>(nil)
@@ -43,8 +42,9 @@ package final class WebPushSimulator: Sendable {
   let applicationServerKey: String
 
   /// - Parameters:
-  ///   - applicationServerKey: what the app gave when it subscribed.
-  ///   - nowSeconds: the time by which it judges, in seconds since 1970.
+  ///   - applicationServerKey: the key with which the app subscribed.
+  ///   - nowSeconds: the simulator's clock, in seconds since 1970.
+  /// - Throws: the error of the socket.
   package static func start(
     authority: LoopbackAuthority, protocols: [String] = ["h2", "http/1.1"],
     applicationServerKey: String, nowSeconds: @escaping @Sendable () -> Int64
@@ -66,7 +66,7 @@ package final class WebPushSimulator: Sendable {
   package func stop() async { await server.withLock { $0 }?.stop() }
   package func dropConnections() { server.withLock { $0 }?.dropConnections() }
 
-  /// Ends the endpoints of its subscriptions.
+  /// The last part of its endpoints.
   private let name = UUID().uuidString.prefix(8)
 
   package var origin: String { server.withLock { $0?.origin } ?? "" }
@@ -98,7 +98,7 @@ package final class WebPushSimulator: Sendable {
 
   private func respond(to request: SimulatedRequest) -> SimulatedReply {
     let path = request.target.split(separator: "/")
-    // A retry for another simulator that had this port before.
+    // A retry for an earlier simulator on this port.
     if path.count == 3, path[2] != name { return .answer(status: 404) }
     state.withLock { $0.requests += 1 }
     if let (status, what) = faultOfHeaders(request) {
@@ -117,7 +117,7 @@ package final class WebPushSimulator: Sendable {
       violation("the body cannot be decrypted")
       return .answer(status: 400)
     }
-    // A repetition is the same message to the byte; another message has another salt.
+    // A retry repeats the same bytes; another message has another salt.
     let saltIsGood = state.withLock { state in
       let former = state.bodies.updateValue(request.body, forKey: opened.salt)
       return former.map { $0 == request.body } ?? true
@@ -137,7 +137,6 @@ package final class WebPushSimulator: Sendable {
           authorization: request.header("authorization") ?? "", salt: opened.salt,
           httpVersion: request.httpVersion))
     }
-    return .answer(
-      status: 201, headers: [("location", "\(origin)/message/\(UUID().uuidString)")])
+    return .answer(status: 201, headers: [("location", "\(origin)/message/\(UUID().uuidString)")])
   }
 }

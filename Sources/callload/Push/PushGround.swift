@@ -58,7 +58,7 @@ package struct PushGround: Sendable {
     }
     devices.register(
       voip.token,
-      APNsPushChecker.Device(takes: Set(takes.map(\.name))) { push in
+      APNsDevices.Device(takes: Set(takes.map(\.name))) { push in
         switch try? reader.read(push.payload) {
         case .invite(let invite): .call(id: invite.call.description)
         case .stop(let stop): .end(id: stop.call.description, kind: stop.purpose.name)

@@ -11,7 +11,9 @@ struct APNsChannelHandlerTests {
   private final class Rig {
     let channel = EmbeddedChannel()
     private(set) var events: [APNsChannelEvent] = []
-    private(set) lazy var handler = APNsChannelHandler { [unowned self] in events.append($0) }
+    private(set) lazy var handler = APNsChannelHandler(isUp: true) { [unowned self] in
+      events.append($0)
+    }
 
     init() throws {
       try channel.pipeline.syncOperations.addHandler(handler)
@@ -35,7 +37,7 @@ struct APNsChannelHandlerTests {
         stream: stream)
     }
 
-    /// Without those that only say that bytes came.
+    /// All events except `read`.
     var told: [APNsChannelEvent] { events.filter { $0 != .read } }
 
     func written() throws -> [HTTP2Frame] {
@@ -186,7 +188,7 @@ struct APNsChannelHandlerTests {
   func storms() throws {
     let client = EmbeddedChannel()
     var events: [APNsChannelEvent] = []
-    let handler = APNsChannelHandler { events.append($0) }
+    let handler = APNsChannelHandler(isUp: true) { events.append($0) }
     try client.pipeline.syncOperations.addHandlers([APNsHTTP2.handler(), handler])
     _ = try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
 

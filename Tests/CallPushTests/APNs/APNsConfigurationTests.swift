@@ -68,7 +68,7 @@ struct APNsConfigurationTests {
 
   @Test("what an update may change")
   func updates() async throws {
-    // Nobody listens there: this is about configurations only.
+    // Nothing listens there: the test concerns configurations only.
     let first = try configuration {
       $0.host = "127.0.0.1"
       $0.port = 1

@@ -9,7 +9,7 @@ struct APNsConnectionTests {
     var rig = PoolRig()
     let push = rig.submit()
     let id = rig.connected[0]
-    rig.run { machine, now, _ in machine.connected(id, now: now) }
+    rig.run { $0.connected(id, now: $1) }
     rig.pass(.seconds(1))
     #expect(rig.sent.isEmpty)
     rig.settings(id, 1)
@@ -208,7 +208,7 @@ struct APNsConnectionTests {
     #expect(rig.disconnected[rig.connected[0]] == "connecting took too long")
     rig.wait(.milliseconds(150))
     let id = rig.connected[1]
-    rig.run { machine, now, _ in machine.connected(id, now: now) }
+    rig.run { $0.connected(id, now: $1) }
     rig.wait(.seconds(5))
     #expect(rig.disconnected[id] == "no SETTINGS frame came")
   }

@@ -2,14 +2,13 @@ import CallCore
 import CallPush
 import Testing
 
-/// A pool against a peer that does anything a peer may do, and much that it may not. `PoolRig` watches
-/// each step; here is what must be true of each push in the end.
+/// A pool against a peer that does anything, allowed or not. `PoolRig` checks each step; these tests check the result
+/// of each push.
 @Suite("APNs pool: any order of events")
 struct APNsRandomTests {
   private struct Peer {
     var random: SplitMix64
-    /// How often it gave the sender leave to send a push again: it refused it unseen, or answered
-    /// with something that allows a retry.
+    /// The number of permissions to send a push again: it was refused unprocessed, or the answer allows a retry.
     var leave: [APNsPushKey: Int] = [:]
 
     mutating func pick<T>(_ items: [T]) -> T? { items.randomElement(using: &random) }
@@ -45,7 +44,7 @@ struct APNsRandomTests {
         rig.pass(.milliseconds(Int64.random(in: 1...400, using: &peer.random)))
       }
     }
-    rig.run { $0.close(now: $1, into: &$2) }
+    rig.run { $0.close(now: $1) }
     rig.wait(.seconds(6))
     #expect(rig.isFinished)
     #expect(rig.machine.connectionIDs.isEmpty)
@@ -61,7 +60,7 @@ struct APNsRandomTests {
       #expect(sent.attempt == attempts[sent.push])
     }
     for (push, count) in attempts {
-      // The first, one of unknown fate, and those that it was given leave for.
+      // The first attempt, one of unknown fate, and the permitted ones.
       #expect(count <= 2 + peer.leave[push, default: 0], "push \(push) was sent too often")
     }
   }
@@ -91,11 +90,11 @@ struct APNsRandomTests {
       rig.goAway(id, last: last, error: peer.chance(30), reason: "Shutdown")
     case 76..<80: rig.lose(id)
     case 80..<84:
-      // Only ever lower here than what is open, as after refused tokens; or back.
+      // Lower than the number of open streams, as after refused tokens, or the former limit.
       guard rig.machine.connection(id)?.advertised != 0 else { return }
       rig.settings(id, Int.random(in: 1...12, using: &peer.random))
     case 84..<95: rig.read(id)
-    case 95: rig.run { $0.replaceKey(now: $1, into: &$2) }
+    case 95: rig.run { $0.replaceKey(now: $1) }
     default: rig.pass(.milliseconds(Int64.random(in: 1...3000, using: &peer.random)))
     }
   }
@@ -107,8 +106,8 @@ struct APNsRandomTests {
   }
 
   private func sentTwice(seed: Int) -> Int {
-    // No answers that allow a retry and no resets that prove that nothing happened: every further
-    // attempt follows one whose fate is unknown.
+    // No answers that allow a retry and no resets that prove that nothing happened: every further attempt follows one
+    // whose fate is unknown.
     var peer = Peer(random: SplitMix64(seed: UInt64(seed) &+ 1000))
     var rig = PoolRig(limits: PoolRig.limits(connections: 2, queued: 1000), seed: UInt64(seed))
     var pushes: [APNsPushKey] = []

@@ -181,7 +181,7 @@ struct APNsCredentialsTests {
         try P256.Signing.ECDSASignature(rawRepresentation: signature), for: signed))
   }
 
-  /// A decoder of its own, so that the encoder is not judged by itself.
+  /// A separate decoder, so that the encoder is not checked by itself.
   private static func decode(_ text: Substring) -> [UInt8]? {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
     var bits = 0

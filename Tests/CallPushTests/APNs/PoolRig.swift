@@ -2,8 +2,8 @@ import CallCore
 import CallPush
 import Testing
 
-/// Drives an `APNsPoolMachine` and remembers what it wanted. Also a model of what the peer sees: it
-/// records an issue whenever the machine does what no peer would forgive.
+/// Drives an `APNsPoolMachine` and records its effects. It is also a model of the peer, and records an issue if the
+/// machine violates the protocol.
 struct PoolRig {
   struct Sent: Equatable {
     var connection: APNsConnectionID
@@ -34,7 +34,7 @@ struct PoolRig {
 
   init(limits: APNsLimits = Self.limits(), seed: UInt64 = 1, starts: Bool = true) {
     machine = APNsPoolMachine(limits: limits, seed: seed, now: Self.start)
-    if starts { run { $0.start(now: $1, into: &$2) } }
+    if starts { run { $0.start(now: $1) } }
   }
 
   static func limits(connections: Int = 1, inFlight: Int = 10, queued: Int = 100) -> APNsLimits {
@@ -45,12 +45,10 @@ struct PoolRig {
     return limits
   }
 
-  mutating func run(
-    _ event: (inout APNsPoolMachine, Timestamp, inout [APNsEffect]) -> Void
-  ) {
-    var effects: [APNsEffect] = []
-    event(&machine, now, &effects)
-    for effect in effects { absorb(effect) }
+  mutating func run(_ event: (inout APNsPoolMachine, Timestamp) -> Void) {
+    event(&machine, now)
+    for effect in machine.effects { absorb(effect) }
+    machine.effects = []
   }
 
   private mutating func absorb(_ effect: APNsEffect) {
@@ -92,8 +90,7 @@ struct PoolRig {
     let key = keys
     let deadline = now + span
     run {
-      $0.submit(
-        key, isUrgent: urgent, deadline: deadline, cancellation: cancellation, now: $1, into: &$2)
+      $0.submit(key, isUrgent: urgent, deadline: deadline, cancellation: cancellation, now: $1)
     }
     return key
   }
@@ -102,12 +99,12 @@ struct PoolRig {
     if disconnected[id] == nil {
       allowed[id] = maxStreams ?? allowed[id] ?? .max
     }
-    run { $0.settings(id, maxStreams: maxStreams, now: $1, into: &$2) }
+    run { $0.settings(id, maxStreams: maxStreams, now: $1) }
   }
 
   /// TCP, TLS, and the first SETTINGS frame.
   mutating func up(_ id: APNsConnectionID, maxStreams: Int? = 1000) {
-    run { machine, now, _ in machine.connected(id, now: now) }
+    run { $0.connected(id, now: $1) }
     settings(id, maxStreams)
   }
 
@@ -117,14 +114,14 @@ struct PoolRig {
     run {
       $0.answered(
         sent.connection, stream: sent.stream, APNsResponse(status: status, reason: reason),
-        now: $1, into: &$2)
+        now: $1)
     }
   }
 
   mutating func reset(_ sent: Sent, refused: Bool) {
     open[sent.connection]?.remove(sent.stream)
     run {
-      $0.reset(sent.connection, stream: sent.stream, isRefused: refused, now: $1, into: &$2)
+      $0.reset(sent.connection, stream: sent.stream, isRefused: refused, now: $1)
     }
   }
 
@@ -132,22 +129,22 @@ struct PoolRig {
     _ id: APNsConnectionID, last: UInt32, error: Bool = false, reason: String = ""
   ) {
     for stream in open[id] ?? [] where stream > last { open[id]?.remove(stream) }
-    run { $0.goAway(id, last: last, isError: error, reason: reason, now: $1, into: &$2) }
+    run { $0.goAway(id, last: last, isError: error, reason: reason, now: $1) }
   }
 
   mutating func lose(_ id: APNsConnectionID) {
     open[id] = []
-    run { $0.ended(id, "the connection was closed", now: $1, into: &$2) }
+    run { $0.ended(id, "the connection was closed", now: $1) }
   }
 
-  mutating func read(_ id: APNsConnectionID) { run { $0.read(id, now: $1, into: &$2) } }
+  mutating func read(_ id: APNsConnectionID) { run { $0.read(id, now: $1) } }
 
   mutating func pass(_ span: Span) {
     now = now + span
-    run { $0.tick(now: $1, into: &$2) }
+    run { $0.tick(now: $1) }
   }
 
-  /// Ticks often on the way.
+  /// Ticks in small steps.
   mutating func wait(_ span: Span, step: Span = .milliseconds(50)) {
     let end = now + span
     while now < end { pass(min(step, end - now)) }
@@ -155,7 +152,7 @@ struct PoolRig {
 
   // MARK: Questions
 
-  /// What is open on a connection, in order.
+  /// The open streams of a connection, in order.
   func openSends(_ id: APNsConnectionID) -> [Sent] {
     sent.filter { $0.connection == id && open[id]?.contains($0.stream) == true }
   }

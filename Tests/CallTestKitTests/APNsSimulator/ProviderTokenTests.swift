@@ -7,7 +7,7 @@ private let otherKey = APNsProviderKey(id: "KEYID99999", team: "TEAMID1234")
 private let strangerKey = APNsProviderKey(id: "KEYID00000", team: "TEAMID9999")
 private let second = Span.seconds(1)
 
-/// One connection's dealings with provider tokens.
+/// The provider tokens of one connection.
 private struct Bench {
   var identity = ConnectionIdentity()
   var teams = APNsTeams()
@@ -125,10 +125,10 @@ struct ProviderTokenTests {
     #expect(bench.admit(first, at: minutes(10)) == nil)
     let short = Timestamp(microseconds: minutes(20).microseconds - 1)
     #expect(bench.admit(next, at: short) == .tooManyProviderTokenUpdates)
-    // The one that was in use goes on.
+    // The former token remains in use.
     #expect(bench.admit(first, at: short) == nil)
     #expect(bench.admit(next, at: minutes(20)) == nil)
-    // From now on that one is in use; back is a change, too.
+    // That token is in use now; going back is a change as well.
     #expect(bench.admit(first, at: minutes(21)) == .tooManyProviderTokenUpdates)
     #expect(bench.identity.tokenUses == [noon, minutes(20)])
   }

@@ -14,8 +14,8 @@ struct PushCheckerTests {
     return .unreadable
   }
 
-  private func checker(takes: Set<String> = []) -> APNsPushChecker {
-    var checker = APNsPushChecker()
+  private func checker(takes: Set<String> = []) -> APNsDevices {
+    let checker = APNsDevices()
     checker.register(sampleToken.uppercased(), .init(takes: takes, read: read))
     return checker
   }
@@ -32,7 +32,7 @@ struct PushCheckerTests {
   private let end = #"{"end":"c1","kind":"missed"}"#
 
   @Test func aCallMayComeTwiceWithOneIDOnly() {
-    var checker = checker()
+    let checker = checker()
     #expect(checker.check(push(call)) == [])
     #expect(checker.check(push(call)) == [])
     #expect(checker.check(push(call, id: "other")) == [.doubledCall])
@@ -40,46 +40,46 @@ struct PushCheckerTests {
   }
 
   @Test func anEndIsForThoseWhoAskedForIt() {
-    var refusing = checker()
+    let refusing = checker()
     _ = refusing.check(push(call))
     #expect(refusing.check(push(end)) == [.unwantedEndPush])
-    var taking = checker(takes: ["missed"])
+    let taking = checker(takes: ["missed"])
     _ = taking.check(push(call))
     #expect(taking.check(push(end)) == [])
     #expect(taking.check(push(#"{"end":"c1","kind":"cancel"}"#)) == [.unwantedEndPush])
   }
 
   @Test func anEndNeedsACall() {
-    var checker = checker(takes: ["missed"])
+    let checker = checker(takes: ["missed"])
     #expect(checker.check(push(end)) == [.endWithoutCall])
     // Unless others judge that.
-    var lenient = APNsPushChecker(endsNeedCalls: false)
+    let lenient = APNsDevices(endsNeedCalls: false)
     lenient.register(sampleToken, .init(takes: ["missed"], read: read))
     #expect(lenient.check(push(end)) == [])
     #expect(lenient.check(push(#"{"end":"c1","kind":"cancel"}"#)) == [.unwantedEndPush])
   }
 
   @Test func whatCannotBeReadEndsTheApp() {
-    var checker = checker()
+    let checker = checker()
     #expect(checker.check(push("{}")) == [.unreadablePush])
   }
 
   @Test func othersAreNotJudged() {
-    var checker = checker()
+    let checker = checker()
     #expect(checker.check(push("{}", token: "aa")) == [])
     #expect(checker.check(push("{}", type: .alert)) == [])
   }
 
   @Test func registeringAgainChangesWhatCounts() {
-    var checker = checker(takes: ["missed"])
+    let checker = checker(takes: ["missed"])
     _ = checker.check(push(call))
     checker.register(sampleToken, .init(takes: [], read: read))
     #expect(checker.check(push(end)) == [.unwantedEndPush])
   }
 
   @Test func theOldestCallsAreForgotten() {
-    var checker = checker(takes: ["missed"])
-    for number in 0...APNsPushChecker.callsPerDeviceMax {
+    let checker = checker(takes: ["missed"])
+    for number in 0...APNsDevices.callsPerDeviceMax {
       #expect(checker.check(push(#"{"call":"c\#(number)"}"#, id: "\(number)")) == [])
     }
     #expect(checker.check(push(#"{"end":"c0","kind":"missed"}"#)) == [.endWithoutCall])

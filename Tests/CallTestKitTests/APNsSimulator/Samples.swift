@@ -9,7 +9,7 @@ let sampleID = "00112233-4455-6677-8899-aabbccddeeff"
 let noon = Timestamp(microseconds: 1_800_000_000_000_000)
 
 extension APNsRequest {
-  /// A VoIP push with nothing wrong about it.
+  /// A correct VoIP push.
   static func sample(
     token: String = sampleToken, id: String? = sampleID, provider: String? = nil,
     now: Timestamp = noon, body: String = #"{"aps":{}}"#
@@ -82,7 +82,7 @@ extension TestSender {
   }
 }
 
-/// Signatures are made with chance: each minting would be another token.
+/// Signatures are random, so each call would give another token.
 let providerOfNoon = sampleKey.token(issuedAt: noon)
 
 /// One provider token for the whole run: a sender keeps its own for a while, too.

@@ -4,7 +4,7 @@ import NIOCore
 import Synchronization
 import Testing
 
-/// Connections that fail, and what is told of devices.
+/// Connections that fail, and violations that devices report.
 @Suite(.timeLimit(.minutes(1)))
 struct SimulatorConnectionTests {
   @Test("R31: a connection that never says anything again, and one that says nothing at all")

@@ -8,8 +8,7 @@ import Testing
 /// Each fault as a client on NIOHTTP2 sees it.
 @Suite(.timeLimit(.minutes(1)))
 struct SimulatorFaultTests {
-  /// A connection whose first push is through, so that more than one stream is allowed. Scripts begin
-  /// after it.
+  /// A connection whose first push is through, so that more than one stream is allowed. Scripts begin after it.
   private func opened(
     _ simulator: APNsSimulator, _ script: APNsScript
   ) async throws -> TestSender {
@@ -20,7 +19,7 @@ struct SimulatorFaultTests {
     return sender
   }
 
-  /// So many pushes at once, each to a token of its own; the fates in their order.
+  /// Sends this many pushes at once, each to its own token. Returns their fates in order.
   private func pushes(_ count: Int, by sender: TestSender) async -> [TestSender.Fate] {
     await withTaskGroup(of: (Int, TestSender.Fate).self) { group in
       for number in 0..<count {

@@ -8,8 +8,8 @@ import NIOSSL
 import NIOTLS
 import Synchronization
 
-/// A client of APNs on NIOHTTP2, of which the simulator uses nothing but HPACK: so the two check each
-/// other. It waits for the server's first SETTINGS, and opens streams whatever the limit is.
+/// A client of APNs with NIOHTTP2, of which the simulator uses only HPACK, so that the two check each other. It waits
+/// for the server's first SETTINGS, and opens streams beyond the limit.
 struct TestSender: Sendable {
   struct Answer: Sendable, Equatable {
     var status = ""
@@ -32,7 +32,7 @@ struct TestSender: Sendable {
   let multiplexer: NIOHTTP2Handler.StreamMultiplexer
   let notes: Notes
 
-  /// What the connection heard, by whomever.
+  /// The frames that the connection received.
   final class Notes: Sendable {
     struct State {
       var limits: [Int] = []
@@ -91,7 +91,7 @@ struct TestSender: Sendable {
     return TestSender(channel: channel, multiplexer: made.withLock { $0 }!, notes: notes)
   }
 
-  /// Waits until the server has sent so many SETTINGS with a limit of streams.
+  /// Waits until the server has sent this many SETTINGS with a limit of streams.
   func settings(_ count: Int) async throws {
     let promise = channel.eventLoop.makePromise(of: Void.self)
     let isThere = notes.state.withLock { state in

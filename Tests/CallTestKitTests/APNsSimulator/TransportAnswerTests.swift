@@ -5,7 +5,7 @@ import Testing
 
 private typealias Kind = HTTP2.FrameType
 
-/// What a client is sent.
+/// The answers to a client.
 struct TransportAnswerTests {
   private func fields(_ payload: [UInt8]) throws -> [String] {
     var decoder = HPACKDecoder(allocator: ByteBufferAllocator())

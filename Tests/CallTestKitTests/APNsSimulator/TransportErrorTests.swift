@@ -4,7 +4,7 @@ import Testing
 
 private typealias Kind = HTTP2.FrameType
 
-/// What ends a connection or a stream (R8).
+/// Errors that end a connection or a stream (R8).
 struct TransportErrorTests {
   @Test("R8: a header list over 8000 bytes ends the connection")
   func headerList() {
@@ -42,7 +42,7 @@ struct TransportErrorTests {
       #expect(wire.transport.isDead, "\(name)")
       #expect(wire.transport.violations == [.protocolError], "\(name)")
       #expect(wire.read().last?.code == code, "\(name)")
-      // Whatever comes then is not heard.
+      // Further input is ignored.
       wire.request(9)
       #expect(wire.requests == [], "\(name)")
     }

@@ -4,7 +4,7 @@ import Testing
 
 private typealias Kind = HTTP2.FrameType
 
-/// What the limit of streams is, and what a client may do.
+/// The limit of streams, and what a client may do.
 struct TransportTests {
   @Test("R2: the first frame is SETTINGS with a limit of one stream")
   func firstSettings() {
@@ -42,7 +42,7 @@ struct TransportTests {
     var input = ByteBuffer()
     for byte in bytes.readableBytesView {
       input.writeInteger(byte)
-      whole.transport.receive(&input, into: &whole.events)
+      whole.receive(&input)
     }
     #expect(whole.requests == [1])
     #expect(whole.transport.violations == [])
@@ -109,7 +109,7 @@ struct TransportTests {
     #expect(wire.transport.violations == [])
     wire.acknowledge()
     #expect(wire.transport.limit == 1)
-    // Those that are open may end in peace; a new one may not begin.
+    // Open streams may finish; a new one may not begin.
     wire.transport.respond(to: 1, .accepted, apnsID: "id")
     wire.transport.respond(to: 3, .accepted, apnsID: "id")
     #expect(!wire.transport.isDead)

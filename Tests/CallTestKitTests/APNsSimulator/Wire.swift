@@ -33,9 +33,14 @@ struct Wire {
     }
   }
 
+  mutating func receive(_ input: inout ByteBuffer) {
+    transport.receive(&input)
+    events += transport.takeEvents()
+  }
+
   mutating func send(_ bytes: [UInt8]) {
     var buffer = ByteBuffer(bytes: bytes)
-    transport.receive(&buffer, into: &events)
+    receive(&buffer)
   }
 
   mutating func frame(
@@ -44,13 +49,13 @@ struct Wire {
     var buffer = ByteBuffer()
     buffer.writeFrameHead(length: payload.count, type: type, flags: flags, stream: stream)
     buffer.writeBytes(payload)
-    transport.receive(&buffer, into: &events)
+    receive(&buffer)
   }
 
   mutating func settings(_ settings: [(HTTP2.Setting, UInt32)]) {
     var buffer = ByteBuffer()
     buffer.writeSettings(settings)
-    transport.receive(&buffer, into: &events)
+    receive(&buffer)
   }
 
   mutating func acknowledge() { frame(.settings, HTTP2.Flag.ack, 0, []) }

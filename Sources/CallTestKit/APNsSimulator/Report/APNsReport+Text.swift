@@ -35,7 +35,7 @@ extension APNsReport: CustomStringConvertible {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// Without the tokens: how often each was pushed to is shown as counts alone.
+  /// Contains counts of pushes per token, but no tokens.
   public var json: String {
     var members = [
       "\"connections\":\(connectionsTotal)", "\"connections_open_max\":\(connectionsOpenMax)",
@@ -57,7 +57,7 @@ extension APNsReport: CustomStringConvertible {
     return "{" + members.joined(separator: ",") + "}"
   }
 
-  /// Names are our own words: nothing in them needs escaping.
+  /// Names are literals of ours, which need no escaping.
   private static func object(_ counts: [(String, Int)]) -> String {
     "{" + counts.sorted { $0.0 < $1.0 }.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",") + "}"
   }

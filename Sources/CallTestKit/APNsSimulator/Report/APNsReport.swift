@@ -3,7 +3,7 @@ public import CallCore
 /// A simulator's report on its senders (R36).
 public struct APNsReport: Sendable, Equatable {
   public struct Connection: Sendable, Equatable {
-    /// Counted from 1, in the order they were accepted.
+    /// Counted from 1, in the order of acceptance.
     public var number: Int
     public var openedAt: Timestamp
     public var closedAt: Timestamp?
@@ -11,7 +11,7 @@ public struct APNsReport: Sendable, Equatable {
     public var streamsInFlightMax = 0
     public var accepted = 0
     public var pings = 0
-    /// Streams the client gave up with RST_STREAM.
+    /// Streams that the client reset with RST_STREAM.
     public var abandoned = 0
     /// The first use of each provider token, in order; at most 1000 are kept.
     public var providerTokenUses: [Timestamp] = []
@@ -37,19 +37,19 @@ public struct APNsReport: Sendable, Equatable {
   public var streamsInFlightMax = 0
   public var pings = 0
   public var abandoned = 0
-  /// Streams that were opened behind a GOAWAY: crossed on the way, or not heeded.
+  /// Streams that were opened after our GOAWAY, which the client may not have read yet.
   public var streamsBehindGoAway = 0
   /// TLS handshakes that failed.
   public var handshakesFailed = 0
   /// Answers with status 200.
   public var accepted = 0
-  /// Answers by what they said: `200`, or status and reason, `410 Unregistered`.
+  /// Answers by status and reason: `200`, `410 Unregistered`.
   public var responses: [String: Int] = [:]
   /// Requests that a script left without an answer, refused or reset.
   public var unanswered = 0
   /// How many pushes were accepted for each token, in lower case.
   public var pushesByToken: [String: Int] = [:]
-  /// Accepted pushes for tokens beyond those that `pushesByToken` has room for.
+  /// Accepted pushes for tokens beyond the limit of `pushesByToken`.
   public var pushesOfOtherTokens = 0
   /// Provider tokens, over all connections.
   public var providerTokens = 0
@@ -99,7 +99,7 @@ extension APNsReport {
     }
   }
 
-  /// Takes over how a connection's counts have grown.
+  /// Adds the growth of a connection's counts.
   mutating func note(
     _ counts: APNsTransport.Counts, since before: APNsTransport.Counts, connection: Int
   ) {

@@ -1,18 +1,18 @@
 public import CallCore
 
-/// Which of Apple's two worlds a server, a device token or a key belongs to.
+/// One of Apple's two environments. Each server, device token and key belongs to one.
 public enum APNsEnvironment: String, Sendable, CaseIterable {
   case production
   /// Also called the sandbox.
   case development
 }
 
-/// What `apns-push-type` may say.
+/// The values of `apns-push-type`.
 public enum APNsPushType: String, Sendable, CaseIterable {
   case alert, background, controls, location, voip, complication, fileprovider, mdm, liveactivity
   case pushtotalk, widgets
 
-  /// What the topic has after the bundle's id; empty: nothing.
+  /// The suffix of the topic after the bundle's id; may be empty.
   public var topicSuffix: String {
     switch self {
     case .alert, .background, .mdm: ""
@@ -31,7 +31,7 @@ public enum APNsPushType: String, Sendable, CaseIterable {
   public var payloadBytesMax: Int { self == .voip ? 5120 : 4096 }
 }
 
-/// One request as it came, before anything is known of it.
+/// A received request, not validated yet.
 public struct APNsRequest: Sendable, Equatable {
   public struct Field: Sendable, Equatable {
     public var name: String
@@ -64,11 +64,11 @@ public struct APNsRequest: Sendable, Equatable {
   }
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 public struct APNsResponse: Sendable, Equatable {
   /// nil: accepted, status 200.
   public var reason: APNsReason?
-  /// With status 410: since when the token is no longer known.
+  /// With status 410: the time since which the token is gone.
   public var timestamp: Timestamp?
   public init(_ reason: APNsReason? = nil, timestamp: Timestamp? = nil) {
     self.reason = reason
@@ -88,9 +88,9 @@ public struct APNsResponse: Sendable, Equatable {
   }
 }
 
-/// A push that was accepted, or would have been: what the device behind it gets.
+/// A push that the rules accept, as the device receives it.
 public struct APNsPush: Sendable, Equatable {
-  /// `apns-id`: the sender's, or what the server minted.
+  /// `apns-id`: the sender's, or one that the server minted.
   public var id: String
   /// In lower case.
   public var token: String
@@ -99,13 +99,13 @@ public struct APNsPush: Sendable, Equatable {
   /// The topic without its suffix.
   public var bundle: String
   public var payload: [UInt8]
-  /// In seconds since 1970; 0: now or never; nil: not said.
+  /// In seconds since 1970; 0: only one attempt; nil: absent.
   public var expiration: Int64?
   public var priority: Int
   public var collapseID: String?
   /// When the request was complete.
   public var at: Timestamp
-  /// Which connection it came by: they are counted from 1.
+  /// The number of the connection, from 1.
   public var connection: Int
 
   public init(

@@ -21,15 +21,15 @@ extension APNsRules {
 
   /// R16: the bundle is one of those that the connection is bound to, and the suffix fits the type.
   ///
-  /// Apple names no reason for a suffix that does not fit. Here: `BadTopic` where the type needs one
-  /// that is missing, `InvalidPushType` where the topic has that of another type.
+  /// Apple documents no reason for a wrong suffix. Here it is `BadTopic` if the suffix of the type is missing, and
+  /// `InvalidPushType` if the topic has the suffix of another type.
   private func topic(
     _ request: APNsRequest, _ type: APNsPushType, _ identity: ConnectionIdentity
   ) throws(Refusal) -> (topic: String, bundle: String) {
     guard let topic = request.first("apns-topic"), !topic.isEmpty else {
       throw Refusal(.missingTopic)
     }
-    // A bundle's own id may well end in `.voip`.
+    // The id of a bundle may itself end in `.voip`.
     if type.topicSuffix.isEmpty, identity.allows(bundle: topic) { return (topic, topic) }
     if !type.topicSuffix.isEmpty {
       guard topic.hasSuffix(type.topicSuffix) else { throw Refusal(.badTopic) }
@@ -46,7 +46,7 @@ extension APNsRules {
     throw Refusal(.topicDisallowed)
   }
 
-  /// R18. Absent it is 10, which a background push may not have: so it must say another.
+  /// R18: the default is 10, which is not allowed for a background push.
   private func priority(
     _ request: APNsRequest, _ type: APNsPushType, _ verdict: inout Verdict
   ) throws(Refusal) -> Int {
@@ -62,7 +62,7 @@ extension APNsRules {
     return priority
   }
 
-  /// R19. "0, or only a few seconds" is Apple's advice for VoIP: 60 s is what we call a few.
+  /// R19: Apple recommends "0, or only a few seconds" for VoIP. The limit here is 60 s.
   private func expiration(
     _ request: APNsRequest, _ type: APNsPushType, _ verdict: inout Verdict, now: Timestamp
   ) throws(Refusal) -> Int64? {

@@ -1,11 +1,10 @@
 package import CallCore
 
-/// The rules of one request: whether APNs accepts it, and whether it violates a contract. A pure
-/// function of its arguments, so that tests reach each exact boundary.
+/// Judges one request: whether APNs accepts it, and whether it violates a contract. A pure function of its arguments,
+/// so that tests reach each exact boundary.
 ///
-/// Where Apple's pages leave the order of checks open, it is: method, path, header fields given
-/// twice, `apns-id`, provider token, push type, topic, priority, expiration, collapse id, payload,
-/// device token.
+/// Apple does not document the order of checks. Here it is: method, path, repeated header fields, `apns-id`, provider
+/// token, push type, topic, priority, expiration, collapse id, payload, device token.
 package struct APNsRules: Sendable {
   package var environment: APNsEnvironment
   package var leniency: APNsLeniency
@@ -95,7 +94,7 @@ package struct APNsRules: Sendable {
     return token.lowercased()
   }
 
-  /// R10: no field twice, whichever it is: those that are unknown are ignored, but not duplicates.
+  /// R10: no field may be repeated, not even an unknown one.
   private func noDuplicates(_ request: APNsRequest) throws(Refusal) {
     let fields = request.fields
     for (place, field) in fields.enumerated() {
@@ -105,13 +104,11 @@ package struct APNsRules: Sendable {
     }
   }
 
-  /// R21: a JSON object, of at most so many bytes.
-  private func payload(
-    _ request: APNsRequest, _ type: APNsPushType
-  ) throws(Refusal) -> [UInt8] {
+  /// R21: a JSON object within the type's limit.
+  private func payload(_ request: APNsRequest, _ type: APNsPushType) throws(Refusal) -> [UInt8] {
     if request.bodyLength == 0 { throw Refusal(.payloadEmpty) }
     if request.bodyLength > type.payloadBytesMax { throw Refusal(.payloadTooLarge) }
-    // No reason says "not JSON"; the nearest is that there is no payload in it.
+    // There is no reason for "not JSON"; this is the nearest one.
     guard strictJSONObject(request.body) != nil else { throw Refusal(.payloadEmpty) }
     return request.body
   }
@@ -125,7 +122,7 @@ package struct APNsRules: Sendable {
     }
     let answer = knowledge.book.check(push.token, topic: push.topic, environment: environment)
     if let reason = answer.reason {
-      // A token used under a topic that is not its own is the sender's mistake: it was told which.
+      // A wrong topic is the sender's error, since the device registered the topic with the token.
       throw Refusal(
         reason, reason == .deviceTokenNotForTopic ? .tokenNotForTopic : nil,
         timestamp: answer.timestamp)
@@ -137,8 +134,7 @@ package struct APNsRules: Sendable {
     }
   }
 
-  /// R7: Apple asks to send these two without indexing, since they change with each push or are
-  /// secret.
+  /// R7: Apple asks to send these two without indexing, since one changes with each push and the other is secret.
   private func noteIndexing(_ request: APNsRequest, _ verdict: inout Verdict) {
     for field in request.fields where field.indexed {
       if field.name == ":path" { verdict.violations.append(.indexedPath) }
@@ -148,15 +144,4 @@ package struct APNsRules: Sendable {
 }
 
 /// 36 characters, lower case, hyphens in their places (R11).
-package func isCanonicalUUID(_ text: String) -> Bool {
-  let bytes = text.utf8
-  guard bytes.count == 36 else { return false }
-  for (place, byte) in bytes.enumerated() {
-    switch place {
-    case 8, 13, 18, 23: guard byte == UInt8(ascii: "-") else { return false }
-    default:
-      guard 0x30...0x39 ~= byte || 0x61...0x66 ~= byte else { return false }
-    }
-  }
-  return true
-}
+package func isCanonicalUUID(_ text: String) -> Bool { CallID(text)?.description == text }

@@ -1,33 +1,28 @@
 public import CallCore
 
-/// The device tokens a server knows: of which app and environment each is, and which are gone.
+/// The registered device tokens, with app and environment of each, and those that are gone.
 public struct APNsTokenBook: Sendable {
   public struct Entry: Sendable, Equatable {
     public var environment: APNsEnvironment
-    /// Bundle id, with its suffix for tokens of PushKit: a VoIP token is for `….voip` and no other.
+    /// The bundle id, with its suffix for a token of PushKit. A VoIP token is valid for `….voip` only.
     public var topic: String
     /// Tokens of one device share its store of undelivered pushes.
     public var device: String
     /// Why and since when it is gone: `unregistered` or `expiredToken`.
-    public var gone: (reason: APNsReason, at: Timestamp)?
+    public var gone: APNsResponse?
 
     public init(environment: APNsEnvironment, topic: String, device: String) {
       self.environment = environment
       self.topic = topic
       self.device = device
     }
-
-    public static func == (a: Entry, b: Entry) -> Bool {
-      a.environment == b.environment && a.topic == b.topic && a.device == b.device
-        && a.gone?.reason == b.gone?.reason && a.gone?.at == b.gone?.at
-    }
   }
 
-  /// What is done with well-formed tokens that nobody registered.
+  /// The treatment of well-formed tokens that are not registered.
   public enum Strangers: Sendable {
     /// `BadDeviceToken`.
     case refuse
-    /// Taken for a token of whatever it is used for: for load, where there are too many to list.
+    /// Accepts such a token for any topic. For load tests, whose tokens are too many to list.
     case accept
   }
 
@@ -38,7 +33,7 @@ public struct APNsTokenBook: Sendable {
 
   public subscript(token: String) -> Entry? { entries[token.lowercased()] }
 
-  /// A device got this token. A token that was gone is back.
+  /// Registers a token of a device. A token that was gone is valid again.
   public mutating func register(
     _ token: String, topic: String, environment: APNsEnvironment, device: String? = nil
   ) {
@@ -46,41 +41,35 @@ public struct APNsTokenBook: Sendable {
       environment: environment, topic: topic, device: device ?? token.lowercased())
   }
 
-  /// The token is gone since `at`: pushes to it are answered with 410. What a sender makes of it
-  /// depends on when the device registered with the sender, so any time may be given.
-  public mutating func drop(
-    _ token: String, at: Timestamp, reason: APNsReason = .unregistered
-  ) {
-    entries[token.lowercased()]?.gone = (reason, at)
+  /// Marks a token as gone since `at`: pushes to it are answered with 410. Any time is allowed, since its meaning for a
+  /// sender depends on the time of the registration.
+  public mutating func drop(_ token: String, at: Timestamp, reason: APNsReason = .unregistered) {
+    entries[token.lowercased()]?.gone = APNsResponse(reason, timestamp: at)
   }
 
   public mutating func forget(_ token: String) { entries[token.lowercased()] = nil }
 
-  /// Whether a token has the form of one (R22). Its length is opaque, so more than the 64 digits of
-  /// today are fine; 200 are the most that any document of Apple ever named.
+  /// Whether the text has the form of a token (R22). The length is not fixed, so more than the 64 digits of today are
+  /// valid, up to 200, the largest number in any document of Apple.
   package static func isWellFormed(_ token: Substring) -> Bool {
     let digits = token.utf8
     return digits.count >= 64 && digits.count <= 200 && digits.count.isMultiple(of: 2)
       && token.allSatisfy { $0.isASCII && $0.isHexDigit }
   }
 
-  /// What a push for `topic` to this token is answered (R23, R24).
-  package func check(
-    _ token: String, topic: String, environment: APNsEnvironment
-  ) -> APNsResponse {
+  /// The answer to a push for `topic` to this token (R23, R24).
+  package func check(_ token: String, topic: String, environment: APNsEnvironment) -> APNsResponse {
     guard let entry = entries[token] else {
       return strangers == .accept ? .accepted : APNsResponse(.badDeviceToken)
     }
-    // APNs does not know the other environment's tokens at all.
+    // APNs does not know tokens of the other environment.
     if entry.environment != environment { return APNsResponse(.badDeviceToken) }
     if entry.topic != topic { return APNsResponse(.deviceTokenNotForTopic) }
-    if let gone = entry.gone { return APNsResponse(gone.reason, timestamp: gone.at) }
-    return .accepted
+    return entry.gone ?? .accepted
   }
 }
 
-/// Counts the pushes to each token in the current second (R33). It is emptied each second, which
-/// bounds it.
+/// Counts the pushes to each token in the current second (R33). It is cleared each second, which bounds it.
 package struct TokenRate: Sendable {
   private var second: Int64 = .min
   private var counts: [String: Int] = [:]
@@ -97,5 +86,55 @@ package struct TokenRate: Sendable {
     let count = counts[token, default: 0] + 1
     counts[token] = count
     return count > limit
+  }
+}
+
+/// The pushes that APNs stores for unreachable devices: the last one per bundle and device (R34).
+package struct APNsShelf: Sendable {
+  /// Pushes that were discarded: for an unreachable device, with an expiration of 0.
+  package private(set) var dropped = 0
+  /// Pushes that a later one for the same bundle replaced.
+  package private(set) var replaced = 0
+  /// Pushes that expired while they were kept.
+  package private(set) var expired = 0
+  private var away: Set<String> = []
+  private var kept: [Place: APNsPush] = [:]
+
+  private struct Place: Hashable {
+    var device: String
+    var bundle: String
+  }
+
+  package init() {}
+
+  package mutating func leave(_ device: String) { away.insert(device) }
+
+  /// A device is reachable again.
+  /// - Returns: its stored pushes that have not expired, the oldest first.
+  package mutating func comeBack(_ device: String, now: Timestamp) -> [APNsPush] {
+    away.remove(device)
+    if kept.isEmpty { return [] }
+    var pushes: [APNsPush] = []
+    for (place, push) in kept where place.device == device {
+      kept[place] = nil
+      if let expiration = push.expiration, expiration < now.microseconds / 1_000_000 {
+        expired += 1
+      } else {
+        pushes.append(push)
+      }
+    }
+    return pushes.sorted { $0.at < $1.at }
+  }
+
+  /// An accepted push.
+  /// - Returns: whether the device gets it now.
+  package mutating func delivers(_ push: APNsPush, to device: String) -> Bool {
+    guard away.contains(device) else { return true }
+    if push.expiration == 0 {
+      dropped += 1
+    } else if kept.updateValue(push, forKey: Place(device: device, bundle: push.bundle)) != nil {
+      replaced += 1
+    }
+    return false
   }
 }

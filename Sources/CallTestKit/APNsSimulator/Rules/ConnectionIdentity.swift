@@ -3,10 +3,9 @@ package import CallCore
 /// The sender's identity on a connection, bound by the first valid provider token (R12 to R15).
 package struct ConnectionIdentity: Sendable {
   package struct Limits: Sendable {
-    /// A token older than this is expired, in seconds. Exactly this old it is not.
+    /// A token that is older than this, in seconds, is expired.
     package var ageMax: Int64 = 3600
-    /// A second token sooner than this after the first use of the one in use is one too many.
-    /// Exactly this much later it is not.
+    /// The least time between the first use of a token and that of the next one.
     package var updateInterval = Span.seconds(20 * 60)
     package init() {}
     package init(timeScale: Int64) {
@@ -25,7 +24,7 @@ package struct ConnectionIdentity: Sendable {
   private struct Bound: Sendable {
     var team: String
     var keyID: String
-    /// A bundle that the team gets later needs a new connection.
+    /// A bundle that the team gets later is only valid on a new connection.
     var bundles: Set<String>
     var token: String
     var firstUse: Timestamp
@@ -36,14 +35,14 @@ package struct ConnectionIdentity: Sendable {
   package var team: String? { bound?.team }
   package func allows(bundle: String) -> Bool { bound?.bundles.contains(bundle) == true }
 
-  /// Whether a push with this `authorization` may pass; the reason if not.
+  /// Returns the reason for which a push with this `authorization` is refused; nil: it is admitted.
   package mutating func admit(
     authorization: String?, teams: inout APNsTeams, environment: APNsEnvironment,
     limits: Limits, leniency: APNsLeniency, now: Timestamp
   ) -> Refusal? {
-    // After an expired token a connection never recovers, whatever token comes next.
+    // After an expired token the connection refuses every token.
     if wedged { return Refusal(.expiredProviderToken, .usedWedgedConnection) }
-    // The scheme in lower case, as Apple writes it: strict, since HTTP would take any case.
+    // The scheme must be in lower case, as in Apple's documents. HTTP would allow any case.
     guard let authorization, authorization.hasPrefix("bearer ") else {
       return Refusal(.missingProviderToken)
     }

@@ -1,7 +1,6 @@
 public import CallCore
 
-/// A simulator's deliberate faults and their times: those of the real APNs, and of the network to
-/// it (R25 to R34).
+/// The deliberate faults of a simulator and their times: faults of the real APNs and of the network (R25 to R34).
 public struct APNsScript: Sendable {
   /// All rules that match a request take effect.
   public var rules: [Rule]
@@ -16,7 +15,7 @@ public struct APNsScript: Sendable {
     self.seed = seed
   }
 
-  /// A fault and the requests that it strikes.
+  /// A fault and the requests that it affects.
   public struct Rule: Sendable {
     public var fault: APNsFault
     /// Connections are counted from 1; nil: all.
@@ -65,12 +64,12 @@ public struct APNsScript: Sendable {
 
 /// A fault of one request.
 public enum APNsFault: Sendable, Equatable {
-  /// Answers with this reason, whatever the rules say. The device gets nothing.
+  /// Answers with this reason, whatever the verdict. The device gets nothing.
   case answer(APNsReason, timestamp: Timestamp? = nil)
   /// Answers this much later.
   case delay(Duration)
-  /// Holds requests until this many are held on the connection, or the first one for this long;
-  /// then releases all of them at once.
+  /// Holds requests until the connection holds this many, or the first one was held for this time. Then releases all of
+  /// them at once.
   case gather(Int, within: Duration, then: Release)
   /// Never answers. The device gets nothing. PINGs are still answered.
   case noAnswer
@@ -83,8 +82,7 @@ public enum APNsFault: Sendable, Equatable {
   case goAway(GoAway)
   /// Resets the TCP connection. The request is not processed.
   case cut
-  /// Sends this many SETTINGS that change the limit of streams back and forth; the last one
-  /// restores it.
+  /// Sends this many SETTINGS that change the limit of streams back and forth; the last one restores it.
   case flipSettings(Int)
   /// SETTINGS with this limit of streams, until another.
   case limitStreams(Int)
@@ -94,8 +92,8 @@ public enum APNsFault: Sendable, Equatable {
   public enum Release: Sendable, Equatable {
     case inOrder
     case reversed
-    /// Sends a GOAWAY whose last stream is that of the given number among the held requests,
-    /// answers those up to it and drops the rest. The connection closes after the answers.
+    /// Sends a GOAWAY whose last stream is that of the given number among the held requests, answers those up to it and
+    /// drops the rest. The connection closes after the answers.
     case goAway(reason: APNsReason?, answering: Int)
     /// Answers this many, drops the rest and resets the connection. The devices get all pushes.
     case cut(answering: Int)
@@ -114,8 +112,7 @@ public enum APNsFault: Sendable, Equatable {
     /// Of HTTP/2; 0: no error.
     public var code: UInt32
     public var last: Last
-    /// Sends a first GOAWAY with 2^31-1, and the real one this much later. In between all requests
-    /// are answered.
+    /// Sends a first GOAWAY with 2^31-1, and the real one this much later. In between all requests are answered.
     public var warning: Duration?
     /// Whether to close the connection after the answers; if not, the client has to.
     public var closes: Bool
@@ -159,4 +156,58 @@ public enum APNsConnectionFault: Sendable, Equatable {
   case blackHole
   /// Completes TLS and sends nothing, not even SETTINGS.
   case noSettings
+}
+
+/// The progress of a script: for each rule, the requests that it matched and those that it struck.
+package struct APNsScriptState: Sendable {
+  package private(set) var script: APNsScript
+  private var seen: [Int]
+  private var struck: [Int]
+  /// For rules that count per connection: by connection, then by rule.
+  private var seenOn: [Int: [Int]] = [:]
+  private var chance: SplitMix64
+
+  package init(_ script: APNsScript) {
+    self.script = script
+    seen = Array(repeating: 0, count: script.rules.count)
+    struck = seen
+    chance = SplitMix64(seed: script.seed)
+  }
+
+  /// The faults that strike this request, in the order of the rules.
+  package mutating func faults(connection: Int, token: String?, now: Timestamp) -> [APNsFault] {
+    if script.rules.isEmpty { return [] }
+    var faults: [APNsFault] = []
+    for (place, rule) in script.rules.enumerated() {
+      if let connections = rule.connections, !connections.contains(connection) { continue }
+      if let tokens = rule.tokens, token.map(tokens.contains) != true { continue }
+      if let during = rule.during, !during.contains(now) { continue }
+      let number = count(place, connection, rule)
+      guard number >= rule.from, (number - rule.from).isMultiple(of: rule.every) else { continue }
+      if let times = rule.times, struck[place] >= times { continue }
+      if rule.share < 1, draw() >= rule.share { continue }
+      struck[place] += 1
+      faults.append(rule.fault)
+    }
+    return faults
+  }
+
+  package func fault(ofConnection number: Int) -> APNsConnectionFault? {
+    script.connections.first { $0.connections.contains(number) }?.fault
+  }
+
+  package mutating func connectionEnded(_ number: Int) { seenOn[number] = nil }
+
+  private mutating func count(_ place: Int, _ connection: Int, _ rule: APNsScript.Rule) -> Int {
+    guard rule.perConnection else {
+      seen[place] += 1
+      return seen[place]
+    }
+    var counts = seenOn[connection] ?? Array(repeating: 0, count: seen.count)
+    counts[place] += 1
+    seenOn[connection] = counts
+    return counts[place]
+  }
+
+  private mutating func draw() -> Double { .random(in: 0..<1, using: &chance) }
 }

@@ -4,8 +4,8 @@ internal import NIOPosix
 internal import NIOSSL
 internal import Synchronization
 
-/// A server that speaks the provider API of APNs, as strictly as Apple's documents allow, and worse
-/// than the real one when a script says so. Made from those documents, not from any sender.
+/// A server for the provider API of APNs, as strict as Apple's documents allow, with the faults of a script. It is
+/// written from those documents and not from any sender.
 ///
 /// ```swift
 /// let apns = try await APNsSimulator.start()
@@ -17,12 +17,12 @@ internal import Synchronization
 public final class APNsSimulator: Sendable {
   public let options: APNsSimulatorOptions
   public let port: Int
-  /// The authority that the server's certificate is from, for clients to trust.
+  /// The authority of the server's certificate, for clients to trust.
   public let authorityPEM: String
   /// The first of the keys.
   public let key: APNsProviderKey
 
-  private let core: Mutex<APNsSimulatorCore>
+  let core: Mutex<APNsSimulatorCore>
   private let group: any EventLoopGroup
   private let tls: NIOSSLContext
   private let sockets = Mutex(Sockets())
@@ -73,6 +73,7 @@ public final class APNsSimulator: Sendable {
   }
 
   /// Starts a server on the loopback.
+  /// - Throws: `NoKey`, or the error of the certificates or of the socket.
   public static func start(
     _ options: APNsSimulatorOptions = APNsSimulatorOptions()
   ) async throws -> APNsSimulator {
@@ -80,14 +81,13 @@ public final class APNsSimulator: Sendable {
       options.eventLoopGroup ?? MultiThreadedEventLoopGroup(numberOfThreads: options.threads)
     do {
       let authority = try LoopbackAuthority()
-      // The port is known before the simulator is made: connections wait in the backlog until it
+      // The listener starts before the simulator, which needs the port. Connections wait in the backlog until it
       // accepts.
       let ready = Mutex<APNsSimulator?>(nil)
       let listener = try await bootstrap(group) { ready.withLock { $0 } }
         .bind(host: options.host, port: options.port).get()
       let port = listener.localAddress?.port ?? 0
-      let simulator = try APNsSimulator(
-        options, group: group, port: port, authority: authority)
+      let simulator = try APNsSimulator(options, group: group, port: port, authority: authority)
       ready.withLock { $0 = simulator }
       simulator.sockets.withLock { $0.listener = listener }
       try await listener.setOption(.autoRead, value: true).get()
@@ -163,12 +163,12 @@ public final class APNsSimulator: Sendable {
     core.withLock { $0.knowledge.teams.add(key, bundles: bundles) }
   }
 
-  /// Replaces the script; the new one starts from its beginning.
+  /// Replaces the script and starts it from its beginning.
   public func play(_ script: APNsScript) {
     core.withLock { $0.script = APNsScriptState(script) }
   }
 
-  /// Makes a device unreachable: the last push of each bundle to it is kept.
+  /// Makes a device unreachable. The last push of each bundle to it is stored.
   public func takeAway(device: String) { core.withLock { $0.shelf.leave(device) } }
 
   public func bringBack(device: String) {
@@ -205,6 +205,7 @@ public final class APNsSimulator: Sendable {
   }
 
   /// Listens on the same port as before.
+  /// - Throws: the error of the socket.
   public func listenAgain() async throws {
     let listener = try await Self.bootstrap(group) { [weak self] in self }
       .bind(host: options.host, port: port).get()
@@ -225,21 +226,7 @@ public final class APNsSimulator: Sendable {
 // MARK: Reports of its connections
 
 extension APNsSimulator {
-  func judge(
-    _ request: APNsRequest, connection: Int, identity: inout ConnectionIdentity
-  ) -> APNsSimulatorCore.Decision {
-    let now = options.clock()
-    return core.withLock { core in
-      core.judge(request, connection: connection, identity: &identity, now: now)
-    }
-  }
-
-  func answered(_ response: APNsResponse, token: String?, connection: Int) {
-    core.withLock { $0.answered(response, token: token, connection: connection) }
-  }
-
   func unanswered(_ count: Int = 1) { core.withLock { $0.report.unanswered += count } }
-  func handshakeFailed() { core.withLock { $0.report.handshakesFailed += 1 } }
 
   func deliver(_ push: APNsPush) {
     guard core.withLock({ $0.delivers(push) }) else { return }
@@ -256,11 +243,5 @@ extension APNsSimulator {
     core.withLock { core in
       for violation in violations { core.report.note(violation, connection: connection) }
     }
-  }
-
-  func note(
-    _ counts: APNsTransport.Counts, since before: APNsTransport.Counts, connection: Int
-  ) {
-    core.withLock { $0.report.note(counts, since: before, connection: connection) }
   }
 }

@@ -1,22 +1,26 @@
 internal import CallCore
 internal import NIOCore
+internal import Synchronization
 
-/// What a test tells all connections to do now.
+/// A command of a test to all connections.
 enum APNsSimulatorCommand: Sendable {
   case goAway(APNsFault.GoAway)
   case limitStreams(Int)
 }
 
 extension APNsSimulatorConnection {
-  /// Judges a request and lets the script have its way with it.
+  /// Judges a request and applies the faults of the script.
   func take(_ request: APNsRequest, _ stream: UInt32) {
-    // One before it may have ended the connection.
+    // An earlier request may have ended the connection.
     guard transport.isOpen(stream), !transport.isDead else { return }
     guard spend(stream) else {
       transport.reset(stream, code: HTTP2.ErrorCode.refusedStream.rawValue)
       return simulator.unanswered()
     }
-    let decision = simulator.judge(request, connection: number, identity: &identity)
+    let now = simulator.options.clock()
+    let decision = simulator.core.withLock {
+      $0.judge(request, connection: number, identity: &identity, now: now)
+    }
     var pending = Pending(
       stream: stream, verdict: decision.verdict, response: decision.verdict.response,
       push: decision.verdict.push)
@@ -48,12 +52,12 @@ extension APNsSimulatorConnection {
         simulator.unanswered()
         return reset()
       case .goAway(let goAway):
-        // Before the answer, so that this comes behind the GOAWAY.
+        // GOAWAY precedes the answer.
         say(goAway, at: stream)
       }
     }
     guard let delay else { return answer(pending) }
-    // The device does not wait for the sender's answer.
+    // The device gets the push without the delay.
     deliver(pending.push)
     pending.push = nil
     later(delay) { connection in
@@ -103,9 +107,7 @@ extension APNsSimulatorConnection {
   }
 
   /// Waits for more requests (R25, R30).
-  private func hold(
-    _ pending: Pending, count: Int, within: Duration, _ then: APNsFault.Release
-  ) {
+  private func hold(_ pending: Pending, count: Int, within: Duration, _ then: APNsFault.Release) {
     held.append(pending)
     if held.count >= count {
       release?.1.cancel()

@@ -3,9 +3,10 @@ internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
 internal import NIOTLS
+internal import Synchronization
 
-/// One connection: passes bytes to the transport and requests to the rules, and applies the
-/// script's faults. Runs on its channel's event loop.
+/// One connection: passes bytes to the transport and requests to the rules, and applies the script's faults. Runs on
+/// its channel's event loop.
 final class APNsSimulatorConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -25,7 +26,6 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   /// Streams that count against the budget.
   private var spent: Set<UInt32> = []
   private var input = ByteBuffer()
-  private var events: [APNsTransport.Event] = []
   private var countsReported = APNsTransport.Counts()
   private var lastRead: NIODeadline = .now()
   private var idleCheck: Scheduled<Void>?
@@ -78,21 +78,17 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     if fault == .noSettings || isClosing { return }
     lastRead = .now()
     input.writeBuffer(&bytes)
-    transport.receive(&input, into: &events)
+    transport.receive(&input)
     input.discardReadBytes()
     // A black hole reads and answers nothing.
-    if fault == .blackHole {
-      events.removeAll()
-      transport.output.clear()
-      return
-    }
+    let events = transport.takeEvents()
+    if fault == .blackHole { return transport.output.clear() }
     for event in events {
       switch event {
       case .request(let stream, let request): take(request, stream)
       case .abandoned(let stream): held.removeAll { $0.stream == stream }
       }
     }
-    events.removeAll(keepingCapacity: true)
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
@@ -117,7 +113,9 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if !isStarted, error is NIOSSLError { simulator.handshakeFailed() }
+    if !isStarted, error is NIOSSLError {
+      simulator.core.withLock { $0.report.handshakesFailed += 1 }
+    }
     isClosing = true
     context.close(promise: nil)
   }
@@ -131,7 +129,9 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     transport.respond(
       to: pending.stream, pending.response, apnsID: pending.verdict.id ?? mintUUID(),
       uniqueID: development ? mintUUID() : nil, shape: pending.shape)
-    simulator.answered(pending.response, token: pending.verdict.token, connection: number)
+    simulator.core.withLock {
+      $0.answered(pending.response, token: pending.verdict.token, connection: number)
+    }
     if pending.response == .accepted {
       if transport.limitAnnounced != streamsMax { transport.announce(limit: streamsMax) }
     } else if pending.response.reason == .badDeviceToken {
@@ -140,8 +140,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
       }
       badTokens += 1
       if let most = simulator.options.badTokensMax, badTokens == most {
-        transport.goAway(
-          last: transport.lastStreamOpened, reason: .badDeviceToken, closes: true)
+        transport.goAway(last: transport.lastStreamOpened, reason: .badDeviceToken, closes: true)
       }
     }
   }
@@ -199,7 +198,9 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   private func reportCounts() {
     simulator.note(transport.takeViolations(), connection: number)
     guard transport.counts != countsReported else { return }
-    simulator.note(transport.counts, since: countsReported, connection: number)
+    simulator.core.withLock {
+      $0.report.note(transport.counts, since: countsReported, connection: number)
+    }
     countsReported = transport.counts
   }
 

@@ -22,7 +22,7 @@ struct APNsSimulatorCore {
   }
 
   /// A connection was accepted.
-  /// - Returns: its number, and what befalls it.
+  /// - Returns: its number and its fault.
   mutating func accept(now: Timestamp) -> (number: Int, fault: APNsConnectionFault?) {
     report.connectionsTotal += 1
     open += 1

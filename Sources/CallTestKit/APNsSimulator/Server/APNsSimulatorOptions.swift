@@ -1,5 +1,7 @@
 public import CallCore
+internal import FoundationEssentials
 public import NIOCore
+internal import Synchronization
 
 /// A simulator's options. The defaults are the strict ones.
 public struct APNsSimulatorOptions: Sendable {
@@ -7,7 +9,7 @@ public struct APNsSimulatorOptions: Sendable {
   public var port: Int = 0
   public var host = "127.0.0.1"
   public var environment = APNsEnvironment.production
-  /// Keys that provider tokens may be signed with; each brings its team.
+  /// The keys of provider tokens. Each registers its team.
   public var keys: [APNsProviderKey]
   /// The bundle ids of those teams.
   public var bundles: Set<String>
@@ -19,7 +21,7 @@ public struct APNsSimulatorOptions: Sendable {
   public var streamsMax = 1000
   /// Shared with other simulators. A stream beyond it gets RST_STREAM(REFUSED_STREAM).
   public var streamBudget: APNsStreamBudget?
-  /// After `BadDeviceToken` the limit is 1 again until a push is accepted.
+  /// Whether the limit is 1 again after `BadDeviceToken`, until a push is accepted.
   public var narrowsAfterBadToken = true
   /// The number of `BadDeviceToken` after which a connection is closed with GOAWAY; nil: never.
   public var badTokensMax: Int?
@@ -27,8 +29,7 @@ public struct APNsSimulatorOptions: Sendable {
   public var idleTimeout: TimeAmount = .hours(1)
   /// Pushes to one token within a second, before `TooManyRequests`; nil: any number.
   public var tokenPushesPerSecond: Int?
-  /// Divides the time limits of provider tokens: with 600 they expire after 6 s, and may change
-  /// every 2 s.
+  /// Divides the time limits of provider tokens: with 600 they expire after 6 s, and may change every 2 s.
   public var timeScale: Int64 = 1
 
   public var certificate = Certificate.valid
@@ -62,4 +63,50 @@ public struct APNsSimulatorOptions: Sendable {
     self.bundles = bundles
     clock = { wallClock() }
   }
+}
+
+/// A limit of streams that several simulators share, as the nodes of a provider's cluster may.
+public final class APNsStreamBudget: Sendable {
+  private struct State {
+    var open = 0
+    var openMax = 0
+    var refused = 0
+  }
+  private let most: Int
+  private let state = Mutex(State())
+
+  public init(_ most: Int) { self.most = most }
+
+  /// The most streams that were open at the same time.
+  public var openMax: Int { state.withLock { $0.openMax } }
+  public var refused: Int { state.withLock { $0.refused } }
+
+  /// - Returns: whether one more may open. It counts from then on.
+  func enter() -> Bool {
+    state.withLock { state in
+      guard state.open < most else {
+        state.refused += 1
+        return false
+      }
+      state.open += 1
+      state.openMax = max(state.openMax, state.open)
+      return true
+    }
+  }
+
+  func leave(_ count: Int) {
+    if count > 0 { state.withLock { $0.open -= count } }
+  }
+}
+
+/// The wall clock's time.
+func wallClock() -> Timestamp {
+  Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000))
+}
+
+/// A random UUID (version 4), in lower case.
+func mintUUID() -> String {
+  let (high, low) = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
+  return CallID(high: high & ~0xF000 | 0x4000, low: low & ~(0xC000 << 48) | 0x8000 << 48)
+    .description
 }

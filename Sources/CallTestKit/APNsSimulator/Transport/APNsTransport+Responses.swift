@@ -2,7 +2,7 @@ internal import NIOCore
 internal import NIOHPACK
 
 extension APNsTransport {
-  /// Answers a stream; nothing happens if it is not open any more, or behind our GOAWAY.
+  /// Answers a stream. Ignores one that is closed, or above the last stream of our GOAWAY.
   package mutating func respond(
     to id: UInt32, _ response: APNsResponse, apnsID: String, uniqueID: String? = nil,
     shape: APNsResponseShape = []
@@ -47,7 +47,7 @@ extension APNsTransport {
     }
   }
 
-  /// - Parameter padding: in bytes, beside the one that says how many; 0: none.
+  /// - Parameter padding: in bytes, without the length byte; 0: none.
   private mutating func write(
     _ type: HTTP2.FrameType, _ id: UInt32, _ flags: UInt8, _ bytes: some Collection<UInt8>,
     padding: Int = 0
@@ -61,7 +61,7 @@ extension APNsTransport {
     output.writeRepeatingByte(0, count: padding)
   }
 
-  /// Sends what the windows let through of a response's body; the rest waits for them.
+  /// Sends as much of a response's body as the windows allow.
   private mutating func flush(_ id: UInt32) {
     while let stream = streams[id], let piece = stream.waiting.first {
       let room = max(0, min(stream.sendWindow, sendWindow))
@@ -87,7 +87,7 @@ extension APNsTransport {
     for id in inFlight where streams[id]?.isAnswered == true { flush(id) }
   }
 
-  /// The response is out. If the request is not in yet, the client is told to keep the rest.
+  /// The response is complete. If the request is not, a reset tells the client to stop sending it.
   private mutating func finish(_ id: UInt32) {
     guard let stream = streams.removeValue(forKey: id), !stream.ended else { return }
     output.writeResetStream(id, code: HTTP2.ErrorCode.none.rawValue)
@@ -101,15 +101,14 @@ extension APNsTransport {
     if !stream.ended { discard(id) }
   }
 
-  /// Says GOAWAY. Streams above `last` are forgotten; with `closes` the connection ends when those up
-  /// to it are answered.
+  /// Sends GOAWAY and drops the streams above `last`. With `closes` the connection ends when the others are answered.
   package mutating func goAway(
     last: UInt32, code: UInt32 = 0, reason: APNsReason? = nil, closes: Bool
   ) {
     guard !isDead else { return }
     let debug = reason.map { "{\"reason\":\"\($0.rawValue)\"}" } ?? ""
     output.writeGoAway(last: last, code: code, debug: debug)
-    // 2^31-1 only warns: nothing is forgotten yet.
+    // 2^31-1 is only a warning, which drops nothing.
     guard last < 0x7FFF_FFFF else { return }
     goAwayLast = min(last, goAwayLast ?? last)
     closesWhenDone = closesWhenDone || closes

@@ -2,38 +2,38 @@ internal import NIOCore
 internal import NIOHPACK
 
 extension APNsTransport {
-  mutating func receiveHeaders(
-    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer, _ events: inout [Event]
-  ) throws(Failure) {
-    guard head.stream != 0, !head.stream.isMultiple(of: 2) else { throw Failure(.protocol) }
-    try removePadding(head, &payload)
-    if head.has(HTTP2.Flag.priority) {
-      guard let depends: UInt32 = payload.readInteger(), payload.readInteger(as: UInt8.self) != nil,
-        depends & 0x7FFF_FFFF != head.stream
+  mutating func receiveHeaders(_ frame: inout Frame) throws(Failure) {
+    guard frame.head.stream != 0, !frame.head.stream.isMultiple(of: 2) else {
+      throw Failure(.protocol)
+    }
+    try removePadding(&frame)
+    if frame.head.has(HTTP2.Flag.priority) {
+      guard let depends: UInt32 = frame.payload.readInteger(),
+        frame.payload.readInteger(as: UInt8.self) != nil,
+        depends & 0x7FFF_FFFF != frame.head.stream
       else { throw Failure(.protocol) }
       violations.append(.priorityFrame)
     }
     block = OpenBlock(
-      stream: head.stream, endsStream: head.has(HTTP2.Flag.endStream), bytes: payload)
-    if head.has(HTTP2.Flag.endHeaders) { try endBlock(&events) }
+      stream: frame.head.stream, endsStream: frame.head.has(HTTP2.Flag.endStream),
+      bytes: frame.payload)
+    if frame.head.has(HTTP2.Flag.endHeaders) { try endBlock() }
   }
 
-  mutating func receiveContinuation(
-    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer, _ events: inout [Event]
-  ) throws(Failure) {
+  mutating func receiveContinuation(_ frame: inout Frame) throws(Failure) {
     guard block != nil else { throw Failure(.protocol) }
-    block?.bytes.writeBuffer(&payload)
-    // Compressed it may not be longer than it may be plain.
+    block?.bytes.writeBuffer(&frame.payload)
+    // A compressed block must not be longer than the limit of plain ones.
     guard (block?.bytes.readableBytes ?? 0) <= 2 * options.headerListMax else {
       throw Failure(.enhanceYourCalm, .headerListTooLarge)
     }
-    if head.has(HTTP2.Flag.endHeaders) { try endBlock(&events) }
+    if frame.head.has(HTTP2.Flag.endHeaders) { try endBlock() }
   }
 
-  private mutating func endBlock(_ events: inout [Event]) throws(Failure) {
+  private mutating func endBlock() throws(Failure) {
     guard var block else { return }
     self.block = nil
-    // Decoded whatever becomes of the stream: the table must follow.
+    // Decoded in any case, since the HPACK table must follow.
     let headers: HPACKHeaders
     do {
       headers = try decoder.decodeHeaders(from: &block.bytes)
@@ -43,15 +43,13 @@ extension APNsTransport {
       throw Failure(.compression)
     }
     if block.stream > lastStream {
-      try open(block, headers, &events)
+      try open(block, headers)
     } else {
-      try trailers(block, &events)
+      try trailers(block)
     }
   }
 
-  private mutating func open(
-    _ block: OpenBlock, _ headers: HPACKHeaders, _ events: inout [Event]
-  ) throws(Failure) {
+  private mutating func open(_ block: OpenBlock, _ headers: HPACKHeaders) throws(Failure) {
     lastStream = block.stream
     counts.streams += 1
     guard streams.count < limit else {
@@ -79,13 +77,11 @@ extension APNsTransport {
     }
     streams[block.stream] = stream
     counts.streamsInFlightMax = max(counts.streamsInFlightMax, streams.count)
-    if block.endsStream { handOut(block.stream, &events) }
+    if block.endsStream { handOut(block.stream) }
   }
 
-  /// A second header block on a stream ends it; its fields mean nothing to APNs.
-  private mutating func trailers(
-    _ block: OpenBlock, _ events: inout [Event]
-  ) throws(Failure) {
+  /// A second header block on a stream ends it. APNs ignores its fields.
+  private mutating func trailers(_ block: OpenBlock) throws(Failure) {
     if discarding.contains(block.stream) {
       if block.endsStream { discarding.remove(block.stream) }
       return
@@ -93,47 +89,44 @@ extension APNsTransport {
     guard let stream = streams[block.stream], !stream.ended else { throw Failure(.streamClosed) }
     guard block.endsStream else { throw Failure(.protocol) }
     streams[block.stream]?.ended = true
-    handOut(block.stream, &events)
+    handOut(block.stream)
   }
 
-  mutating func receiveData(
-    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer, _ events: inout [Event]
-  ) throws(Failure) {
-    guard head.stream != 0, head.stream <= lastStream else { throw Failure(.protocol) }
+  mutating func receiveData(_ frame: inout Frame) throws(Failure) {
+    guard frame.head.stream != 0, frame.head.stream <= lastStream else { throw Failure(.protocol) }
     // Padding counts too.
-    guard head.length <= receiveWindow else { throw Failure(.flowControl, .windowOverrun) }
-    receiveWindow -= head.length
-    refillWindow(head.length)
-    try removePadding(head, &payload)
-    if discarding.contains(head.stream) {
-      if head.has(HTTP2.Flag.endStream) { discarding.remove(head.stream) }
+    guard frame.head.length <= receiveWindow else { throw Failure(.flowControl, .windowOverrun) }
+    receiveWindow -= frame.head.length
+    refillWindow(frame.head.length)
+    try removePadding(&frame)
+    if discarding.contains(frame.head.stream) {
+      if frame.head.has(HTTP2.Flag.endStream) { discarding.remove(frame.head.stream) }
       return
     }
-    guard streams[head.stream]?.ended == false else { throw Failure(.streamClosed) }
-    try takeBody(head, payload)
-    if head.has(HTTP2.Flag.endStream) {
-      streams[head.stream]?.ended = true
-      handOut(head.stream, &events)
-    } else if (streams[head.stream]?.bodyLength ?? 0) > HTTP2.frameBytesMax {
-      // Too large for any push, and its window is never refilled: it is answered now.
-      handOut(head.stream, &events)
+    guard streams[frame.head.stream]?.ended == false else { throw Failure(.streamClosed) }
+    try takeBody(frame)
+    if frame.head.has(HTTP2.Flag.endStream) {
+      streams[frame.head.stream]?.ended = true
+      handOut(frame.head.stream)
+    } else if (streams[frame.head.stream]?.bodyLength ?? 0) > HTTP2.frameBytesMax {
+      // Too large for any push, and its window is never refilled, so it is answered now.
+      handOut(frame.head.stream)
     }
   }
 
-  private mutating func takeBody(
-    _ head: HTTP2.FrameHead, _ payload: ByteBuffer
-  ) throws(Failure) {
-    guard let window = streams[head.stream]?.receiveWindow, head.length <= window else {
+  private mutating func takeBody(_ frame: Frame) throws(Failure) {
+    guard let window = streams[frame.head.stream]?.receiveWindow, frame.head.length <= window else {
       throw Failure(.flowControl, .windowOverrun)
     }
-    // No more is kept than tells a push that is too large from one that is not.
-    let kept = APNsPushType.voip.payloadBytesMax + 1 - (streams[head.stream]?.body.count ?? 0)
-    streams[head.stream]?.receiveWindow -= head.length
-    streams[head.stream]?.bodyLength += payload.readableBytes
-    streams[head.stream]?.body.append(contentsOf: payload.readableBytesView.prefix(max(0, kept)))
+    // Keeps one byte more than the largest push, to detect one that is too large.
+    let kept = APNsPushType.voip.payloadBytesMax + 1 - (streams[frame.head.stream]?.body.count ?? 0)
+    streams[frame.head.stream]?.receiveWindow -= frame.head.length
+    streams[frame.head.stream]?.bodyLength += frame.payload.readableBytes
+    streams[frame.head.stream]?.body.append(
+      contentsOf: frame.payload.readableBytesView.prefix(max(0, kept)))
   }
 
-  private mutating func handOut(_ id: UInt32, _ events: inout [Event]) {
+  private mutating func handOut(_ id: UInt32) {
     guard let stream = streams[id], !stream.isHandedOut else { return }
     if stream.ended, let text = stream.fields.first(where: { $0.name == "content-length" })?.value,
       Int(text) != stream.bodyLength
@@ -150,19 +143,17 @@ extension APNsTransport {
         APNsRequest(fields: stream.fields, body: stream.body, bodyLength: stream.bodyLength)))
   }
 
-  mutating func receiveReset(
-    _ head: HTTP2.FrameHead, _ events: inout [Event]
-  ) throws(Failure) {
-    guard head.length == 4 else { throw Failure(.frameSize) }
-    guard head.stream != 0, head.stream <= lastStream else { throw Failure(.protocol) }
-    discarding.remove(head.stream)
-    guard let stream = streams.removeValue(forKey: head.stream) else { return }
+  mutating func receiveReset(_ frame: Frame) throws(Failure) {
+    guard frame.head.length == 4 else { throw Failure(.frameSize) }
+    guard frame.head.stream != 0, frame.head.stream <= lastStream else { throw Failure(.protocol) }
+    discarding.remove(frame.head.stream)
+    guard let stream = streams.removeValue(forKey: frame.head.stream) else { return }
     counts.abandoned += 1
-    if stream.isHandedOut { events.append(.abandoned(head.stream)) }
+    if stream.isHandedOut { events.append(.abandoned(frame.head.stream)) }
   }
 
-  mutating func receivePriority(_ head: HTTP2.FrameHead) throws(Failure) {
-    guard head.length == 5, head.stream != 0 else { throw Failure(.frameSize) }
+  mutating func receivePriority(_ frame: Frame) throws(Failure) {
+    guard frame.head.length == 5, frame.head.stream != 0 else { throw Failure(.frameSize) }
     violations.append(.priorityFrame)
   }
 
@@ -178,18 +169,16 @@ extension APNsTransport {
     discarding.insert(id)
   }
 
-  private func removePadding(
-    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer
-  ) throws(Failure) {
-    guard head.has(HTTP2.Flag.padded) else { return }
-    guard let length: UInt8 = payload.readInteger(), Int(length) <= payload.readableBytes else {
-      throw Failure(.protocol)
-    }
-    payload.moveWriterIndex(to: payload.writerIndex - Int(length))
+  private func removePadding(_ frame: inout Frame) throws(Failure) {
+    guard frame.head.has(HTTP2.Flag.padded) else { return }
+    guard let length: UInt8 = frame.payload.readInteger(),
+      Int(length) <= frame.payload.readableBytes
+    else { throw Failure(.protocol) }
+    frame.payload.moveWriterIndex(to: frame.payload.writerIndex - Int(length))
   }
 
-  /// RFC 9113 8.2 and 8.3: names in lower case, the pseudo-header fields once each and first,
-  /// nothing of HTTP/1.1's connections.
+  /// RFC 9113 8.2 and 8.3: names in lower case, each pseudo-header field once and first, no connection fields of
+  /// HTTP/1.1.
   private static func isWellFormed(_ fields: [APNsRequest.Field]) -> Bool {
     let pseudo = fields.prefix { $0.name.hasPrefix(":") }
     let names = pseudo.map(\.name).sorted()

@@ -1,13 +1,13 @@
 package import NIOCore
 internal import NIOHPACK
 
-/// The server's end of one HTTP/2 connection: bytes in, requests out, bytes back (R2 to R8). Does no
-/// I/O and knows no time, so a test writes frames by hand and reads what comes.
+/// The server's end of one HTTP/2 connection (R2 to R8): turns received bytes into requests, and answers into bytes.
+/// Does no I/O and uses no clock, so tests write and read frames directly.
 ///
-/// As strict as RFC 9113 allows, and stricter where Apple is: see `limit`.
+/// As strict as RFC 9113 allows, and stricter where Apple is stricter: see `limit`.
 package struct APNsTransport {
   package struct Options: Sendable {
-    /// Bytes that may be under way on the connection; refilled as they come.
+    /// The flow control window of the connection, refilled as bytes are received.
     package var connectionWindow = 1 << 20
     package var headerListMax = 8000
     package var earlyStreams = false
@@ -16,18 +16,18 @@ package struct APNsTransport {
 
   package enum Event: Equatable {
     case request(UInt32, APNsRequest)
-    /// The client gave this stream up.
+    /// The client reset this stream.
     case abandoned(UInt32)
   }
 
-  /// What is counted without being a mistake.
+  /// Counts of events that are no errors.
   package struct Counts: Sendable, Equatable {
     package var streams = 0
     package var streamsInFlightMax = 0
     package var pings = 0
-    /// RST_STREAM of the client: what a sender does at a deadline, and should do seldom.
+    /// RST_STREAM frames of the client, which a sender should send only at a deadline.
     package var abandoned = 0
-    /// Streams that came after our GOAWAY: the client cannot have known yet.
+    /// Streams that were opened after our GOAWAY, which the client may not have read yet.
     package var streamsBehindGoAway = 0
     package var goAwaysReceived = 0
   }
@@ -42,7 +42,7 @@ package struct APNsTransport {
     var ended = false
     /// It was handed out as a request.
     var isHandedOut = false
-    /// What is still to be sent of a response's body, one DATA frame each if the windows allow.
+    /// The rest of a response's body, one DATA frame each if the windows allow.
     var waiting: [Piece] = []
     var isAnswered = false
   }
@@ -67,6 +67,11 @@ package struct APNsTransport {
     }
   }
 
+  struct Frame {
+    var head: HTTP2.FrameHead
+    var payload: ByteBuffer
+  }
+
   /// A header block that is not complete yet.
   struct OpenBlock {
     var stream: UInt32
@@ -75,30 +80,31 @@ package struct APNsTransport {
   }
 
   let options: Options
-  /// What goes to the client next.
+  /// The bytes to send to the client.
   package var output = ByteBuffer()
   package internal(set) var counts = Counts()
+  var events: [Event] = []
   package internal(set) var violations: [APNsViolation] = []
-  /// Nothing more is read; what is written goes out, then the connection is closed.
+  /// Nothing more is read. The connection closes when the output is sent.
   package internal(set) var isDead = false
 
   var hasPreface = false
   var hasSettings = false
   var decoder: HPACKDecoder
-  /// Without fields that enter the dynamic table, which the client may limit.
+  /// Uses no dynamic table, which the client may limit.
   var encoder = HPACKEncoder(allocator: ByteBufferAllocator(), useHuffmanEncoding: false)
   var block: OpenBlock?
 
   var streams: [UInt32: Stream] = [:]
   var lastStream: UInt32 = 0
-  /// Streams that we ended before the client did: what it still sends there is dropped.
+  /// Streams that we ended before the client did. Their further frames are dropped.
   var discarding: Set<UInt32> = []
   static let discardingMax = 1000
 
-  /// The limit of streams that the client confirmed last; at first the one of our first SETTINGS,
-  /// for APNs allows one stream from the very beginning.
+  /// The limit of streams that the client confirmed last. It begins with that of our first SETTINGS, since APNs allows
+  /// one stream from the beginning.
   var limitConfirmed = 1
-  /// Those it has not confirmed, oldest first; nil: SETTINGS without a limit.
+  /// The unconfirmed limits, oldest first; nil: SETTINGS without a limit.
   var limitsSent: [Int?] = []
   var confirmsOnce = false
 
@@ -118,8 +124,8 @@ package struct APNsTransport {
       maxHeaderListSize: options.headerListMax)
   }
 
-  /// The streams that may be open now. A lower limit counts from its confirmation on, a higher one at
-  /// once: the client may have seen it.
+  /// The streams that may be open now. A lower limit applies from its confirmation on, a higher one at once, since the
+  /// client may have read it.
   package var limit: Int {
     limitsSent.reduce(limitConfirmed) { max($0, $1 ?? 0) }
   }
@@ -131,14 +137,14 @@ package struct APNsTransport {
   package var inFlight: [UInt32] { streams.keys.sorted() }
   package func isOpen(_ stream: UInt32) -> Bool { streams[stream] != nil }
 
-  /// Everything promised is out, or nothing is owed any more.
+  /// Whether all promised answers are sent.
   package var isFinished: Bool {
     if isDead { return true }
     guard closesWhenDone, let last = goAwayLast else { return false }
     return !streams.keys.contains { $0 <= last }
   }
 
-  /// The first SETTINGS: one stream, for a start.
+  /// Sends the first SETTINGS, which allow one stream.
   package mutating func start() {
     output.writeSettings([
       (.maxConcurrentStreams, 1), (.maxHeaderListSize, UInt32(options.headerListMax)),
@@ -151,26 +157,25 @@ package struct APNsTransport {
     }
   }
 
-  /// Takes what is complete of the bytes and leaves the rest.
-  package mutating func receive(_ input: inout ByteBuffer, into events: inout [Event]) {
+  /// Reads the complete frames and leaves the rest.
+  package mutating func receive(_ input: inout ByteBuffer) {
     do throws(Failure) {
-      while !isDead, try receiveNext(&input, &events) {}
+      while !isDead, try receiveNext(&input) {}
     } catch {
       fail(error)
     }
   }
 
   /// - Returns: false if the bytes do not suffice.
-  private mutating func receiveNext(
-    _ input: inout ByteBuffer, _ events: inout [Event]
-  ) throws(Failure) -> Bool {
+  private mutating func receiveNext(_ input: inout ByteBuffer) throws(Failure) -> Bool {
     guard hasPreface else { return readPreface(&input) }
     guard let head = HTTP2.peekHead(input) else { return false }
     guard head.length <= HTTP2.frameBytesMax else { throw Failure(.frameSize) }
     guard input.readableBytes >= 9 + head.length else { return false }
     input.moveReaderIndex(forwardBy: 9)
-    guard var payload = input.readSlice(length: head.length) else { return false }
-    try receive(head, &payload, &events)
+    guard let payload = input.readSlice(length: head.length) else { return false }
+    var frame = Frame(head: head, payload: payload)
+    try receive(&frame)
     return true
   }
 
@@ -187,28 +192,27 @@ package struct APNsTransport {
     return true
   }
 
-  private mutating func receive(
-    _ head: HTTP2.FrameHead, _ payload: inout ByteBuffer, _ events: inout [Event]
-  ) throws(Failure) {
+  private mutating func receive(_ frame: inout Frame) throws(Failure) {
+    let head = frame.head
     if !hasSettings {
       guard head.type == .settings, !head.has(HTTP2.Flag.ack) else { throw Failure(.protocol) }
       hasSettings = true
     }
-    // Between HEADERS and its last CONTINUATION nothing else may come.
+    // No other frame may come between HEADERS and its last CONTINUATION.
     if let block, head.type != .continuation || head.stream != block.stream {
       throw Failure(.protocol)
     }
     switch head.type {
-    case .data: try receiveData(head, &payload, &events)
-    case .headers: try receiveHeaders(head, &payload, &events)
-    case .continuation: try receiveContinuation(head, &payload, &events)
-    case .priority: try receivePriority(head)
-    case .resetStream: try receiveReset(head, &events)
-    case .settings: try receiveSettings(head, &payload)
+    case .data: try receiveData(&frame)
+    case .headers: try receiveHeaders(&frame)
+    case .continuation: try receiveContinuation(&frame)
+    case .priority: try receivePriority(frame)
+    case .resetStream: try receiveReset(frame)
+    case .settings: try receiveSettings(&frame)
     case .pushPromise: throw Failure(.protocol, .pushPromise)
-    case .ping: try receivePing(head, &payload)
-    case .goAway: try receiveGoAway(head)
-    case .windowUpdate: try receiveWindowUpdate(head, &payload)
+    case .ping: try receivePing(&frame)
+    case .goAway: try receiveGoAway(frame)
+    case .windowUpdate: try receiveWindowUpdate(&frame)
     case nil: break
     }
   }
@@ -220,9 +224,14 @@ package struct APNsTransport {
     isDead = true
   }
 
-  /// What was noted since the last call.
+  /// Returns the events since the last call.
+  package mutating func takeEvents() -> [Event] {
+    defer { events.removeAll() }
+    return events
+  }
+
+  /// Returns the violations since the last call.
   package mutating func takeViolations() -> [APNsViolation] {
-    if violations.isEmpty { return [] }
     defer { violations.removeAll() }
     return violations
   }

@@ -1,10 +1,10 @@
 package import NIOCore
 
-/// The frames of HTTP/2 (RFC 9113), as far as a server without streams of its own needs them.
+/// The frames of HTTP/2 (RFC 9113) that a server without own streams needs.
 ///
-/// Written anew in place of NIOHTTP2's, which would keep the peer from seeing what a server must be
-/// able to do to it: answers behind a GOAWAY, floods of SETTINGS, streams without an answer. And a
-/// sender that stands on NIOHTTP2 is judged by code that does not share its mistakes.
+/// Does not use NIOHTTP2, which prevents faults that this server must be able to produce: answers after a GOAWAY,
+/// floods of SETTINGS, streams without an answer. Also, a sender that uses NIOHTTP2 is judged by code without the same
+/// bugs.
 package enum HTTP2 {
   package enum FrameType: UInt8 {
     case data, headers, priority, resetStream, settings, pushPromise, ping, goAway, windowUpdate
@@ -30,7 +30,7 @@ package enum HTTP2 {
   }
 
   package static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
-  /// The largest payload of a frame that we take: the smallest limit there is, and we ask for no more.
+  /// The largest payload of a frame that we accept, which is the minimum of HTTP/2.
   package static let frameBytesMax = 16384
   package static let defaultWindow = 65535
   package static let windowMax = 0x7FFF_FFFF
@@ -44,7 +44,7 @@ package enum HTTP2 {
     package func has(_ flag: UInt8) -> Bool { flags & flag != 0 }
   }
 
-  /// The head of the frame that the buffer begins with; nil if it is not complete. Reads nothing away.
+  /// The head of the first frame in the buffer; nil if it is incomplete. Consumes nothing.
   package static func peekHead(_ buffer: ByteBuffer) -> FrameHead? {
     let at = buffer.readerIndex
     guard let word: UInt32 = buffer.getInteger(at: at),
