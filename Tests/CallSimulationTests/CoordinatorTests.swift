@@ -32,7 +32,7 @@ import Testing
       invariants = StoreInvariants(nats, app: "sim", options: options)
       let (world, nats) = (world, nats)
       coordinators = (1...random.number(3...5)).map {
-        SimCoordinator(name: "c\($0)", world: world, nats: nats, options: options)
+        SimCoordinator(name: "c\($0)", nats: nats, options: options)
       }
       for coordinator in coordinators { coordinator.start() }
       for number in 1...2 {
@@ -65,7 +65,7 @@ import Testing
       edge.ask(.call(id, .alerting), from: session, to: callee)
       let pause = random.span(.milliseconds(10), .seconds(3))
       guard id.low % 4 < 3 else { return }
-      world.schedule(after: pause, "react") {
+      world.schedule(after: pause) {
         edge.ask(
           id.low % 4 < 2 ? .call(id, .answer(description: "")) : .call(id, .decline(.everywhere)),
           from: session, to: callee)
@@ -82,7 +82,7 @@ import Testing
       edge.place(id, from: session, to: callee) { [unowned self] reply in
         if case .call = reply { accepted += 1 }
       }
-      world.schedule(after: span, "call") { [unowned self] in placeCalls(every: span, until: end) }
+      world.schedule(after: span) { [unowned self] in placeCalls(every: span, until: end) }
     }
 
     func settle() {
@@ -121,7 +121,7 @@ import Testing
   func whateverHappensEverythingIsAnsweredInTheEnd(_ intensity: SimIntensity) throws {
     for seed in UInt64(1)...15 {
       let rig = try Rig(seed: seed)
-      let faults = SimFaults(rig.world, rig.nats, rig.coordinators, intensity)
+      let faults = SimFaults(rig.nats, rig.coordinators, intensity)
       faults.begin()
       rig.placeCalls(every: .milliseconds(400), until: rig.world.now + .seconds(30))
       rig.world.run(for: .seconds(30))
@@ -152,7 +152,7 @@ import Testing
     for seed in UInt64(1)...30 {
       let rig = try Rig(seed: seed)
       sabotage.carryOut(rig.nats)
-      let faults = SimFaults(rig.world, rig.nats, rig.coordinators, .usual)
+      let faults = SimFaults(rig.nats, rig.coordinators, .usual)
       faults.begin()
       rig.placeCalls(every: .milliseconds(400), until: rig.world.now + .seconds(30))
       rig.world.run(for: .seconds(30))
@@ -195,7 +195,7 @@ import Testing
     options.settling = .seconds(20)
     #expect(Simulation(seed: 1, options: options).run().failure == nil)
     let simulation = Simulation(seed: 1, options: options)
-    simulation.world.schedule(after: .seconds(1), "bug") {
+    simulation.world.schedule(after: .seconds(1)) {
       simulation.coordinators[0].internalFaults[0].increment()
     }
     let reason = try #require(simulation.run().failure?.reason)

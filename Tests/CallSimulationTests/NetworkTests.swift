@@ -131,7 +131,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     #expect(log.results.count == 1)
     rig.run(0) { bus in
       let bucket = try await bus.openBucket("b", BucketOptions())
-      bus.node.world.schedule(after: .milliseconds(0), "cut") {
+      bus.node.world.schedule(after: .milliseconds(0)) {
         rig.nats.cut([bus.node], for: .milliseconds(10), notice: .milliseconds(0))
       }
       bucket.put("k", [2], expecting: nil) { log.results.append($0) }
@@ -173,7 +173,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     rig.run(0) { bus in
       let bucket = try await bus.openBucket("b", BucketOptions())
       bucket.put("k", [1], expecting: nil) { _ in }
-      bus.node.world.schedule(after: .milliseconds(5), "kill") { if !lives { bus.node.kill() } }
+      bus.node.world.schedule(after: .milliseconds(5)) { if !lives { bus.node.kill() } }
     }
     #expect(rig.nats.store.get("b", "k")?.value == [1])
     #expect(log.lines == (lives ? ["n0 b k"] : []))
@@ -243,7 +243,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     let log = Log()
     rig.run(0) { bus in
       let journal = try await bus.openJournal(JournalOptions())
-      bus.node.world.schedule(after: .seconds(1), "kill") {
+      bus.node.world.schedule(after: .seconds(1)) {
         bus.node.kill()
         #expect(!bus.publish("x", [1]))
         journal.append(shard: 0, expecting: 0, [1]) { log.results.append($0) }

@@ -57,12 +57,12 @@ final class PlainEdge: @unchecked Sendable {
       node: "edge-\(number)", role: .edge, incarnation: number, state: .serving, version: "1",
       shardCount: UInt32(shardCount))
     bus.publish(subjects.heartbeats, ClusterCodec.encode(heartbeat))
-    world.schedule(after: .milliseconds(200), "edge beats") { [weak self] in self?.beat() }
+    world.schedule(after: .milliseconds(200)) { [weak self] in self?.beat() }
   }
 
   private func repeatPending() {
     for request in pending.keys.sorted() { say(pending[request]!) }
-    world.schedule(after: .milliseconds(500), "edge repeats") { [weak self] in
+    world.schedule(after: .milliseconds(500)) { [weak self] in
       self?.repeatPending()
     }
   }

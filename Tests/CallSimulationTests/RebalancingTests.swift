@@ -32,7 +32,7 @@ import Testing
       options.shardCount = Self.shards
       let (world, nats) = (world, nats)
       coordinators = (1...4).map {
-        SimCoordinator(name: "c\($0)", world: world, nats: nats, options: options)
+        SimCoordinator(name: "c\($0)", nats: nats, options: options)
       }
       nats.observers.appended.append { [unowned self] node, shard, record in
         guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
