@@ -5,7 +5,7 @@ import CallTelemetry
 import CallWire
 import Testing
 
-/// Real coordinators in a world with plain edges: what is accepted is answered, whatever happens.
+/// Real coordinators in a world with plain edges: every accepted command is answered, despite faults.
 @Suite struct CoordinatorTests {
   private final class Rig {
     let world: SimWorld
@@ -95,7 +95,7 @@ import Testing
 
     var waiting: Int { edges.reduce(0) { $0 + $1.waiting } }
 
-    /// - Returns: how many processes did not come to their end.
+    /// - Returns: the number of processes that did not end.
     func tearDown() -> Int {
       for coordinator in coordinators { coordinator.destroy() }
       world.unwind()
@@ -133,8 +133,8 @@ import Testing
     }
   }
 
-  /// Not among them: a store that ignores what an append expects. The records' chain stands that; with
-  /// a reader that ignores the chain, too, whole simulated clusters find it.
+  /// A store that ignores what an append expects is not among them: the chain of records prevents its
+  /// effects. Simulated clusters find it once readers ignore the chain, too.
   enum StoreSabotage: CaseIterable {
     case speaksBeforeTheAppend
     case purgeGoesTooFar
@@ -163,7 +163,7 @@ import Testing
     Issue.record("not found")
   }
 
-  /// It heard nobody, which was its own fault.
+  /// It received no heartbeats because of its own fault.
   @Test func aCoordinatorThatWasCutOffTakesNothingFromTheLiving() throws {
     for seed in UInt64(200)...210 {
       let rig = try Rig(seed: seed)
@@ -179,7 +179,7 @@ import Testing
       rig.world.run(for: .seconds(3))
       let taken = claimed
       rig.world.run(for: .seconds(7))
-      // What it had before comes back to it, in good order: one more epoch. Nothing else moves.
+      // It gets its former shards back with one hand-over each. No other shard moves.
       #expect(Set(claimed.keys) == Set(taken.keys), "seed \(seed)")
       for (shard, epoch) in claimed { #expect(epoch <= taken[shard, default: 0] + 1) }
       rig.settle()
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  /// All rules hold in this world, and a state machine counted what only a bug brings about.
+  /// All rules hold in this world, but a state machine counted an internal fault.
   @Test func anInternalFaultFailsTheSeed() async throws {
     var options = try await SimOptions()
     options.activity = .seconds(1)
@@ -209,7 +209,7 @@ import Testing
       rig.world.run(for: .seconds(2))
       rig.coordinators[0].freeze()
       rig.world.run(for: .seconds(4))
-      // The invariants listen to every word that it says now.
+      // The invariants check every message that it sends now.
       rig.coordinators[0].thaw()
       rig.world.run(for: .seconds(4))
       rig.settle()

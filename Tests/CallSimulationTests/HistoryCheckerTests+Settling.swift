@@ -5,7 +5,7 @@ import CallSimulation
 import CallWire
 import Testing
 
-/// Time, commands, registrations, signals, and what must hold when all is over.
+/// Time, commands, registrations, signals, and the final state.
 extension HistoryCheckerTests {
   @Test func timersAndTheEnd() {
     var bench = Bench()
@@ -100,7 +100,7 @@ extension HistoryCheckerTests {
       } == .signalsInPlace)
   }
 
-  /// Its client asked often enough, and said that the call failed; the cluster takes it all the same.
+  /// The client reported the call as failed after its last retry, and the cluster takes the place then.
   @Test(arguments: [CallError.Code.tryAgain, .callIDTaken])
   func aPlaceThatWasGivenUpAndTaken(code: CallError.Code) {
     let address = CallAddress(callee: "bob", call: call)
@@ -124,7 +124,7 @@ extension HistoryCheckerTests {
     #expect(found == (code == .tryAgain ? [] : [.oneStory]))
   }
 
-  /// An app that was started again does not know that its place is under way.
+  /// A restarted app does not have the place that its former process sent.
   @Test(arguments: [true, false]) func aSignalBeforeThePlaceIsTaken(appBeganAnew: Bool) {
     let signal = ClientCommand.call(
       CallAddress(callee: "bob", call: call), .signal(.candidate, body: "alice/a1#1"))

@@ -5,7 +5,7 @@ import CallSimulation
 import CallWire
 import Testing
 
-/// Histories made by hand, good ones and such as no correct cluster makes: each rule refuses its own.
+/// Hand-made histories, good ones and impossible ones: each rule refuses its own.
 @Suite struct HistoryCheckerTests {
   let call = CallID(high: 1, low: 2)
   let alice = Who("alice", "a1")
@@ -28,7 +28,7 @@ import Testing
     .invite(Invite(caller: party(alice), deadline: at(10)))
   }
 
-  /// A history under judgement.
+  /// A history to judge.
   struct Bench {
     var checker = HistoryChecker()
     var now: Int64 = 0

@@ -8,7 +8,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
   return sequence
 }
 
-/// The simulated NATS keeps the seams' promises, and breaks when it is told to.
+/// The simulated NATS behaves as the protocols of the bus require, and has faults when asked for.
 @Suite struct NetworkTests {
   /// Touched by the world's thread only.
   private final class Log: @unchecked Sendable {
@@ -168,7 +168,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     let log = Log()
     rig.nats.observers.unheard.append { log.lines.append("\($0.name) \($1) \($2)") }
     rig.nats.faults.writeLate = 1
-    // It comes 20 ms late, or more.
+    // It is at least 20 ms late.
     rig.buses[0].storeTimeout = .milliseconds(10)
     rig.run(0) { bus in
       let bucket = try await bus.openBucket("b", BucketOptions())

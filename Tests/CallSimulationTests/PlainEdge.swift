@@ -3,8 +3,8 @@ import CallCore
 import CallSimulation
 import CallWire
 
-/// An edge without devices, as far as coordinators see one: it has sessions, says commands again
-/// until they are answered, announces, acknowledges.
+/// An edge without devices, as coordinators see it: it has sessions, retransmits commands until they
+/// are answered, announces its sessions, and acknowledges deliveries.
 ///
 /// Touched by the world's thread only.
 final class PlainEdge: @unchecked Sendable {
@@ -125,7 +125,7 @@ final class PlainEdge: @unchecked Sendable {
     say(Pending(shard: shard(callee), command: command, done: { _ in }))
   }
 
-  /// Says a command until there is a reply.
+  /// Retransmits a command until there is a reply.
   func ask(
     _ body: Command.Body, from session: UInt64, to callee: UserKey,
     _ done: @escaping (Reply) -> Void = { _ in }

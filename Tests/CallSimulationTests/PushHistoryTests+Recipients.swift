@@ -5,7 +5,7 @@ import CallSimulation
 import CallWire
 import Testing
 
-/// Who gets a push, and whose a token is.
+/// The recipients of pushes, and the owners of tokens.
 extension PushHistoryTests {
   // MARK: To whom
 
@@ -93,7 +93,7 @@ extension PushHistoryTests {
     #expect(bench.checker.finish([]).isEmpty)
     bench.push(.claim(fingerprint: "fp-t1", isAnothers ? Self.alice : nil))
     #expect(bench.checker.finish([]).map(\.rule) == [.tokensHaveOneOwner])
-    // The store took two claims for one: nobody can tell then.
+    // The store took two racing claims: either may be valid.
     bench.push(.raced(fingerprint: "fp-t1"))
     #expect(bench.checker.finish([]).isEmpty)
   }

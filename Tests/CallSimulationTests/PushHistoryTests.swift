@@ -5,7 +5,7 @@ import CallSimulation
 import CallWire
 import Testing
 
-/// Histories with pushes, made by hand: good ones, and such as no correct cluster makes.
+/// Hand-made histories with pushes, good ones and impossible ones.
 @Suite struct PushHistoryTests {
   static let call = CallID(high: 1, low: 2)
   static let alice = Who("alice", "a1")
@@ -146,7 +146,7 @@ import Testing
     var bench = Bench()
     bench.pushed(Self.bob1, .ring)
     bench.push(.job(Self.job(.ring), lane: "apns-production", decided: Self.at(1)))
-    // Whatever the gateway believes the deadline to be.
+    // The gateway's own deadline does not matter.
     var job = Self.job(.ring)
     job.deadline = Self.at(60)
     bench.push(.sent(job, process: 7, gatewayTime: Self.at(10)))

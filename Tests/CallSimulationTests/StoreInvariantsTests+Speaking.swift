@@ -4,7 +4,7 @@ import CallSimulation
 import CallWire
 import Testing
 
-/// What nodes say, registrations, purges and owners.
+/// Messages of nodes, registrations, purges and owners.
 extension StoreInvariantsTests {
   @Test func anAnswerBeforeItsAppend() throws {
     let rig = try Rig()
@@ -103,7 +103,7 @@ extension StoreInvariantsTests {
     rig.register(rig.second, nil)
     rig.register(rig.first, [1], expecting: 0)
     #expect(rig.nats.store.entryCount(rig.subjects.registrationBucket) == 1)
-    // From now on it is the former owner's.
+    // The former owner wrote it last.
     rig.register(rig.second, [2])
     rig.register(rig.second, nil)
     #expect(rig.world.failure == nil)

@@ -4,7 +4,7 @@ import CallSimulation
 import CallWire
 import Testing
 
-/// Histories that must not be, made by hand: each is found.
+/// Hand-made histories that break an invariant: each is found.
 @Suite struct StoreInvariantsTests {
   /// Touched by the world's thread only.
   final class Rig: @unchecked Sendable {
@@ -31,7 +31,7 @@ import Testing
       world.run(for: .milliseconds(10))
     }
 
-    /// Appends behind the journal's end, and lets the writer hear of it unless told otherwise.
+    /// Appends at the journal's end. By default the writer learns the result.
     func append(
       _ bus: SimBus, _ epoch: UInt64, _ number: UInt64, _ entries: [JournalEntry] = [],
       follows: UInt64? = nil, released: Bool = false, wait: Bool = true
@@ -49,7 +49,7 @@ import Testing
       if wait { world.run(for: .milliseconds(10)) }
     }
 
-    /// Both are held up by a line that stalls, and done when it is free, the purge first.
+    /// Both wait on a stalled line, and then run, the purge first.
     func purgeAndAppend(_ bus: SimBus, _ record: JournalRecord) {
       let expecting = end
       _ = bus.node.start { [self] in
@@ -63,7 +63,7 @@ import Testing
       world.run(for: .seconds(2))
     }
 
-    /// Writes the registration of one device, or removes it: whatever there is, unless told otherwise.
+    /// Writes or removes the registration of one device, by default unconditionally.
     func register(_ bus: SimBus, _ value: [UInt8]?, expecting: UInt64? = nil) {
       let name = subjects.registrationBucket
       let key = Subjects.registrationKey(shard: 0, app: "sim", user: "bob", device: "d1")
