@@ -51,7 +51,7 @@ struct CallSim: AsyncParsableCommand {
   @Option(help: .hidden)
   var share: Int?
 
-  /// For a test: the process that comes to this seed dies.
+  /// For a test: the process dies when it reaches this seed.
   @Option(help: .hidden)
   var diesAt: UInt64?
 
@@ -117,7 +117,7 @@ struct CallSim: AsyncParsableCommand {
     }
   }
 
-  /// As one of several processes: every `jobs`th seed, each result a line.
+  /// Runs every `jobs`th seed, as one of several processes, and writes each result as a line.
   private func runShare(_ share: Int, _ plan: SimPlan) {
     var plan = plan
     plan.first += UInt64(share)
@@ -126,7 +126,7 @@ struct CallSim: AsyncParsableCommand {
     _ = plan.run(quiet: true) { SimSummary.write($0, to: STDOUT_FILENO) }
   }
 
-  /// Slice by slice, each in processes of its own.
+  /// Runs slice by slice, each in processes of its own.
   private func runBook(_ book: SimBook, _ plan: SimPlan) throws {
     let last = plan.first + UInt64(plan.count ?? 1) - 1
     let end = minutes.map { ContinuousClock.now + .seconds($0 * 60) }
@@ -180,7 +180,7 @@ struct CallSim: AsyncParsableCommand {
     return words + " --trace " + (failure.call?.description ?? "all")
   }
 
-  /// The first of them once more, with a trace of what led to it; nil when there is none.
+  /// Runs the first failed seed again, and returns its trace; nil if none failed.
   private func story(of failures: [SimFailure], _ options: SimOptions) -> String? {
     let earliest = failures.min { $0.seed < $1.seed }
     guard let earliest else { return nil }
@@ -203,11 +203,27 @@ struct CallSim: AsyncParsableCommand {
     ).run()
     let call = trace.flatMap { CallID($0) }
     for line in call.map({ lines.lines(of: $0, context: true) }) ?? lines.lines {
-      print(SimTrace.text(line, since: SimWorld.beginning))
+      print(SimTrace.text(line))
     }
     print("trace \(String(result.traceHash, radix: 16)), \(result.steps) steps")
     guard let failure = result.failure else { return print("seed \(result.seed): nothing broke") }
     print(failure)
     throw ExitCode(1)
+  }
+}
+
+/// Dictionaries must be laid out alike in every run, which the runtime decides before `main`.
+@main
+enum Main {
+  static let switchName = "SWIFT_DETERMINISTIC_HASHING"
+
+  static func main() async {
+    if getenv(switchName) == nil {
+      setenv(switchName, "1", 1)
+      execv("/proc/self/exe", CommandLine.unsafeArgv)
+      perror("callsim: cannot start itself anew")
+      exit(70)
+    }
+    await CallSim.main()
   }
 }

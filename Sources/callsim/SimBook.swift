@@ -1,8 +1,8 @@
 internal import CallSimulation
 internal import Glibc
 
-/// A file that says which seeds have run, and which of them failed: a long search goes on where it was
-/// left. One line for a slice, and one behind it for each seed that failed.
+/// A file with the seeds that have run and failed, so that a long search can continue. It has one line
+/// for a slice, followed by one line for each failed seed.
 struct SimBook {
   struct Slice: Equatable {
     var intensity: String
@@ -10,30 +10,15 @@ struct SimBook {
     var failed: Int
 
     var text: String { "\(intensity) \(seeds.lowerBound) \(seeds.upperBound) failed \(failed)" }
-
-    init(intensity: String, seeds: ClosedRange<UInt64>, failed: Int) {
-      self.intensity = intensity
-      self.seeds = seeds
-      self.failed = failed
-    }
-
-    /// Lines of another form are for people.
-    init?(_ line: String) {
-      let words = line.split(separator: " ").map(String.init)
-      guard words.count == 5, words[3] == "failed", let first = UInt64(words[1]),
-        let last = UInt64(words[2]), first <= last, let failed = Int(words[4])
-      else { return nil }
-      self.init(intensity: words[0], seeds: first...last, failed: failed)
-    }
   }
 
-  /// Seeds that one process runs, and that are lost when it is interrupted.
+  /// The number of seeds that run before they are recorded.
   static let sliceSize: UInt64 = 500
 
   let path: String
   let intensity: String
 
-  /// What has run of this intensity.
+  /// The slices of this intensity that have run.
   func slices() throws -> [Slice] {
     guard let file = fopen(path, "r") else {
       if errno == ENOENT { return [] }
@@ -51,7 +36,7 @@ struct SimBook {
     return found
   }
 
-  /// The first seed at or behind `first` that has not run.
+  /// The first seed from `first` on that has not run.
   static func next(from first: UInt64, _ slices: [Slice]) -> UInt64 {
     var next = first
     for slice in slices.sorted(by: { $0.seeds.lowerBound < $1.seeds.lowerBound })
@@ -71,5 +56,16 @@ struct SimBook {
   struct BookError: Error, CustomStringConvertible {
     var path: String
     var description: String { "cannot read or write \(path)" }
+  }
+}
+
+extension SimBook.Slice {
+  /// nil for other lines, which are for people.
+  init?(_ line: String) {
+    let words = line.split(separator: " ").map(String.init)
+    guard words.count == 5, words[3] == "failed", let first = UInt64(words[1]),
+      let last = UInt64(words[2]), first <= last, let failed = Int(words[4])
+    else { return nil }
+    self.init(intensity: words[0], seeds: first...last, failed: failed)
   }
 }

@@ -10,13 +10,13 @@ struct SimPlan {
   var count: Int?
   var minutes: Double?
   var stopsAtFirst: Bool
-  /// Every so manieth seed: of several processes each runs its share.
+  /// The distance between two seeds of this process: several processes share the seeds.
   var stride: UInt64 = 1
-  /// For a test: whoever comes to this seed dies.
+  /// For a test: the process dies when it reaches this seed.
   var diesAt: UInt64?
 
-  /// Runs them one after the other.
-  /// - Parameter onResult: hears of each.
+  /// Runs the seeds one after the other.
+  /// - Parameter onResult: called with each result.
   func run(quiet: Bool, onResult: (SimResult) -> Void = { _ in }) -> SimSummary {
     var summary = SimSummary(intensity: options.intensity)
     let start = ContinuousClock.now
@@ -36,19 +36,17 @@ struct SimPlan {
     return summary
   }
 
-  /// How many seeds must have run; nil where the time, or the first find, ends it.
+  /// The number of seeds that must have run; nil if the time, or a failure, ends the run.
   private func asked(_ summary: SimSummary) -> Int? {
     minutes != nil || (stopsAtFirst && !summary.failures.isEmpty) ? nil : count
   }
 
   private func isOver(_ seed: UInt64, since start: ContinuousClock.Instant) -> Bool {
-    if isBeyond(seed) { return true }
-    if let minutes { return ContinuousClock.now - start >= .seconds(minutes * 60) }
-    return false
+    isBeyond(seed) || minutes.map { ContinuousClock.now - start >= .seconds($0 * 60) } ?? false
   }
 
   private func isBeyond(_ seed: UInt64) -> Bool {
-    if let count { seed >= first + UInt64(count) } else { false }
+    count.map { seed >= first + UInt64($0) } ?? false
   }
 
   private func progress(_ summary: SimSummary) {
@@ -56,8 +54,8 @@ struct SimPlan {
     _ = write(STDERR_FILENO, line, line.count)
   }
 
-  /// Runs them in several processes, which send each result as a line.
-  /// - Parameter arguments: what makes a child run its share.
+  /// Runs the seeds in several processes, which write each result as a line.
+  /// - Parameter arguments: the command line of a child.
   func runJobs(_ jobs: Int, arguments: (_ job: Int) -> [String]) -> SimSummary {
     let start = ContinuousClock.now
     var children: [(job: Int, pid: pid_t, output: Int32)] = []
@@ -82,7 +80,7 @@ struct SimPlan {
     return summary
   }
 
-  /// This program once more, with its output in a pipe.
+  /// Starts this program again, with its output in a pipe.
   private static func spawn(_ arguments: [String]) -> (pid: pid_t, output: Int32)? {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { return nil }

@@ -10,14 +10,14 @@ struct SimSummary {
   var failures: [SimFailure] = []
   var counts: [String: Int] = [:]
   var elapsed: Duration = .zero
-  /// How many seeds had to run; nil where something else ends it.
+  /// The number of seeds that had to run; nil if something else ends the run.
   var asked: Int?
-  /// Processes that ended otherwise than they should.
+  /// Processes that did not start or died.
   var broken = 0
-  /// The seeds that they were at.
+  /// The seeds at which they died.
   var brokenAt: [UInt64] = []
 
-  /// What the run lacks, as a sentence; nil when it is whole.
+  /// What the run lacks, as a sentence; nil if it is complete.
   var shortfall: String? {
     let all = asked.map { "\($0)" } ?? "its"
     let ran = "\(seeds) of \(all) seeds ran"
@@ -49,13 +49,13 @@ struct SimSummary {
     }
   }
 
-  /// - Returns: the last seed that came from each.
+  /// - Returns: the last seed from each.
   mutating func read(from inputs: [Int32]) -> [UInt64?] {
     var lines = [[UInt8]](repeating: [], count: inputs.count)
     var last = [UInt64?](repeating: nil, count: inputs.count)
     var open = inputs.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     var buffer = [UInt8](repeating: 0, count: 65_536)
-    // Whichever has something: a process whose pipe is full does nothing.
+    // From whichever has output: a process waits while its pipe is full.
     while open.contains(where: { $0.fd >= 0 }), poll(&open, nfds_t(open.count), -1) > 0 {
       for index in open.indices where open[index].fd >= 0 && open[index].revents != 0 {
         let count = Glibc.read(open[index].fd, &buffer, buffer.count)
@@ -106,7 +106,7 @@ struct SimSummary {
     return lines.joined(separator: "\n")
   }
 
-  /// What was met how often, a line for each kind.
+  /// How often each event occurred, with a line for each kind.
   private var table: [String] {
     var kinds: [String: [(String, Int)]] = [:]
     for (name, count) in counts.sorted(by: { $0.key < $1.key }) {

@@ -5,8 +5,7 @@ import CallSimulation
 import CallWire
 import Testing
 
-/// Histories made by hand of devices that are attached: what a call owes them, and in which order their
-/// apps are handed signals.
+/// Hand-made histories of attached devices: their invites, and the order of their signals.
 @Suite struct AttachedHistoryTests {
   private static let call = CallID(high: 1, low: 2)
   private static let alice = Who("alice", "a1")
@@ -26,7 +25,7 @@ import Testing
       call: call, callee: "bob", version: 1, at: at(21),
       event: .invite(Invite(caller: party(alice), deadline: at(50)))))
 
-  /// A history under judgement: bob has attached at second 1, alice calls at second 20, and the call is
+  /// A history to judge: bob has attached at second 1, alice calls at second 20, and the call is
   /// placed at 21.
   private struct Bench {
     var checker = HistoryChecker()
@@ -177,7 +176,7 @@ import Testing
     #expect(judge(24.8, isCalm: false) == .unreachableAttached)
     #expect(judge(25, isCalm: false) == nil)
     #expect(judge(25, isCalm: true) == .unreachableAttached)
-    // A new owner has not been there for long.
+    // The owner is new.
     #expect(judge(25, epoch: 2, isCalm: true) == nil)
     #expect(judge(22, epoch: 2, isCalm: true) == .unreachableAttached)
   }
@@ -229,12 +228,12 @@ import Testing
 
   // MARK: Signals
 
-  /// Alice's client sends the signals of these numbers; bob's app is handed those.
+  /// Alice's client sends the signals of the first numbers, and bob's app receives those of the second.
   private func hands(
     _ numbers: [Int], between: (Int, HistoryEvent)? = nil, sentAfter: Int? = nil
   ) -> HistoryRule? {
     judge {
-      // Something has to be wrong where a client gives up.
+      // A client gives up only during a fault.
       $0.checker.calendar.add(from: Self.at(19), until: Self.at(20))
       $0.place()
       for number in 1...5 where number != sentAfter { Self.sends(number, &$0) }
@@ -267,7 +266,7 @@ import Testing
 
   @Test func anAppThatBeganAnewHasNoOrder() {
     #expect(hands([1, 3, 2], between: (2, .restarted(Self.bob))) == nil)
-    // What the former process sent comes behind what the new one sends.
+    // The former process's signals arrive after the new one's.
     #expect(hands([1, 3, 5, 4], between: (2, .restarted(Self.alice)), sentAfter: 5) == nil)
     #expect(hands([1, 3, 5, 4, 2], between: (1, .restarted(Self.alice))) == .signalsInOrder)
   }

@@ -2,14 +2,14 @@ import CallSimulation
 import Foundation
 import Testing
 
-/// The tool as people run it: many seeds, sabotage, and one seed twice.
+/// The command line tool: many seeds, sabotage, and one seed twice.
 @Suite(.serialized) struct CallSimTests {
   private struct Outcome {
     var status: Int32
     var output: String
   }
 
-  /// The built program stands beside the tests, or where the package was built.
+  /// The built program is next to the tests, or in the build directory of the package.
   private func callsim(_ arguments: String...) throws -> Outcome { try callsim(arguments) }
 
   private func callsim(_ arguments: [String]) throws -> Outcome {
@@ -52,7 +52,7 @@ import Testing
     #expect(json.output.contains("\"asked\":6,\"broken\":1,\"brokenAt\":[4],"), "\(json.output)")
   }
 
-  /// What the thousand seeds have to meet, by name: `callsim` ends with status 3 if one is missing.
+  /// The names of events that must occur in a thousand seeds: `callsim` exits with status 3 without one.
   @Test func racesAndFaultsThatMustBeMet() {
     let races = Set(SimRaces.required)
     #expect(
@@ -107,7 +107,7 @@ import Testing
     #expect(outcome.status == 1, "\(sabotage.rawValue) was not found: \(outcome.output)")
     let again = "--intensity \(sabotage.intensity.rawValue) --sabotage \(sabotage.rawValue) --trace"
     #expect(outcome.output.contains(again))
-    // The trace stands behind it.
+    // The trace follows it.
     #expect(outcome.output.contains("STOP: "), "\(outcome.output)")
   }
 
@@ -151,7 +151,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: book) }
     let first = try callsim("--seeds", "3", "--book", book)
     #expect(first.status == 0 && first.output.hasPrefix("3 seeds (usual)"))
-    // What stands there is not run again; somebody's remark does not matter.
+    // Recorded seeds do not run again. Remarks are ignored.
     let text = try String(contentsOfFile: book, encoding: .utf8)
     #expect(text == "usual 1 3 failed 0\n")
     try (text + "a remark\nusual 4 40000 failed 0\n").write(

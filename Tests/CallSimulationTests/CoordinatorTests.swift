@@ -5,7 +5,7 @@ import CallTelemetry
 import CallWire
 import Testing
 
-/// Real coordinators in a world with plain edges: what is accepted is answered, whatever happens.
+/// Real coordinators in a world with plain edges: every accepted command is answered, despite faults.
 @Suite struct CoordinatorTests {
   private final class Rig {
     let world: SimWorld
@@ -32,7 +32,7 @@ import Testing
       invariants = StoreInvariants(nats, app: "sim", options: options)
       let (world, nats) = (world, nats)
       coordinators = (1...random.number(3...5)).map {
-        SimCoordinator(name: "c\($0)", world: world, nats: nats, options: options)
+        SimCoordinator(name: "c\($0)", nats: nats, options: options)
       }
       for coordinator in coordinators { coordinator.start() }
       for number in 1...2 {
@@ -65,7 +65,7 @@ import Testing
       edge.ask(.call(id, .alerting), from: session, to: callee)
       let pause = random.span(.milliseconds(10), .seconds(3))
       guard id.low % 4 < 3 else { return }
-      world.schedule(after: pause, "react") {
+      world.schedule(after: pause) {
         edge.ask(
           id.low % 4 < 2 ? .call(id, .answer(description: "")) : .call(id, .decline(.everywhere)),
           from: session, to: callee)
@@ -82,7 +82,7 @@ import Testing
       edge.place(id, from: session, to: callee) { [unowned self] reply in
         if case .call = reply { accepted += 1 }
       }
-      world.schedule(after: span, "call") { [unowned self] in placeCalls(every: span, until: end) }
+      world.schedule(after: span) { [unowned self] in placeCalls(every: span, until: end) }
     }
 
     func settle() {
@@ -95,7 +95,7 @@ import Testing
 
     var waiting: Int { edges.reduce(0) { $0 + $1.waiting } }
 
-    /// - Returns: how many processes did not come to their end.
+    /// - Returns: the number of processes that did not end.
     func tearDown() -> Int {
       for coordinator in coordinators { coordinator.destroy() }
       world.unwind()
@@ -121,7 +121,7 @@ import Testing
   func whateverHappensEverythingIsAnsweredInTheEnd(_ intensity: SimIntensity) throws {
     for seed in UInt64(1)...15 {
       let rig = try Rig(seed: seed)
-      let faults = SimFaults(rig.world, rig.nats, rig.coordinators, intensity)
+      let faults = SimFaults(rig.nats, rig.coordinators, intensity)
       faults.begin()
       rig.placeCalls(every: .milliseconds(400), until: rig.world.now + .seconds(30))
       rig.world.run(for: .seconds(30))
@@ -133,8 +133,8 @@ import Testing
     }
   }
 
-  /// Not among them: a store that ignores what an append expects. The records' chain stands that; with
-  /// a reader that ignores the chain, too, whole simulated clusters find it.
+  /// A store that ignores what an append expects is not among them: the chain of records prevents its
+  /// effects. Simulated clusters find it once readers ignore the chain, too.
   enum StoreSabotage: CaseIterable {
     case speaksBeforeTheAppend
     case purgeGoesTooFar
@@ -152,7 +152,7 @@ import Testing
     for seed in UInt64(1)...30 {
       let rig = try Rig(seed: seed)
       sabotage.carryOut(rig.nats)
-      let faults = SimFaults(rig.world, rig.nats, rig.coordinators, .usual)
+      let faults = SimFaults(rig.nats, rig.coordinators, .usual)
       faults.begin()
       rig.placeCalls(every: .milliseconds(400), until: rig.world.now + .seconds(30))
       rig.world.run(for: .seconds(30))
@@ -163,7 +163,7 @@ import Testing
     Issue.record("not found")
   }
 
-  /// It heard nobody, which was its own fault.
+  /// It received no heartbeats because of its own fault.
   @Test func aCoordinatorThatWasCutOffTakesNothingFromTheLiving() throws {
     for seed in UInt64(200)...210 {
       let rig = try Rig(seed: seed)
@@ -179,7 +179,7 @@ import Testing
       rig.world.run(for: .seconds(3))
       let taken = claimed
       rig.world.run(for: .seconds(7))
-      // What it had before comes back to it, in good order: one more epoch. Nothing else moves.
+      // It gets its former shards back with one hand-over each. No other shard moves.
       #expect(Set(claimed.keys) == Set(taken.keys), "seed \(seed)")
       for (shard, epoch) in claimed { #expect(epoch <= taken[shard, default: 0] + 1) }
       rig.settle()
@@ -188,14 +188,14 @@ import Testing
     }
   }
 
-  /// All rules hold in this world, and a state machine counted what only a bug brings about.
+  /// All rules hold in this world, but a state machine counted an internal fault.
   @Test func anInternalFaultFailsTheSeed() async throws {
     var options = try await SimOptions()
     options.activity = .seconds(1)
     options.settling = .seconds(20)
     #expect(Simulation(seed: 1, options: options).run().failure == nil)
     let simulation = Simulation(seed: 1, options: options)
-    simulation.world.schedule(after: .seconds(1), "bug") {
+    simulation.world.schedule(after: .seconds(1)) {
       simulation.coordinators[0].internalFaults[0].increment()
     }
     let reason = try #require(simulation.run().failure?.reason)
@@ -209,7 +209,7 @@ import Testing
       rig.world.run(for: .seconds(2))
       rig.coordinators[0].freeze()
       rig.world.run(for: .seconds(4))
-      // The invariants listen to every word that it says now.
+      // The invariants check every message that it sends now.
       rig.coordinators[0].thaw()
       rig.world.run(for: .seconds(4))
       rig.settle()

@@ -1,7 +1,7 @@
 import CallSimulation
 import Testing
 
-/// A search runs a hundred thousand worlds in one process after the other: nothing of a world may stay.
+/// A search runs thousands of worlds one after the other: nothing may retain a finished world.
 @Suite struct MemoryTests {
   private struct Remains {
     weak var simulation: Simulation?
@@ -20,8 +20,8 @@ import Testing
     return Remains(simulation: simulation, world: simulation.world, result: result)
   }
 
-  /// Everything in a world holds the world, so whoever leaks shows here: with push and without, in
-  /// calm and in trouble, and where it stopped in the middle.
+  /// Everything in a world retains the world, so any leak shows here: with push and without, with few
+  /// and many faults, and after a stop in the middle.
   @Test(
     arguments: [
       (1, SimIntensity.calm, nil), (2, .usual, nil), (3, .usual, nil), (4, .brutal, nil),
@@ -34,7 +34,7 @@ import Testing
     #expect(remains.result.steps > 100)
     if sabotage == nil { #expect(remains.result.failure?.reason == nil) }
     #expect(remains.simulation == nil)
-    // Something keeps some worlds that stop in the middle, as all with a sabotage do. What it is, is not known.
+    // Something retains some worlds that stop in the middle, as all with a sabotage do. The cause is unknown.
     withKnownIssue("a world that stopped in the middle is kept", isIntermittent: true) {
       #expect(remains.world == nil)
     } when: {

@@ -8,7 +8,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
   return sequence
 }
 
-/// The simulated NATS keeps the seams' promises, and breaks when it is told to.
+/// The simulated NATS behaves as the protocols of the bus require, and has faults when asked for.
 @Suite struct NetworkTests {
   /// Touched by the world's thread only.
   private final class Log: @unchecked Sendable {
@@ -131,7 +131,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     #expect(log.results.count == 1)
     rig.run(0) { bus in
       let bucket = try await bus.openBucket("b", BucketOptions())
-      bus.node.world.schedule(after: .milliseconds(0), "cut") {
+      bus.node.world.schedule(after: .milliseconds(0)) {
         rig.nats.cut([bus.node], for: .milliseconds(10), notice: .milliseconds(0))
       }
       bucket.put("k", [2], expecting: nil) { log.results.append($0) }
@@ -168,12 +168,12 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     let log = Log()
     rig.nats.observers.unheard.append { log.lines.append("\($0.name) \($1) \($2)") }
     rig.nats.faults.writeLate = 1
-    // It comes 20 ms late, or more.
+    // It is at least 20 ms late.
     rig.buses[0].storeTimeout = .milliseconds(10)
     rig.run(0) { bus in
       let bucket = try await bus.openBucket("b", BucketOptions())
       bucket.put("k", [1], expecting: nil) { _ in }
-      bus.node.world.schedule(after: .milliseconds(5), "kill") { if !lives { bus.node.kill() } }
+      bus.node.world.schedule(after: .milliseconds(5)) { if !lives { bus.node.kill() } }
     }
     #expect(rig.nats.store.get("b", "k")?.value == [1])
     #expect(log.lines == (lives ? ["n0 b k"] : []))
@@ -241,7 +241,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     let log = Log()
     rig.run(0) { bus in
       let journal = try await bus.openJournal(JournalOptions())
-      bus.node.world.schedule(after: .seconds(1), "kill") {
+      bus.node.world.schedule(after: .seconds(1)) {
         bus.node.kill()
         #expect(!bus.publish("x", [1]))
         journal.append(shard: 0, expecting: 0, [1]) { log.results.append($0) }

@@ -3,8 +3,8 @@ import CallCore
 import CallSimulation
 import CallWire
 
-/// An edge without devices, as far as coordinators see one: it has sessions, says commands again
-/// until they are answered, announces, acknowledges.
+/// An edge without devices, as coordinators see it: it has sessions, retransmits commands until they
+/// are answered, announces its sessions, and acknowledges deliveries.
 ///
 /// Touched by the world's thread only.
 final class PlainEdge: @unchecked Sendable {
@@ -57,12 +57,12 @@ final class PlainEdge: @unchecked Sendable {
       node: "edge-\(number)", role: .edge, incarnation: number, state: .serving, version: "1",
       shardCount: UInt32(shardCount))
     bus.publish(subjects.heartbeats, ClusterCodec.encode(heartbeat))
-    world.schedule(after: .milliseconds(200), "edge beats") { [weak self] in self?.beat() }
+    world.schedule(after: .milliseconds(200)) { [weak self] in self?.beat() }
   }
 
   private func repeatPending() {
     for request in pending.keys.sorted() { say(pending[request]!) }
-    world.schedule(after: .milliseconds(500), "edge repeats") { [weak self] in
+    world.schedule(after: .milliseconds(500)) { [weak self] in
       self?.repeatPending()
     }
   }
@@ -125,7 +125,7 @@ final class PlainEdge: @unchecked Sendable {
     say(Pending(shard: shard(callee), command: command, done: { _ in }))
   }
 
-  /// Says a command until there is a reply.
+  /// Retransmits a command until there is a reply.
   func ask(
     _ body: Command.Body, from session: UInt64, to callee: UserKey,
     _ done: @escaping (Reply) -> Void = { _ in }

@@ -21,7 +21,7 @@ import Testing
     static let shards = 64
     private(set) var moves: [Move] = []
     private(set) var owners: [Int: String] = [:]
-    /// Shards that were given up and that nobody has read back yet, and most of them at any time.
+    /// Shards between two owners now, and the most of them at any time.
     private var unowned: Set<Int> = []
     private(set) var unownedMost = 0
 
@@ -32,7 +32,7 @@ import Testing
       options.shardCount = Self.shards
       let (world, nats) = (world, nats)
       coordinators = (1...4).map {
-        SimCoordinator(name: "c\($0)", world: world, nats: nats, options: options)
+        SimCoordinator(name: "c\($0)", nats: nats, options: options)
       }
       nats.observers.appended.append { [unowned self] node, shard, record in
         guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
@@ -81,15 +81,15 @@ import Testing
     for name in names.prefix(3) {
       let times = rig.moves.filter { $0.from == name }.map(\.at)
       for (one, next) in zip(times, times.dropFirst()) {
-        // Begun 50 ms apart; what a hand-over takes differs by some round trips.
+        // They start 50 ms apart, and their durations differ by some round trips.
         #expect((next - one).microseconds >= 40_000, "\(name) gives two shards away at once")
       }
     }
     rig.tearDown()
   }
 
-  /// A node that leaves does not run ahead of those that read its shards back: what waits for its turn
-  /// there has nobody.
+  /// A node that leaves gives up no more shards than others can take over at once: a shard that waits for
+  /// its next owner is not served.
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func whoLeavesWaitsForWhoFollows(seed: UInt64) throws {
     let rig = Rig(seed: seed)

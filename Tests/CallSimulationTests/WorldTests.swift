@@ -7,12 +7,12 @@ import Testing
   @Test func whatHasTheSameTimeHappensInOrder() {
     let world = SimWorld(seed: 1)
     var seen: [Int] = []
-    world.schedule(after: .milliseconds(2), "test") { seen.append(3) }
-    world.schedule(after: .milliseconds(1), "test") { seen.append(1) }
-    world.schedule(after: .milliseconds(1), "test") { seen.append(2) }
-    let cancelled = world.schedule(after: .milliseconds(1), "test") { seen.append(9) }
-    world.cancel(cancelled)
-    world.cancel(cancelled)
+    world.schedule(after: .milliseconds(2)) { seen.append(3) }
+    world.schedule(after: .milliseconds(1)) { seen.append(1) }
+    world.schedule(after: .milliseconds(1)) { seen.append(2) }
+    let cancelled = world.schedule(after: .milliseconds(1)) { seen.append(9) }
+    cancelled.cancel()
+    cancelled.cancel()
     world.run(until: SimWorld.beginning + .milliseconds(1))
     #expect(seen == [1, 2])
     world.run(for: .milliseconds(1))
@@ -26,13 +26,13 @@ import Testing
     var last = world.now
     var count = 0
     for _ in 0..<5000 {
-      let token = world.schedule(after: .milliseconds(Int64(random.below(1000))), "test") {
+      let token = world.schedule(after: .milliseconds(Int64(random.below(1000)))) {
         #expect(world.now >= last)
         last = world.now
         count += 1
       }
       if random.chance(0.2) {
-        world.cancel(token)
+        token.cancel()
         count += 1
       }
     }

@@ -1,6 +1,7 @@
 internal import CallBus
 package import CallClient
 package import CallCore
+package import CallJudge
 package import CallWire
 
 package struct Who: Hashable, Sendable, CustomStringConvertible {
@@ -12,7 +13,7 @@ package struct Who: Hashable, Sendable, CustomStringConvertible {
     self.device = device
   }
 
-  /// As the cluster tells them apart.
+  /// By bytes, as the cluster compares names.
   package static func == (one: Who, other: Who) -> Bool {
     one.user.hasBytes(of: other.user) && one.device.hasBytes(of: other.device)
   }
@@ -24,7 +25,7 @@ package struct Who: Hashable, Sendable, CustomStringConvertible {
 
   package init(_ party: Party) { self.init(party.user, party.device.text) }
 
-  /// In ASCII: two that are not the same have descriptions that are not the same text either.
+  /// In ASCII. Unequal devices have unequal descriptions.
   package var description: String { "\(Subjects.keyPart(user))/\(Subjects.keyPart(device))" }
 
   /// Reads parts of a description, or of a key of the store.
@@ -36,23 +37,70 @@ package struct Who: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// What happens in a world and can be judged: what devices say and hear, and what the cluster keeps.
+/// The events that are judged: what devices send and receive, and what the cluster stores.
 package enum HistoryEvent: Sendable {
   case journalled(shard: Int, JournalRecord)
   case stored(Who, present: Bool)
-  /// A device has a new connection. Links are numbered, never twice the same.
+  /// A device has a new connection. The numbers of links are unique.
   case opened(Who, link: Int, edge: String = "")
   case closed(link: Int)
-  /// A link is closed at one end, or silent: the device may not know that yet.
+  /// A link is closed at one end, or silent. The device may not have noticed yet.
   case broken(link: Int)
-  /// One end of a link stood still, or bytes are delayed: what waits on it may wait anew.
+  /// One end of a link was frozen, or bytes are delayed: timeouts of its requests start again.
   case disturbed(link: Int)
-  /// Something is, or was, wrong with a node; nil: with NATS, or on all lines.
+  /// A fault of a node; nil: of NATS, or of all lines.
   case trouble(node: String?, from: Timestamp, until: Timestamp)
   case sent(Who, link: Int, ClientFrame)
   case received(Who, link: Int, ServerFrame)
   case told(Who, ClientEvent)
-  /// The app begins anew and remembers nothing.
+  /// The app starts again without state.
   case restarted(Who)
   case push(PushEvent)
+}
+
+/// The rules that histories are judged by; `docs/simulation.md` says what each means. Their names are
+/// printed, and stay as they are.
+package enum HistoryRule: String, Sendable, CaseIterable {
+  case oneWinner = "one winner"
+  case winnerStopped = "a winner hears of the end only"
+  case oneEnd = "one end"
+  case oneStory = "one story"
+  case endsHaveCauses = "an end has a cause"
+  case oneRecord = "one record of each fact"
+  case appendThenSpeak = "append, then speak"
+  case versionsGrow = "versions only grow"
+  case noInviteAfterStop = "no invite after a stop"
+  case noLateInvite = "no invite after the deadline"
+  case nothingLost = "nothing accepted is lost"
+  case registrationKept = "a registration is kept"
+  case nobodyRingsOn = "nobody keeps ringing"
+  case callsEnd = "every call ends"
+  case timersOnTime = "timers fire on time"
+  case commandsAnswered = "every command is answered"
+  case sameAnswer = "the same question, the same answer"
+  case signalsInPlace = "signals reach the right leg once"
+  case signalsInOrder = "signals out of order"
+  case unreachableAttached = "unreachable although a device was attached"
+  case attachedRing = "an attached device was not rung"
+  case noStrangeError = "no error without a reason"
+  case newsOnce = "each piece of news once"
+  case noPushAfterEnd = "no push after the end"
+  case pushInTime = "no push after its deadline"
+  case pushedOnce = "each push once"
+  case nobodyIsDelayed = "a dead provider delays nobody"
+  case cleanUpsWhereWanted = "a clean-up for whom it is meant"
+  case noticesOfMissed = "a notice of missed calls only"
+  case tokensHaveOneOwner = "a token has one owner"
+  case tokensKept = "a token is kept"
+  case wokenAreTold = "who is woken is told"
+  case attachAnswered = "who attaches for a call is told the truth"
+}
+
+package typealias HistoryViolation = Violation<HistoryRule>
+
+/// - Throws: a violation of the rule, unless it holds.
+func require(
+  _ holds: Bool, _ rule: HistoryRule, _ call: CallID?, _ reason: @autoclosure () -> String
+) throws(HistoryViolation) {
+  if !holds { throw HistoryViolation(rule, reason(), call: call) }
 }

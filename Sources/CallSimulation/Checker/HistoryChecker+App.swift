@@ -3,9 +3,9 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// What an app hears through its client, and which refusals are explained.
+/// The events that a client hands to its app, and the causes of refusals.
 extension HistoryChecker {
-  mutating func told(_ who: Who, _ event: ClientEvent, _ now: Timestamp) throws(HistoryViolation) {
+  mutating func told(_ who: Who, _ event: ClientEvent) throws(HistoryViolation) {
     switch event {
     case .call(let call, let event):
       heardOf(call, who)
@@ -67,7 +67,7 @@ extension HistoryChecker {
     } else {
       try require(who == facts.caller, .signalsInPlace, call, "\(what), which is another leg")
       try require(
-        facts.answered.map { Who($0.by) == sender } ?? true, .signalsInPlace, call,
+        (facts.journalWinner ?? sender) == sender, .signalsInPlace, call,
         "\(what), which lost")
     }
     let flaw = app.signals[sender, default: HeardSignals()].receive(
@@ -116,7 +116,7 @@ extension HistoryChecker {
     guard case .call(_, let verb) = command else { return false }
     switch verb {
     case .answer: return facts.legEnds[who.device] != nil
-    case .decline, .busy: return facts.answered.map { Who($0.by) } == who
+    case .decline, .busy: return facts.journalWinner == who
     case .hangUp: return facts.answered == nil || facts.caller != who
     case .connected: return facts.answered == nil
     default: return false
@@ -124,32 +124,10 @@ extension HistoryChecker {
   }
 }
 
-/// Signals of the simulation name their sender and their number, so that what arrives can be judged.
-package enum SignalText {
-  package static func write(_ sender: Who, _ number: Int) -> String { "\(sender)#\(number)" }
-
-  static func read(_ text: String) -> (Who, Int)? {
-    let parts = text.split(separator: "#")
-    guard parts.count == 2, let number = Int(parts[1]) else { return nil }
-    let who = parts[0].split(separator: "/")
-    guard who.count == 2, let who = Who(encoded: who[0], who[1]) else { return nil }
-    return (who, number)
-  }
-}
-
 extension ClientCommand {
   package var kind: String {
-    switch self {
-    case .attach: "attach"
-    case .detach: "detach"
-    case .register: "register"
-    case .unregister: "unregister"
-    case .place: "place"
-    case .ack: "ack"
-    case .call(_, let verb): verb.name
-    case .ping: "ping"
-    case .calls: "calls"
-    case .renew: "renew"
-    }
+    if case .call(_, let verb) = self { return verb.name }
+    // The name of the case, without its values.
+    return String("\(self)".prefix { $0 != "(" })
   }
 }

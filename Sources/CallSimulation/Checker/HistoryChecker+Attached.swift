@@ -3,25 +3,25 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// What calls owe to devices that are attached, by the devices' own view: they heard so, on a
-/// connection that nothing happened to since.
+/// Rules for devices that are attached by their own view: they received the reply to their attach, and
+/// their connection has had no fault since.
 extension HistoryChecker {
-  // MARK: Who is attached, and who decides
+  // MARK: Attached devices and owners of shards
 
-  mutating func attached(_ who: Who, on link: Int, _ now: Timestamp) {
+  mutating func attached(_ who: Who, on link: Int) {
     unansweredAttaches[who]?.remove(link)
     for other in linksOf[who] ?? [] where other != link { links[other]?.attachedAt = nil }
     if links[link]?.attachedAt == nil { links[link]?.attachedAt = now }
   }
 
-  mutating func noteOwner(of shard: Int, _ record: JournalRecord, _ now: Timestamp) {
+  mutating func noteOwner(of shard: Int, _ record: JournalRecord) {
     guard owners[shard]?.epoch != record.epoch else { return }
     let node = record.writer.prefix { $0 != "/" }
     owners[shard] = Owner(epoch: record.epoch, node: String(node), since: now)
   }
 
-  /// Links of the callee's devices that have been attached since before the caller asked for the call,
-  /// and that it has to ring.
+  /// Links of the callee's devices that were attached before the caller sent the place, and that the
+  /// call has to ring.
   func witnesses(_ facts: Facts) -> [Link] {
     guard let placed = facts.placed, let asked = facts.placeSentAt else { return [] }
     let all = links.filter { _, link in
@@ -49,7 +49,7 @@ extension HistoryChecker {
     return others >= liveCallsPerDevice
   }
 
-  /// Whether nothing was wrong with the shard's owner, the link, its edge, or what lies between them.
+  /// Whether the shard's owner, the link, its edge and the lines between them had no fault.
   private func isQuiet(
     _ link: Link, _ shard: Int, from start: Timestamp, until end: Timestamp
   ) -> Bool {
@@ -64,16 +64,16 @@ extension HistoryChecker {
 
   /// Why a call must not end as unreachable; nil when it may.
   ///
-  /// No fault excuses an end at once: a shard that may not know all sessions has to wait. Behind that
-  /// time the device may be out of reach whatever it believes, unless nothing was wrong.
+  /// No fault excuses an end before `waitForDevices`: a shard that may lack sessions has to wait. After
+  /// that the device may be unreachable without having noticed, unless there was no fault.
   func unreachableThoughAttached(
-    _ end: EndedFacts, _ facts: Facts, _ record: JournalRecord, _ now: Timestamp
+    _ end: EndedFacts, _ facts: Facts, _ record: JournalRecord
   ) -> String? {
     guard end.reason == .unreachable, let placed = facts.placed, let placedAt = facts.placedAt
     else {
       return nil
     }
-    // By the clock that both were decided by; a later owner has another.
+    // Both times are by the owner's clock; a later owner has another clock.
     let isSameOwner = record.epoch == facts.epoch
     let waitedUntil = isSameOwner ? end.at : now + bounds.skew
     let since = isSameOwner ? placed.placedAt : placedAt
@@ -90,8 +90,8 @@ extension HistoryChecker {
 
   // MARK: Ringing
 
-  /// A device that was not told to ring by a call that rings, though nothing was wrong.
-  mutating func notRung(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> HistoryViolation? {
+  /// An attached device that got no invite to a ringing call, though there was no fault.
+  mutating func notRung(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let placedAt = facts.placedAt else { return nil }
     let due = placedAt + bounds.ring
     guard due < facts.overAt ?? now, due < now else { return nil }

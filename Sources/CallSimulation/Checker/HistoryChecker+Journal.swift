@@ -4,7 +4,7 @@ internal import CallJudge
 /// What the journal may hold: each fact once, in an order that makes sense.
 extension HistoryChecker {
   mutating func journalled(
-    _ entry: JournalEntry, _ record: JournalRecord, _ shard: Int, _ now: Timestamp
+    _ entry: JournalEntry, _ record: JournalRecord, _ shard: Int
   ) throws(HistoryViolation) {
     let call = entry.call
     var facts = calls[call, default: Facts()]
@@ -25,7 +25,7 @@ extension HistoryChecker {
     switch entry.change {
     case .placed, .legJoined, .signal, .settled: break
     case .pushed(let device, let purpose):
-      try mayPush(device.text, purpose, facts, call, now)
+      try mayPush(device.text, purpose, facts, call)
       facts.pushed[device.text, default: []].insert(purpose)
     case .alerting(let device): facts.alerting.insert(device.text)
     case .answered(let answer):
@@ -49,7 +49,7 @@ extension HistoryChecker {
           if case .contradiction = objection { .oneStory } else { .endsHaveCauses }
         try require(false, rule, call, "\(end.reason.name), but \(objection.text)")
       }
-      let why = unreachableThoughAttached(end, facts, record, now)
+      let why = unreachableThoughAttached(end, facts, record)
       try require(why == nil, .unreachableAttached, call, why ?? "")
       facts.ended = end
       facts.endedAt = now
@@ -59,12 +59,12 @@ extension HistoryChecker {
   private func objection(to end: EndedFacts, _ facts: Facts) -> EndObjection? {
     // A session may break, or be presumed to have, without a record.
     var evidence = EndEvidence(
-      caller: facts.placed.map { Who($0.caller) }, winner: facts.answered.map { Who($0.by) },
+      caller: facts.journalCaller, winner: facts.journalWinner,
       acts: { facts.acts[$0] ?? [] }, mayBeLost: { _ in facts.mayBeLost })
     evidence.knowsEveryAnswer = true
     evidence.isBeforeTimeout = facts.placed.map { end.at + bounds.skew < $0.deadline } ?? false
     evidence.mayHaveFailed =
-      facts.mayBeLost || !(facts.connected.caller && facts.connected.winner)
+      facts.mayBeLost || !facts.isConnected
     return evidence.objection(to: CallEnd(reason: end.reason, by: end.by.map(Who.init)))
   }
 }

@@ -2,11 +2,11 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// Pushes: who may get which, when, and how often.
+/// Rules of pushes: their recipients, their times and their number.
 extension HistoryChecker {
-  mutating func push(_ event: PushEvent, _ now: Timestamp) throws(HistoryViolation) {
+  mutating func push(_ event: PushEvent) throws(HistoryViolation) {
     switch event {
-    case .registration(let who, let registration): try keep(who, registration, now)
+    case .registration(let who, let registration): try keep(who, registration)
     case .claim(let fingerprint, let owner):
       history.claims[fingerprint] = owner.map { ($0, now) }
     case .raced(let fingerprint): history.raced.insert(fingerprint)
@@ -29,14 +29,14 @@ extension HistoryChecker {
     case .asked(let who, let call, let command):
       calls[call, default: Facts()].note(command, by: who)
     case .answered(let who, let command, let reply, let since):
-      try replied(who, Asked(command: command, at: since), reply, now)
+      try replied(who, Asked(command: command, at: since), reply)
     }
   }
 
   // MARK: In the journal
 
   func mayPush(
-    _ device: String, _ purpose: PushPurpose, _ facts: Facts, _ call: CallID, _ now: Timestamp
+    _ device: String, _ purpose: PushPurpose, _ facts: Facts, _ call: CallID
   ) throws(HistoryViolation) {
     let what = "\(purpose.name) to \(device)"
     let before = facts.pushed[device] ?? []
@@ -47,7 +47,7 @@ extension HistoryChecker {
     let isNotice = purpose == .missedNotice
     try require(
       !isNotice || facts.ended != nil, .noticesOfMissed, call, "\(what): the call is not over")
-    guard let objection = evidence(device, facts, now).objection(to: purpose) else { return }
+    guard let objection = evidence(device, facts).objection(to: purpose) else { return }
     let rule: HistoryRule =
       switch objection {
       case .rangTooLate: .noPushAfterEnd
@@ -57,27 +57,27 @@ extension HistoryChecker {
     try require(false, rule, call, "\(what): \(objection.text)")
   }
 
-  private func evidence(_ device: String, _ facts: Facts, _ now: Timestamp) -> PushEvidence {
+  private func evidence(_ device: String, _ facts: Facts) -> PushEvidence {
     let who = Who(facts.placed?.callee.user ?? "", device)
     var evidence = PushEvidence()
     evidence.isOver = facts.answered != nil || facts.ended != nil
     evidence.isAnswered = facts.answered != nil
     evidence.endReason = facts.ended?.reason
-    // Who declined for one device has seen the call.
+    // A user who declined on one device has seen the call.
     evidence.userKnows =
       facts.legEnds.values.contains(.declinedHere) || facts.ended.map { !$0.missed } ?? false
-    evidence.takes = takes(who, now)
+    evidence.takes = takes(who)
     evidence.wasRung = facts.pushed[device]?.contains(.ring) ?? false
-    evidence.isWinner = facts.answered.map { Who($0.by) } == who
-    evidence.isCaller = facts.placed.map { Who($0.caller) } == who
+    evidence.isWinner = facts.journalWinner == who
+    evidence.isCaller = facts.journalCaller == who
     let isRefuser = facts.legEnds[device].map { $0 == .declinedHere || $0 == .busy } ?? false
     evidence.endedItsPart = isRefuser || facts.ended?.by.map(Who.init) == who
     return evidence
   }
 
-  /// What registrations of the device take: the stored one, and those that were stored until a moment ago,
-  /// since the shard may not know of the change yet; nil where no registration is known.
-  private func takes(_ who: Who, _ now: Timestamp) -> PushCapabilities? {
+  /// The capabilities of the device's registrations: of the stored one, and of those that were stored less
+  /// than 10 s ago, since the shard may not have noticed the change; nil if no registration was seen.
+  private func takes(_ who: Who) -> PushCapabilities? {
     guard !history.registrations.isEmpty else { return nil }
     return (history.registrations[who] ?? [])
       .filter { stored in stored.until.map { now <= $0 + .seconds(10) } ?? true }
@@ -99,7 +99,7 @@ extension HistoryChecker {
     try require(
       decided - .milliseconds(1) <= over, .noPushAfterEnd, job.call,
       "\(key): decided after the call was over")
-    // Who took a token away from a registration that its shard does not know of could not know it either.
+    // Nobody can notify a shard that its registration lost a token if that shard lacks the registration.
     if !history.unheard.contains(key.who),
       let owner = otherOwner(of: job.token, than: key.who, decided)
     {
@@ -125,9 +125,8 @@ extension HistoryChecker {
       "\(key): sent twice by one gateway")
   }
 
-  /// A job that waits though its provider, the gateways and the cluster are well, and were for a while:
-  /// something else holds it up.
-  func delayedJob(_ now: Timestamp) -> HistoryViolation? {
+  /// A job that waits although its provider, the gateways and the cluster had no fault for a while.
+  func delayedJob() -> HistoryViolation? {
     let stretch = bounds.calmBefore + bounds.handOver
     for (key, job) in history.waiting where job.since + bounds.handOver < now {
       let before = job.since - bounds.calmBefore
@@ -143,15 +142,15 @@ extension HistoryChecker {
 
   // MARK: Woken devices
 
-  /// A device that was woken for a call hears of it.
+  /// A device was notified of a call.
   mutating func heardOf(_ call: CallID, _ who: Who) { history.woken[who]?[call] = nil }
 
-  mutating func unsteady(_ who: Who?, _ now: Timestamp) {
+  mutating func unsteady(_ who: Who?) {
     if let who, history.woken[who] != nil { history.unsteady[who] = now }
   }
 
-  /// Somebody who was woken, has a connection, and has not been told in good time.
-  func wokenInVain(_ now: Timestamp) -> HistoryViolation? {
+  /// A woken device with a connection that was not notified in time.
+  func wokenInVain() -> HistoryViolation? {
     for (who, waiting) in history.woken where !(linksOf[who]?.isEmpty ?? true) {
       for (call, since) in waiting {
         let from = max(since, history.unsteady[who] ?? since)
@@ -164,7 +163,7 @@ extension HistoryChecker {
   }
 
   func stillWoken() -> [HistoryViolation] {
-    history.woken.sorted { $0.key.description < $1.key.description }.flatMap { who, waiting in
+    history.woken.inOrder.flatMap { who, waiting in
       waiting.keys.sorted { $0.description < $1.description }.map {
         HistoryViolation(.wokenAreTold, "\(who) was woken and never heard of the call", call: $0)
       }
@@ -173,10 +172,8 @@ extension HistoryChecker {
 
   // MARK: Attaching for a call
 
-  /// One answer for the call that the device attached for, and the right one.
-  func attached(
-    _ who: Who, _ question: Asked, _ info: AttachedInfo
-  ) throws(HistoryViolation) {
+  /// The reply has the right state of the call that the device attached for.
+  func attached(_ who: Who, _ question: Asked, _ info: AttachedInfo) throws(HistoryViolation) {
     guard case .attach(let request) = question.command, let call = request.forCall else { return }
     let what = "\(who) attached for a call"
     guard let state = info.forCall, state.call == call else {
@@ -190,7 +187,7 @@ extension HistoryChecker {
         "\(what): it rings, though it was over")
     case .answered:
       try require(
-        facts.answered.map({ Who($0.by) }) == who || facts.caller == who, .attachAnswered, call,
+        facts.journalWinner == who || facts.caller == who, .attachAnswered, call,
         "\(what): it is its own, though another answered")
     case .ended:
       try require(

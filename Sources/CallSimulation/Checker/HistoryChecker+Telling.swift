@@ -4,20 +4,18 @@ internal import CallJudge
 internal import CallWire
 
 extension HistoryChecker {
-  mutating func received(
-    _ who: Who, _ link: Int, _ frame: ServerFrame, _ now: Timestamp
-  ) throws(HistoryViolation) {
+  mutating func received(_ who: Who, _ link: Int, _ frame: ServerFrame) throws(HistoryViolation) {
     switch frame {
     case .notice(let notice):
       if notice.kind == .sessionReplaced { links[link]?.attachedAt = nil }
-    case .delivery(let delivery): try delivered(who, delivery, now)
+    case .delivery(let delivery): try delivered(who, delivery)
     case .reply(let id, let reply):
-      if case .attached = reply { attached(who, on: link, now) }
-      // Said on two links, while the device moves, it is answered on one.
+      if case .attached = reply { attached(who, on: link) }
+      // While the device moves it sends a request on two links, and gets one reply.
       for link in linksOf[who] ?? [] { links[link]?.waiting[id] = nil }
       guard let question = asked[who]?[id] else { return }
       try repeated(who, id, question, reply)
-      try replied(who, question, reply, now)
+      try replied(who, question, reply)
     }
   }
 
@@ -44,7 +42,7 @@ extension HistoryChecker {
   }
 
   mutating func replied(
-    _ who: Who, _ question: Asked, _ reply: ServerReply, _ now: Timestamp
+    _ who: Who, _ question: Asked, _ reply: ServerReply
   ) throws(HistoryViolation) {
     switch reply {
     case .done: break
@@ -56,7 +54,7 @@ extension HistoryChecker {
       for device in info.removed {
         registrations[Who(who.user, device.text), default: Registered()].removalAskedAt = now
       }
-      try registered(who, now)
+      try registered(who)
       if case .register(let request) = question.command { heard(who, request) }
     case .call(let state):
       if case .place(let address, _) = question.command { calls[address.call]?.accepted = true }
@@ -88,9 +86,7 @@ extension HistoryChecker {
 
   // MARK: Deliveries
 
-  private mutating func delivered(
-    _ who: Who, _ delivery: Delivery, _ now: Timestamp
-  ) throws(HistoryViolation) {
+  private mutating func delivered(_ who: Who, _ delivery: Delivery) throws(HistoryViolation) {
     let call = delivery.call
     let version = delivery.version
     let facts = calls[call, default: Facts()]
@@ -120,7 +116,7 @@ extension HistoryChecker {
         "\(who) hears that \(Who(party)) alerts; no record says so")
     case .answered(let answered): try toldAnswered(Who(answered.by), call, teller: who)
     case .stop(let stop):
-      // What a former owner said may still be on its way when the next one speaks.
+      // Deliveries of a former owner may arrive after the next owner's.
       try require(
         version >= before || version >> 20 != before >> 20, .versionsGrow, call,
         "\(who) hears the end as version \(version), after \(before)")
@@ -142,7 +138,7 @@ extension HistoryChecker {
     try require(
       deadline.milliseconds == invite.deadline.milliseconds, .oneStory, call,
       "\(who) hears of another deadline")
-    // By the cluster's clocks: a device that slept reads what lay in wait for it.
+    // By the cluster's clocks: a device may read its deliveries late, after it slept.
     try require(
       decided <= invite.deadline + .seconds(4), .noLateInvite, call,
       "\(who) is told to ring after the deadline")
@@ -176,7 +172,7 @@ extension HistoryChecker {
     let facts = calls[call, default: Facts()]
     let what = "\(teller) hears that \(by) answered"
     try require(
-      facts.answered.map({ Who($0.by) }) == by || !knowsJournal, .appendThenSpeak, call,
+      facts.journalWinner == by || !knowsJournal, .appendThenSpeak, call,
       "\(what); the journal does not say so")
     let known = facts.answeredBy ?? by
     try require(known == by, .oneWinner, call, "\(what); others that \(known) did")
@@ -193,7 +189,7 @@ extension HistoryChecker {
   ) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
     let told = facts.told[who, default: Told()]
-    // The end of its own part: the call may go on.
+    // The end of its own leg: the call may go on.
     if end.by == who, facts.legEnds[who.device] != nil, end.reason.isOwnPart { return }
     try require(
       !told.won || end.reason.followsAnswer, .winnerStopped, call,

@@ -3,10 +3,11 @@ package import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// Rules of time, and of what must hold when all is over.
+/// Rules of time, and of the final state.
 extension HistoryChecker {
-  /// Looks for what is late. To be called now and then; costs what is live.
+  /// Looks for what is late. The cost grows with the number of live calls.
   package mutating func lateness(at now: Timestamp) -> HistoryViolation? {
+    self.now = now
     for (id, link) in links {
       for (request, since) in link.waiting where since + bounds.answer < now {
         let command = asked[link.who]?[request]?.command
@@ -19,16 +20,16 @@ extension HistoryChecker {
     var still: [CallID] = []
     for call in live {
       guard let facts = calls[call] else { continue }
-      if let violation = overdue(call, facts, now) ?? notRung(call, facts, now) {
+      if let violation = overdue(call, facts) ?? notRung(call, facts) {
         return violation
       }
       if facts.ended == nil { still.append(call) }
     }
     live = still
-    return wokenInVain(now) ?? delayedJob(now)
+    return wokenInVain() ?? delayedJob()
   }
 
-  private func overdue(_ call: CallID, _ facts: Facts, _ now: Timestamp) -> HistoryViolation? {
+  private func overdue(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let (deadline, what, slack) = deadline(facts) else { return nil }
     let end = facts.endedAt ?? now
     let due = deadline + bounds.skew
@@ -44,10 +45,10 @@ extension HistoryChecker {
     return HistoryViolation(.timersOnTime, "\(story) in a calm cluster", call: call)
   }
 
-  /// By when the call must have ended, as far as the journal tells, and how much later where a fault kept the
-  /// news from its sides.
+  /// By when the call must have ended according to the journal, and how much later if a fault delayed its
+  /// notifications.
   private func deadline(_ facts: Facts) -> (Timestamp, String, slack: Span)? {
-    // Who is missing has so long at least when there is an owner again.
+    // A missing side has at least this time from the next owner's start.
     let grace = Span.seconds(5)
     guard let placed = facts.placed else { return nil }
     guard let answer = facts.answered else {
@@ -56,11 +57,11 @@ extension HistoryChecker {
       }
       return (placed.deadline, "the ring timeout", .zero)
     }
-    if !(facts.connected.caller && facts.connected.winner) {
+    if !facts.isConnected {
       return (answer.connectDeadline, "the connect grace", answer.connectDeadline - answer.at)
     }
     let lost = [facts.lostUntil.caller, facts.lostUntil.winner].compactMap { $0 }.max()
-    // Of two the later one: the other may have been taken back since.
+    // The later of the two: the other side may have returned since.
     return lost.map { ($0, "the resume grace", grace) }
   }
 
@@ -71,13 +72,13 @@ extension HistoryChecker {
 
   // MARK: The end
 
-  /// What a device knows when all is over.
+  /// The final state of a device.
   package typealias LastView = (who: Who, isAttached: Bool, calls: [CallView])
 
-  /// Faults have ended and everybody had time to settle: what is still not as it must be.
+  /// The rules that are broken after faults have ended and all had time to settle.
   package func finish(_ views: [LastView]) -> [HistoryViolation] {
     var found: [HistoryViolation] = []
-    for (call, facts) in calls.sorted(by: { $0.key.description < $1.key.description })
+    for (call, facts) in calls.inOrder
     where knowsJournal {
       if facts.placed == nil, facts.accepted {
         found.append(
@@ -95,7 +96,7 @@ extension HistoryChecker {
       }
     }
     found += tokensWithoutOwner() + stillWoken()
-    for (who, entry) in registrations.sorted(by: { $0.key.description < $1.key.description })
+    for (who, entry) in registrations.inOrder
     where entry.acknowledged && !entry.stored {
       found.append(HistoryViolation(.registrationKept, "the registration of \(who) is gone"))
     }
@@ -105,7 +106,7 @@ extension HistoryChecker {
   private func unsettled(_ who: Who, _ view: CallView) -> HistoryViolation? {
     guard let facts = calls[view.call] else { return nil }
     guard view.isEnded else {
-      // Its place was never answered, and the cluster knows nothing of it.
+      // Its place was never answered, and never reached the journal.
       if facts.placed == nil { return nil }
       if view.role == .caller, view.phase == .unknown, !facts.accepted { return nil }
       let rule: HistoryRule = view.phase == .answered ? .callsEnd : .nobodyRingsOn
@@ -123,4 +124,9 @@ extension HistoryChecker {
     }
     return nil
   }
+}
+
+extension Dictionary where Key: CustomStringConvertible {
+  /// The same order in every run.
+  var inOrder: [Element] { sorted { $0.key.description < $1.key.description } }
 }

@@ -1,16 +1,14 @@
 internal import CallCore
 internal import CallJudge
 
-/// Tokens: each has one owner, and is lost for a good reason only.
+/// Rules of tokens: each has one owner, and a registration loses it only with a reason.
 extension HistoryChecker {
-  /// The store has a registration as it is now, or none.
-  mutating func keep(
-    _ who: Who, _ registration: Registration?, _ now: Timestamp
-  ) throws(HistoryViolation) {
+  /// A registration was stored, or removed.
+  mutating func keep(_ who: Who, _ registration: Registration?) throws(HistoryViolation) {
     var all = history.registrations[who] ?? []
     let former = all.last.flatMap { $0.until == nil ? $0.registration : nil }
-    // Unless somebody says otherwise, who wrote it hears so. A later owner that found it, and takes a
-    // token away or notes when the device was seen, does not know whose the others are.
+    // Its writer learns the result, unless `unheard` says otherwise. A later owner that rewrites the same
+    // registration, without a token or with a new last-seen time, does not learn who owns its tokens.
     if registration == nil || registration?.registeredAt != former?.registeredAt {
       history.unheard.remove(who)
     }
@@ -21,7 +19,7 @@ extension HistoryChecker {
     guard let former, let registration, former.registeredAt == registration.registeredAt else {
       return
     }
-    // The same registration with fewer tokens: somebody took them, or a provider missed them.
+    // The same registration with fewer tokens: another device took them, or a provider rejected them.
     let kept = registration.tokens.map(\.fingerprint)
     for token in former.tokens.map(\.fingerprint) where !kept.contains(token) {
       let isGone = history.gone[token]?[who].map { $0 > former.registeredAt } ?? false
@@ -32,7 +30,7 @@ extension HistoryChecker {
     }
   }
 
-  /// The device was told that it is registered: its shard counts on that.
+  /// The device's registration was acknowledged, so its shard has it.
   mutating func heard(_ who: Who, _ request: RegistrationRequest) {
     guard let stored = storedRegistration(of: who)?.request,
       stored.voipToken?.token == request.voipToken?.token,
@@ -41,7 +39,7 @@ extension HistoryChecker {
     history.unheard.remove(who)
   }
 
-  /// A shard hears of a push: a provider may have said that its token is gone.
+  /// A shard gets a report of a push: a provider may have reported the token as invalid.
   mutating func reported(_ who: Who, _ report: PushReport) {
     guard case .tokenGone(let since) = report.outcome else { return }
     let said = since ?? report.at
@@ -55,7 +53,7 @@ extension HistoryChecker {
 
   // MARK: Owners
 
-  /// Who else had claimed a token before a push to it was decided.
+  /// Another device that had claimed a token before a push to it was decided.
   func otherOwner(of token: PushToken, than who: Who, _ decided: Timestamp) -> Who? {
     guard !history.raced.contains(token.fingerprint),
       let claim = history.claims[token.fingerprint], claim.owner != who,
@@ -64,13 +62,12 @@ extension HistoryChecker {
     return claim.owner
   }
 
-  /// At the end each token that is stored is its device's by the claim: a shard gives one of its
-  /// devices' tokens to another only when the store has the registration without it. That holds of
-  /// registrations that the shard knows.
+  /// At the end the device of each stored token has its claim: a shard gives a token to another device
+  /// only after the store has the registration without it. This holds for registrations that the shard
+  /// has.
   func tokensWithoutOwner() -> [HistoryViolation] {
     var found: [HistoryViolation] = []
-    for (who, all) in history.registrations.sorted(by: { $0.key.description < $1.key.description })
-    {
+    for (who, all) in history.registrations.inOrder {
       guard let last = all.last, last.until == nil, !history.unheard.contains(who) else {
         continue
       }

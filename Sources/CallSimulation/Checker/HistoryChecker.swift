@@ -6,27 +6,26 @@ internal import CallWire
 /// Judges a history as it happens: the promises of the product, per call and device. Does no I/O and
 /// reads no clock.
 ///
-/// It knows what the journal holds, so whatever a device is told can be held against the facts; and
-/// it holds what devices are told against each other, so a lying journal is found as well.
+/// It compares what devices receive with the journal, and with each other, so a wrong journal is found
+/// as well.
 package struct HistoryChecker: Sendable {
   package struct Bounds: Sendable {
-    /// Within this time after the last fault every shard is served again, and everybody was told.
+    /// Within this time after the last fault all shards are served and all devices are notified.
     package var takeover: Span = .seconds(8)
-    /// How late a timer may be where nothing was wrong for `calmBefore`.
+    /// How late a timer may be if there was no fault for `calmBefore`.
     package var timerLateness: Span = .milliseconds(600)
     package var calmBefore: Span = .seconds(12)
-    /// Within this time a session hears of its command, be it "try again".
+    /// Within this time a command is answered, possibly with "try again".
     package var answer: Span = .milliseconds(6500)
-    /// Within this time a push is with its provider, or given up, where nothing was wrong with that
-    /// provider, the gateways and the cluster for `calmBefore`.
+    /// Within this time a push is with its provider, or given up, if that provider, the gateways and
+    /// the cluster had no fault for `calmBefore`.
     package var handOver: Span = .seconds(2)
     /// How far the clocks of two nodes may lie apart.
     package var skew: Span = .milliseconds(0)
-    /// For how long at least a call waits for devices of which its shard does not know whether they
-    /// are attached.
+    /// The least time for which a call waits for devices that may be attached without their shard's
+    /// knowledge.
     package var waitForDevices: Span = .seconds(4)
-    /// Within this time an attached device is told to ring, where nothing was wrong on its way for
-    /// `takeover`.
+    /// Within this time an attached device is invited, if there was no fault on its way for `takeover`.
     package var ring: Span = .seconds(2)
 
     package init() {}
@@ -45,31 +44,35 @@ package struct HistoryChecker: Sendable {
     var placedAt: Timestamp?
     var endedAt: Timestamp?
     var answeredAt: Timestamp?
-    /// Since when it does not ring any more.
+    /// When it stopped ringing.
     var overAt: Timestamp? { answeredAt ?? endedAt }
     var pushed: [String: Set<PushPurpose>] = [:]
 
-    /// Whose journal has it.
     var shard = 0
 
-    // Told.
+    // From devices.
     var caller: Who?
     var placeSentAt: Timestamp?
-    /// The caller's app was started again since it placed the call: it does not wait for that any more.
+    /// The caller's app was started again since it placed the call, and does not wait for the reply.
     var callerForgot = false
     var accepted = false
-    /// Its client told the app before that that the call failed: it had asked often enough. The cluster
-    /// may take it all the same (docs/reliability.md).
+    /// The client reported the place as failed after its last retry. The cluster may still take it
+    /// (docs/reliability.md).
     var givenUp = false
     var winner: Who?
     var answeredBy: Who?
     var end: CallEnd<Who>?
     var told: [Who: Told] = [:]
-    /// What each device ever said that can end the call, or its part in it.
+    /// Each device's commands that can end the call, or its part in it.
     var acts: [Who: CallActs] = [:]
-    /// A side's session broke, or may have: a new owner presumes it without a record.
+    /// A side's session may have broken: a new owner presumes that without a record.
     var mayBeLost = false
     var epoch: UInt64 = 0
+
+    /// The caller and the winner by the journal.
+    var journalCaller: Who? { placed.map { Who($0.caller) } }
+    var journalWinner: Who? { answered.map { Who($0.by) } }
+    var isConnected: Bool { connected.caller && connected.winner }
 
     mutating func note(_ command: ClientCommand, by who: Who) {
       if case .call(_, let verb) = command { acts[who, default: []].formUnion(CallActs(verb)) }
@@ -106,7 +109,7 @@ package struct HistoryChecker: Sendable {
     var who: Who
     var edge = ""
     var waiting: [UInt64: Timestamp] = [:]
-    /// Since when the device knows that it is attached here; nil: it is not, or may not be any more.
+    /// When the device received the reply to its attach; nil: it may not be attached here.
     var attachedAt: Timestamp?
     var disturbedAt: Timestamp?
   }
@@ -119,9 +122,9 @@ package struct HistoryChecker: Sendable {
 
   struct Registered: Sendable {
     var stored = false
-    /// It was acknowledged, and nothing has removed it since.
+    /// Acknowledged, and not removed since.
     var acknowledged = false
-    /// When somebody asked for the removal, or it gave way.
+    /// When a device asked for the removal, or a newer registration replaced it.
     var removalAskedAt: Timestamp?
 
     /// A removal may be retransmitted several times before it is carried out.
@@ -131,10 +134,12 @@ package struct HistoryChecker: Sendable {
   }
 
   package let bounds: Bounds
+  /// The time of the present event.
+  var now = Timestamp(microseconds: 0)
   package var calendar = FaultCalendar()
-  /// Devices that a user may have registered; the next one makes the oldest go.
+  /// The most registered devices of a user; another one replaces the oldest.
   package var devicesPerUser = CallLimits().devicesPerUser
-  /// A device with so many calls is not told to ring by another one.
+  /// A device with so many calls gets no further invites.
   package var liveCallsPerDevice = CallLimits().liveCallsPerDevice
   /// How often a rule had something to judge.
   package internal(set) var judged: [HistoryRule: Int] = [:]
@@ -146,32 +151,32 @@ package struct HistoryChecker: Sendable {
   var registrations: [Who: Registered] = [:]
   var history = PushHistory()
   var owners: [Int: Owner] = [:]
-  /// When something was wrong with a node; under "": with NATS, or on all lines.
+  /// Faults of each node; under "": of NATS, or of all lines.
   var nodes: [String: FaultCalendar] = [:]
-  /// Links on which a device asked to be attached, and has not heard that it is: its shard may take
-  /// any of them for its session.
+  /// Links with an attach that was not answered: the shard may take any of them as the session.
   var unansweredAttaches: [Who: Set<Int>] = [:]
   var senders = SignalSenders()
-  /// Those that a rule of time watches; ended ones leave.
+  /// Calls under the rules of time; ended ones are removed.
   var live: [CallID] = []
-  /// True once a record of the journal was seen: facts are then held against it.
+  /// True once a record of the journal was seen.
   var knowsJournal = false
 
   package init(bounds: Bounds = Bounds()) { self.bounds = bounds }
 
-  /// Takes in what happened.
-  /// - Returns: what must not be, if this shows it.
+  /// Takes in an event.
+  /// - Returns: the rule that it breaks, if any.
   package mutating func note(_ event: HistoryEvent, at now: Timestamp) -> HistoryViolation? {
+    self.now = now
     do throws(HistoryViolation) {
       switch event {
       case .journalled(let shard, let record):
         knowsJournal = true
-        noteOwner(of: shard, record, now)
-        for entry in record.entries { try journalled(entry, record, shard, now) }
-      case .stored(let who, let present): try stored(who, present, now)
+        noteOwner(of: shard, record)
+        for entry in record.entries { try journalled(entry, record, shard) }
+      case .stored(let who, let present): try stored(who, present)
       case .opened(let who, let link, let edge):
         links[link] = Link(who: who, edge: edge)
-        unsteady(who, now)
+        unsteady(who)
         linksOf[who, default: []].insert(link)
       case .closed(let link):
         if let who = links.removeValue(forKey: link)?.who { linksOf[who]?.remove(link) }
@@ -179,16 +184,16 @@ package struct HistoryChecker: Sendable {
       case .trouble(let node, let from, let until):
         nodes[node ?? "", default: FaultCalendar()].add(from: from, until: until)
       case .disturbed(let link):
-        unsteady(links[link]?.who, now)
+        unsteady(links[link]?.who)
         links[link]?.disturbedAt = now
         for id in Array(links[link]?.waiting.keys ?? [:].keys) {
           links[link]?.waiting[id] = now
         }
-      case .sent(let who, let link, let frame): sent(who, link, frame, now)
-      case .received(let who, let link, let frame): try received(who, link, frame, now)
-      case .told(let who, let event): try told(who, event, now)
+      case .sent(let who, let link, let frame): sent(who, link, frame)
+      case .received(let who, let link, let frame): try received(who, link, frame)
+      case .told(let who, let event): try told(who, event)
       case .restarted(let who): restarted(who)
-      case .push(let event): try push(event, now)
+      case .push(let event): try push(event)
       }
       return nil
     } catch {
@@ -196,9 +201,9 @@ package struct HistoryChecker: Sendable {
     }
   }
 
-  // MARK: What devices say
+  // MARK: From devices
 
-  private mutating func sent(_ who: Who, _ link: Int, _ frame: ClientFrame, _ now: Timestamp) {
+  private mutating func sent(_ who: Who, _ link: Int, _ frame: ClientFrame) {
     switch frame.command {
     case .ack: return
     case .place(let address, _):
@@ -237,9 +242,7 @@ package struct HistoryChecker: Sendable {
 
   // MARK: Registrations
 
-  private mutating func stored(
-    _ who: Who, _ present: Bool, _ now: Timestamp
-  ) throws(HistoryViolation) {
+  private mutating func stored(_ who: Who, _ present: Bool) throws(HistoryViolation) {
     var entry = registrations[who, default: Registered()]
     defer { registrations[who] = entry }
     if present {
@@ -254,7 +257,7 @@ package struct HistoryChecker: Sendable {
     entry.acknowledged = false
   }
 
-  mutating func registered(_ who: Who, _ now: Timestamp) throws(HistoryViolation) {
+  mutating func registered(_ who: Who) throws(HistoryViolation) {
     var entry = registrations[who, default: Registered()]
     try require(
       entry.stored || entry.mayGo(at: now) || !knowsJournal, .registrationKept, nil,

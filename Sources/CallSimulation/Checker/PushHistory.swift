@@ -2,15 +2,15 @@ package import CallCore
 internal import CallJudge
 package import CallWire
 
-/// What is seen of push beside the journal.
+/// Observations of push other than the journal.
 package enum PushEvent: Sendable {
   /// A registration was written as it is now, or removed.
   case registration(Who, Registration?)
-  /// Whose a token is, by the claims' bucket; nil: nobody's.
+  /// The owner of a token by the bucket of claims; nil: nobody.
   case claim(fingerprint: String, Who?)
-  /// The store took two claims of a token that expected the same: which of the two counts is chance.
+  /// The store took two racing claims of a token. Either may be the valid one.
   case raced(fingerprint: String)
-  /// The stored registration may not be what its shard counts on: its writer gave it up and went on,
+  /// The stored registration may differ from what its shard believes: its writer gave the write up,
   /// or was a former owner.
   case unheard(Who)
   case wants(Who, RegistrationRequest)
@@ -22,10 +22,10 @@ package enum PushEvent: Sendable {
   case job(PushJob, lane: String, decided: Timestamp)
   /// A gateway's process hands a push to its provider; `gatewayTime` is what its clock reads.
   case sent(PushJob, process: Int, gatewayTime: Timestamp)
-  /// A push woke the app, which does not know of the call yet.
+  /// A push woke the app, which does not have the call yet.
   case woken(Who, CallID)
   case asked(Who, CallID, ClientCommand)
-  /// What it was told; since when it asked.
+  /// The reply to `asked`.
   case answered(Who, ClientCommand, ServerReply, since: Timestamp)
 }
 
@@ -45,29 +45,28 @@ struct PushHistory: Sendable {
   }
   struct Stored: Sendable {
     var registration: Registration
-    /// Until when it was the stored one; nil: it is.
+    /// When it was replaced or removed; nil: it is the present one.
     var until: Timestamp?
   }
 
-  /// The newest last; what was replaced long ago is forgotten.
+  /// The newest is last. Those that were replaced long ago are removed.
   var registrations: [Who: [Stored]] = [:]
   var claims: [String: (owner: Who, at: Timestamp)] = [:]
   var raced: Set<String> = []
-  /// Devices whose stored registration may not be what their shard counts on, until they register
-  /// again: a later owner that reads it mends nothing. That is not promised not to be
-  /// (docs/reliability.md).
+  /// Devices whose stored registration may differ from what their shard believes, until they register
+  /// again: a later owner's read does not change that. The product allows this (docs/reliability.md).
   var unheard: Set<Who> = []
   var wanted: [String: Set<Who>] = [:]
-  /// Since when a provider said that a token of a device is gone: the latest.
+  /// The latest time from which a provider reported a device's token as invalid.
   var gone: [String: [Who: Timestamp]] = [:]
-  /// In the work queue, ever: until when each is wanted.
+  /// The deadlines of all jobs that were ever in the work queue.
   var jobs: [Key: Timestamp] = [:]
   var waiting: [Key: (lane: String, since: Timestamp)] = [:]
-  /// When something was wrong with the gateways, and with the provider of each lane.
+  /// Faults of the gateways, and of the provider of each lane.
   var gateways = FaultCalendar()
   var lanes: [String: FaultCalendar] = [:]
   var senders: [Key: Set<Int>] = [:]
-  /// Calls for which a device was woken, and has heard nothing: since when.
+  /// When a device was woken for a call of which it has not been notified since.
   var woken: [Who: [CallID: Timestamp]] = [:]
   /// When a device's connection changed last.
   var unsteady: [Who: Timestamp] = [:]

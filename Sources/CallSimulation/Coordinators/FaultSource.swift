@@ -1,8 +1,27 @@
 internal import CallCore
 
-/// Something that happens to a world by chance, until it is told to stop.
-package protocol FaultSource: AnyObject {
-  var world: SimWorld { get }
+package enum SimIntensity: String, Sendable, CaseIterable {
+  case calm
+  case usual
+  case brutal
+
+  func pick<Value>(calm: Value, usual: Value, brutal: Value) -> Value {
+    switch self {
+    case .calm: calm
+    case .usual: usual
+    case .brutal: brutal
+    }
+  }
+
+  /// The mean time between two faults: seconds in a calm, a usual and a brutal world.
+  func seconds(_ calm: Double, _ usual: Double, _ brutal: Double) -> Span {
+    let seconds = pick(calm: calm, usual: usual, brutal: brutal)
+    return Span(microseconds: Int64((seconds * 1_000_000).rounded()))
+  }
+}
+
+/// A source of random events, until it is stopped.
+package protocol FaultSource: SimActor {
   var random: SimRandom { get set }
   var isActive: Bool { get }
 }
@@ -11,17 +30,14 @@ extension FaultSource {
   /// Repeats an event at random times while the source is active.
   /// - Parameter mean: the mean time between two of them.
   func every(_ mean: Span, _ event: @escaping (Self) -> Void) {
-    world.schedule(after: random.exponential(mean: mean), "fault") { [weak self] in
-      guard let self, isActive else { return }
-      event(self)
-      every(mean, event)
+    laterIfActive(random.exponential(mean: mean)) {
+      event($0)
+      $0.every(mean, event)
     }
   }
 
   /// Runs an action after a while, if the source is active then.
-  func later(_ span: Span, _ action: @escaping (Self) -> Void) {
-    world.schedule(after: span, "after a fault") { [weak self] in
-      if let self, isActive { action(self) }
-    }
+  func laterIfActive(_ span: Span, _ action: @escaping (Self) -> Void) {
+    later(span) { if $0.isActive { action($0) } }
   }
 }

@@ -14,23 +14,22 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
   private var random: SimRandom
   /// Frozen processes of this name that were replaced.
   private var strays: [Process] = []
-  /// For each process, what its shards' state machines counted as bugs of Callmesh.
+  /// Each process's counter of bugs that its state machines detected.
   package private(set) var internalFaults: [Counter] = []
 
-  package init(
-    name: String, world: SimWorld, nats: SimNATS, options: SimCoordinatorOptions
-  ) {
+  package init(name: String, nats: SimNATS, options: SimCoordinatorOptions) {
     self.nats = nats
     self.options = options
-    random = world.fork("coordinator.\(name)")
-    super.init(name: name, world: world, faultPrefix: "fault.")
+    random = nats.world.fork("coordinator.\(name)")
+    super.init(name: name, world: nats.world, faultPrefix: "fault.")
   }
 
   /// Starts a new process, with a new incarnation and clocks of its own.
   package func start() {
     guard current == nil else { return }
     let node = world.makeNode(
-      name, skew: skew(), drift: random.number(-options.driftMost...options.driftMost))
+      name, skew: random.skew(options.skewMost),
+      drift: random.number(-options.driftMost...options.driftMost))
     let bus = nats.connect(node: node)
     onConnect?(bus)
     let program = CoordinatorNode(
@@ -39,12 +38,6 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
       incarnation: random.next() | 1)
     internalFaults.append(program.metrics.internalFaults)
     launch(program, on: node)
-  }
-
-  private func skew() -> Span {
-    let most = options.skewMost.microseconds
-    return Span(
-      microseconds: random.span(.milliseconds(0), Span(microseconds: 2 * most)).microseconds - most)
   }
 
   /// Starts a new process of the same name in place of a frozen one, which thaws later, as when a
@@ -56,20 +49,16 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
     current = nil
     strays.append(process)
     start()
-    world.schedule(after: span, "stray thaws") { [weak self] in
-      guard let self, process.node.state == .frozen else { return }
-      world.incident(name, "a former process thaws")
+    later(span) { coordinator in
+      guard process.node.state == .frozen else { return }
+      coordinator.world.incident(coordinator.name, "a former process thaws")
       process.node.thaw()
     }
-    world.schedule(at: world.now + span + .seconds(2), "stray dies") { [weak self] in
-      self?.end(stray: process)
+    later(span + .seconds(2)) { coordinator in
+      guard coordinator.strays.contains(where: { $0 === process }) else { return }
+      coordinator.strays.removeAll { $0 === process }
+      coordinator.kill(process)
     }
-  }
-
-  private func end(stray process: Process) {
-    guard let index = strays.firstIndex(where: { $0 === process }) else { return }
-    strays.remove(at: index)
-    kill(process)
   }
 
   override func didEnd(_ process: Process, _ failure: (any Error)?) {
@@ -81,5 +70,48 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
     super.destroy()
     for process in strays { kill(process) }
     strays.removeAll()
+  }
+}
+
+/// The configuration of a world's coordinators. Its times are short, so that much happens in a minute.
+package struct SimCoordinatorOptions: Sendable {
+  package var cluster = "sim"
+  package var shardCount = 8
+  package var workers = 1
+  package var limits = CallLimits()
+  /// nil: edges are trusted, as during an upgrade.
+  package var authority: CommandAuthority?
+  package var checkpointEveryRecords = 40
+  /// The largest error of a node's wall clock, either way.
+  package var skewMost = Span.milliseconds(1500)
+  /// The largest drift of its clock, in millionths, either way.
+  package var driftMost = 200
+
+  package init() {}
+
+  package func configuration(nodeID: String) -> CoordinatorConfiguration {
+    var configuration = CoordinatorConfiguration(
+      nodeID: nodeID, cluster: cluster, version: "simulated")
+    configuration.shardCount = shardCount
+    configuration.workers = workers
+    configuration.workersShareThread = true
+    configuration.limits = limits
+    configuration.authority = authority
+    configuration.sessionTickets = authority == nil ? .offered : .required
+    configuration.heartbeatInterval = .milliseconds(200)
+    configuration.leaseTimeout = .milliseconds(1200)
+    configuration.settleTime = .milliseconds(400)
+    configuration.announceTimeout = .milliseconds(600)
+    configuration.announceTimeoutWithoutEdges = .milliseconds(400)
+    configuration.claimRetry = .milliseconds(300)
+    configuration.askForSessionsAgain = [.milliseconds(600), .seconds(2), .seconds(8)]
+    configuration.checkpointEveryRecords = checkpointEveryRecords
+    configuration.checkpointEveryBytes = 8_000
+    configuration.checkpointEvery = .seconds(15)
+    configuration.checkpointRetry = .seconds(1)
+    configuration.releaseTimeout = .seconds(2)
+    configuration.shutdownTimeout = .seconds(5)
+    configuration.journal.appendTimeout = .milliseconds(800)
+    return configuration
   }
 }

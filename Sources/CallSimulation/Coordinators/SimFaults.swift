@@ -1,74 +1,41 @@
 package import CallCore
 
-package enum SimIntensity: String, Sendable, CaseIterable {
-  case calm
-  case usual
-  case brutal
-}
-
 /// Injects faults by seed: coordinators crash, freeze, leave and come back, lines break, the
 /// network and the store fail for a while.
 package final class SimFaults: FaultSource {
-  /// Mean times between faults of each kind, and their severity.
-  private struct Rates {
-    /// Crashes and freezes of nodes, and cuts and stalls of their lines.
-    var nodes: Span
-    var stutter: Span
-    var shutDown: Span
-    var restartStore: Span
-    var weather: Span
-    /// Scales the probabilities of network and store faults; 1: as in `changeWeather`.
-    var weatherScale: Double
-  }
-
   package let world: SimWorld
   package let nats: SimNATS
   package let coordinators: [SimCoordinator]
-  /// Nodes beside the coordinators that can be cut off.
+  /// Nodes other than coordinators that can be cut off.
   package var otherNodes: () -> [SimNode] = { [] }
   /// A node was cut off, or stalled, until a time.
   package var onDisturbance: (_ node: SimNode, _ until: Timestamp) -> Void = { _, _ in }
 
-  private let rates: Rates
+  private let intensity: SimIntensity
   package var random: SimRandom
   package private(set) var isActive = false
 
-  package init(
-    _ world: SimWorld, _ nats: SimNATS, _ coordinators: [SimCoordinator], _ intensity: SimIntensity
-  ) {
-    self.world = world
+  package init(_ nats: SimNATS, _ coordinators: [SimCoordinator], _ intensity: SimIntensity) {
+    world = nats.world
     self.nats = nats
     self.coordinators = coordinators
     random = world.fork("faults")
-    rates =
-      switch intensity {
-      case .calm:
-        Rates(
-          nodes: .seconds(30), stutter: .seconds(4), shutDown: .seconds(30),
-          restartStore: .seconds(120), weather: .seconds(40), weatherScale: 0.3)
-      case .usual:
-        Rates(
-          nodes: .seconds(12), stutter: .seconds(2), shutDown: .seconds(15),
-          restartStore: .seconds(45), weather: .seconds(10), weatherScale: 1)
-      case .brutal:
-        Rates(
-          nodes: .seconds(5), stutter: .milliseconds(700), shutDown: .seconds(8),
-          restartStore: .seconds(20), weather: .seconds(5), weatherScale: 2)
-      }
+    self.intensity = intensity
   }
 
   // MARK: Begin and end
 
   package func begin() {
     isActive = true
-    every(rates.nodes) { $0.crashOne() }
-    every(rates.nodes) { $0.freezeOne() }
-    every(rates.stutter) { $0.stutter() }
-    every(rates.shutDown) { $0.shutDownOne() }
-    every(rates.nodes) { $0.cutSome() }
-    every(rates.nodes) { $0.stallOne() }
-    every(rates.restartStore) { $0.restartStore() }
-    every(rates.weather) { $0.changeWeather() }
+    let nodes = intensity.seconds(30, 12, 5)
+    every(nodes) { $0.crashOne() }
+    every(nodes) { $0.freezeOne() }
+    every(intensity.seconds(4, 2, 0.7)) { $0.stutter() }
+    every(intensity.seconds(30, 15, 8)) { $0.shutDownOne() }
+    every(nodes) { $0.cutSome() }
+    every(nodes) { $0.stallOne() }
+    every(intensity.seconds(120, 45, 20)) { $0.restartStore() }
+    every(intensity.seconds(40, 10, 5)) { $0.changeWeather() }
     // Somebody who joins late.
     every(.seconds(8)) { $0.startOne() }
   }
@@ -90,17 +57,17 @@ package final class SimFaults: FaultSource {
   // MARK: Processes
 
   private func crashOne() {
-    // Mostly one at a time, now and then all of them.
+    // Mostly one at a time, sometimes all of them.
     let all = random.chance(0.06)
     if all { world.count("fault.all crash") }
     for victim in all ? coordinators : [oneThatRuns()].compactMap({ $0 }) {
       victim.crash()
-      // A supervisor is quick, a machine is not.
+      // A supervisor restarts a process quickly; a machine takes longer.
       let pause =
         random.chance(0.5)
         ? random.span(.milliseconds(50), .milliseconds(600))
         : random.span(.milliseconds(600), .seconds(5))
-      later(pause) { _ in victim.start() }
+      laterIfActive(pause) { _ in victim.start() }
     }
   }
 
@@ -114,33 +81,32 @@ package final class SimFaults: FaultSource {
     if random.chance(0.5) {
       // Killed in the middle of it.
       if random.chance(0.3) {
-        later(random.span(.milliseconds(1), .milliseconds(80))) { _ in
+        laterIfActive(random.span(.milliseconds(1), .milliseconds(80))) { _ in
           if victim.isLeaving { victim.crash() }
         }
       }
-      later(random.span(.milliseconds(100), .seconds(3))) { _ in victim.start() }
+      laterIfActive(random.span(.milliseconds(100), .seconds(3))) { _ in victim.start() }
     }
   }
 
   private func freezeOne() {
     guard let victim = oneThatRuns(), let node = victim.node else { return }
-    victim.freeze()
     let long = random.span(.milliseconds(100), .seconds(5))
+    victim.freeze(for: long)
     onDisturbance(node, world.now + long)
     if random.chance(0.15) {
-      later(random.span(.milliseconds(20), .milliseconds(1500))) { faults in
+      laterIfActive(random.span(.milliseconds(20), .milliseconds(1500))) { faults in
         guard victim.node === node else { return }
         victim.replaceFrozen(thawAfter: faults.random.span(.milliseconds(10), .seconds(4)))
       }
     }
-    world.schedule(after: long, "thaw") { if victim.node === node { victim.thaw() } }
   }
 
   private func stutter() {
     guard let victim = oneThatRuns(), let node = victim.node else { return }
     world.count("fault.stutter")
     node.freeze()
-    world.schedule(after: random.span(.milliseconds(1), .milliseconds(150)), "stutter ends") {
+    world.schedule(after: random.span(.milliseconds(1), .milliseconds(150))) {
       node.thaw()
     }
   }
@@ -154,7 +120,7 @@ package final class SimFaults: FaultSource {
     nodes = Array(nodes.shuffled(using: &random).prefix(count))
     world.count(count == 1 ? "fault.cut off alone" : "fault.cut off in a group")
     let span = random.span(.milliseconds(30), .seconds(5))
-    // A broken line is noticed at once, a dead one after a while.
+    // A node notices a broken line at once, and a silent one after a while.
     let notice =
       random.chance(0.5) ? Span.milliseconds(1) : random.span(.milliseconds(50), .seconds(3))
     nats.cut(nodes, for: span, notice: notice)
@@ -183,8 +149,9 @@ package final class SimFaults: FaultSource {
       return
     }
     var faults = SimNetworkFaults()
+    let scale = intensity.pick(calm: 0.3, usual: 1, brutal: 2)
     func maybe(_ most: Double) -> Double {
-      random.chance(0.35) ? random.unit() * most * rates.weatherScale : 0
+      random.chance(0.35) ? random.unit() * most * scale : 0
     }
     if random.chance(0.3) { faults.hopLongest = random.span(.milliseconds(1), .milliseconds(60)) }
     faults.lose = maybe(0.05)
@@ -204,6 +171,6 @@ package final class SimFaults: FaultSource {
     faults.settlementLost = maybe(0.1)
     nats.faults = faults
     world.incident("world", "weather changes")
-    later(random.span(.seconds(1), .seconds(8))) { $0.nats.faults = .none }
+    laterIfActive(random.span(.seconds(1), .seconds(8))) { $0.nats.faults = .none }
   }
 }

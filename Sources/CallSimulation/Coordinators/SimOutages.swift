@@ -13,24 +13,18 @@ final class SimOutages: FaultSource {
   let world: SimWorld
   private let nats: SimNATS
   private let edges: [SimEdge]
-  /// Mean times between outages of each kind.
-  private let rates: (nats: Span, oneNode: Span, allEdges: Span, oneEdge: Span)
+  private let intensity: SimIntensity
   var random: SimRandom
   private(set) var isActive = false
   /// The last outage of NATS, or of all edges. Those that overlap are one.
   private(set) var last = (from: Timestamp(microseconds: 0), until: Timestamp(microseconds: 0))
 
-  init(_ world: SimWorld, _ nats: SimNATS, _ edges: [SimEdge], _ intensity: SimIntensity) {
-    self.world = world
+  init(_ nats: SimNATS, _ edges: [SimEdge], _ intensity: SimIntensity) {
+    world = nats.world
     self.nats = nats
     self.edges = edges
     random = world.fork("outages")
-    rates =
-      switch intensity {
-      case .calm: (.seconds(120), .seconds(120), .seconds(240), .seconds(240))
-      case .usual: (.seconds(50), .seconds(50), .seconds(100), .seconds(60))
-      case .brutal: (.seconds(25), .seconds(25), .seconds(50), .seconds(30))
-      }
+    self.intensity = intensity
   }
 
   var isUnderWay: Bool { world.now < last.until }
@@ -42,10 +36,10 @@ final class SimOutages: FaultSource {
 
   func begin() {
     isActive = true
-    every(rates.nats) { $0.loseNATS() }
-    every(rates.oneNode) { $0.loseOne() }
-    every(rates.allEdges) { $0.freezeAllEdges() }
-    every(rates.oneEdge) { $0.freezeOneEdge() }
+    every(intensity.seconds(120, 50, 25)) { $0.loseNATS() }
+    every(intensity.seconds(120, 50, 25)) { $0.loseOne() }
+    every(intensity.seconds(240, 100, 50)) { $0.freezeAllEdges() }
+    every(intensity.seconds(240, 60, 30)) { $0.freezeOneEdge() }
   }
 
   func end() {
@@ -53,7 +47,7 @@ final class SimOutages: FaultSource {
     last.until = min(last.until, world.now)
   }
 
-  /// Mostly short: a minute has little room for anything else beside a long one.
+  /// Mostly short, since a long one fills most of a run.
   private func length(from shortest: Span) -> Span {
     random.chance(0.7)
       ? random.span(shortest, .seconds(5)) : random.span(.seconds(5), Self.longest)
@@ -98,10 +92,8 @@ final class SimOutages: FaultSource {
 
   private func freeze(_ edge: SimEdge, for span: Span) {
     guard edge.state != .down, let node = edge.node else { return }
-    edge.freeze()
-    onDisturbance(node, world.now + span)
     // Edges do not thaw in the same instant.
-    let after = span + Span(microseconds: Int64(random.below(200_000)))
-    world.schedule(after: after, "edge thaws") { if edge.node === node { edge.thaw() } }
+    edge.freeze(for: span + Span(microseconds: Int64(random.below(200_000))))
+    onDisturbance(node, world.now + span)
   }
 }

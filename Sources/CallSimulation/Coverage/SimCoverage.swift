@@ -102,9 +102,7 @@ final class SimCoverage {
     calls[call]?.stage = stage
   }
 
-  private func ended(
-    _ call: CallID, _ seen: Seen, _ facts: EndedFacts, _ record: JournalRecord
-  ) {
+  private func ended(_ call: CallID, _ seen: Seen, _ facts: EndedFacts, _ record: JournalRecord) {
     calls[call]?.isEnded = true
     step(call, to: "ended: \(facts.reason.name)")
     switch facts.reason {
@@ -136,8 +134,8 @@ final class SimCoverage {
     default: break
     }
     guard let call = command.body.call, let seen = calls[call] else { return }
-    let now = world.now
     guard case .call(_, let verb) = command.body else { return }
+    let now = world.now
     switch verb {
     case .answer:
       if !seen.isEnded,
@@ -222,10 +220,8 @@ final class SimCoverage {
 
   // MARK: Edges
 
-  func edgeCrashes(_ edge: SimEdge, _ devices: [SimDevice]) { count("R11", edge, devices) }
-  func edgeDrains(_ edge: SimEdge, _ devices: [SimDevice]) { count("R20", edge, devices) }
-
-  private func count(_ name: String, _ edge: SimEdge, _ devices: [SimDevice]) {
+  /// The live calls of an edge's devices meet a race.
+  func race(_ name: String, at edge: SimEdge, of devices: [SimDevice]) {
     for device in devices where device.line?.edge === edge {
       for view in device.calls.values where !view.isEnded { race(name, view.call) }
     }

@@ -7,8 +7,8 @@ package enum SimRaces {
     "R17 of a loser", "R17 after the end", "R18", "R19", "R19 pushed", "R20", "R22", "R23",
   ]
 
-  /// The other faults that it must meet: an injector that does nothing any more is found. Those that
-  /// come ten times in a thousand seeds, or less, are not in it (`racing put taken`).
+  /// Faults that must occur, so that an injector without effect is found. Faults that occur ten times
+  /// in a thousand seeds, or less, are left out (`racing put taken`).
   package static let requiredFaults =
     [
       "crash", "all crash", "freeze", "stutter", "shutdown", "replaced while frozen",
@@ -21,8 +21,7 @@ package enum SimRaces {
       "read lost", "read stale", "racing append taken",
     ].map { "fault.\($0)" }
 
-  /// What must have been said while NATS, or every edge, was away; and what rules must have had to
-  /// judge that seldom have anything.
+  /// Commands that must occur during outages, and rules that seldom have something to judge.
   package static let requiredBeside =
     ["place", "answer", "signal"].map { "in outage.\($0)" }
     + [HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder].map {
@@ -35,8 +34,7 @@ package enum SimRaces {
       "unreachable", "unknown",
     ].map { "late attach.\($0)" }
 
-  /// What it must meet beside those: pushes of every purpose, what becomes of them, and what goes
-  /// wrong on their way.
+  /// Pushes of every purpose, their outcomes, and the faults on their way.
   package static let requiredOfPush =
     PushPurpose.allCases.map { "push.\($0.name)" }
     + ["accepted", "tokenGone", "rejected", "expired", "failed"].map { "outcome.\($0)" }

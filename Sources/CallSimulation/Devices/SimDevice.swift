@@ -8,9 +8,9 @@ package final class SimDevice {
   package let who: Who
   package let world: SimWorld
   private let options: SimOptions
-  private let edges: [SimEdge]
+  let edges: [SimEdge]
   /// nil once the world is over.
-  private weak var observer: (any SimLineObserver)?
+  private(set) weak var observer: (any SimDeviceObserver)?
   private var random: SimRandom
   private var processes = 0
   package private(set) var node: SimNode?
@@ -20,12 +20,10 @@ package final class SimDevice {
   /// The call of a push, for which the next attach asks.
   package var wokenFor: CallID?
   package var registers = true
-  package var onEvent: ((SimDevice, ClientEvent) -> Void)?
-  package var onStart: ((SimDevice) -> Void)?
 
   package init(
     who: Who, world: SimWorld, edges: [SimEdge], options: SimOptions,
-    observer: any SimLineObserver
+    observer: any SimDeviceObserver
   ) {
     self.who = who
     self.world = world
@@ -62,10 +60,10 @@ package final class SimDevice {
   private func start(for call: CallID?) {
     guard driver == nil, let observer else { return }
     processes += 1
-    let node = world.makeNode("\(who)", skew: options.deviceSkew(&random))
+    // No rule depends on a device's clock, so it may be far off.
+    let node = world.makeNode("\(who)", skew: random.skew(.seconds(3600)))
     let loop = SimEventLoop(node)
-    let network = SimDeviceNetwork(
-      world: world, loop: loop, edges: edges, who: who, process: processes, observer: observer)
+    let network = SimDeviceNetwork(self, loop, process: processes)
     var configuration = ClientMachine.Configuration(
       edges: edges.indices.map(SimDeviceNetwork.address(of:)),
       token: options.token(of: who.user), device: who.device)
@@ -78,14 +76,13 @@ package final class SimDevice {
     let driver = DeviceDriver(configuration) {
       DeviceHost(loop: SimDeviceLoop(loop), network: network, seed: seed)
     } onEvent: { [weak self] event in
-      guard let self else { return }
-      onEvent?(self, event)
+      if let self { self.observer?.told(self, event) }
     }
     self.node = node
     self.loop = loop
     self.network = network
     self.driver = driver
-    onStart?(self)
+    observer.started(self)
     world.incident("\(who)", call: call, "app starts")
     if let call { driver.woken(for: call) } else { driver.start() }
   }
@@ -97,7 +94,7 @@ package final class SimDevice {
     let lines = network?.lines ?? []
     node?.kill()
     for line in lines {
-      if silently { line.socket?.fallSilent() } else { line.socket?.reset() }
+      line.socket?.lose(silently: silently)
       if line.isOpen { line.close(abruptly: true) }
     }
     driver = nil
@@ -135,7 +132,7 @@ package final class SimDevice {
     }
     for line in open {
       observer?.disturbed(line)
-      if silently { line.socket?.fallSilent() } else { line.socket?.reset() }
+      line.socket?.lose(silently: silently)
     }
   }
 
@@ -144,7 +141,7 @@ package final class SimDevice {
     guard let network else { return }
     breakLink(silently: true)
     network.isOffline = true
-    world.schedule(after: span, "online") { [weak network] in network?.isOffline = false }
+    world.schedule(after: span) { [weak network] in network?.isOffline = false }
   }
 
   func takeWokenFor() -> CallID? { wokenFor.take() }
@@ -171,7 +168,7 @@ private final class SimDeviceLoop: DeviceLoop {
   private let loop: SimEventLoop
   init(_ loop: SimEventLoop) { self.loop = loop }
 
-  var now: Timestamp { Timestamp(microseconds: loop.node.timers.localMicroseconds) }
+  var now: Timestamp { loop.node.timers.localTime }
 
   func schedule(at time: Timestamp, _ action: @escaping () -> Void) {
     loop.post(after: max(Span(microseconds: 0), time - now), action)

@@ -5,40 +5,27 @@ internal import NIOCore
 
 /// Connects a device of the world to edges, and lets an observer see its frames.
 final class SimDeviceNetwork: DeviceNetwork {
-  private let world: SimWorld
+  private unowned let device: SimDevice
   private let loop: SimEventLoop
-  private let edges: [SimEdge]
-  private let who: Who
-  /// nil once the world is over.
-  private weak var observer: (any SimLineObserver)?
   private var random: SimRandom
-  private var connections = 0
   private(set) var line: SimLine?
   /// Connections that may be open: two while the device moves to another edge.
   private var made: [SimLine] = []
   var lines: [SimLine] { made.filter { $0.isOpen || $0 === line } }
   var isOffline = false
 
-  init(
-    world: SimWorld, loop: SimEventLoop, edges: [SimEdge], who: Who, process: Int,
-    observer: any SimLineObserver
-  ) {
-    self.world = world
+  init(_ device: SimDevice, _ loop: SimEventLoop, process: Int) {
+    self.device = device
     self.loop = loop
-    self.edges = edges
-    self.who = who
-    self.observer = observer
-    random = world.fork("network.\(who).\(process)")
+    random = device.world.fork("network.\(device.who).\(process)")
   }
 
   static func address(of edge: Int) -> String { "ws://\(edge):80" }
 
   func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
     let address = EdgeAddress(edge) ?? EdgeAddress(host: "0", port: 80)
-    let target = edges[Int(address.host) ?? 0]
-    let line = SimLine(
-      number: observer?.newLink() ?? 0, who: who, observer: observer, edge: target,
-      delegate: delegate)
+    let target = device.edges[Int(address.host) ?? 0]
+    let line = SimLine(device.who, target, device.observer, delegate)
     let connection = DeviceConnection(
       edge: address, codec: .protobuf, delegate: line, seed: random.next())
     line.connection = connection
@@ -54,10 +41,9 @@ final class SimDeviceNetwork: DeviceNetwork {
     // No reply: the client times out.
     if isOffline { return }
     guard edge.listens else { return connection.connectFailed(LinkClosed.broken("refused")) }
-    connections += 1
     let slow = random.chance(0.1)
     let socket = SimSocket(
-      world: world, random: SimRandom(seed: random.next()),
+      world: device.world, random: SimRandom(seed: random.next()),
       latency: slow
         ? (.milliseconds(20), .milliseconds(150)) : (.milliseconds(1), .milliseconds(15)))
     line.socket = socket
@@ -65,50 +51,54 @@ final class SimDeviceNetwork: DeviceNetwork {
     do {
       try channel.pipeline.syncOperations.addHandler(connection)
     } catch {
-      return world.stop("\(who) cannot use its connection: \(error)")
+      return device.world.stop("\(device.who) cannot use its connection: \(error)")
     }
     edge.accept(socket)
     channel.open()
   }
 }
 
-/// Observes the frames between devices and edges.
-package protocol SimLineObserver: AnyObject {
+/// Observes devices, and the frames between them and edges.
+package protocol SimDeviceObserver: AnyObject {
+  /// The app starts.
+  func started(_ device: SimDevice)
+  /// The client hands an event to the app.
+  func told(_ device: SimDevice, _ event: ClientEvent)
   func newLink() -> Int
   func opened(_ line: SimLine)
   func closed(_ line: SimLine)
-  /// One end is frozen, or was.
+  /// One end is, or was, frozen.
   func disturbed(_ line: SimLine)
-  /// - Returns: what is sent in its place; nil: nothing.
-  func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame?
-  /// - Returns: what the device hears in its place; nil: nothing.
-  func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame?
+  /// - Returns: the frame to send in its place.
+  func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame
+  /// - Returns: the frame that the device receives in its place.
+  func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame
 }
 
 package final class SimLine: DeviceLink, DeviceLinkDelegate {
   package let number: Int
   package let who: Who
   package let edge: SimEdge
-  private weak var observer: (any SimLineObserver)?
+  private weak var observer: (any SimDeviceObserver)?
   private weak var delegate: (any DeviceLinkDelegate)?
   var connection: DeviceConnection?
   package internal(set) var socket: SimSocket?
   package private(set) var isOpen = false
 
   init(
-    number: Int, who: Who, observer: (any SimLineObserver)?, edge: SimEdge,
-    delegate: any DeviceLinkDelegate
+    _ who: Who, _ edge: SimEdge, _ observer: (any SimDeviceObserver)?,
+    _ delegate: any DeviceLinkDelegate
   ) {
-    self.number = number
+    number = observer?.newLink() ?? 0
     self.who = who
-    self.observer = observer
     self.edge = edge
+    self.observer = observer
     self.delegate = delegate
   }
 
   package func send(_ frame: ClientFrame) {
-    guard isOpen, let frame = observer?.sending(frame, on: self) else { return }
-    connection?.send(frame)
+    guard isOpen, let observer else { return }
+    connection?.send(observer.sending(frame, on: self))
   }
 
   package func flush() { connection?.flush() }
@@ -125,8 +115,8 @@ package final class SimLine: DeviceLink, DeviceLinkDelegate {
   }
 
   package func linkReceived(_ frame: ServerFrame) {
-    guard let frame = observer?.receiving(frame, on: self) else { return }
-    delegate?.linkReceived(frame)
+    guard let observer else { return }
+    delegate?.linkReceived(observer.receiving(frame, on: self))
   }
 
   package func linkReadCompleted() { delegate?.linkReadCompleted() }

@@ -89,10 +89,8 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     guard isOpen, isOutputOpen else {
       return promise?.fail(ChannelError.ioOnClosedChannel) ?? ()
     }
-    var bytes: ByteBuffer
-    switch unwrapData(data, as: IOData.self) {
-    case .byteBuffer(let buffer): bytes = buffer
-    case .fileRegion: return promise?.fail(ChannelError.operationUnsupported) ?? ()
+    guard case .byteBuffer(var bytes) = unwrapData(data, as: IOData.self) else {
+      return promise?.fail(ChannelError.operationUnsupported) ?? ()
     }
     if unflushed == nil { unflushed = bytes } else { unflushed?.writeBuffer(&bytes) }
     if let promise { promises.append(promise) }

@@ -8,7 +8,7 @@ internal import NIOCore
 
 /// An edge of the world: the real sessions, outbox and announcements on simulated sockets. It
 /// crashes, freezes, drains and comes back as a new process.
-package final class SimEdge {
+package final class SimEdge: SimActor {
   package enum State: Equatable {
     case running
     case draining
@@ -29,11 +29,9 @@ package final class SimEdge {
   private var edge: EmbeddedEdge<SimBus>?
   private var sockets: [SimSocket] = []
 
-  package init(
-    name: String, world: SimWorld, nats: SimNATS, options: SimOptions
-  ) {
+  package init(name: String, nats: SimNATS, options: SimOptions) {
     self.name = name
-    self.world = world
+    world = nats.world
     self.nats = nats
     self.options = options
     random = world.fork("edge.\(name)")
@@ -79,8 +77,7 @@ package final class SimEdge {
   }
 
   /// The process dies.
-  /// - Parameter silently: its machine goes with it, so that its sockets fall silent instead of being
-  ///   closed.
+  /// - Parameter silently: its machine dies too, so its sockets fall silent and are not closed.
   package func crash(silently: Bool) {
     guard state != .down else { return }
     world.incident(name, silently ? "loses power" : "crashes")
@@ -88,7 +85,7 @@ package final class SimEdge {
     node?.kill()
     let open = sockets
     sockets = []
-    for socket in open { if silently { socket.fallSilent() } else { socket.reset() } }
+    for socket in open { socket.lose(silently: silently) }
     end()
   }
 
@@ -96,6 +93,12 @@ package final class SimEdge {
     world.incident(name, "freezes")
     disturb()
     node?.freeze()
+  }
+
+  func freeze(for span: Span) {
+    let node = node
+    freeze()
+    later(span) { if $0.node === node { $0.thaw() } }
   }
 
   package func thaw() {
@@ -122,11 +125,11 @@ package final class SimEdge {
       edge.stop()
       edge.beat(.gone)
       world.incident(name, "gone")
-      // What it said last still leaves.
-      world.schedule(after: .milliseconds(50), "edge ends") { [weak self] in
-        guard let self, self.edge === edge else { return }
-        node?.kill()
-        end()
+      // Its last messages still leave.
+      later(.milliseconds(50)) {
+        guard $0.edge === edge else { return }
+        $0.node?.kill()
+        $0.end()
       }
     }
   }
@@ -142,9 +145,11 @@ package final class SimEdge {
   package var onDisturbance: ((SimSocket) -> Void)?
 
   private func disturb() {
-    sockets.removeAll { $0.isClosed || $0.isSilent }
+    forgetLostSockets()
     for socket in sockets { onDisturbance?(socket) }
   }
+
+  private func forgetLostSockets() { sockets.removeAll { $0.isClosed || $0.isSilent } }
 
   // MARK: Connections
 
@@ -155,7 +160,7 @@ package final class SimEdge {
 
   package func accept(_ socket: SimSocket) {
     guard listens, let loop, let edge else { return socket.reset() }
-    if sockets.count > 64 { sockets.removeAll { $0.isClosed || $0.isSilent } }
+    if sockets.count > 64 { forgetLostSockets() }
     sockets.append(socket)
     let channel = SimChannel(loop: loop, socket: socket, side: .edge)
     loop.node.arrive { [world, name] in

@@ -21,14 +21,14 @@ package final class SimEventLoop: EventLoop, @unchecked Sendable {
     ready.append(body)
     guard !isScheduled else { return }
     isScheduled = true
-    world.schedule(after: Span(microseconds: 0), "loop") { [self] in
+    world.schedule(after: Span(microseconds: 0)) { [self] in
       node.arrive { [self] in drain() }
     }
   }
 
   /// Runs `body` on this loop after a while, or as soon after it as the process runs.
   package func post(after span: Span, _ body: @escaping () -> Void) {
-    world.schedule(after: span, "loop.timer") { [self] in node.arrive(body) }
+    world.schedule(after: span) { [self] in node.arrive(body) }
   }
 
   private func drain() {

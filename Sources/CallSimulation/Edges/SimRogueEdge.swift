@@ -7,8 +7,8 @@ internal import CallWire
 /// sessions at other edges. It sees all commands, more than a client of the bus can, and replays
 /// their tickets; it does not see tokens. Otherwise it behaves like an edge without sessions. If
 /// coordinators verify tickets, it has no effect on the world.
-final class SimRogueEdge: @unchecked Sendable {
-  private let world: SimWorld
+final class SimRogueEdge: SimActor, @unchecked Sendable {
+  let world: SimWorld
   private let node: SimNode
   private let bus: SimBus
   private let subjects: Subjects
@@ -23,8 +23,8 @@ final class SimRogueEdge: @unchecked Sendable {
   /// No device numbers its commands so.
   static let firstRequest: UInt64 = 1 << 40
 
-  init(_ world: SimWorld, _ nats: SimNATS, _ options: SimOptions) throws {
-    self.world = world
+  init(_ nats: SimNATS, _ options: SimOptions) throws {
+    world = nats.world
     shardCount = options.shardCount
     subjects = Subjects(cluster: SimOptions.cluster, shardCount: options.shardCount)
     node = world.makeNode("taken")
@@ -48,7 +48,7 @@ final class SimRogueEdge: @unchecked Sendable {
       node: "taken", role: .edge, incarnation: number, state: .serving, version: "simulated",
       shardCount: UInt32(shardCount))
     bus.publish(subjects.heartbeats(of: "edge"), ClusterCodec.encode(heartbeat))
-    world.schedule(after: .milliseconds(200), "taken edge beats") { [weak self] in self?.beat() }
+    later(.milliseconds(200)) { $0.beat() }
   }
 
   private func announce(_ bytes: [UInt8]) {
@@ -75,11 +75,10 @@ final class SimRogueEdge: @unchecked Sendable {
   }
 
   private func act() {
-    world.schedule(after: random.span(.milliseconds(20), .milliseconds(600)), "taken edge acts") {
-      [weak self] in
-      guard let self, isActive else { return }
-      if let command = random.pick(heard) { forge(command) }
-      act()
+    later(random.span(.milliseconds(20), .milliseconds(600))) { edge in
+      guard edge.isActive else { return }
+      if let command = edge.random.pick(edge.heard) { edge.forge(command) }
+      edge.act()
     }
   }
 
@@ -91,7 +90,11 @@ final class SimRogueEdge: @unchecked Sendable {
       session: SessionRef(edge: edge, number: command.session.number), request: lastRequest,
       user: command.user, device: command.device, callee: command.callee,
       body: body(like: command))
-    if forged.body.isAboutUser { forged.callee = forged.user }
+    switch forged.body {
+    // These go to the shard of their sender.
+    case .attach, .sessionClosed, .unregister: forged.callee = forged.user
+    default: break
+    }
     forged.credential = credential(command)
     world.count("taken edge.forged")
     world.note("taken", call: command.body.call, "speaks for \(forged.user)/\(forged.device)")
@@ -105,8 +108,7 @@ final class SimRogueEdge: @unchecked Sendable {
   private func credential(_ command: Command) -> Credential {
     if random.chance(0.5) { return command.credential }
     guard random.chance(0.5) else { return .none }
-    return .ticket(
-      SessionTicket(high: random.next(), low: random.next(), expires: .max, issued: 1))
+    return .ticket(SessionTicket(high: random.next(), low: random.next(), expires: .max, issued: 1))
   }
 
   private func body(like command: Command) -> Command.Body {
@@ -123,15 +125,5 @@ final class SimRogueEdge: @unchecked Sendable {
       .call(call, .signal(.candidate, body: "forged")), .call(call, .resume),
     ]
     return random.pick(forged) ?? .call(call, .hangUp)
-  }
-}
-
-extension Command.Body {
-  /// Whether it goes to the shard of its sender.
-  fileprivate var isAboutUser: Bool {
-    switch self {
-    case .attach, .sessionClosed, .unregister: true
-    default: false
-    }
   }
 }

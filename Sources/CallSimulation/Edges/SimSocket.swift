@@ -6,7 +6,10 @@ internal import NIOCore
 /// Bytes arrive in order, sometimes in pieces. A connection may fall silent: nothing arrives any
 /// more and neither end is notified, as when a phone leaves its network.
 package final class SimSocket {
-  package enum Side: Int { case device, edge }
+  package enum Side: Int {
+    case device, edge
+    var other: Side { self == .device ? .edge : .device }
+  }
 
   private let world: SimWorld
   private var random: SimRandom
@@ -32,6 +35,9 @@ package final class SimSocket {
   /// Nothing arrives any more, in either direction.
   package func fallSilent() { isSilent = true }
 
+  /// The connection ends: silently, or as one that its kernel closes.
+  func lose(silently: Bool) { if silently { fallSilent() } else { reset() } }
+
   package func reset() {
     guard !isClosed, !isSilent else { return }
     for side in [Side.device, .edge] { arrive(at: side) { $0.peerClosed() } }
@@ -41,35 +47,29 @@ package final class SimSocket {
   func send(_ bytes: ByteBuffer, from side: Side) {
     guard !isClosed else { return }
     var bytes = bytes
-    let other: Side = side == .device ? .edge : .device
     // TCP has no message boundaries: now and then a frame arrives in two pieces.
     if bytes.readableBytes > 1, random.chance(0.02) {
       let cut = 1 + random.below(bytes.readableBytes - 1)
-      if let head = bytes.readSlice(length: cut) {
-        arrive(at: other) { $0.receive(head) }
-      }
+      if let head = bytes.readSlice(length: cut) { arrive(at: side.other) { $0.receive(head) } }
     }
-    arrive(at: other) { [bytes] in $0.receive(bytes) }
+    arrive(at: side.other) { [bytes] in $0.receive(bytes) }
   }
 
   /// One end closed its output; it still reads.
   func ended(by side: Side) {
-    guard !isClosed else { return }
-    arrive(at: side == .device ? .edge : .device) { $0.peerClosed() }
+    if !isClosed { arrive(at: side.other) { $0.peerClosed() } }
   }
 
   func closed(by side: Side) {
-    guard !isClosed else { return }
-    arrive(at: side == .device ? .edge : .device) { $0.peerClosed() }
+    ended(by: side)
     isClosed = true
   }
 
   private func arrive(at side: Side, _ body: @escaping (SimChannel) -> Void) {
     guard !isSilent else { return }
     let wanted = world.now + random.span(latency.0, latency.1)
-    let at = max(wanted, lastArrival[side.rawValue])
-    lastArrival[side.rawValue] = at
-    world.schedule(after: at - world.now, "socket") { [self] in
+    lastArrival[side.rawValue] = max(wanted, lastArrival[side.rawValue])
+    world.schedule(at: lastArrival[side.rawValue]) { [self] in
       guard !isSilent, let channel = ends[side.rawValue] else { return }
       channel.loop.node.arrive { body(channel) }
     }

@@ -1,15 +1,15 @@
 package import CallBus
 package import CallCore
 
-/// A node's bus, journals and buckets on a simulated NATS. It behaves as `NATSBus` does: what is said
-/// without a connection is sent when there is one again, writes under way are then of unknown fate,
-/// subscriptions and watches come back by themselves.
+/// A node's bus, journals and buckets on a simulated NATS. It behaves like `NATSBus`: without a
+/// connection, messages wait for the next one. When a connection breaks, the writes in flight have an
+/// unknown result. Subscriptions and watches are restored.
 package final class SimBus: ClusterBus, @unchecked Sendable {
   package var storeTimeout = Span.seconds(2)
   /// Replaces an outgoing message, or drops it: for sabotage.
-  package var filterOutgoing: ((OutgoingMessage) -> OutgoingMessage?)?
+  package var filterOutgoing: (OutgoingMessage) -> OutgoingMessage? = { $0 }
   /// Replaces an incoming message, or drops it: for sabotage.
-  package var filterIncoming: ((BusMessage) -> BusMessage?)?
+  package var filterIncoming: (BusMessage) -> BusMessage? = { $0 }
 
   static let noResponders = "\u{0}no responders"
 
@@ -18,8 +18,9 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   private var readCompleteHandlers: [() -> Void] = []
   private var counters = BusStatistics()
   private var watches: [SimWatch] = []
-  private var subscriptions: [Active] = []
-  /// Reads that wait for their replies, each as what fails it.
+  /// `register` registers a subscription at the server, again after a reconnect.
+  private var subscriptions: [(subscription: SimSubscription, register: () -> Void)] = []
+  /// Reads that wait for their replies: the action that fails each.
   private var questions: [UInt64: () -> Void] = [:]
   private var lastQuestion: UInt64 = 0
 
@@ -65,11 +66,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   }
 
   private func say(_ message: OutgoingMessage) -> Bool {
-    var message = message
-    if let filterOutgoing {
-      guard let changed = filterOutgoing(message) else { return true }
-      message = changed
-    }
+    guard let message = filterOutgoing(message) else { return true }
     // Messages of a dead process are lost.
     if node.state != .dead { for look in nats.observers.published { look(node, message) } }
     counters.messagesOut += 1
@@ -89,7 +86,7 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     let subscription = SimSubscription { [weak link] in
       link?.send { [weak link] in link?.nats.unsubscribe(subject, id: id) }
     }
-    let active = Active(subscription: subscription) { [weak self] in
+    let register: () -> Void = { [weak self] in
       guard let self, !link.isClosed, !subscription.isCancelled else { return }
       nats.subscribe(link, subject, queue: queue, id: id) { [weak self] message in
         if !subscription.isCancelled { self?.hear(message, handler) }
@@ -97,23 +94,13 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     }
     if node.state == .dead { return subscription }
     if subscriptions.count >= 64 { subscriptions.removeAll { $0.subscription.isCancelled } }
-    subscriptions.append(active)
-    if link.isUp { link.send(active.register) }
+    subscriptions.append((subscription, register))
+    if link.isUp { link.send(register) }
     return subscription
   }
 
-  /// A subscription as the node keeps it, to restore it after a reconnect.
-  private struct Active {
-    let subscription: SimSubscription
-    let register: () -> Void
-  }
-
   private func hear(_ message: BusMessage, _ handler: (BusMessage) -> Void) {
-    var message = message
-    if let filterIncoming {
-      guard let changed = filterIncoming(message) else { return }
-      message = changed
-    }
+    guard let message = filterIncoming(message) else { return }
     counters.messagesIn += 1
     counters.bytesIn += UInt64(message.bytes.count)
     handler(message)
@@ -129,18 +116,12 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   package func request(_ subject: String, _ bytes: [UInt8], timeout: Duration) async throws
     -> BusMessage
   {
-    let replies = try await collect(subject, bytes, window: timeout, limit: 1)
+    let replies = try await requestMany(subject, bytes, window: timeout, limit: 1)
     guard let reply = replies.first else { throw BusError.timeout }
     return reply
   }
 
   package func requestMany(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int)
-    async throws -> [BusMessage]
-  {
-    try await collect(subject, bytes, window: window, limit: limit)
-  }
-
-  private func collect(_ subject: String, _ bytes: [UInt8], window: Duration, limit: Int)
     async throws -> [BusMessage]
   {
     let replies = Inbox<BusMessage>(capacity: limit, timers: node.timers)
@@ -173,11 +154,11 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
 
   package func close() async { link.close() }
 
-  /// Restores subscriptions and watches on a new connection, which the server knows nothing of.
+  /// Restores subscriptions and watches on a new connection.
   private func resume() {
     nats.forget(subscriptionsOf: link)
     subscriptions.removeAll { $0.subscription.isCancelled }
-    for active in subscriptions { link.send(active.register) }
+    for (_, register) in subscriptions { link.send(register) }
     for watch in watches where !watch.isCancelled {
       link.send { [nats] in if !watch.isCancelled { nats.begin(watch, deletions: true) } }
     }
@@ -186,17 +167,17 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   // MARK: The store
 
   package func openJournal(_ options: JournalOptions) async throws -> SimJournal {
-    try await ask { _ in }
+    try await ask {}
     return SimJournal(self, timeout: options.appendTimeout)
   }
 
   package func openBucket(_ name: String, _ options: BucketOptions) async throws -> SimBucket {
-    try await ask { _ in }
+    try await ask {}
     return SimBucket(self, name: name)
   }
 
   package func openWorkQueue(_ options: WorkQueueOptions) async throws -> SimWorkQueue {
-    try await ask { _ in }
+    try await ask {}
     return SimWorkQueue(self, timeout: options.addTimeout)
   }
 
@@ -211,19 +192,14 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     watches.append(watch)
   }
 
-  /// Reads from the store.
-  /// - Throws: `BusError.timeout`, when there is no answer.
-  func ask<Value: Sendable>(_ read: @escaping (SimStore) throws -> Value) async throws -> Value {
-    try await ask(answer: { [nats] in try read(nats.store) })
-  }
-
   /// Performs something at the server and waits, on the node, for its result.
-  func ask<Value: Sendable>(answer: @escaping () throws -> Value) async throws -> Value {
+  /// - Throws: `BusError`, or what `answer` throws.
+  func ask<Value: Sendable>(_ answer: @escaping () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       guard !link.isClosed else { return continuation.resume(throwing: BusError.closed) }
       lastQuestion += 1
       let question = lastQuestion
-      let timer = world.schedule(after: storeTimeout, "read timeout") { [self] in
+      let timer = world.schedule(after: storeTimeout) { [self] in
         node.fire { [self] in
           if questions.removeValue(forKey: question) != nil {
             continuation.resume(throwing: BusError.timeout)
@@ -232,10 +208,10 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
       }
       questions[question] = { continuation.resume(throwing: BusError.closed) }
       link.send(isWanted: { [self] in questions[question] != nil }) { [self] in
-        if nats.losesRead() { return }
+        if nats.strikes("read lost", nats.faults.readLost) { return }
         let result = Result { try answer() }
         link.reply { [self] in
-          world.cancel(timer)
+          timer.cancel()
           if questions.removeValue(forKey: question) != nil { continuation.resume(with: result) }
         }
       }

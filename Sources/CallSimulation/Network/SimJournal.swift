@@ -24,7 +24,7 @@ package final class SimJournal: Journal, @unchecked Sendable {
     if nats.tamper.answersAppendsEarly {
       let answer = completion
       let sequence = nats.store.nextSequence(behind: expecting)
-      bus.world.schedule(after: .milliseconds(0), "early answer") { [node] in
+      bus.world.schedule(after: .milliseconds(0)) { [node] in
         node.arrive { answer(.appended(sequence: sequence)) }
       }
       completion = { _ in }
@@ -32,22 +32,23 @@ package final class SimJournal: Journal, @unchecked Sendable {
     bus.writes.write(
       .journal(shard), timeout: timeout, mayBeRefused: true,
       apply: { [nats, node] in nats.append(shard, expecting: expecting, bytes, from: node) },
-      completion: { [nats, node, completion] result in
-        if case .appended(let sequence) = result {
-          for look in nats.observers.appendKnown { look(node, shard, sequence) }
-        }
+      completion: { [self, completion] result in
+        if case .appended(let sequence) = result { learned(shard, sequence) }
         completion(result)
       })
   }
 
   package func last(shard: Int) async throws -> StoredRecord? {
-    let record = try await bus.ask { [nats] store in
-      nats.readsStale() ? nats.staleEnd(of: shard) : store.last(shard)
+    let record = try await bus.ask { [nats] in
+      nats.strikes("read stale", nats.faults.readStale)
+        ? nats.formerEnd[shard] : nats.store.last(shard)
     }
-    if let record {
-      for look in nats.observers.appendKnown { look(node, shard, record.sequence) }
-    }
+    if let record { learned(shard, record.sequence) }
     return record
+  }
+
+  private func learned(_ shard: Int, _ sequence: UInt64) {
+    for look in nats.observers.appendKnown { look(node, shard, sequence) }
   }
 
   package func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
@@ -57,14 +58,12 @@ package final class SimJournal: Journal, @unchecked Sendable {
   package func records(
     shard: Int, from sequence: UInt64, limit: Int
   ) async throws -> [StoredRecord] {
-    let found = try await bus.ask { [nats] store in
-      let records = store.records(shard, from: sequence, limit: limit)
+    let found = try await bus.ask { [nats] in
+      let records = nats.store.records(shard, from: sequence, limit: limit)
       guard let change = nats.tamper.changesRecord else { return records }
       return records.compactMap { change(shard, $0) }
     }
-    for record in found {
-      for look in nats.observers.appendKnown { look(node, shard, record.sequence) }
-    }
+    for record in found { learned(shard, record.sequence) }
     return found
   }
 
@@ -73,11 +72,11 @@ package final class SimJournal: Journal, @unchecked Sendable {
   }
 
   package func statistics() async throws -> JournalStatistics {
-    try await bus.ask { store in
+    try await bus.ask { [nats] in
       var statistics = JournalStatistics()
-      for journal in store.journals {
-        statistics.messages += UInt64(journal.records.count)
-        statistics.bytes += journal.records.reduce(0) { $0 + UInt64($1.bytes.count) }
+      for journal in nats.store.journals {
+        statistics.messages += UInt64(journal.count)
+        statistics.bytes += journal.reduce(0) { $0 + UInt64($1.bytes.count) }
       }
       return statistics
     }
@@ -126,13 +125,13 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
 
   package func get(_ key: String) async throws -> KeyValueEntry? {
     try await bus.ask { [name, nats] in
-      nats.tamper.hidesEntry(name) ? nil : $0.get(name, key)
+      nats.tamper.hidesEntry(name) ? nil : nats.store.get(name, key)
     }
   }
 
   package func entries(matching filter: String) async throws -> [KeyValueEntry] {
     let filter = SubjectFilter(filter)
-    return try await bus.ask { [name] in $0.entries(name, filter.matches) }
+    return try await bus.ask { [nats, name] in nats.store.entries(name, filter.matches) }
   }
 
   package func watch(
@@ -140,7 +139,7 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
   ) async throws -> any BusSubscription {
     let watch = SimWatch(bus.link, name, filter, handler: handler)
     // The present entries are delivered before the reply.
-    try await bus.ask(answer: { [nats] in nats.begin(watch, deletions: false) })
+    try await bus.ask { [nats] in nats.begin(watch, deletions: false) }
     bus.keep(watch)
     return SimSubscription { watch.cancel() }
   }

@@ -2,20 +2,36 @@ internal import CallCore
 
 /// One node's connection to NATS. It keeps the order of messages in both directions until it
 /// breaks.
-final class SimLink: @unchecked Sendable {
+final class SimLink: SimActor, @unchecked Sendable {
   /// One of a link's successive connections. What is in flight when it breaks is lost.
   final class Connection {
-    /// Messages that arrive at the server, or at the node, after these times are lost.
-    var upCut = Timestamp.distantFuture
-    var downCut = Timestamp.distantFuture
-    /// Messages that arrived during a stall, in order; nil: the line is not stalled.
-    var heldUp: [() -> Void]?
-    var heldDown: [() -> Void]?
+    let up = Direction()
+    let down = Direction()
   }
 
-  private struct Unsent {
-    var isWanted: () -> Bool
-    var serve: () -> Void
+  final class Direction {
+    /// Messages that arrive after this time are lost.
+    var cut = Timestamp.distantFuture
+    /// Messages that arrived during a stall, in order; nil: the line is not stalled.
+    var held: [() -> Void]?
+    /// When the latest message arrives that keeps the order.
+    private var last = Timestamp(microseconds: 0)
+
+    /// When a message arrives that takes as long as `hop`, unless it has to wait for earlier ones.
+    func arrival(_ hop: Span, from now: Timestamp) -> Timestamp {
+      last = max(last, now + hop)
+      return last
+    }
+
+    func take(_ body: @escaping () -> Void, at now: Timestamp) {
+      if now >= cut { return }
+      if held != nil { held!.append(body) } else { body() }
+    }
+
+    func release(at now: Timestamp) {
+      guard let waiting = held.take(), now < cut else { return }
+      for body in waiting { body() }
+    }
   }
 
   struct Lane: Hashable {
@@ -27,11 +43,9 @@ final class SimLink: @unchecked Sendable {
   unowned let nats: SimNATS
   let number: Int
   private(set) var connection: Connection?
-  private var lastUp = Timestamp(microseconds: 0)
-  private var lastDown = Timestamp(microseconds: 0)
   private var stragglers: [Lane: Timestamp] = [:]
   /// Messages without a connection, to be sent over the next one.
-  private var outbox: [Unsent] = []
+  private var outbox: [(isWanted: () -> Bool, serve: () -> Void)] = []
   /// Limit of the outbox. Policy at the limit: refuse, and count.
   private static let outboxMax = 65_536
   private(set) var reconnects = 0
@@ -46,7 +60,7 @@ final class SimLink: @unchecked Sendable {
   private var blockedUntil = Timestamp(microseconds: 0)
   private var random: SimRandom
 
-  private var world: SimWorld { node.world }
+  var world: SimWorld { node.world }
 
   init(_ nats: SimNATS, _ node: SimNode, number: Int) {
     self.nats = nats
@@ -75,14 +89,11 @@ final class SimLink: @unchecked Sendable {
         dropped += 1
         return false
       }
-      outbox.append(Unsent(isWanted: isWanted, serve: serve))
+      outbox.append((isWanted, serve))
       return true
     }
-    let arrival = max(lastUp, world.now + nats.hop())
-    lastUp = arrival
-    world.schedule(at: arrival, "to NATS") { [world] in
-      if world.now >= connection.upCut { return }
-      if connection.heldUp != nil { connection.heldUp!.append(serve) } else { serve() }
+    world.schedule(at: connection.up.arrival(nats.hop(), from: world.now)) { [world] in
+      connection.up.take(serve, at: world.now)
     }
     return true
   }
@@ -91,9 +102,7 @@ final class SimLink: @unchecked Sendable {
 
   func reply(_ body: @escaping () -> Void) {
     guard let connection else { return }
-    let arrival = max(lastDown, world.now + nats.hop())
-    lastDown = arrival
-    arrive(at: arrival, connection, body)
+    arrive(at: connection.down.arrival(nats.hop(), from: world.now), connection, body)
   }
 
   /// Delivers a published message to the node. Faults may lose, delay or duplicate it.
@@ -101,12 +110,11 @@ final class SimLink: @unchecked Sendable {
     guard let connection else { return }
     let faults = nats.faults
     if random.chance(faults.lose) { return world.count("fault.message lost") }
-    var extra = Span(microseconds: 0)
     if faults.delay > 0 || !stragglers.isEmpty {
       let lane = lane()
       if random.chance(faults.delay) {
         world.count("fault.message delayed")
-        extra = random.span(.milliseconds(1), faults.delayLongest)
+        let extra = random.span(.milliseconds(1), faults.delayLongest)
         stragglers[lane] = max(stragglers[lane] ?? world.now, world.now + extra)
       }
       if let behind = stragglers[lane] {
@@ -119,29 +127,20 @@ final class SimLink: @unchecked Sendable {
     }
     if random.chance(faults.reorder) {
       world.count("fault.message reordered")
-      arrive(
-        at: world.now + random.span(.milliseconds(1), faults.delayLongest), connection, body)
-      return
+      let extra = random.span(.milliseconds(1), faults.delayLongest)
+      return arrive(at: world.now + extra, connection, body)
     }
     if random.chance(faults.duplicate) {
       world.count("fault.message repeated")
-      arrive(
-        at: world.now + nats.hop() + random.span(.milliseconds(0), faults.delayLongest),
-        connection, body)
+      let again = world.now + nats.hop() + random.span(.zero, faults.delayLongest)
+      arrive(at: again, connection, body)
     }
-    let arrival = max(lastDown, world.now + nats.hop())
-    lastDown = arrival
-    arrive(at: arrival, connection, body)
+    arrive(at: connection.down.arrival(nats.hop(), from: world.now), connection, body)
   }
 
   private func arrive(at time: Timestamp, _ connection: Connection, _ body: @escaping () -> Void) {
-    world.schedule(at: time, "from NATS") { [node, world] in
-      if world.now >= connection.downCut { return }
-      if connection.heldDown != nil {
-        connection.heldDown!.append { node.arrive(body) }
-      } else {
-        node.arrive(body)
-      }
+    world.schedule(at: time) { [node, world] in
+      connection.down.take({ node.arrive(body) }, at: world.now)
     }
   }
 
@@ -153,26 +152,23 @@ final class SimLink: @unchecked Sendable {
     blockedUntil = max(blockedUntil, end)
     if absence == nil || absence?.until != nil { absence = (world.now, nil) }
     guard let connection else { return }
-    connection.upCut = min(connection.upCut, world.now + random.span(.milliseconds(0), nats.hop()))
-    connection.downCut = min(
-      connection.downCut, world.now + random.span(.milliseconds(0), nats.hop()))
-    world.schedule(after: notice, "connection breaks") { [weak self] in
-      self?.node.arrive { self?.breakDown(connection) }
+    for direction in [connection.up, connection.down] {
+      direction.cut = min(direction.cut, world.now + random.span(.zero, nats.hop()))
     }
+    later(notice) { link in link.node.arrive { link.breakDown(connection) } }
   }
 
   /// Stalls the line until `end`; then all messages in flight arrive late. Only silence shows it.
   func stall(until end: Timestamp) {
-    guard let connection, connection.heldUp == nil else { return }
-    connection.heldUp = []
-    connection.heldDown = []
-    world.schedule(at: end, "line free") { [weak self] in self?.release(connection) }
+    guard let connection, connection.up.held == nil else { return }
+    connection.up.held = []
+    connection.down.held = []
+    later(end - world.now) { $0.release(connection) }
   }
 
   private func release(_ connection: Connection) {
-    guard let up = connection.heldUp.take(), let down = connection.heldDown.take() else { return }
-    if world.now < connection.upCut { for body in up { body() } }
-    if world.now < connection.downCut { for body in down { body() } }
+    connection.up.release(at: world.now)
+    connection.down.release(at: world.now)
   }
 
   /// Ends a stall or a cut. A node that is cut off reconnects after a moment.
@@ -180,7 +176,7 @@ final class SimLink: @unchecked Sendable {
     blockedUntil = world.now
     if let connection {
       release(connection)
-      if connection.upCut != .distantFuture { node.arrive { self.breakDown(connection) } }
+      if connection.up.cut != .distantFuture { node.arrive { self.breakDown(connection) } }
     } else if !isClosed {
       connectLater()
     }
@@ -197,8 +193,8 @@ final class SimLink: @unchecked Sendable {
 
   private func connectLater() {
     let wait = random.span(.milliseconds(2), .milliseconds(250))
-    world.schedule(at: max(blockedUntil, world.now) + wait, "reconnect") { [weak self] in
-      self?.node.arrive { self?.connect() }
+    later(max(blockedUntil, world.now) + wait - world.now) { link in
+      link.node.arrive { link.connect() }
     }
   }
 
@@ -208,17 +204,15 @@ final class SimLink: @unchecked Sendable {
     connection = Connection()
     absence?.until = world.now
     reconnects += 1
-    lastUp = world.now
-    lastDown = world.now
     for body in onReconnect { body() }
     let waiting = outbox
     outbox.removeAll()
     for unsent in waiting where unsent.isWanted() { send(unsent.serve) }
   }
 
-  /// The process is gone. The kernel still sends a part of what was written.
+  /// The process died. The kernel still sends some of its messages.
   private func died() {
-    connection?.upCut = world.now + random.span(.milliseconds(0), nats.hop())
+    connection?.up.cut = world.now + random.span(.zero, nats.hop())
     close()
   }
 

@@ -10,11 +10,10 @@ extension SimNATS {
   {
     let before = store.last(shard)
     let isStale = before?.sequence ?? 0 != expecting
-    let races = isStale && random.chance(faults.appendRaces)
-    if races { world.count("fault.racing append taken") }
+    let races = isStale && strikes("racing append taken", faults.appendRaces)
     let bytes = tamper.changesAppend(bytes)
     let result = store.append(
-      shard, expecting: expecting, bytes, always: races || journalExpectationIgnored)
+      shard, expecting: expecting, bytes, always: races || tamper.ignoresJournalExpectation)
     if case .appended(let sequence) = result {
       formerEnd[shard] = before
       tell(shard, StoredRecord(sequence: sequence, bytes: bytes), from: node)
@@ -29,9 +28,7 @@ extension SimNATS {
       .take(record.sequence, follows: follows)
     {
     case .counts: for look in observers.appended { look(node, shard, record) }
-    case .void:
-      world.count("store.void records")
-      for look in observers.appendedInVain { look(node, shard, record) }
+    case .void: world.count("store.void records")
     case .gap: for look in observers.appendedBehindGap { look(node, shard, record) }
     }
   }
@@ -88,26 +85,16 @@ extension SimNATS {
     let (result, isNew) = work.add(lane: lane, id: tamper.changesJobID(id), bytes)
     // Observers are called before any gateway can get the job.
     if isNew { for look in observers.jobAdded { look(node, bytes) } }
-    work.serve()
+    work.handOut()
     return result
   }
 
-  // MARK: Reads
-
-  func losesRead() -> Bool {
-    guard random.chance(faults.readLost) else { return false }
-    world.count("fault.read lost")
+  /// Whether a fault happens now, which is counted.
+  func strikes(_ fault: String, _ probability: Double) -> Bool {
+    guard random.chance(probability) else { return false }
+    world.count("fault.\(fault)")
     return true
   }
-
-  func readsStale() -> Bool {
-    guard random.chance(faults.readStale) else { return false }
-    world.count("fault.read stale")
-    return true
-  }
-
-  /// The journal's end before its last record.
-  func staleEnd(of shard: Int) -> StoredRecord? { formerEnd[shard] }
 
   // MARK: Watches
 

@@ -11,16 +11,13 @@ package final class SimNATS: @unchecked Sendable {
     var handler: (BusMessage) -> Void
   }
 
-  /// Hooks for checkers. All are called at the server, in the order of its events, unless stated
-  /// otherwise.
+  /// Hooks for checkers. Unless stated otherwise they are called at the server, in the order of its
+  /// events.
   package struct Observers {
     /// A node starts an append. Called on the node.
     package var appendStarted: [(_ node: SimNode, _ shard: Int, _ bytes: [UInt8]) -> Void] = []
     /// An append was stored and is valid.
     package var appended: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
-    /// An append was stored that every reader treats as void, because another record took its
-    /// place.
-    package var appendedInVain: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
     /// An append was stored that follows a record which the journal does not have.
     package var appendedBehindGap: [(_ node: SimNode, _ shard: Int, StoredRecord) -> Void] = []
     /// A node learns the result of an append, or the journal's end. Called on the node.
@@ -29,16 +26,15 @@ package final class SimNATS: @unchecked Sendable {
     package var written: [(_ bucket: String, KeyValueEntry) -> Void] = []
     /// A write to a bucket was stored. Called after `written`.
     package var put: [(BucketPut) -> Void] = []
-    /// A bucket's present entry is from a write that its writer, while alive, gave up before or
-    /// after it was stored.
+    /// A bucket's present entry is from a write that its live writer gave up, before or after it was
+    /// stored.
     package var unheard: [(_ node: SimNode, _ bucket: String, _ key: String) -> Void] = []
     /// A compare-and-set was stored although another came first.
     package var raced: [(_ bucket: String, _ key: String) -> Void] = []
-    /// The work queue has a new push job, sent by `node`, which need not be the one that decided
-    /// it.
+    /// The work queue has a new push job. `node` sent it, and another node may have decided it.
     package var jobAdded: [(_ node: SimNode, _ bytes: [UInt8]) -> Void] = []
     package var jobDone: [(_ bytes: [UInt8]) -> Void] = []
-    /// A node publishes a message. Called on the node, before any fault can strike the message.
+    /// A node publishes a message. Called on the node, before any fault.
     package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
     /// A message arrives at a node. Called on the node, before its handler.
     package var delivered: [(_ node: SimNode, BusMessage) -> Void] = []
@@ -60,15 +56,13 @@ package final class SimNATS: @unchecked Sendable {
   package var observers = Observers()
   package var store: SimStore
   /// The work queue. Like the store, it survives a restart.
-  package let work: SimWork
+  package private(set) lazy var work = SimWork(self)
   private var downUntil = Timestamp(microseconds: 0)
   package var isDown: Bool { world.now < downUntil }
-  /// Whether the store ignores what an append expects: for sabotage.
-  package var journalExpectationIgnored = false
   package var tamper = SimTamper()
 
-  private var exact: [String: [Subscription]] = [:]
-  private var wild: [Subscription] = []
+  /// By subject; those with a wildcard under "".
+  private var subscriptions: [String: [Subscription]] = [:]
   private(set) var links: [SimLink] = []
   private var lastID: UInt64 = 0
   var random: SimRandom
@@ -77,6 +71,7 @@ package final class SimNATS: @unchecked Sendable {
   var watches: [SimWatch] = []
   /// Which records of each journal are valid, as every reader sees it.
   var chains: [Int: JournalChain] = [:]
+  /// Each journal's end before its last record.
   var formerEnd: [Int: StoredRecord] = [:]
   /// For each key, the revision before the last write, and the time of that write.
   var lastPuts: [String: (former: UInt64, at: Timestamp)] = [:]
@@ -84,11 +79,7 @@ package final class SimNATS: @unchecked Sendable {
   package init(_ world: SimWorld) {
     self.world = world
     random = world.fork("nats")
-    work = SimWork(world)
     store = SimStore(shardsShareSequence: random.chance(0.5))
-    work.faults = { [unowned self] in faults }
-    work.onDone = { [unowned self] bytes in for look in observers.jobDone { look(bytes) } }
-    work.changesJob = { [unowned self] in tamper.changesJob($0) }
   }
 
   package func connect(node: SimNode) -> SimBus {
@@ -112,17 +103,25 @@ package final class SimNATS: @unchecked Sendable {
   ) {
     let subscription = Subscription(
       id: id, link: link, filter: SubjectFilter(subject), queue: queue, handler: handler)
-    if subject.utf8.contains(where: { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: ">") }) {
-      wild.append(subscription)
-    } else {
-      exact[subject, default: []].append(subscription)
-    }
+    subscriptions[Self.key(of: subject), default: []].append(subscription)
+  }
+
+  private static func key(of subject: String) -> String {
+    let isWild = subject.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: ">") }
+    return isWild ? "" : subject
   }
 
   func unsubscribe(_ subject: String, id: UInt64) {
-    exact[subject]?.removeAll { $0.id == id }
-    if exact[subject]?.isEmpty ?? false { exact[subject] = nil }
-    wild.removeAll { $0.id == id }
+    remove(under: Self.key(of: subject)) { $0.id == id }
+  }
+
+  func forget(subscriptionsOf link: SimLink) {
+    for key in Array(subscriptions.keys) { remove(under: key) { $0.link === link } }
+  }
+
+  private func remove(under key: String, _ isMeant: (Subscription) -> Bool) {
+    subscriptions[key]?.removeAll(where: isMeant)
+    if subscriptions[key]?.isEmpty ?? false { subscriptions[key] = nil }
   }
 
   /// Routes a message to all plain subscriptions, and to one of each queue group.
@@ -140,15 +139,16 @@ package final class SimNATS: @unchecked Sendable {
         groups.append((queue, [subscription]))
       }
     }
-    for subscription in exact[message.subject] ?? [] { take(subscription) }
-    for subscription in wild where subscription.filter.matches(message.subject) {
+    for subscription in subscriptions[message.subject] ?? [] { take(subscription) }
+    for subscription in subscriptions[""] ?? []
+    where subscription.filter.matches(message.subject) {
       take(subscription)
     }
     for (_, members) in groups {
       hand(message, to: members[random.below(members.count)], from: publisher)
     }
     if count == 0, let inbox = message.replyTo {
-      for subscription in exact[inbox] ?? [] {
+      for subscription in subscriptions[inbox] ?? [] {
         subscription.link.reply {
           subscription.handler(BusMessage(subject: SimBus.noResponders, bytes: []))
         }
@@ -167,14 +167,6 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
-  func forget(subscriptionsOf link: SimLink) {
-    for subject in Array(exact.keys) where exact[subject]!.contains(where: { $0.link === link }) {
-      exact[subject]!.removeAll { $0.link === link }
-      if exact[subject]!.isEmpty { exact[subject] = nil }
-    }
-    wild.removeAll { $0.link === link }
-  }
-
   // MARK: Faults
 
   /// Restarts the server. It keeps all that it had acknowledged.
@@ -190,7 +182,7 @@ package final class SimNATS: @unchecked Sendable {
     for link in links where !link.isClosed {
       link.cut(until: world.now + span, notice: hop())
     }
-    world.schedule(at: downUntil, "NATS is back") { [unowned self] in
+    world.schedule(at: downUntil) { [unowned self] in
       if !isDown { world.incident("nats", "up") }
     }
   }
@@ -211,7 +203,7 @@ package final class SimNATS: @unchecked Sendable {
 
   /// Cuts each node off from the server, and so from the others. A node detects it after `notice`.
   package func cut(_ nodes: [SimNode], for span: Span, notice: Span) {
-    for link in links where nodes.contains(where: { $0 === link.node }) {
+    for link in links(of: nodes) {
       world.incident(link.node.name, "cut off for \(span.microseconds / 1000) ms")
       link.cut(until: world.now + span, notice: notice)
     }
@@ -219,10 +211,14 @@ package final class SimNATS: @unchecked Sendable {
 
   /// Delays everything that these nodes send or receive.
   package func stall(_ nodes: [SimNode], for span: Span) {
-    for link in links where nodes.contains(where: { $0 === link.node }) {
+    for link in links(of: nodes) {
       world.incident(link.node.name, "line stalls for \(span.microseconds / 1000) ms")
       link.stall(until: world.now + span)
     }
+  }
+
+  private func links(of nodes: [SimNode]) -> [SimLink] {
+    links.filter { link in nodes.contains { $0 === link.node } }
   }
 
   /// When a node was last cut off; `until` is nil while it is. nil: it never was.
@@ -241,8 +237,7 @@ package final class SimNATS: @unchecked Sendable {
     for link in links { link.close() }
     links.removeAll()
     watches.removeAll()
-    exact.removeAll()
-    wild.removeAll()
+    subscriptions.removeAll()
     observers = Observers()
   }
 }

@@ -2,12 +2,6 @@ package import CallBus
 
 /// The content of the store's streams: journals and buckets.
 package struct SimStore {
-  package struct JournalOfShard {
-    /// The newest is never removed.
-    package fileprivate(set) var records: [StoredRecord] = []
-    package var last: UInt64 { records.last?.sequence ?? 0 }
-  }
-
   struct Entry {
     var revision: UInt64
     /// nil: a deletion, which only watches see.
@@ -19,7 +13,8 @@ package struct SimStore {
     var entries: [String: Entry] = [:]
   }
 
-  package private(set) var journals: [JournalOfShard] = []
+  /// By shard. The newest record is never purged.
+  package private(set) var journals: [[StoredRecord]] = []
   private(set) var buckets: [String: Bucket] = [:]
   /// Whether all shards share one sequence, as in a stream that holds several.
   let shardsShareSequence: Bool
@@ -30,7 +25,7 @@ package struct SimStore {
   // MARK: Journals
 
   private mutating func reach(_ shard: Int) {
-    while journals.count <= shard { journals.append(JournalOfShard()) }
+    while journals.count <= shard { journals.append([]) }
   }
 
   /// Appends if `expecting` is the sequence of the shard's last record.
@@ -39,10 +34,11 @@ package struct SimStore {
     _ shard: Int, expecting: UInt64, _ bytes: [UInt8], always: Bool = false
   ) -> AppendResult {
     reach(shard)
-    guard always || journals[shard].last == expecting else { return .refused }
-    let sequence = shardsShareSequence ? lastShared + 1 : journals[shard].last + 1
+    let last = journals[shard].last?.sequence ?? 0
+    guard always || last == expecting else { return .refused }
+    let sequence = nextSequence(behind: last)
     lastShared = max(lastShared, sequence)
-    journals[shard].records.append(StoredRecord(sequence: sequence, bytes: bytes))
+    journals[shard].append(StoredRecord(sequence: sequence, bytes: bytes))
     return .appended(sequence: sequence)
   }
 
@@ -53,31 +49,23 @@ package struct SimStore {
 
   mutating func purge(_ shard: Int, through sequence: UInt64) {
     reach(shard)
-    let last = journals[shard].last
-    let count = journals[shard].records.prefix { $0.sequence <= sequence && $0.sequence < last }
-      .count
-    journals[shard].records.removeFirst(count)
+    let last = journals[shard].last?.sequence ?? 0
+    let purged = journals[shard].prefix { $0.sequence <= sequence && $0.sequence < last }
+    journals[shard].removeFirst(purged.count)
   }
 
   func last(_ shard: Int) -> StoredRecord? {
-    journals.indices.contains(shard) ? journals[shard].records.last : nil
+    journals.indices.contains(shard) ? journals[shard].last : nil
   }
 
   /// The shard's records at or after a sequence.
   package func records(_ shard: Int, from sequence: UInt64, limit: Int = .max) -> [StoredRecord] {
     guard journals.indices.contains(shard) else { return [] }
-    let records = journals[shard].records
-    var low = 0
-    var high = records.count
-    while low < high {
-      let middle = (low + high) / 2
-      if records[middle].sequence < sequence { low = middle + 1 } else { high = middle }
-    }
-    return Array(records[low...].prefix(limit))
+    return Array(journals[shard].drop { $0.sequence < sequence }.prefix(limit))
   }
 
   package mutating func lose(shard: Int, index: Int) {
-    journals[shard].records.remove(at: index)
+    journals[shard].remove(at: index)
   }
 
   // MARK: Buckets
@@ -104,8 +92,7 @@ package struct SimStore {
     return KeyValueEntry(key: key, value: value, revision: entry.revision)
   }
 
-  /// Entries of a bucket behind a revision, in the order in which they were written; deletions only
-  /// when asked for.
+  /// Entries of a bucket after a revision, in the order of their revisions.
   package func entries(
     _ bucket: String, behind revision: UInt64 = 0, deletions: Bool = false,
     _ isWanted: (String) -> Bool

@@ -27,7 +27,7 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
     lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
   ) async throws -> any BusSubscription {
     let taker = SimTaker(link, lane: lane, inFlight: inFlight, handler: handler)
-    try await bus.ask(answer: { [nats] in nats.work.begin(taker) })
+    try await bus.ask { [nats] in nats.work.begin(taker) }
     if !link.isClosed {
       link.onBreak.append { [nats] in nats.work.end(taker) }
       link.onReconnect.append { [link, nats] in link.send { nats.work.begin(taker) } }
@@ -39,7 +39,7 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
   }
 
   package func depth(lane: String) async throws -> Int {
-    try await bus.ask(answer: { [nats] in nats.work.depth(lane: lane) })
+    try await bus.ask { [nats] in nats.work.depth(lane: lane) }
   }
 }
 
@@ -62,24 +62,23 @@ final class SimTaker {
   }
 }
 
-package final class SimWork: @unchecked Sendable {
+package final class SimWork: SimActor, @unchecked Sendable {
   /// The acknowledgement timeout of a job. Shorter than in production, like all timeouts of a
   /// world, and longer than a gateway's interval of progress reports.
   package static let settleWithin = Duration.seconds(3)
 
-  private let world: SimWorld
+  private unowned let nats: SimNATS
+  package let world: SimWorld
   private let start = ContinuousClock.now
   private var lanes: WorkQueueMachine
   private var random: SimRandom
   private var lastSequence: UInt64 = 0
-  var faults: () -> SimNetworkFaults = { .none }
-  var onDone: ([UInt8]) -> Void = { _ in }
-  var changesJob: ([UInt8]) -> [UInt8] = { $0 }
   private var takers: [Int: SimTaker] = [:]
   private var wakesAt: ContinuousClock.Instant?
 
-  init(_ world: SimWorld) {
-    self.world = world
+  init(_ nats: SimNATS) {
+    self.nats = nats
+    world = nats.world
     random = world.fork("work queue")
     var options = WorkQueueOptions()
     options.settleWithin = Self.settleWithin
@@ -88,7 +87,7 @@ package final class SimWork: @unchecked Sendable {
 
   private var now: ContinuousClock.Instant { start + .microseconds(world.now.microseconds) }
 
-  /// - Returns: whether the job is new, that is, its id was not known.
+  /// `isNew` is false for a job that the queue deduplicated.
   func add(lane: String, id: String, _ bytes: [UInt8]) -> (result: AppendResult, isNew: Bool) {
     let result = lanes.add(lane: lane, id: id, bytes, now: now)
     guard case .appended(let sequence) = result else { return (result, false) }
@@ -96,8 +95,6 @@ package final class SimWork: @unchecked Sendable {
     lastSequence = max(lastSequence, sequence)
     return (result, isNew)
   }
-
-  func serve() { handOut() }
 
   package func depth(lane: String) -> Int { lanes.depth(lane: lane) }
 
@@ -116,15 +113,15 @@ package final class SimWork: @unchecked Sendable {
     lanes.removeTaker(number, lane: taker.lane)
   }
 
-  private func handOut() {
+  func handOut() {
     for handout in lanes.handOut(now: now) {
       guard let taker = takers[handout.taker] else { continue }
       if handout.attempt > 1 { world.count("queue.handed out again") }
-      if random.chance(faults().jobLost) {
+      if random.chance(nats.faults.jobLost) {
         world.count("fault.job lost on its way")
         continue
       }
-      let item = WorkItem(bytes: changesJob(handout.bytes), attempt: handout.attempt) {
+      let item = WorkItem(bytes: nats.tamper.changesJob(handout.bytes), attempt: handout.attempt) {
         [self, link = taker.link] settlement in
         link.send { [self] in settle(handout, settlement) }
       }
@@ -133,17 +130,16 @@ package final class SimWork: @unchecked Sendable {
     guard let next = lanes.nextDeadline, wakesAt.map({ next < $0 }) ?? true else { return }
     wakesAt = next
     let time = Timestamp(microseconds: Span(next - start).microseconds + 1)
-    world.schedule(at: max(time, world.now), "jobs are due") { [weak self] in
-      guard let self else { return }
-      wakesAt = nil
-      handOut()
+    later(time - world.now) {
+      $0.wakesAt = nil
+      $0.handOut()
     }
   }
 
   private func settle(_ handout: WorkQueueMachine.Handout, _ settlement: WorkSettlement) {
-    if random.chance(faults().settlementLost) { return world.count("fault.settlement lost") }
+    if random.chance(nats.faults.settlementLost) { return world.count("fault.settlement lost") }
     lanes.settle(handout, settlement, now: now)
-    if settlement == .done { onDone(handout.bytes) }
+    if settlement == .done { for look in nats.observers.jobDone { look(handout.bytes) } }
     handOut()
   }
 }

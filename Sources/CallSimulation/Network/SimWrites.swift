@@ -2,7 +2,7 @@ internal import CallBus
 internal import CallCore
 
 /// One node's writes that wait for their replies.
-final class SimWrites: @unchecked Sendable {
+final class SimWrites: SimActor, @unchecked Sendable {
   typealias Completion = @Sendable (AppendResult) -> Void
 
   /// A destination. One node's writes to it are stored in order, even if one of them is late.
@@ -14,26 +14,20 @@ final class SimWrites: @unchecked Sendable {
 
   private struct Pending {
     var completion: Completion
-    var timer: SimToken
+    var timer: SimEvent
     var fate: Fate
   }
 
-  /// What the server did with a write, and whether its writer gave it up.
+  /// Whether the server stored a write, and whether its writer gave it up.
   private final class Fate {
-    private let unheard: (_ sequence: UInt64) -> Void
-    private var sequence: UInt64?
-    private var isGivenUp = false
+    let unheard: (_ sequence: UInt64) -> Void
+    var sequence: UInt64? { didSet { report() } }
+    var isGivenUp = false { didSet { report() } }
 
     init(_ unheard: @escaping (_ sequence: UInt64) -> Void) { self.unheard = unheard }
 
-    func taken(as sequence: UInt64) {
-      self.sequence = sequence
-      if isGivenUp { unheard(sequence) }
-    }
-
-    func givenUp() {
-      isGivenUp = true
-      if let sequence { unheard(sequence) }
+    private func report() {
+      if isGivenUp, let sequence { unheard(sequence) }
     }
   }
 
@@ -43,7 +37,7 @@ final class SimWrites: @unchecked Sendable {
   private var random: SimRandom
 
   private var nats: SimNATS { link.nats }
-  private var world: SimWorld { link.node.world }
+  var world: SimWorld { link.node.world }
 
   init(_ link: SimLink) {
     self.link = link
@@ -64,10 +58,10 @@ final class SimWrites: @unchecked Sendable {
     let token = nats.newID()
     guard !link.isClosed else {
       // Completions never run inside the call that caused them.
-      world.schedule(after: .milliseconds(0), "closed") { completion(.unknown("closed")) }
+      world.schedule(after: .zero) { completion(.unknown("closed")) }
       return
     }
-    let timer = world.schedule(after: timeout, "write timeout") { [unowned self] in
+    let timer = world.schedule(after: timeout) { [unowned self] in
       link.node.fire { [unowned self] in end(token, .unknown("no acknowledgement in time")) }
     }
     let fate = Fate(unheard)
@@ -76,9 +70,7 @@ final class SimWrites: @unchecked Sendable {
       isWanted: { [unowned self] in pending[token] != nil },
       { [self] in serve(lane, token, mayBeRefused, apply, fate) })
     if !sent {
-      world.schedule(after: .milliseconds(0), "outbox full") { [weak self] in
-        self?.end(token, .unknown("the outbox is full"))
-      }
+      later(.zero) { $0.end(token, .unknown("the outbox is full")) }
     }
   }
 
@@ -104,7 +96,7 @@ final class SimWrites: @unchecked Sendable {
       lateUntil[lane] = max(lateUntil[lane] ?? time, time)
     }
     guard let late = lateUntil[lane], late > world.now else { return take(token, apply, fate) }
-    world.schedule(at: late, "late write") { [self] in take(token, apply, fate) }
+    world.schedule(at: late) { [self] in take(token, apply, fate) }
   }
 
   private func isHeldBack(_ lane: Lane) -> Bool {
@@ -113,10 +105,8 @@ final class SimWrites: @unchecked Sendable {
 
   private func take(_ token: UInt64, _ apply: () -> AppendResult, _ fate: Fate) {
     let result = apply()
-    if case .appended(let sequence) = result { fate.taken(as: sequence) }
-    if random.chance(nats.faults.writeAnswerLost) {
-      return world.count("fault.write answer lost")
-    }
+    if case .appended(let sequence) = result { fate.sequence = sequence }
+    if random.chance(nats.faults.writeAnswerLost) { return world.count("fault.write answer lost") }
     answer(token, result)
   }
 
@@ -128,9 +118,9 @@ final class SimWrites: @unchecked Sendable {
 
   private func end(_ token: UInt64, _ result: AppendResult) {
     guard let write = pending.removeValue(forKey: token) else { return }
-    world.cancel(write.timer)
+    write.timer.cancel()
     // A dead process gives nothing up.
-    if case .unknown = result, link.node.state != .dead { write.fate.givenUp() }
+    if case .unknown = result, link.node.state != .dead { write.fate.isGivenUp = true }
     write.completion(result)
   }
 

@@ -14,14 +14,12 @@ final class SimGateway: SimService<PushGateway<SimBus>>, @unchecked Sendable {
   private let provider: SimProvider
   private var random: SimRandom
 
-  init(
-    name: String, world: SimWorld, nats: SimNATS, options: SimOptions, provider: SimProvider
-  ) {
+  init(name: String, nats: SimNATS, options: SimOptions, provider: SimProvider) {
     self.nats = nats
     self.options = options
     self.provider = provider
-    random = world.fork("gateway.\(name)")
-    super.init(name: name, world: world, faultPrefix: "fault.gateway ")
+    random = nats.world.fork("gateway.\(name)")
+    super.init(name: name, world: nats.world, faultPrefix: "fault.gateway ")
   }
 
   func start() {
@@ -31,7 +29,7 @@ final class SimGateway: SimService<PushGateway<SimBus>>, @unchecked Sendable {
       nodeID: name, cluster: SimOptions.cluster, version: "simulated")
     configuration.shardCount = options.shardCount
     configuration.drain = .seconds(2)
-    // Few places, so that a provider that does not answer fills them.
+    // Few, so that a silent provider fills them.
     configuration.sendsPerPool = random.number(2...8)
     configuration.waitingPerPool = random.number(2...8)
     let gateway = PushGateway(

@@ -7,18 +7,34 @@ internal import NIOHTTP1
 
 /// Phones that receive pushes: they wake the app, which attaches for the call, or decline without a
 /// session; some wake too late or never.
-final class SimPhones {
-  struct Observers {
-    var delivered: (Who, SimProvider.Push) -> Void = { _, _ in }
-    var happened: (PushEvent) -> Void = { _ in }
+final class SimPhones: SimActor {
+  /// What a phone asks without a session, with the capability of a push.
+  private struct Errand {
+    let phone: SimDevice
+    let call: CallID
+    let verb: CallVerb
+    let capability: String
+    let since: Timestamp
+
+    var command: ClientCommand {
+      .call(CallAddress(callee: phone.who.user, call: call), verb)
+    }
+    var action: PushActions.Action {
+      switch verb {
+      case .decline(let scope): .decline(scope)
+      case .busy: .busy
+      default: .query
+      }
+    }
   }
 
-  private let world: SimWorld
+  let world: SimWorld
   private let edges: [SimEdge]
   private let device: (Who) -> SimDevice?
   private let profile: (Who) -> SimPushProfile?
   private var random: SimRandom
-  var observers = Observers()
+  var onDelivery: (Who, SimProvider.Push) -> Void = { _, _ in }
+  var onEvent: (PushEvent) -> Void = { _ in }
   /// No more faults: every pushed phone wakes.
   var isCalm = false
 
@@ -37,7 +53,7 @@ final class SimPhones {
 
   func received(_ holder: Who, _ push: SimProvider.Push) {
     guard let phone = device(holder), let profile = profile(holder) else { return }
-    observers.delivered(holder, push)
+    onDelivery(holder, push)
     let news: PushNews
     do throws(PushReadError) {
       // The job's dialect: a phone that changed hands may have another app by now.
@@ -72,15 +88,14 @@ final class SimPhones {
     case ..<0.19:
       let everywhere = random.chance(0.7)
       later(random.span(.milliseconds(200), .seconds(3))) {
-        let address = CallAddress(callee: phone.who.user, call: call)
-        $0.ask(phone, .call(address, .decline(everywhere ? .everywhere : .here)), capability)
+        $0.ask(phone, call, .decline(everywhere ? .everywhere : .here), capability)
       }
     case ..<0.24:
       later(random.span(.milliseconds(200), .seconds(3))) {
-        $0.ask(phone, .call(CallAddress(callee: phone.who.user, call: call), .busy), capability)
+        $0.ask(phone, call, .busy, capability)
       }
     case ..<0.29:
-      ask(phone, .call(CallAddress(callee: phone.who.user, call: call), .query), capability)
+      ask(phone, call, .query, capability)
       later(random.span(.milliseconds(300), .seconds(2))) { $0.wake(phone, call) }
     case ..<0.38:
       world.count("phone.wakes late")
@@ -89,76 +104,61 @@ final class SimPhones {
     }
   }
 
-  private func later(_ span: Span, _ body: @escaping (SimPhones) -> Void) {
-    world.schedule(after: span, "phone") { [weak self] in if let self { body(self) } }
-  }
-
   private func wake(_ phone: SimDevice, _ call: CallID) {
     world.count(phone.isOn ? "phone.woken while it is on" : "phone.woken")
-    // A suspended app first reads what has arrived.
+    // A suspended app first reads its socket.
     phone.wake()
-    // The app may know the call already.
+    // The app may have the call already.
     let isNews = phone.calls[call].map { $0.phase == .unknown } ?? true
     phone.woken(for: call)
     // Reported afterwards: a new process has forgotten earlier pushes.
-    if isNews { observers.happened(.woken(phone.who, call)) }
+    if isNews { onEvent(.woken(phone.who, call)) }
   }
 
   // MARK: Without a session
 
-  private func ask(_ phone: SimDevice, _ command: ClientCommand, _ capability: String) {
-    guard let call = command.address?.call else { return }
-    world.count("phone.\(command.kind) by HTTP")
-    world.note("\(phone.who)", call: call, "\(command.kind) by HTTP")
-    observers.happened(.asked(phone.who, call, command))
-    attempt(phone, command, call, capability, since: world.now, left: 5)
+  private func ask(_ phone: SimDevice, _ call: CallID, _ verb: CallVerb, _ capability: String) {
+    let errand = Errand(
+      phone: phone, call: call, verb: verb, capability: capability, since: world.now)
+    world.count("phone.\(verb.name) by HTTP")
+    world.note("\(phone.who)", call: call, "\(verb.name) by HTTP")
+    onEvent(.asked(phone.who, call, errand.command))
+    attempt(errand, left: 5)
   }
 
   /// Tries one edge after the other, as the client does.
-  private func attempt(
-    _ phone: SimDevice, _ command: ClientCommand, _ call: CallID, _ capability: String,
-    since: Timestamp, left: Int
-  ) {
-    let listening = edges.filter(\.listens)
+  private func attempt(_ errand: Errand, left: Int) {
     guard left > 0 else { return world.count("phone.HTTP given up") }
     let again: () -> Void = { [weak self] in
       guard let self else { return }
       later(random.span(.milliseconds(100), .milliseconds(800))) {
-        $0.attempt(phone, command, call, capability, since: since, left: left - 1)
+        $0.attempt(errand, left: left - 1)
       }
     }
-    guard let edge = random.pick(listening) else { return again() }
+    guard let edge = random.pick(edges.filter(\.listens)) else { return again() }
     let request = PushActions.request(
-      Self.action(command), callee: phone.who.user, call: call, capability: capability)
-    send(request, phone, edge) { [weak self] response in
+      errand.action, callee: errand.phone.who.user, call: errand.call,
+      capability: errand.capability)
+    send(request, errand.phone, edge) { [weak self] response in
       guard let self else { return }
       if let response, response.status == 200, let state = HTTPBodies.readCallState(response.body) {
         world.count("phone.HTTP answered")
-        answered(phone, command, .call(state), since)
+        answered(errand, .call(state))
       } else if let response, response.status != 200,
         let error = HTTPBodies.readError(response.body),
         ![.tryAgain, .draining, .overloaded].contains(error.code)
       {
-        answered(phone, command, .error(error), since)
+        answered(errand, .error(error))
       } else {
         again()
       }
     }
   }
 
-  private func answered(
-    _ phone: SimDevice, _ command: ClientCommand, _ reply: ServerReply, _ since: Timestamp
-  ) {
-    world.note("\(phone.who)", call: command.address?.call, "by HTTP: \(SimText.text(reply))")
-    observers.happened(.answered(phone.who, command, reply, since: since))
-  }
-
-  private static func action(_ command: ClientCommand) -> PushActions.Action {
-    switch command {
-    case .call(_, .decline(let scope)): .decline(scope)
-    case .call(_, .busy): .busy
-    default: .query
-    }
+  private func answered(_ errand: Errand, _ reply: ServerReply) {
+    let who = errand.phone.who
+    world.note("\(who)", call: errand.call, "by HTTP: \(SimText.text(reply))")
+    onEvent(.answered(who, errand.command, reply, since: errand.since))
   }
 
   /// - Parameter completion: gets the response; nil: there was none.
@@ -184,10 +184,10 @@ final class SimPhones {
     edge.accept(socket)
     channel.open()
     // Longer than an edge takes to answer that the cluster is silent.
-    world.schedule(after: .seconds(7), "HTTP timeout") { [world] in
+    world.schedule(after: .seconds(7)) { [world] in
       promise.fail(EdgeFailure.timedOut)
       channel.close(promise: nil)
-      world.schedule(after: .milliseconds(10), "HTTP over") { node.kill() }
+      world.schedule(after: .milliseconds(10)) { node.kill() }
     }
   }
 }

@@ -2,8 +2,8 @@ internal import CallAuth
 internal import CallCore
 internal import CallPush
 
-/// The push providers: they accept pushes, deliver most of them, and know which tokens are valid.
-final class SimProvider: @unchecked Sendable {
+/// The push providers: they accept pushes, deliver most of them, and keep track of valid tokens.
+final class SimProvider: SimActor, @unchecked Sendable {
   /// The health of one lane's provider.
   enum Mood: String {
     case up
@@ -31,7 +31,7 @@ final class SimProvider: @unchecked Sendable {
     var process: Int
   }
 
-  private let world: SimWorld
+  let world: SimWorld
   private var random: SimRandom
   private(set) var moods: [PushLane: Mood] = [:]
   private var tokens: [String: Token] = [:]
@@ -68,9 +68,9 @@ final class SimProvider: @unchecked Sendable {
   func revive(_ token: PushToken) {
     guard tokens[Self.key(token)]?.goneSince != nil else { return }
     tokens[Self.key(token)]?.isMistaken = true
-    world.schedule(after: random.span(.seconds(2), .seconds(12)), "provider sees") { [weak self] in
-      self?.tokens[Self.key(token)]?.goneSince = nil
-      self?.tokens[Self.key(token)]?.isMistaken = false
+    later(random.span(.seconds(2), .seconds(12))) {
+      $0.tokens[Self.key(token)]?.goneSince = nil
+      $0.tokens[Self.key(token)]?.isMistaken = false
     }
   }
 
@@ -82,7 +82,7 @@ final class SimProvider: @unchecked Sendable {
   /// Accepts a push from a gateway's process, which is answered once, unless it dies first.
   func take(_ message: PushMessage, lane: PushLane, _ sending: SimSending) {
     let process = sending.process
-    let local = Timestamp(microseconds: process.timers.localMicroseconds)
+    let local = process.timers.localTime
     waiting[ObjectIdentifier(sending)] = sending
     guard message.deadline > local, let job = jobs[message.id] else {
       return give(.expired, to: sending)
@@ -92,9 +92,8 @@ final class SimProvider: @unchecked Sendable {
     serve(push, lane, sending)
     // Senders do not wait beyond the deadline.
     let left = min(message.deadline - local, .seconds(20))
-    world.schedule(after: left, "push times out") { [weak self] in
-      self?.give(
-        .failed(reason: "no answer before the deadline", mayHaveArrived: true), to: sending)
+    later(left) {
+      $0.give(.failed(reason: "no answer before the deadline", mayHaveArrived: true), to: sending)
     }
   }
 
@@ -120,17 +119,8 @@ final class SimProvider: @unchecked Sendable {
       return later(latency) { $0.give(.failed(reason: "the provider is down"), to: sending) }
     }
     let draw = isCalm ? 1 : random.unit()
-    if draw < 0.02 {
-      return later(latency) { $0.give(.rejected(reason: "BadTopic"), to: sending) }
-    }
-    if draw < 0.04 {
-      return later(latency) { $0.give(.failed(reason: "InternalServerError"), to: sending) }
-    }
-    if let token, let since = token.goneSince {
-      if token.isMistaken { world.count("provider.gone said of a token that is good") }
-      let says: Timestamp? = !token.isMistaken && random.chance(0.3) ? nil : since
-      world.count(says == nil ? "provider.gone without a time" : "provider.gone")
-      return later(latency) { $0.give(.tokenGone(at: says), to: sending) }
+    if let refusal = refusal(draw, token) {
+      return later(latency) { $0.give(refusal, to: sending) }
     }
     // Accepted, and the answer is lost with the connection.
     let answers = draw >= 0.06
@@ -140,8 +130,14 @@ final class SimProvider: @unchecked Sendable {
     }
   }
 
-  private func later(_ span: Span, _ body: @escaping (SimProvider) -> Void) {
-    world.schedule(after: span, "provider") { [weak self] in if let self { body(self) } }
+  private func refusal(_ draw: Double, _ token: Token?) -> PushOutcome? {
+    if draw < 0.02 { return .rejected(reason: "BadTopic") }
+    if draw < 0.04 { return .failed(reason: "InternalServerError") }
+    guard let token, let since = token.goneSince else { return nil }
+    if token.isMistaken { world.count("provider.gone said of a token that is good") }
+    let reported = !token.isMistaken && random.chance(0.3) ? nil : since
+    world.count(reported == nil ? "provider.gone without a time" : "provider.gone")
+    return .tokenGone(at: reported)
   }
 
   /// Delivers a push to the phone: soon, late, twice or never.

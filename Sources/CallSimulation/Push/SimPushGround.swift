@@ -2,7 +2,7 @@ internal import CallClient
 internal import CallCore
 internal import CallPush
 
-/// Push in a world: gateways, providers, phones, and their faults. Not every world has it.
+/// Push in a world: gateways, providers, phones, and their faults. Half of the worlds have it.
 final class SimPushGround: FaultSource {
   let world: SimWorld
   private let nats: SimNATS
@@ -17,9 +17,10 @@ final class SimPushGround: FaultSource {
   var onTrouble: (PushLane?, _ until: Timestamp) -> Void = { _, _ in }
 
   init(
-    _ world: SimWorld, _ nats: SimNATS, _ options: SimOptions, _ edges: [SimEdge],
+    _ nats: SimNATS, _ options: SimOptions, _ edges: [SimEdge],
     device: @escaping (Who) -> SimDevice?
   ) {
+    let world = nats.world
     self.world = world
     self.nats = nats
     self.options = options
@@ -27,7 +28,7 @@ final class SimPushGround: FaultSource {
     let provider = SimProvider(world)
     self.provider = provider
     gateways = (1...random.number(1...2)).map {
-      SimGateway(name: "g\($0)", world: world, nats: nats, options: options, provider: provider)
+      SimGateway(name: "g\($0)", nats: nats, options: options, provider: provider)
     }
     let people = SimPushPeople(world, provider)
     self.people = people
@@ -39,9 +40,8 @@ final class SimPushGround: FaultSource {
 
   func begin() {
     isActive = true
-    let harder = options.intensity == .brutal
-    every(.seconds(harder ? 4 : 9)) { $0.trouble() }
-    every(.seconds(harder ? 4 : 7)) { $0.changeMood() }
+    every(options.intensity.seconds(9, 9, 4)) { $0.trouble() }
+    every(options.intensity.seconds(7, 7, 4)) { $0.changeMood() }
   }
 
   func end() {
@@ -53,7 +53,7 @@ final class SimPushGround: FaultSource {
       gateway.thaw()
       gateway.start()
       // A gateway that shuts down has to end first.
-      world.schedule(after: .seconds(3), "gateway again") { gateway.start() }
+      world.schedule(after: .seconds(3)) { gateway.start() }
     }
   }
 
@@ -70,14 +70,11 @@ final class SimPushGround: FaultSource {
     switch random.below(5) {
     case 0, 1:
       gateway.crash()
-      later(pause) { _ in gateway.start() }
-    case 2, 3:
-      let node = gateway.node
-      gateway.freeze()
-      world.schedule(after: pause, "gateway thaws") { if gateway.node === node { gateway.thaw() } }
+      laterIfActive(pause) { _ in gateway.start() }
+    case 2, 3: gateway.freeze(for: pause)
     default:
       gateway.shutDown()
-      later(.seconds(3)) { _ in gateway.start() }
+      laterIfActive(.seconds(3)) { _ in gateway.start() }
     }
   }
 
@@ -90,7 +87,7 @@ final class SimPushGround: FaultSource {
     provider.set(lane, random.pick(moods) ?? .slow)
     let span = random.span(.seconds(1), .seconds(8))
     onTrouble(lane, world.now + span)
-    later(span) { $0.provider.set(lane, .up) }
+    laterIfActive(span) { $0.provider.set(lane, .up) }
   }
 
   // MARK: The end

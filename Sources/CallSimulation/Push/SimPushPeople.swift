@@ -2,8 +2,8 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// The users' actions that push has to cope with: they put phones away, reinstall apps, sign out,
-/// and hand phones on.
+/// The users' actions that affect push: they put phones away, reinstall apps, sign out, and hand phones
+/// on.
 final class SimPushPeople: FaultSource {
   let world: SimWorld
   private let provider: SimProvider
@@ -14,7 +14,7 @@ final class SimPushPeople: FaultSource {
   private var devices: [SimDevice] = []
   private var lastSerial: UInt64 = 0
   private(set) var isActive = true
-  /// Signs a device out; the workload knows how.
+  /// Signs a device out. Set by the workload.
   var signOut: (SimDevice) -> Void = { _ in }
 
   init(_ world: SimWorld, _ provider: SimProvider) {
@@ -54,7 +54,7 @@ final class SimPushPeople: FaultSource {
 
   private func give(_ who: Who, _ profile: SimPushProfile) {
     var profile = profile
-    // Sinch's takes users with names in ASCII alone.
+    // Sinch's dialect takes only user names in ASCII.
     if profile.kind == .sinch, !who.user.utf8.allSatisfy({ $0 < 0x80 }) { profile.kind = .apple }
     profiles[who] = profile
     for token in profile.tokens { provider.give(token, to: who) }
@@ -83,9 +83,7 @@ final class SimPushPeople: FaultSource {
     give(device.who, fresh(former.kind))
     register(device)
     for token in former.tokens {
-      world.schedule(after: random.span(.milliseconds(0), .seconds(2)), "token ends") {
-        [provider] in provider.forget(token)
-      }
+      later(random.span(.zero, .seconds(2))) { $0.provider.forget(token) }
     }
   }
 
@@ -95,13 +93,12 @@ final class SimPushPeople: FaultSource {
     for token in profile.tokens { provider.forget(token) }
     if random.chance(0.4) { device.kill(silently: random.chance(0.5)) }
     // Reinstalled with the same tokens, which the provider still reports as gone at first.
-    world.schedule(after: random.span(.milliseconds(100), .seconds(5)), "installed again") {
-      [weak self] in
-      guard let self, isActive, profiles[device.who] == profile else { return }
-      world.count("token.good again")
-      for token in profile.tokens { provider.revive(token) }
-      open(device)
-      register(device)
+    laterIfActive(random.span(.milliseconds(100), .seconds(5))) { people in
+      guard people.profiles[device.who] == profile else { return }
+      people.world.count("token.good again")
+      for token in profile.tokens { people.provider.revive(token) }
+      people.open(device)
+      people.register(device)
     }
   }
 
@@ -116,11 +113,10 @@ final class SimPushPeople: FaultSource {
     world.count("token.removed")
     profiles[device.who]?.isBare = true
     register(device)
-    world.schedule(after: random.span(.seconds(1), .seconds(6)), "turned on again") {
-      [weak self] in
-      guard let self, profiles[device.who]?.isBare ?? false else { return }
-      profiles[device.who]?.isBare = false
-      register(device)
+    later(random.span(.seconds(1), .seconds(6))) {
+      guard $0.profiles[device.who]?.isBare ?? false else { return }
+      $0.profiles[device.who]?.isBare = false
+      $0.register(device)
     }
   }
 
@@ -154,7 +150,7 @@ final class SimPushPeople: FaultSource {
 
   // MARK: Sleep
 
-  /// The app heard something: it may go to sleep soon.
+  /// An app that was notified may go to sleep soon.
   func heard(_ device: SimDevice, _ event: ClientEvent) {
     guard isActive, sleepers.contains(device.who), profiles[device.who]?.wakes ?? false else {
       return
@@ -163,23 +159,18 @@ final class SimPushPeople: FaultSource {
     case .replied(_, .register, .registered), .call(_, .stopped): break
     default: return
     }
-    let wait = random.span(.milliseconds(200), .seconds(3))
-    world.schedule(after: wait, "puts the phone away") { [weak self] in
-      guard let self, isActive, device.isOn, !device.isAsleep, device.isAttached,
-        !device.calls.values.contains(where: { !$0.isEnded })
-      else { return }
-      world.count("phone.sleeps")
-      if random.chance(0.7) { device.leave() } else { device.kill(silently: random.chance(0.5)) }
-      // At the end of all mischief everybody is there.
-      world.schedule(after: .milliseconds(400), "is away") { [weak self] in
-        if !(self?.isActive ?? false) { device.start() }
-      }
-      // It is looked at now and then all the same.
-      world.schedule(after: random.exponential(mean: .seconds(20)), "looks at the phone") {
-        [weak self] in
-        guard self?.isActive ?? false else { return }
-        device.start()
-      }
-    }
+    laterIfActive(random.span(.milliseconds(200), .seconds(3))) { $0.putAway(device) }
+  }
+
+  private func putAway(_ device: SimDevice) {
+    guard device.isOn, !device.isAsleep, device.isAttached,
+      device.calls.values.allSatisfy(\.isEnded)
+    else { return }
+    world.count("phone.sleeps")
+    if random.chance(0.7) { device.leave() } else { device.kill(silently: random.chance(0.5)) }
+    // At the end all devices are on.
+    later(.milliseconds(400)) { if !$0.isActive { device.start() } }
+    // The user opens the app now and then.
+    laterIfActive(random.exponential(mean: .seconds(20))) { _ in device.start() }
   }
 }

@@ -61,8 +61,7 @@ struct SimPushProfile: Equatable {
     case _ where isBare: nil
     case .none, .callmeshVoIPOnly, .stranger, .twilio5: nil
     case .fcm:
-      PushToken(
-        provider: .fcm, environment: "", topic: "sim-project", token: "fcm:" + digits(32))
+      PushToken(provider: .fcm, environment: "", topic: "sim-project", token: "fcm:" + digits(32))
     case .webPush: webPush
     default: apns("b0", topic: Self.topic)
     }
@@ -83,8 +82,7 @@ struct SimPushProfile: Equatable {
   // MARK: Tokens, in their one form
 
   private func apns(_ prefix: String, topic: String) -> PushToken {
-    PushToken(
-      provider: .apns, environment: "production", topic: topic, token: prefix + digits(62))
+    PushToken(provider: .apns, environment: "production", topic: topic, token: prefix + digits(62))
   }
 
   private var webPush: PushToken {

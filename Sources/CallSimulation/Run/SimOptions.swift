@@ -29,7 +29,7 @@ package struct SimOptions: Sendable {
     let parts = key.split(separator: ".")
     return parts.count == 4 ? Who(encoded: parts[2], parts[3]) : nil
   }
-  /// All are of one app, whose name stands behind the dot.
+  /// The key without the app's name: all users are of one app.
   static func fingerprint(tokenKey key: String) -> String {
     String(key.prefix { $0 != "." })
   }
@@ -94,19 +94,8 @@ package struct SimOptions: Sendable {
     tokens[UserKey(app: Self.app, user: user)] ?? ""
   }
 
-  /// The largest difference between two nodes' clocks.
-  static let skewLargest: Span = .milliseconds(400)
-
+  /// How far an edge's or a gateway's clock is ahead.
   func skew(_ random: inout SimRandom) -> Span {
-    intensity == .calm
-      ? Span(microseconds: 0)
-      : random.span(
-        Span(microseconds: -Self.skewLargest.microseconds / 2),
-        Span(microseconds: Self.skewLargest.microseconds / 2))
-  }
-
-  /// No rule depends on a device's clock, so it may be far off.
-  func deviceSkew(_ random: inout SimRandom) -> Span {
-    random.span(.seconds(-3600), .seconds(3600))
+    intensity == .calm ? .zero : random.skew(.milliseconds(200))
   }
 }

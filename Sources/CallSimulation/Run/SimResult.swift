@@ -10,6 +10,15 @@ package struct SimResult: Sendable {
   package var traceHash: UInt64
 }
 
+package struct SimFailure: Error, Sendable, Equatable, CustomStringConvertible {
+  package var seed: UInt64
+  package var time: Timestamp
+  package var reason: String
+  package var call: CallID?
+
+  package var description: String { "seed \(seed): \(reason)" }
+}
+
 /// As one line for another process: fields apart by tabs, without the hash of the trace.
 extension SimResult {
   package var line: String {

@@ -1,5 +1,5 @@
 internal import CallBus
-internal import CallClient
+package import CallClient
 internal import CallCore
 internal import CallJudge
 package import CallWire
@@ -14,7 +14,10 @@ extension Simulation {
           "journal \(shard)", call: entry.call,
           "\(node.name) writes \(SimText.text(entry.change)) (\(record.epoch))")
       }
-      if record.entries.contains(where: { $0.change.isUnreachable }) {
+      let isUnreachable = record.entries.contains {
+        if case .ended(let end) = $0.change { end.reason == .unreachable } else { false }
+      }
+      if isUnreachable {
         breakDead()
         giveUpLostEdges()
       }
@@ -48,11 +51,6 @@ extension Simulation {
     }
   }
 
-  func told(_ device: SimDevice, _ event: ClientEvent) {
-    world.note("\(device.who)", call: event.call, "app: \(SimText.text(event))")
-    note(.told(device.who, event))
-  }
-
   func note(_ event: HistoryEvent) {
     if let violation = checker.note(event, at: world.now) { stop(violation) }
   }
@@ -62,7 +60,18 @@ extension Simulation {
   }
 }
 
-extension Simulation: SimLineObserver {
+extension Simulation: SimDeviceObserver {
+  package func started(_ device: SimDevice) {
+    coverage.restarted(device.who)
+    note(.restarted(device.who))
+  }
+
+  package func told(_ device: SimDevice, _ event: ClientEvent) {
+    world.note("\(device.who)", call: event.call, "app: \(SimText.text(event))")
+    note(.told(device.who, event))
+    workload.heard(device, event)
+  }
+
   package func newLink() -> Int {
     links += 1
     return links
@@ -80,7 +89,7 @@ extension Simulation: SimLineObserver {
 
   package func disturbed(_ line: SimLine) { note(.disturbed(link: line.number)) }
 
-  package func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame? {
+  package func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame {
     var frame = frame
     if case .attach(var request) = frame.command {
       // What the client asks for by itself, pushed by a gateway, comes first.
@@ -94,21 +103,11 @@ extension Simulation: SimLineObserver {
     return frame
   }
 
-  package func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame? {
-    var frame = frame
-    if let tampering {
-      guard let changed = tampering.receiving(frame, on: line) else { return nil }
-      frame = changed
-    }
+  package func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame {
+    let frame = tampering?.receiving(frame) ?? frame
     world.note("\(line.who)", call: frame.call, SimText.text(frame, on: line))
     note(.received(line.who, link: line.number, frame))
     coverage.received(frame, on: line)
     return frame
-  }
-}
-
-extension JournalEntry.Change {
-  fileprivate var isUnreachable: Bool {
-    if case .ended(let end) = self { end.reason == .unreachable } else { false }
   }
 }

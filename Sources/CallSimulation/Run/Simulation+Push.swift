@@ -11,8 +11,8 @@ extension Simulation {
     push.people.signOut = { [unowned self] in workload.signOut($0) }
     for gateway in push.gateways { gateway.start() }
     observe(push.provider)
-    push.phones.observers.delivered = { [unowned self] in coverage.delivered($1.job, to: $0) }
-    push.phones.observers.happened = { [unowned self] in note(.push($0)) }
+    push.phones.onDelivery = { [unowned self] in coverage.delivered($1.job, to: $0) }
+    push.phones.onEvent = { [unowned self] in note(.push($0)) }
     nats.observers.written.append { [unowned self] bucket, entry in
       guard bucket == SimOptions.tokenBucket else { return }
       let owner = entry.value.flatMap { try? ClusterCodec.tokenOwner($0) }
@@ -33,9 +33,7 @@ extension Simulation {
       }
       world.note("queue", call: job.call, "\(job.purpose.name) for \(Who(job)), by \(node.name)")
       world.count("queue.jobs")
-      note(
-        .push(
-          .job(job, lane: job.token.lane, decided: node.timers.trueTime(job.decidedAt))))
+      note(.push(.job(job, lane: job.token.lane, decided: node.timers.trueTime(job.decidedAt))))
     }
     nats.observers.jobDone.append { [unowned self] bytes in
       if let job = try? ClusterCodec.pushJob(bytes) { note(.push(.done(job))) }

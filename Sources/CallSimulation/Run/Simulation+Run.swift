@@ -9,7 +9,7 @@ extension Simulation {
     faults.begin()
     outages.begin()
     if options.intensity != .calm {
-      every(.seconds(options.intensity == .brutal ? 6 : 12)) { $0.troubleEdge() }
+      every(options.intensity.seconds(12, 12, 6)) { $0.troubleEdge() }
     }
     workload.begin()
     push?.begin()
@@ -19,7 +19,7 @@ extension Simulation {
     workload.end()
     taken?.end()
     push?.end()
-    world.schedule(after: .seconds(6), "owners") { [weak self] in self?.invariants.checkOwners() }
+    later(.seconds(6)) { $0.invariants.checkOwners() }
     world.run(for: options.settling)
     finish()
     return tearDown()
@@ -36,20 +36,23 @@ extension Simulation {
   }
 
   private func everySecond() {
-    world.schedule(after: .seconds(1), "lateness") { [weak self] in
-      guard let self else { return }
-      troubleProbe.look(&checker)
-      breakDead()
-      // No reply can be expected on a silent connection.
-      for line in lines.values where line.socket?.isSilent ?? true {
-        note(.closed(link: line.number))
-      }
-      for line in lines.values
-      where line.edge.isFrozen || devices[line.who]?.isAsleep ?? true { disturbed(line) }
-      if let violation = checker.lateness(at: world.now) { stop(violation) }
-      checkInternalFaults()
-      everySecond()
+    later(.seconds(1)) {
+      $0.checkTimes()
+      $0.everySecond()
     }
+  }
+
+  private func checkTimes() {
+    lookForTrouble()
+    breakDead()
+    // No reply can be expected on a silent connection.
+    for line in lines.values where line.socket?.isSilent ?? true {
+      note(.closed(link: line.number))
+    }
+    for line in lines.values
+    where line.edge.isFrozen || devices[line.who]?.isAsleep ?? true { disturbed(line) }
+    if let violation = checker.lateness(at: world.now) { stop(violation) }
+    checkInternalFaults()
   }
 
   /// A fault that a state machine counts (`MachineFault`) is a bug, whatever the history looks like.
@@ -64,12 +67,8 @@ extension Simulation {
   /// have closed that of a sleeping phone.
   func breakDead() {
     for line in lines.values {
-      guard devices[line.who]?.isAsleep == false, let socket = line.socket, !socket.isSilent,
-        !socket.isClosed
-      else {
-        note(.broken(link: line.number))
-        continue
-      }
+      let isOpen = line.socket.map { !$0.isSilent && !$0.isClosed } ?? false
+      if !isOpen || devices[line.who]?.isAsleep ?? true { note(.broken(link: line.number)) }
     }
   }
 
@@ -92,8 +91,7 @@ extension Simulation {
   private func finish() {
     guard world.failure == nil else { return }
     let views = workload.allDevices.map {
-      HistoryChecker.LastView(
-        who: $0.who, isAttached: $0.isAttached, calls: Array($0.calls.values))
+      HistoryChecker.LastView(who: $0.who, isAttached: $0.isAttached, calls: Array($0.calls.values))
     }
     if let violation = checker.finish(views).first { stop(violation) }
     checkInternalFaults()

@@ -19,7 +19,9 @@ package final class Simulation {
   let workload: Workload
   var checker: HistoryChecker
   let coverage: SimCoverage
-  let troubleProbe: SimTroubleProbe
+  /// The processes of coordinators at the last look for trouble.
+  var lastNodes: [Int?]
+  var lastLook: Timestamp
   let invariants: StoreInvariants
   package var random: SimRandom
   var links = 0
@@ -51,13 +53,13 @@ package final class Simulation {
     let (world, nats) = (world, nats)
     invariants = StoreInvariants(nats, app: SimOptions.app, options: setup)
     coordinators = (1...count).map {
-      SimCoordinator(name: "c\($0)", world: world, nats: nats, options: setup)
+      SimCoordinator(name: "c\($0)", nats: nats, options: setup)
     }
     edges = (1...random.number(2...3)).map {
-      SimEdge(name: "e\($0)", world: world, nats: nats, options: options)
+      SimEdge(name: "e\($0)", nats: nats, options: options)
     }
-    faults = SimFaults(world, nats, coordinators, options.intensity)
-    outages = SimOutages(world, nats, edges, options.intensity)
+    faults = SimFaults(nats, coordinators, options.intensity)
+    outages = SimOutages(nats, edges, options.intensity)
     workload = Workload(world, options)
     var bounds = HistoryChecker.Bounds()
     bounds.skew = Span(microseconds: 2 * setup.skewMost.microseconds)
@@ -66,15 +68,16 @@ package final class Simulation {
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
     checker.devicesPerUser = options.limits.devicesPerUser
     coverage = SimCoverage(world, options)
-    troubleProbe = SimTroubleProbe(world, nats, coordinators)
+    lastNodes = coordinators.map { _ in nil }
+    lastLook = world.now
     var draw = world.fork("push")
     if sabotage?.isOfPush ?? false || draw.chance(0.5) {
-      push = SimPushGround(world, nats, options, edges) { [unowned self] in devices[$0] }
+      push = SimPushGround(nats, options, edges) { [unowned self] in devices[$0] }
     }
     var lot = world.fork("taken")
     if sabotage == .ticketsNotChecked || (sabotage == nil && lot.chance(0.3)) {
       // A subscription of the world's own bus is never refused.
-      taken = try? SimRogueEdge(world, nats, options)
+      taken = try? SimRogueEdge(nats, options)
     }
     prepare()
   }
@@ -84,10 +87,9 @@ package final class Simulation {
     faults.otherNodes = { [unowned self] in edges.compactMap(\.node) + (push?.nodes ?? []) }
     workload.push = push?.people
     faults.onDisturbance = { [unowned self] in disturbed($0, until: $1) }
-    outages.onDisturbance = { [unowned self] in disturbed($0, until: $1) }
+    outages.onDisturbance = faults.onDisturbance
     outages.nodes = { [unowned self] in
-      (coordinators.compactMap(\.node) + edges.compactMap(\.node) + (push?.nodes ?? []))
-        .filter { $0.state != .dead }
+      (coordinators.compactMap(\.node) + faults.otherNodes()).filter { $0.state != .dead }
     }
     for edge in edges {
       edge.onDisturbance = { [unowned self] socket in
@@ -101,21 +103,9 @@ package final class Simulation {
     observe()
     let options = options
     workload.populate { [unowned self] who in
-      let device = SimDevice(
-        who: who, world: world, edges: edges, options: options, observer: self)
-      device.onStart = { [unowned self] in
-        coverage.restarted($0.who)
-        note(.restarted($0.who))
-      }
+      let device = SimDevice(who: who, world: world, edges: edges, options: options, observer: self)
+      devices[who] = device
       return device
-    }
-    for device in workload.allDevices {
-      devices[device.who] = device
-      let heard = device.onEvent
-      device.onEvent = { [unowned self] device, event in
-        told(device, event)
-        heard?(device, event)
-      }
     }
     for coordinator in coordinators { coordinator.start() }
     for edge in edges { edge.start() }

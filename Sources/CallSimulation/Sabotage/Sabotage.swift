@@ -2,55 +2,52 @@
 package enum Sabotage: String, Sendable, CaseIterable {
   /// Effects leave before the append is acknowledged.
   case speaksBeforeAppend = "speaks-before-append"
-  /// The journal takes what a former owner appends, and records do not say what they follow: nothing
-  /// tells them apart.
+  /// The journal takes a former owner's appends, and records do not name their predecessor.
   case noExpectedSequence = "no-expected-sequence"
-  /// The store takes what a former owner appends, and readers believe all that they find.
+  /// The store takes a former owner's appends, and readers accept every record.
   case chainIgnored = "chain-ignored"
-  /// A new owner reads the calls back without their ring timeouts.
+  /// A new owner replays the calls with ring timeouts that never come.
   case deadlineLostOnReplay = "deadline-lost-on-replay"
-  /// A command that is retransmitted is carried out again: by seed, a signal, a placing, an answer or
-  /// what ends the call.
+  /// A command is applied twice: by seed a signal, a placing, an answer or an end.
   case appliedTwice = "applied-twice"
   /// A device that lost ends the answered call by declining.
   case lateDeclineEnds = "late-decline-ends"
   case notRepeated = "not-repeated"
-  /// Edges tell a new owner nothing of their sessions.
+  /// Edges announce no sessions to a new owner.
   case announcementsIgnored = "announcements-ignored"
-  /// An acknowledged record is not in the journal any more.
+  /// The journal loses an acknowledged record.
   case recordDropped = "record-dropped"
   case twoWinners = "two-winners"
   case stopWithoutReason = "stop-without-reason"
   case callerNotTold = "caller-not-told"
   case versionGoesBack = "version-goes-back"
   case registrationNotStored = "registration-not-stored"
-  /// A registration is written over whatever there is, a later owner's too; in bad weather some come
-  /// late.
+  /// Registrations are written unconditionally, and some of them late while there are faults.
   case registrationUnfenced = "registration-unfenced"
-  /// A device is told to ring again behind the stop.
+  /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
-  /// A shard forgets the session of a device behind its attach.
+  /// A shard forgets a device's session right after its attach.
   case sessionForgotten = "session-forgotten"
-  /// A shard takes signals that arrive together in another order.
+  /// A shard takes signals that arrive together in the wrong order.
   case signalsSwapped = "signals-swapped"
-  /// Edges tell a new owner nothing of their users' second devices.
+  /// Edges do not announce their users' second devices to a new owner.
   case secondDeviceUnannounced = "second-device-unannounced"
-  /// A call that is over is pushed: to a shard it never ends.
+  /// A shard decides a push for a call that has ended.
   case pushedAfterEnd = "pushed-after-end"
-  /// The work queue does not know a job again that a new owner adds once more.
+  /// The work queue does not deduplicate a job that a new owner adds again.
   case pushedTwice = "pushed-twice"
   /// Clean-up pushes go to the device that answered, instead of to one that lost.
   case cleanUpToWinner = "clean-up-to-winner"
-  /// Who loses a token to another device is not told.
+  /// The former owner of a token is not notified that another device has it.
   case formerOwnerNotTold = "former-owner-not-told"
-  /// A provider's word that a token is gone counts, though the token was registered since.
+  /// A provider's report of an invalid token counts though the token was registered since.
   case staleGoneHonoured = "stale-gone-honoured"
   /// A device that declined gets a notice of a missed call.
   case noticeToDecliner = "notice-to-decliner"
   case sentTooLate = "sent-too-late"
-  /// Who attaches for a call that is over is told that it rings.
+  /// A device that attaches for an ended call is answered that it rings.
   case attachAnsweredWrongly = "attach-answered-wrongly"
-  /// Coordinators believe edges whatever they say, and one is an attacker's.
+  /// Coordinators do not verify edges' commands, and one edge is an attacker's.
   case ticketsNotChecked = "tickets-not-checked"
 
   /// Whether it needs a world with push.
@@ -76,9 +73,9 @@ package enum Sabotage: String, Sendable, CaseIterable {
   /// The default intensity: some mistakes need more, or fewer, faults to show.
   package var intensity: SimIntensity {
     switch self {
-    // An owner has to hang with a registration in hand, which then comes to its next owner anew.
+    // An owner has to freeze while it writes a registration, which the next owner writes as well.
     case .registrationUnfenced: .brutal
-    // A call has to ring when nothing was wrong for some seconds.
+    // A call has to ring after some seconds without faults.
     case .secondDeviceUnannounced: .calm
     default: .usual
     }
@@ -87,7 +84,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
   /// The default number of seeds, within which it is found.
   package var seedsMost: Int {
     switch self {
-    // What is not retransmitted has to get lost, at the end of a call, for a device that stays attached.
+    // A delivery at a call's end has to get lost for a device that stays attached.
     case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
     default: 20
     }

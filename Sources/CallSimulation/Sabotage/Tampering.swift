@@ -2,14 +2,17 @@ internal import CallBus
 internal import CallCore
 internal import CallWire
 
+/// Puts one mistake into a world.
 final class Tampering {
   let sabotage: Sabotage
   let nats: SimNATS
   private var random: SimRandom
-  private var winners: [CallID: Party] = [:]
-  var push = PushTampering()
+  var winners: [CallID: Party] = [:]
+  /// Of each call, the devices that no push was decided for.
+  var legs: [CallID: [DeviceID]] = [:]
+  private var jobs = 0
   private var swaps = SignalSwaps()
-  /// The callers' sessions, as shards know them.
+  /// The callers' present sessions.
   private var callers: [CallID: UInt64] = [:]
   private var said: Set<Said> = []
   private let twice: Twice
@@ -60,10 +63,10 @@ final class Tampering {
   private func prepareStore() {
     switch sabotage {
     case .noExpectedSequence:
-      nats.journalExpectationIgnored = true
+      nats.tamper.ignoresJournalExpectation = true
       nats.tamper.changesAppend = { Self.edit($0) { $0.follows = nil } }
     case .chainIgnored:
-      nats.journalExpectationIgnored = true
+      nats.tamper.ignoresJournalExpectation = true
       nats.tamper.changesRecord = {
         StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes) { $0.follows = nil })
       }
@@ -83,7 +86,7 @@ final class Tampering {
       }
     case .recordDropped:
       nats.observers.appended.append { [unowned self] _, shard, record in
-        let count = nats.store.journals[shard].records.count
+        let count = nats.store.journals[shard].count
         guard random.chance(0.02), count > 1,
           let content = try? ClusterCodec.journalRecord(record.bytes), !content.entries.isEmpty
         else { return }
@@ -105,8 +108,8 @@ final class Tampering {
       }
     case .pushedTwice:
       nats.tamper.changesJobID = { [unowned self] id in
-        push.jobs += 1
-        return "\(id).\(push.jobs)"
+        jobs += 1
+        return "\(id).\(jobs)"
       }
     case .formerOwnerNotTold:
       nats.tamper.hidesEntry = { $0 == SimOptions.tokenBucket }
@@ -121,7 +124,7 @@ final class Tampering {
 
   // MARK: At a device
 
-  func receiving(_ frame: ServerFrame, on line: SimLine) -> ServerFrame? {
+  func receiving(_ frame: ServerFrame) -> ServerFrame {
     if sabotage == .attachAnsweredWrongly { return ringing(frame) }
     guard sabotage == .twoWinners, case .reply(let id, .answer(false, let state)) = frame,
       state.reason == .answeredElsewhere
@@ -132,24 +135,16 @@ final class Tampering {
   // MARK: From shards to edges
 
   private func toEdge(_ message: OutgoingMessage) -> OutgoingMessage? {
-    guard message.subject.contains(".edge."),
-      let batch = try? ClusterCodec.edgeBatch(message.bytes)
-    else { return message }
-    var items: [EdgeItem] = []
-    for item in batch.items {
-      guard case .delivery(let delivery) = item.body else {
-        items.append(item)
-        continue
-      }
-      items += changed(delivery, item)
-    }
+    guard message.subject.contains(".edge.") else { return message }
     var message = message
-    message.bytes = ClusterCodec.encode(EdgeBatch(items: items))
+    message.bytes = Self.edit(message.bytes, ClusterCodec.edgeBatch, ClusterCodec.encode) {
+      $0.items = $0.items.flatMap(changed)
+    }
     return message
   }
 
-  private func changed(_ delivery: Delivery, _ item: EdgeItem) -> [EdgeItem] {
-    var delivery = delivery
+  private func changed(_ item: EdgeItem) -> [EdgeItem] {
+    guard case .delivery(var delivery) = item.body else { return [item] }
     func again() -> EdgeItem { EdgeItem(session: item.session, body: .delivery(delivery)) }
     switch (sabotage, delivery.event) {
     case (.notRepeated, _):
@@ -175,9 +170,13 @@ final class Tampering {
   // MARK: From edges to shards
 
   private func toShard(_ message: BusMessage) -> BusMessage? {
-    guard message.subject.isOfCommands,
-      var batch = try? ClusterCodec.commandBatch(message.bytes)
-    else { return message }
+    guard message.subject.isOfCommands else { return message }
+    var message = message
+    message.bytes = Self.edit(message.bytes, ClusterCodec.commandBatch, ClusterCodec.encode, change)
+    return message
+  }
+
+  private func change(_ batch: inout CommandBatch) {
     if sabotage == .appliedTwice, twice == .signal { repeatSignals(&batch) }
     if sabotage == .signalsSwapped { swaps.apply(to: &batch) }
     if sabotage == .sessionForgotten { Self.forgetSessions(&batch) }
@@ -199,9 +198,6 @@ final class Tampering {
       default: break
       }
     }
-    var message = message
-    message.bytes = ClusterCodec.encode(batch)
-    return message
   }
 
   private static func forgetSessions(_ batch: inout CommandBatch) {
@@ -225,30 +221,35 @@ final class Tampering {
   private static func withoutAnnouncements(
     _ message: OutgoingMessage, of isMeant: (DeviceID) -> Bool
   ) -> OutgoingMessage? {
-    guard message.subject.isOfCommands,
-      var batch = try? ClusterCodec.commandBatch(message.bytes)
-    else { return message }
-    batch.commands.removeAll {
-      guard isMeant($0.device) else { return false }
-      return switch $0.body {
-      case .attach(let attach): attach.announce
-      case .call(_, .resume): $0.request == 0
-      default: false
+    guard message.subject.isOfCommands else { return message }
+    var message = message
+    message.bytes = edit(message.bytes, ClusterCodec.commandBatch, ClusterCodec.encode) {
+      $0.commands.removeAll { command in
+        guard isMeant(command.device) else { return false }
+        return switch command.body {
+        case .attach(let attach): attach.announce
+        case .call(_, .resume): command.request == 0
+        default: false
+        }
       }
     }
-    var message = message
-    message.bytes = ClusterCodec.encode(batch)
     return message
   }
 
   // MARK: Records
 
-  private static func edit(
-    _ bytes: [UInt8], _ change: (inout JournalRecord) -> Void
+  private static func edit(_ bytes: [UInt8], _ change: (inout JournalRecord) -> Void) -> [UInt8] {
+    edit(bytes, ClusterCodec.journalRecord, ClusterCodec.encode, change)
+  }
+
+  /// Changes what bytes encode. Bytes that cannot be read stay as they are.
+  static func edit<Value>(
+    _ bytes: [UInt8], _ decode: ([UInt8]) throws -> Value, _ encode: (Value) -> [UInt8],
+    _ change: (inout Value) -> Void
   ) -> [UInt8] {
-    guard var record = try? ClusterCodec.journalRecord(bytes) else { return bytes }
-    change(&record)
-    return ClusterCodec.encode(record)
+    guard var value = try? decode(bytes) else { return bytes }
+    change(&value)
+    return encode(value)
   }
 
   private func isSaidTwice(_ change: JournalEntry.Change) -> Bool {

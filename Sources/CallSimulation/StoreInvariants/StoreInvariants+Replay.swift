@@ -3,16 +3,16 @@ internal import CallCoordinator
 internal import CallCore
 internal import CallWire
 
-/// Nothing that was acknowledged is lost: checkpoint and journal together always tell what all
-/// records ever told.
+/// Nothing that was acknowledged is lost: checkpoint and journal together always have the facts of all
+/// records.
 extension StoreInvariants {
-  /// Replays what the store has of a shard, and compares.
+  /// Replays a shard from the store, and compares it with all records.
   func checkReplay(_ shard: Int) {
     world.count("store.replays compared")
     let stored = nats.store.records(shard, from: 1)
     let count = shards[shard].records
     reader.read(shard) { [unowned self] result in
-      // No time has passed, but something else may have happened at this time.
+      // No time has passed, but a record may have come at the same time.
       if shards[shard].records != count { return checkReplay(shard) }
       switch result {
       case .failure(let failure): broken("the checkpoint of shard \(shard): \(failure)")
@@ -44,17 +44,17 @@ extension StoreInvariants {
     }
   }
 
-  /// The calls that must still be known, each with its entries.
+  /// The calls that must still be stored, each with its entries.
   private func facts(of machine: ShardMachine) -> [CallID: [JournalEntry]] {
     var calls: [CallID: [JournalEntry]] = [:]
     var forgettable: Set<CallID> = []
     for entry in machine.checkpointEntries() {
       switch entry.change {
-      // What follows from sessions may change without a record: only a checkpoint tells.
+      // The effects of sessions may change without a record, and are only in checkpoints.
       case .callerLost, .winnerLost, .legEnded(_, .gone, _): continue
-      // What was acknowledged is in no checkpoint.
+      // Acknowledged signals are in no checkpoint.
       case .signal: continue
-      // What a device is called may change with its session.
+      // A device's name may change with its session.
       case .placed(var facts):
         for leg in facts.legs.indices { facts.legs[leg].deviceName = "" }
         calls[entry.call, default: []].append(
@@ -79,7 +79,7 @@ extension StoreInvariants {
 
   // MARK: The end
 
-  /// To be called some seconds after faults have ended: each shard has an owner that lives.
+  /// Some seconds after the faults have ended each shard has a live owner.
   package func checkOwners() {
     for shard in shards.indices {
       let last = shards[shard]
@@ -92,11 +92,10 @@ extension StoreInvariants {
     }
   }
 
-  /// To be called when nothing more happens: the store tells everything, and is small.
+  /// In the end the store has everything, and the journals are short.
   ///
-  /// How many chunks of older checkpoints lie about has no bound that it could hold them to: owners
-  /// sweep at checkpoints behind which no other waits, twice in a term and with their best effort, so
-  /// a short last term, or one in bad weather, leaves what was there.
+  /// The number of chunks of older checkpoints has no bound: owners sweep them twice in a term, with best
+  /// effort, so a last term that is short, or has faults, leaves them.
   package func checkStore() {
     for shard in shards.indices {
       checkReplay(shard)

@@ -3,10 +3,10 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// Decide, append, then speak: whatever a coordinator says to an edge has an append behind it that
-/// began after it was decided, and that the coordinator knows to be stored.
+/// Decide, append, then speak: a coordinator sends an effect to an edge only when an append that started
+/// after its decision is stored, and the coordinator has learned that.
 extension StoreInvariants {
-  /// A command, as the process that got it tells it from others.
+  /// The identity of a command at the process that got it.
   struct SpokenTo: Hashable {
     var process: Int
     var session: SessionRef
@@ -16,7 +16,7 @@ extension StoreInvariants {
   struct Asked {
     var shard: Int
     var device: DeviceID
-    /// The last append that the process had begun then.
+    /// The last append that the process had started by then.
     var before: Mark
   }
 
@@ -26,8 +26,7 @@ extension StoreInvariants {
     else { return }
     let before = started[ProcessShard(process: node.number, shard: shard)] ?? .none
     for command in batch.commands where command.request != 0 {
-      let key = SpokenTo(
-        process: node.number, session: command.session, request: command.request)
+      let key = SpokenTo(process: node.number, session: command.session, request: command.request)
       if waiting[key] != nil { continue }
       waiting[key] = Asked(shard: shard, device: command.device, before: before)
     }
@@ -113,8 +112,8 @@ extension StoreInvariants {
     }
   }
 
-  /// Versions carry the epoch of who made them. Only that epoch's owner may say them, and it has
-  /// something in the journal then.
+  /// Versions carry the epoch of the owner that made them. Only that owner may send them, after its fence
+  /// is stored.
   private func check(epochOf version: UInt64, of shard: Int, _ node: SimNode, _ call: CallID) {
     let epoch = version >> 20
     guard epoch != 0 else { return }
@@ -131,7 +130,7 @@ extension StoreInvariants {
 }
 
 extension String {
-  /// Whether a subject is one of those on which a shard hears commands, of whichever kind of node.
+  /// Whether it is a subject of commands to a shard, from any kind of node.
   var isOfCommands: Bool {
     hasSuffix(".commands") || hasSuffix(".reports") || hasSuffix(".peers")
   }

@@ -3,12 +3,11 @@ internal import CallCoordinator
 internal import CallCore
 internal import CallWire
 
-/// What must hold of journals, and between them and what nodes say, judged after every append and
-/// every message.
+/// Rules of journals, and of the messages that nodes send, judged after every append and message.
 ///
-/// It keeps what the journals ever had, whatever was purged since.
+/// It keeps all records, including purged ones.
 package final class StoreInvariants: @unchecked Sendable {
-  /// A record by its place: epochs, and numbers within one.
+  /// A record's place: its epoch, and its number in it.
   struct Mark: Comparable {
     var epoch: UInt64
     var number: UInt64
@@ -50,7 +49,7 @@ package final class StoreInvariants: @unchecked Sendable {
   let limits: CallLimits
   let checkpointEveryRecords: Int
   var shards: [Shard]
-  /// The last append that a process began, and the last of its own that it knows to be stored.
+  /// The last append that a process started, and its last one that it has learned to be stored.
   var started: [ProcessShard: Mark] = [:]
   var known: [ProcessShard: Mark] = [:]
   var waiting: [SpokenTo: Asked] = [:]
@@ -102,8 +101,7 @@ package final class StoreInvariants: @unchecked Sendable {
     started[place] = max(started[place] ?? .none, mark)
   }
 
-  /// A record that counts is in a journal. What the store takes beside those is void for every reader:
-  /// that it takes such records is no fault, as long as nobody believes them.
+  /// A valid record is in a journal. The store may take others, which are void for every reader.
   private func appended(_ node: SimNode, _ shard: Int, _ stored: StoredRecord) {
     guard shards.indices.contains(shard),
       let record = try? ClusterCodec.journalRecord(stored.bytes)
@@ -141,7 +139,7 @@ package final class StoreInvariants: @unchecked Sendable {
       if shards[shard].owners[record.epoch] != owner {
         broken("\(what): epoch \(record.epoch) has two owners")
       }
-      // A fence whose answer was lost may be written again.
+      // A fence without a reply may be written again.
       let isFenceAgain = record.number == 0 && last.number == 0 && record.entries.isEmpty
       if isFenceAgain {
         world.count("store.fence repeated")
@@ -169,9 +167,9 @@ package final class StoreInvariants: @unchecked Sendable {
 
   // MARK: Registrations
 
-  /// No fence keeps a former owner from a key: it must not write over what a later one wrote, unless
-  /// the store itself took two of one revision. Only a first registration, which expects nothing, may
-  /// come behind what a later owner removed: that is not promised not to be (docs/reliability.md).
+  /// A former owner must not overwrite a later owner's registration, which no fence prevents, unless
+  /// the store took two racing writes. Only a first registration, which expects revision 0, may follow
+  /// a later owner's removal: the product allows that (docs/reliability.md).
   private func put(_ put: SimNATS.BucketPut) {
     guard put.bucket == subjects.registrationBucket,
       let shard = Self.shard(ofRegistration: put.key),
@@ -180,8 +178,7 @@ package final class StoreInvariants: @unchecked Sendable {
     if let last = registrationWriters[put.key], last.epoch > epoch, !put.raced,
       !(last.removed && put.expected == 0)
     {
-      broken(
-        "\(put.node.name) of epoch \(epoch) writes over a registration of epoch \(last.epoch)")
+      broken("\(put.node.name) of epoch \(epoch) writes over a registration of epoch \(last.epoch)")
     }
     registrationWriters[put.key] = (epoch, put.isRemoval)
   }
@@ -219,7 +216,7 @@ package final class StoreInvariants: @unchecked Sendable {
     }
   }
 
-  /// A process hears that a record is stored, or reads it at the journal's end.
+  /// A process learns that a record is stored: from the reply, or from a read.
   private func appendKnown(_ node: SimNode, _ shard: Int, _ sequence: UInt64) {
     guard let (mark, process) = shards[shard].marks[sequence], process == node.number else {
       return

@@ -1,7 +1,9 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
+/// People with their devices, who call each other.
 final class Workload: FaultSource {
   private struct Running {
     var script: CallScript
@@ -34,7 +36,7 @@ final class Workload: FaultSource {
 
   // MARK: People
 
-  /// Gives people their devices. - Parameter make: makes one.
+  /// Gives people their devices.
   func populate(_ make: (Who) -> SimDevice) {
     let people = random.number(10...SimOptions.userCount)
     var guests = world.fork("guests")
@@ -54,32 +56,31 @@ final class Workload: FaultSource {
   }
 
   private func prepare(_ device: SimDevice) {
-    device.onEvent = { [weak self] in self?.heard($0, $1) }
-    world.schedule(after: random.span(.milliseconds(0), .seconds(2)), "device starts") {
-      device.start()
-    }
+    world.schedule(after: random.span(.zero, .seconds(2))) { device.start() }
     if options.intensity != .calm { trouble(device) }
   }
 
-  /// Mishaps of a device that have nothing to do with a call.
+  /// Mishaps of a device, independent of calls.
   private func trouble(_ device: SimDevice) {
-    every(.seconds(options.intensity == .brutal ? 20 : 60)) { people in
+    every(options.intensity.seconds(60, 60, 20)) { people in
       switch people.random.below(5) {
       case 0: device.breakLink(silently: people.random.chance(0.5))
-      case 1: people.away(device, .goOffline(people.random.span(.milliseconds(200), .seconds(10))))
-      case 2: people.away(device, .sleep(people.random.span(.milliseconds(200), .seconds(20))))
-      case 3:
-        people.away(
-          device, .restart(people.random.span(.milliseconds(200), .seconds(8)), woken: false))
+      case 1: people.away(device, .goOffline(people.pause(to: 10)))
+      case 2: people.away(device, .sleep(people.pause(to: 20)))
+      case 3: people.away(device, .restart(people.pause(to: 8), woken: false))
       default: people.away(device, .signOff(people.random.span(.milliseconds(500), .seconds(8))))
       }
     }
   }
 
+  private func pause(to seconds: Int64) -> Span {
+    random.span(.milliseconds(200), .seconds(seconds))
+  }
+
   // MARK: Calls
 
   func begin() {
-    every(.milliseconds(options.intensity == .calm ? 900 : 600)) { $0.place() }
+    every(options.intensity.seconds(0.9, 0.6, 0.6)) { $0.place() }
   }
 
   private func place() {
@@ -106,7 +107,7 @@ final class Workload: FaultSource {
   }
 
   private func schedule(_ step: CallScript.Step, _ call: CallID) {
-    world.schedule(after: step.at, "act") { [weak self] in self?.act(step, call) }
+    later(step.at) { $0.act(step, call) }
   }
 
   private func act(_ step: CallScript.Step, _ call: CallID) {
@@ -119,41 +120,29 @@ final class Workload: FaultSource {
       case .winner: running.winner
       }
     guard let device, !step.ifRinging || device.rings(call) else { return }
-    // Nobody can answer or decline a call that the app does not know.
-    switch step.act {
-    case .answer, .declineHere, .declineEverywhere, .busy:
-      guard device.calls[call] != nil else { return }
-    default: break
-    }
     let address = step.who == .caller ? running.address : CallAddress(call: call)
     switch step.act {
-    case .answer: device.submit(.call(address, .answer(description: "answer")))
-    case .declineHere: device.submit(.call(address, .decline(.here)))
-    case .declineEverywhere: device.submit(.call(address, .decline(.everywhere)))
-    case .busy: device.submit(.call(address, .busy))
-    case .cancel: device.submit(.call(address, .cancel))
-    case .hangUp: hangUp(device, address)
+    case .say(let verb):
+      // Nobody can answer or decline a call that the app does not show.
+      let needsCall: CallActs = [.answer, .refusal]
+      if !needsCall.isDisjoint(with: CallActs(verb)), device.calls[call] == nil { return }
+      device.submit(.call(address, verb))
     case .signal: signal(device, address)
     case .placeAgain: device.submit(.place(running.address, running.request))
     case .placeOther:
       var other = running.request
       other.description = "another offer"
       device.submit(.place(running.address, other))
-    case .query: device.submit(.call(address, .query))
     case .register: register(device)
     case .unregister: device.submit(.unregister(nil))
     case .breakLink, .goOffline, .sleep, .restart, .signOff: away(device, step.act, call)
     }
   }
 
-  private func hangUp(_ device: SimDevice, _ address: CallAddress) {
-    device.submit(.call(address, .hangUp))
-  }
-
   private func signal(_ device: SimDevice, _ address: CallAddress) {
     signalCounts[device.who, default: 0] += 1
-    let text = SignalText.write(device.who, signalCounts[device.who] ?? 0)
     let number = signalCounts[device.who] ?? 0
+    let text = SignalText.write(device.who, number)
     // Like an app that renegotiates now and then.
     let kind: SignalKind = number.isMultiple(of: 8) ? .description : .candidate
     device.submit(.call(address, .signal(kind, body: text)))
@@ -172,20 +161,19 @@ final class Workload: FaultSource {
     case .goOffline(let span): device.goOffline(for: span)
     case .sleep(let span):
       device.sleep()
-      world.schedule(after: span, "wakes") { device.wake() }
+      world.schedule(after: span) { device.wake() }
     case .restart(let span, let woken):
       device.kill(silently: random.chance(0.3))
       comeBack(device, after: span, wokenFor: woken ? call : nil)
     case .signOff(let span):
       device.leave()
-      let pause = Span(microseconds: span.microseconds + 300_000)
-      comeBack(device, after: pause, wokenFor: nil)
+      comeBack(device, after: span + .milliseconds(300))
     default: break
     }
   }
 
-  private func comeBack(_ device: SimDevice, after span: Span, wokenFor call: CallID?) {
-    world.schedule(after: span, "comes back") {
+  private func comeBack(_ device: SimDevice, after span: Span, wokenFor call: CallID? = nil) {
+    world.schedule(after: span) {
       guard !device.isOn else { return }
       device.wokenFor = call
       device.start()
@@ -205,17 +193,17 @@ final class Workload: FaultSource {
     }
   }
 
-  private func heard(_ device: SimDevice, _ event: ClientEvent) {
+  /// A device's app was notified.
+  func heard(_ device: SimDevice, _ event: ClientEvent) {
     push?.heard(device, event)
     switch event {
     case .attached(_, let again):
       if random.chance(again ? 0.2 : 0.8) { register(device) }
     case .refused:
       // The user signs in again, after a while.
-      let wait = random.span(.milliseconds(500), .seconds(3))
-      world.schedule(after: wait, "signs in again") { [weak self] in
+      later(random.span(.milliseconds(500), .seconds(3))) {
         device.kill(silently: false)
-        self?.comeBack(device, after: .milliseconds(50), wokenFor: nil)
+        $0.comeBack(device, after: .milliseconds(50))
       }
     case .call(let call, let event): heard(device, call, event)
     case .detached, .notTrusted, .replied, .gaveUp, .notice: break
@@ -226,10 +214,9 @@ final class Workload: FaultSource {
     guard let script = running[call]?.script else { return }
     switch event {
     case .invited:
-      if script.alerts {
-        device.after(random.span(.milliseconds(2), .milliseconds(300))) {
-          if device.rings(call) { device.submit(.call(CallAddress(call: call), .alerting)) }
-        }
+      guard script.alerts else { return }
+      device.after(random.span(.milliseconds(2), .milliseconds(300))) {
+        if device.rings(call) { device.submit(.call(CallAddress(call: call), .alerting)) }
       }
     case .won:
       if running[call]?.winner == nil { running[call]?.winner = device }
@@ -264,8 +251,8 @@ final class Workload: FaultSource {
       device.comeOnline()
     }
     for round in 1...6 {
-      world.schedule(after: .seconds(Int64(round * 2)), "hang up") { [weak self] in
-        for device in self?.allDevices ?? [] {
+      later(.seconds(Int64(round * 2))) {
+        for device in $0.allDevices {
           let views = device.calls.values.sorted { $0.call.description < $1.call.description }
           for view in views where !view.isEnded && view.phase == .answered {
             device.submit(.call(device.address(view.call), .hangUp))

@@ -21,11 +21,7 @@ package final class SimNode: @unchecked Sendable {
   /// What its tasks prefer: with it, all of them run on the world's thread.
   package let taskExecutor: SimTaskExecutor
 
-  private enum Job {
-    case actor(UnownedJob)
-    case task(UnownedJob)
-  }
-  private var jobs: [Job] = []
+  private var jobs: [(job: UnownedJob, isActors: Bool)] = []
   private static let jobsMost = 500_000
   private var backlog: [(isTimer: Bool, body: () -> Void)] = []
   private var isReady = false
@@ -97,7 +93,7 @@ package final class SimNode: @unchecked Sendable {
     makeReady()
   }
 
-  /// Called when the node dies, so that nothing in it waits for replies.
+  /// Calls `body` when the node dies.
   func onDeath(_ body: @escaping () -> Void) { onDeath.append(body) }
 
   /// Breaks the node's references at the end of the world.
@@ -111,11 +107,8 @@ package final class SimNode: @unchecked Sendable {
 
   // MARK: Jobs
 
-  fileprivate func enqueueActor(_ job: UnownedJob) { enqueue(.actor(job)) }
-  fileprivate func enqueueTask(_ job: UnownedJob) { enqueue(.task(job)) }
-
-  private func enqueue(_ job: Job) {
-    jobs.append(job)
+  fileprivate func enqueue(_ job: UnownedJob, isActors: Bool) {
+    jobs.append((job, isActors))
     makeReady()
   }
 
@@ -138,12 +131,9 @@ package final class SimNode: @unchecked Sendable {
       }
       // Frozen as an effect of one of its own jobs: the others wait.
       if state == .frozen { break }
-      let job = jobs[index]
+      let (job, isActors) = jobs[index]
       index += 1
-      switch job {
-      case .actor(let job): job.runSynchronously(on: serial)
-      case .task(let job): job.runSynchronously(on: task)
-      }
+      if isActors { job.runSynchronously(on: serial) } else { job.runSynchronously(on: task) }
     }
     jobs.removeFirst(index)
   }
@@ -153,7 +143,9 @@ package final class SimExecutor: SerialExecutor, @unchecked Sendable {
   /// nil once the world is over.
   fileprivate(set) var node: SimNode?
 
-  package func enqueue(_ job: consuming ExecutorJob) { node?.enqueueActor(UnownedJob(job)) }
+  package func enqueue(_ job: consuming ExecutorJob) {
+    node?.enqueue(UnownedJob(job), isActors: true)
+  }
 
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
     UnownedSerialExecutor(ordinary: self)
@@ -166,24 +158,21 @@ package final class SimTaskExecutor: TaskExecutor, @unchecked Sendable {
   fileprivate init(_ executor: SimExecutor) { self.executor = executor }
 
   package func enqueue(_ job: consuming ExecutorJob) {
-    executor.node?.enqueueTask(UnownedJob(job))
+    executor.node?.enqueue(UnownedJob(job), isActors: false)
   }
 }
 
 /// The timers of one node, on a clock that is its own.
 package final class SimTimers: Timers, @unchecked Sendable {
-  private struct Slot {
-    var action: (@Sendable () -> Void)?
-    var token = SimToken.none
-  }
   private let world: SimWorld
   /// nil once the world is over.
   fileprivate(set) var node: SimNode?
   private let skew: Int64
   private let drift: Int64
   private let began: Int64
-  private var slots: [Slot] = []
-  private var free: [Int] = []
+  private var lastSlot = 0
+  private var actions: [Int: @Sendable () -> Void] = [:]
+  private var events: [Int: SimEvent] = [:]
 
   fileprivate init(_ world: SimWorld, skew: Span, drift: Int) {
     self.world = world
@@ -197,6 +186,9 @@ package final class SimTimers: Timers, @unchecked Sendable {
     return began + skew + elapsed + elapsed * drift / 1_000_000
   }
 
+  /// The time by the node's wall clock.
+  var localTime: Timestamp { Timestamp(microseconds: localMicroseconds) }
+
   func trueTime(_ local: Timestamp) -> Timestamp {
     let elapsed = local.microseconds - began - skew
     return Timestamp(microseconds: began + elapsed * 1_000_000 / (1_000_000 + drift))
@@ -208,35 +200,25 @@ package final class SimTimers: Timers, @unchecked Sendable {
   }
 
   package func register(_ action: @escaping @Sendable () -> Void) -> Int {
-    if let slot = free.popLast() {
-      slots[slot].action = action
-      return slot
-    }
-    slots.append(Slot(action: action))
-    return slots.count - 1
+    lastSlot += 1
+    actions[lastSlot] = action
+    return lastSlot
   }
 
   package func arm(_ slot: Int, at deadline: ContinuousClock.Instant) {
-    world.cancel(slots[slot].token)
-    let parts = (deadline - now).components
-    let wait = min(parts.seconds, 100_000) * 1_000_000 + parts.attoseconds / 1_000_000_000_000
+    events[slot]?.cancel()
+    let wait = Span(min(deadline - now, .seconds(100_000))).microseconds
     // A fast clock reaches the deadline earlier in true time, but never before it.
     let trueWait = drift == 0 ? wait : wait * 1_000_000 / (1_000_000 + drift) + 1
-    slots[slot].token = world.schedule(
-      after: Span(microseconds: trueWait), "timer"
-    ) { [unowned self] in
-      slots[slot].token = .none
-      node?.fire { [unowned self] in slots[slot].action?() }
+    events[slot] = world.schedule(after: Span(microseconds: trueWait)) { [unowned self] in
+      node?.fire { [unowned self] in actions[slot]?() }
     }
   }
 
-  fileprivate func forget() {
-    for slot in slots.indices { slots[slot].action = nil }
+  package func unregister(_ slot: Int) {
+    events.removeValue(forKey: slot)?.cancel()
+    actions[slot] = nil
   }
 
-  package func unregister(_ slot: Int) {
-    world.cancel(slots[slot].token)
-    slots[slot] = Slot()
-    free.append(slot)
-  }
+  fileprivate func forget() { actions.removeAll() }
 }

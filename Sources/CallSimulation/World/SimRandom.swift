@@ -41,6 +41,9 @@ package struct SimRandom: RandomNumberGenerator, Sendable {
         + Int64(below(Int(longest.microseconds - shortest.microseconds + 1))))
   }
 
+  /// Evenly between `-most` and `most`.
+  mutating func skew(_ most: Span) -> Span { span(Span(microseconds: -most.microseconds), most) }
+
   /// An exponentially distributed span: the time between independent events.
   package mutating func exponential(mean: Span) -> Span {
     var u = unit()

@@ -9,7 +9,7 @@ package protocol SimProgram: Sendable {
 }
 
 /// The processes of one name, one after the other: they crash, freeze, shut down, and are started again.
-package class SimService<Program: SimProgram>: @unchecked Sendable {
+package class SimService<Program: SimProgram>: SimActor, @unchecked Sendable {
   final class Process: @unchecked Sendable {
     let node: SimNode
     let program: Program
@@ -78,6 +78,12 @@ package class SimService<Program: SimProgram>: @unchecked Sendable {
     process.node.freeze()
   }
 
+  func freeze(for span: Span) {
+    let node = node
+    freeze()
+    later(span) { if $0.node === node { $0.thaw() } }
+  }
+
   package func thaw() {
     guard isFrozen else { return }
     world.incident(name, "thaws")
@@ -98,7 +104,7 @@ package class SimService<Program: SimProgram>: @unchecked Sendable {
     guard process.node.state != .dead else { return }
     world.incident(name, failure.map { "ended: \($0)" } ?? "ended")
     // Its last messages still leave.
-    world.schedule(after: .milliseconds(20), "process ends") { process.node.kill() }
+    world.schedule(after: .milliseconds(20)) { process.node.kill() }
     if current === process { current = nil }
     didEnd(process, failure)
   }

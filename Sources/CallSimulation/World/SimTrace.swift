@@ -1,4 +1,5 @@
 package import CallCore
+internal import Logging
 
 /// A readable log of a run. Policy at its capacity: the oldest lines are dropped. Costs one
 /// comparison while it is off.
@@ -63,17 +64,14 @@ package final class SimTrace {
   /// The lines that led to a failure, as text: those of its call, with context, or the last ones if
   /// it concerns no call. Long stories are cut in the middle.
   package func story(of failure: SimFailure, linesMost: Int = 200) -> [String] {
-    func texts(_ lines: [Line]) -> [String] {
-      lines.map { Self.text($0, since: SimWorld.beginning) }
-    }
     guard let call = failure.call else {
       let all = lines
       // The world is torn down after it.
       let stop = all.lastIndex { $0.node == "world" && $0.text.hasPrefix("STOP") }
       let end = stop.map { $0 + 1 } ?? all.count
-      return texts(Array(all.prefix(end).suffix(linesMost)))
+      return all.prefix(end).suffix(linesMost).map(Self.text)
     }
-    let found = texts(lines(of: call, context: true))
+    let found = lines(of: call, context: true).map(Self.text)
     guard found.count > linesMost else { return found }
     let head = linesMost / 4
     return Array(found.prefix(head)) + ["… \(found.count - linesMost) lines left out …"]
@@ -81,19 +79,40 @@ package final class SimTrace {
   }
 
   /// One line as text: seconds since the world's beginning, node, what happened.
-  package static func text(_ line: Line, since begin: Timestamp) -> String {
-    let microseconds = (line.time - begin).microseconds
+  package static func text(_ line: Line) -> String {
+    let microseconds = (line.time - SimWorld.beginning).microseconds
     let fraction = String(1_000_000 + microseconds % 1_000_000).dropFirst()
     let node = line.node + String(repeating: " ", count: max(0, 12 - line.node.utf8.count))
     return "\(microseconds / 1_000_000).\(fraction)  \(node)  \(line.text)"
   }
 }
 
-package struct SimFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  package var seed: UInt64
-  package var time: Timestamp
-  package var reason: String
-  package var call: CallID?
+/// The nodes' log, as lines of the trace.
+enum SimLog {
+  static func logger(_ world: SimWorld, _ node: String) -> Logger {
+    var logger = Logger(label: "simulation") { _ in SimLogHandler(world: world, node: node) }
+    logger.logLevel = world.trace.isOn ? .debug : .critical
+    return logger
+  }
+}
 
-  package var description: String { "seed \(seed): \(reason)" }
+private struct SimLogHandler: LogHandler {
+  let world: SimWorld
+  let node: String
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.debug
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
+    let details = all.filter { $0.key != "node" }.sorted { $0.key < $1.key }
+      .map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+    let text = "[\(event.level)] \(event.message) \(details)"
+    if event.level >= .notice { world.incident(node, text) } else { world.note(node, text) }
+    if event.level == .critical { world.count("log.critical") }
+  }
 }

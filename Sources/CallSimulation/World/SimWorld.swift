@@ -44,24 +44,14 @@ package final class SimWorld: @unchecked Sendable {
 
   // MARK: Time
 
-  /// Schedules an event. `label` names it in the source.
   @discardableResult
-  package func schedule(
-    after span: Span, _ label: StaticString, _ body: @escaping () -> Void
-  ) -> SimToken {
-    queue.add(at: now + max(span, Span(microseconds: 0)), body)
+  package func schedule(after span: Span, _ body: @escaping () -> Void) -> SimEvent {
+    schedule(at: now + span, body)
   }
 
   @discardableResult
-  package func schedule(
-    at time: Timestamp, _ label: StaticString, _ body: @escaping () -> Void
-  ) -> SimToken {
+  package func schedule(at time: Timestamp, _ body: @escaping () -> Void) -> SimEvent {
     queue.add(at: max(time, now), body)
-  }
-
-  package func cancel(_ token: SimToken) {
-    let cancelled = queue.cancel(token)
-    _ = consume cancelled
   }
 
   package var elapsed: Span { now - Self.beginning }
@@ -95,15 +85,19 @@ package final class SimWorld: @unchecked Sendable {
   package func count(_ name: String, by amount: Int = 1) { counts[name, default: 0] += amount }
 
   package func note(_ node: String, call: CallID? = nil, _ text: @autoclosure () -> String) {
-    guard trace.isOn, !isOver else { return }
-    trace.add(SimTrace.Line(time: now, node: node, call: call, text: text()))
+    add(node, call, text, isIncident: false)
   }
 
   /// A line of the trace about an incident of a node, a device or a shard. It is shown with the
   /// calls that it may concern.
   package func incident(_ node: String, call: CallID? = nil, _ text: @autoclosure () -> String) {
+    add(node, call, text, isIncident: true)
+  }
+
+  private func add(_ node: String, _ call: CallID?, _ text: () -> String, isIncident: Bool) {
     guard trace.isOn, !isOver else { return }
-    trace.add(SimTrace.Line(time: now, node: node, call: call, text: text(), isIncident: true))
+    trace.add(
+      SimTrace.Line(time: now, node: node, call: call, text: text(), isIncident: isIncident))
   }
 
   // MARK: Threads
@@ -112,9 +106,7 @@ package final class SimWorld: @unchecked Sendable {
   /// - Parameters:
   ///   - skew: how far its wall clock is ahead.
   ///   - drift: how much faster its clocks run, in millionths.
-  package func makeNode(
-    _ name: String, skew: Span = Span(microseconds: 0), drift: Int = 0
-  ) -> SimNode {
+  package func makeNode(_ name: String, skew: Span = .zero, drift: Int = 0) -> SimNode {
     let node = SimNode(self, name: name, number: nodes.count, skew: skew, drift: drift)
     nodes.append(node)
     return node
@@ -155,13 +147,27 @@ package final class SimWorld: @unchecked Sendable {
   /// before.
   package func tearDown() {
     isOver = true
-    var last: [() -> Void] = []
-    swap(&last, &farewells)
+    let last = farewells
+    farewells = []
     for farewell in last.reversed() { farewell() }
     var dropped = EventQueue()
     swap(&dropped, &queue)
     for node in nodes { node.dismantle() }
     nodes.removeAll()
     ready.removeAll()
+  }
+}
+
+/// Something of a world that acts later on.
+package protocol SimActor: AnyObject {
+  var world: SimWorld { get }
+}
+
+extension SimActor {
+  /// Runs an action after a while, if this object still exists then.
+  func later(_ span: Span, _ action: @escaping (Self) -> Void) {
+    world.schedule(after: span) { [weak self] in
+      if let self { action(self) }
+    }
   }
 }

@@ -1,13 +1,13 @@
 internal import CallCore
 internal import CallJudge
 
-/// What is known of signals from those who send them.
+/// What the senders of signals did.
 struct SignalSenders: Sendable {
   struct Place: Sendable {
     /// Counts the starts of the sender's app.
     var process: Int
-    /// Whether its order among the others counts. Not so where the sender's app was told that the signal
-    /// failed: the cluster may take it all the same, whenever it arrives.
+    /// Whether its order among the others counts. It does not if the client reported the signal as failed:
+    /// the cluster may still take it, at any time.
     var isOrdered: Bool
   }
 
@@ -28,8 +28,8 @@ struct SignalSenders: Sendable {
   }
 }
 
-/// The signals of one sender and call, as an app is handed them: in the order in which they were given to
-/// the sender's client. What a former process of the sender left under way may come at any time.
+/// The signals of one sender and call that an app received: in the order in which the sender's app sent
+/// them. Signals of a former process of the sender may arrive at any time.
 struct HeardSignals: Sendable {
   private var process = 0
   private var stream = SignalStream()
@@ -45,5 +45,18 @@ struct HeardSignals: Sendable {
       process = place.process
     }
     return stream.receive(number, epoch: epoch, isOrdered: isOrdered)
+  }
+}
+
+/// The text of the simulation's signals: their sender and number.
+package enum SignalText {
+  package static func write(_ sender: Who, _ number: Int) -> String { "\(sender)#\(number)" }
+
+  static func read(_ text: String) -> (Who, Int)? {
+    let parts = text.split(separator: "#")
+    guard parts.count == 2, let number = Int(parts[1]) else { return nil }
+    let who = parts[0].split(separator: "/")
+    guard who.count == 2, let who = Who(encoded: who[0], who[1]) else { return nil }
+    return (who, number)
   }
 }
