@@ -164,7 +164,7 @@ let package = Package(
       "CallSimulation",
       [
         "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallPush", "CallClient",
-        "CallJudge", "CallTelemetry", "CallAuth", .log, .embedded,
+        "CallJudge", "CallTelemetry", "CallAuth", .log,
       ] + Target.Dependency.nio),
 
     library(
@@ -214,6 +214,10 @@ let package = Package(
         "CallPush", "CallNodeKit", "NATSBus", .crypto, .log, .embedded,
         .product(name: "NIOCore", package: "swift-nio"),
       ], path: "Tests/CallFuzz", swiftSettings: settings),
+    .target(
+      name: "PushSimulators",
+      dependencies: ["CallTestKit", "CallWire", .crypto, .cryptoExtras] + Target.Dependency.nio
+        + Target.Dependency.http2, path: "Tests/PushSimulators", swiftSettings: settings),
     tests("CallFuzzTests", ["CallFuzz", "CallCore"]),
 
     tests("CallCoreTests", ["CallCore"]),
@@ -235,7 +239,7 @@ let package = Package(
       ] + Target.Dependency.nio),
     tests(
       "CallClientTests",
-      ["CallClient", "CallWire", "CallCore", "CallTestKit", .embedded, .nioSSL]
+      ["CallClient", "CallWire", "CallCore", "PushSimulators", "CallTestKit", .embedded, .nioSSL]
         + Target.Dependency.nio),
     tests(
       "CallLoadTests",
@@ -253,7 +257,7 @@ let package = Package(
       "CallPushTests",
       [
         "CallPush", "CallClient", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth",
-        "CallTestKit", .log, .jwt, .crypto, .embedded, .httpClient,
+        "PushSimulators", "CallTestKit", .log, .jwt, .crypto, .embedded, .httpClient,
       ] + Target.Dependency.nio + Target.Dependency.http2),
     tests(
       "CallTestKitTests",
@@ -270,7 +274,8 @@ let package = Package(
     tests(
       "IntegrationTests",
       [
-        "CallClient", "CallAuth", "CallWire", "CallCore", "CallTelemetry", "CallTestKit", "NATSBus",
+        "CallClient", "CallAuth", "CallWire", "CallCore", "CallTelemetry", "PushSimulators",
+        "CallTestKit", "NATSBus",
         "CallBus", .log, .crypto,
       ]),
   ] + fuzzers

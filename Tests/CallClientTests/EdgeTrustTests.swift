@@ -3,6 +3,7 @@ import CallCore
 import CallTestKit
 import CallWire
 import NIOSSL
+import PushSimulators
 import Testing
 
 /// Whom devices take for an edge at `wss://` and `https://`.

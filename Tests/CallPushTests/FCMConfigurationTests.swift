@@ -3,6 +3,7 @@ import CallCore
 import CallPush
 import CallTestKit
 import Foundation
+import PushSimulators
 import Testing
 
 @Suite("FCM, configuration")

@@ -5,6 +5,7 @@ import CallTelemetry
 import CallTestKit
 import Foundation
 import Logging
+import PushSimulators
 import Testing
 
 @Suite("FCM, sending", .timeLimit(.minutes(1)))

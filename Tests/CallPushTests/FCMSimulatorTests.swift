@@ -4,6 +4,7 @@ import CallTestKit
 import Foundation
 import NIOCore
 import NIOHTTP1
+import PushSimulators
 import Testing
 
 /// Requests that a strict simulator must refuse.

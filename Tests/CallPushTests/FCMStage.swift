@@ -5,6 +5,7 @@ import CallTelemetry
 import CallTestKit
 import Foundation
 import Logging
+import PushSimulators
 import Testing
 
 /// A sender and Google's servers, on one clock.

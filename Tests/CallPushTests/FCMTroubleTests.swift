@@ -5,6 +5,7 @@ import CallTelemetry
 import CallTestKit
 import Foundation
 import Logging
+import PushSimulators
 import Testing
 
 @Suite("FCM, in trouble", .timeLimit(.minutes(1)))

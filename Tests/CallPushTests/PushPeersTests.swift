@@ -3,6 +3,7 @@ import CallTestKit
 import CallWire
 import Crypto
 import Foundation
+import PushSimulators
 import Testing
 
 /// Checks our output with other libraries: a Python with http_ece and google-auth, which PUSH_PEERS_PYTHON names.

@@ -6,6 +6,7 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 import NIOSSL
+import PushSimulators
 import Testing
 
 /// Requests that a strict simulator must refuse.

@@ -5,6 +5,7 @@ import CallTestKit
 import CallWire
 import Crypto
 import Foundation
+import PushSimulators
 import Testing
 
 /// A sender and a push service or two, on one clock.

@@ -6,6 +6,7 @@ import CallTestKit
 import CallWire
 import Crypto
 import Foundation
+import PushSimulators
 import Testing
 
 @Suite("Web Push, in trouble", .timeLimit(.minutes(1)))

@@ -3,6 +3,7 @@ import CallCore
 import CallTestKit
 import CallWire
 import Foundation
+import PushSimulators
 import Synchronization
 
 // MARK: Devices that sleep

@@ -5,6 +5,7 @@ import CallTestKit
 import CallWire
 import Crypto
 import Foundation
+import PushSimulators
 import Synchronization
 
 /// A cluster of real processes with push gateways, and the providers that they push to: strict

@@ -2,6 +2,7 @@ import CallClient
 import CallCore
 import CallTestKit
 import CallWire
+import PushSimulators
 import Testing
 
 /// R14: a provider that answers nobody delays none but its own.

@@ -4,6 +4,7 @@ import CallTestKit
 import CallWire
 import Foundation
 import NATSBus
+import PushSimulators
 import Testing
 
 extension PushSecrecyTests {

@@ -4,6 +4,7 @@ import CallCore
 import CallTestKit
 import CallWire
 import Foundation
+import PushSimulators
 import Testing
 
 /// What lets somebody push, call or decline in another's name is printed nowhere: a run with every kind

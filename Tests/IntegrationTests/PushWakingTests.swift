@@ -3,6 +3,7 @@ import CallCore
 import CallTelemetry
 import CallTestKit
 import CallWire
+import PushSimulators
 import Testing
 
 /// Devices that sleep are woken through real gateways, and what gateways do when one of them dies.

@@ -23,6 +23,15 @@ public struct PushPayload: Sendable, Equatable {
   /// What was omitted so that the rest fits, in order.
   public var shed: [OptionalPart]
 
+  package init(
+    bytes: [UInt8], kind: PushMessage.Kind, collapseKey: String, shed: [OptionalPart]
+  ) {
+    self.bytes = bytes
+    self.kind = kind
+    self.collapseKey = collapseKey
+    self.shed = shed
+  }
+
   /// The message for a sender.
   ///
   /// - Parameter id: the same for every attempt; for APNs a lower-case UUID.

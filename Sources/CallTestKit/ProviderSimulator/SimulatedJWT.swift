@@ -2,14 +2,14 @@ package import CallWire
 
 /// A strictly parsed signed JSON token (RFC 7519). Nothing is verified yet.
 package struct SimulatedJWT {
-  var header: [String: PayloadValue]
-  var claims: [String: PayloadValue]
+  package var header: [String: PayloadValue]
+  package var claims: [String: PayloadValue]
   private var claimsText: [UInt8]
   /// The bytes that are signed.
-  var signed: [UInt8]
-  var signature: [UInt8]
+  package var signed: [UInt8]
+  package var signature: [UInt8]
 
-  init?(_ text: String) {
+  package init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 3, let head = Self.bytes(parts[0]), let body = Self.bytes(parts[1]),
       let signature = Self.bytes(parts[2]), let header = strictJSONObject(head),
@@ -23,7 +23,7 @@ package struct SimulatedJWT {
   }
 
   /// A claim that is written as a whole number, without a fraction or an exponent, as times must be.
-  func integer(_ claim: String) -> Int64? {
+  package func integer(_ claim: String) -> Int64? {
     var digits = ""
     claimsText.withUnsafeBytes { bytes in
       _ = try? JSONCursor.whole(bytes) { (json) throws(Fault) in
@@ -45,7 +45,7 @@ package struct SimulatedJWT {
   }
 
   /// Whether all characters are of base64url's alphabet.
-  static func isText(_ text: String) -> Bool {
+  package static func isText(_ text: String) -> Bool {
     text.utf8.allSatisfy { byte in
       switch byte {
       case 48...57, 65...90, 97...122, 45, 95: true

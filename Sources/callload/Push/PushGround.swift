@@ -25,7 +25,7 @@ package struct PushGround: Sendable {
   ) async throws -> PushGround {
     let state = State()
     // A clean-up may overtake its ring, and a fault may leave it without one: the judge considers both.
-    let devices = APNsDevices(APNsPushChecker(endsNeedCalls: false))
+    let devices = APNsDevices(endsNeedCalls: false)
     var options = APNsSimulatorOptions(bundles: [SleepPlan.bundle])
     options.devices = devices
     options.onPush = { push in state.engine.withLock { $0 }?.arrived(push) }

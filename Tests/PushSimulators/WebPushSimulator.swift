@@ -1,3 +1,4 @@
+package import CallTestKit
 internal import CallWire
 internal import Crypto
 internal import Foundation

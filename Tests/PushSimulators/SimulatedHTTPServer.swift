@@ -1,3 +1,4 @@
+package import CallTestKit
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOHTTP2

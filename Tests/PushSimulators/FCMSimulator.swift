@@ -1,3 +1,4 @@
+package import CallTestKit
 internal import CryptoExtras
 internal import Foundation
 internal import Synchronization

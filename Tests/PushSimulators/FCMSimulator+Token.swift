@@ -1,3 +1,4 @@
+internal import CallTestKit
 internal import CallWire
 internal import Crypto
 internal import CryptoExtras
