@@ -5,7 +5,7 @@ ARGS ?=
 MINUTES ?= 30
 bin := .build/release
 
-.PHONY: help demo build test check bench soak fuzz sanitize clean install
+.PHONY: help demo build test check bench bench-call soak fuzz sanitize clean install
 
 help:
 	@echo "make demo    ring 10,000 simulated devices through a cluster on this machine"
@@ -14,6 +14,7 @@ help:
 	@echo "make check   format, generated code, import rules, build without warnings"
 	@echo "make build   callnode, callctl and callload into $(bin)"
 	@echo "make bench   micro-benchmarks of core, codec, push, bus and journal (ARGS=journal: only those)"
+	@echo "make bench-call  instructions and allocations of a whole call, by part (ARGS=--check: beside the baseline)"
 	@echo "make soak    MINUTES=30 of every fault, on one nats-server and on three; memory and store stay flat"
 	@echo "make fuzz    MINUTES=30 of made-up bytes for whatever reads those of strangers (docs/fuzzing.md)"
 	@echo "make sanitize  the tests of the same, under the address and the thread sanitizer"
@@ -45,6 +46,9 @@ check: install
 
 bench: build
 	loadtest/bench.sh $(bin) $(ARGS)
+
+bench-call: build
+	loadtest/bench-call.sh $(bin) $(ARGS)
 
 soak: build
 	loadtest/soak.sh $(bin) $(MINUTES) $(ARGS)

@@ -207,6 +207,15 @@ let package = Package(
         "CallTelemetry", "CallAuth", "CallTestKit", .log, .crypto,
       ] + Target.Dependency.nio, path: "loadtest/Benchmarks", swiftSettings: settings),
 
+    .target(name: "CountingMalloc", path: "loadtest/CountingMalloc"),
+    .executableTarget(
+      name: "callbench",
+      dependencies: [
+        "CountingMalloc",
+        "CallSimulation", "CallCoordinator", "CallClient", "CallWire", "CallCore", "CallTelemetry",
+        .arguments, .log,
+      ], path: "loadtest/CallBench", swiftSettings: settings, linkerSettings: staticLibraries),
+
     .target(
       name: "CallFuzz",
       dependencies: [

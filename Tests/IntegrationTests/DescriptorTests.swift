@@ -67,7 +67,7 @@ import Testing
     let name = #"callmesh_connections_refused_total{reason="descriptors"} "#
     let line = try #require(metrics.split(separator: "\n").first { $0.hasPrefix(name) })
     let attempts = try #require(Double(line.dropFirst(name.count)))
-    #expect(attempts >= 1 && attempts < 1000)
+    #expect(attempts >= 1 && attempts < 1000, "\(attempts)")
   }
 
   /// Where nobody says how many connections there may be, some descriptors are left.

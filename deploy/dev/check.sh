@@ -13,7 +13,7 @@ step() { # title, command...
 }
 
 format() {
-  local paths=(Sources Tests loadtest/Benchmarks Package.swift)
+  local paths=(Sources Tests loadtest/Benchmarks loadtest/CallBench Package.swift)
   swift format lint --strict --parallel --recursive --configuration .swift-format "${paths[@]}"
 }
 
@@ -22,7 +22,7 @@ build() {
   CALLMESH_WARNINGS=errors swift build -c release --build-tests
 }
 
-step "format (fix with: swift format -i -r Sources Tests loadtest/Benchmarks Package.swift)" format
+step "format (fix with: swift format -i -r Sources Tests loadtest Package.swift)" format
 step "generated code (fix with: Proto/generate.sh)" Proto/generate.sh --check
 step "import rules (deploy/dev/imports.awk)" deploy/dev/imports.sh
 step "build with warnings as errors" build

@@ -31,6 +31,7 @@ BEGIN {
   allow("callnode", "CallNodeKit")
   allow("callctl", seams " CallAuth NATSBus")
   allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient CallJudge CallTestKit")
+  allow("CallBench", "CallCore CallWire CallTelemetry CallCoordinator CallClient CallSimulation")
   allow("Benchmarks", seams " CallAuth CallCoordinator CallPush CallTestKit NATSBus")
 
   # Foundation is large and slow to load; FoundationEssentials holds what codecs and files need.

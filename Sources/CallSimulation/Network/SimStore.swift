@@ -20,7 +20,7 @@ package struct SimStore {
   let shardsShareSequence: Bool
   private var lastShared: UInt64 = 0
 
-  init(shardsShareSequence: Bool) { self.shardsShareSequence = shardsShareSequence }
+  package init(shardsShareSequence: Bool) { self.shardsShareSequence = shardsShareSequence }
 
   // MARK: Journals
 

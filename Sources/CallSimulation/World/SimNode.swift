@@ -27,6 +27,8 @@ package final class SimNode: @unchecked Sendable {
   private var isReady = false
   private var onDeath: [() -> Void] = []
   private var random: SimRandom
+  /// Runs each of the process's events and turns: for measurements.
+  package var runner: ((() -> Void) -> Void)?
 
   init(_ world: SimWorld, name: String, number: Int, skew: Span, drift: Int) {
     self.world = world
@@ -58,7 +60,7 @@ package final class SimNode: @unchecked Sendable {
 
   private func handle(isTimer: Bool, _ body: @escaping () -> Void) {
     switch state {
-    case .running: body()
+    case .running: if let runner { runner(body) } else { body() }
     case .frozen: backlog.append((isTimer, body))
     case .dead: break
     }
@@ -119,6 +121,10 @@ package final class SimNode: @unchecked Sendable {
   }
 
   func runJobs() {
+    if let runner { runner(runReadyJobs) } else { runReadyJobs() }
+  }
+
+  private func runReadyJobs() {
     isReady = false
     let serial = executor.asUnownedSerialExecutor()
     let task = taskExecutor.asUnownedTaskExecutor()
