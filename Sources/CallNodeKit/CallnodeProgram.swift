@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CallTelemetry
 internal import Glibc
 
 /// Exit codes: 0 after a graceful end, 1 when a running node failed, 2 when it could not start because of its
@@ -13,25 +14,22 @@ package enum CallnodeProgram {
         try command.run()
       }
     } catch let error as StartError {
-      complain(error.description)
-      exit(error.exitCode)
+      end(error)
     } catch let error as ConfigurationError {
-      complain(StartError.configuration(error).description)
-      exit(2)
+      end(.configuration(error))
     } catch {
       let message = CallnodeCommand.fullMessage(for: error)
       guard CallnodeCommand.exitCode(for: error) != .success else {
         print(message)
         exit(0)
       }
-      complain(message)
-      exit(2)
+      end(StartError(description: message, exitCode: 2))
     }
   }
 
-  private static func complain(_ text: String) {
-    let line = Array((text + "\n").utf8)
-    _ = write(STDERR_FILENO, line, line.count)
+  private static func end(_ error: StartError) -> Never {
+    writeToStandardError(error.description + "\n")
+    exit(error.exitCode)
   }
 }
 

@@ -1,5 +1,10 @@
 internal import FoundationEssentials
 
+extension Encodable {
+  /// The JSON of an answer; nil where a value cannot be written.
+  package var jsonBytes: [UInt8]? { (try? JSONEncoder().encode(self)).map(Array.init) }
+}
+
 /// Decodes untrusted JSON: of providers, of nodes, and of clients that query nodes over the bus.
 ///
 /// The decoder of FoundationEssentials (Swift 6.3) traps on text that ends 512 arrays or objects deep, so text that

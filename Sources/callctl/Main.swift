@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CallTelemetry
 internal import Glibc
 
 @main struct Main {
@@ -11,7 +12,7 @@ internal import Glibc
         try command.run()
       }
     } catch let error as CallctlError {
-      complain("callctl: \(error.description)")
+      writeToStandardError("callctl: \(error.description)\n")
       exit(error.exitCode)
     } catch let code as ExitCode {
       exit(code.rawValue)
@@ -21,14 +22,9 @@ internal import Glibc
         print(message)
         exit(0)
       }
-      complain(message)
+      writeToStandardError(message + "\n")
       exit(CallctlError.usageExitCode)
     }
-  }
-
-  private static func complain(_ text: String) {
-    let line = Array((text + "\n").utf8)
-    _ = write(STDERR_FILENO, line, line.count)
   }
 }
 
@@ -42,13 +38,9 @@ struct CallctlError: Error, CustomStringConvertible {
   var description: String
   var exitCode: Int32
 
-  static func failed(_ text: String) -> CallctlError {
-    CallctlError(description: text, exitCode: 1)
+  static func failed(_ text: String) -> Self { Self(description: text, exitCode: 1) }
+  static func unreachable(_ text: String) -> Self {
+    Self(description: text, exitCode: unreachableExitCode)
   }
-  static func unreachable(_ text: String) -> CallctlError {
-    CallctlError(description: text, exitCode: unreachableExitCode)
-  }
-  static func usage(_ text: String) -> CallctlError {
-    CallctlError(description: text, exitCode: usageExitCode)
-  }
+  static func usage(_ text: String) -> Self { Self(description: text, exitCode: usageExitCode) }
 }

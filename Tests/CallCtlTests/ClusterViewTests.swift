@@ -9,10 +9,12 @@ enum Sample {
     edge.connections = 3
     edge.sessions = 2
     edge.commandLatency = LatencySummary(count: 10, p50: 400, p90: 900, p99: 2500, max: 150_000)
-    return NodeStatus(
-      node: name, role: "edge", state: "serving", version: "0.1.0", processID: process,
-      uptimeSeconds: 100, cpuSeconds: 10, memoryBytes: 120_000_000, shardCount: 4, bus: bus,
-      edge: edge)
+    var status = node(name, role: "edge", process: process)
+    status.uptimeSeconds = 100
+    status.cpuSeconds = 10
+    status.memoryBytes = 120_000_000
+    status.edge = edge
+    return status
   }
 
   static func coordinator(_ name: String, shards: [Int], process: Int32 = 20) -> NodeStatus {
@@ -21,25 +23,34 @@ enum Sample {
     coordinator.appendsTotal = 100
     coordinator.journalMessages = 12
     coordinator.journalBytes = 34_567
-    return NodeStatus(
-      node: name, role: "coordinator", state: "serving", version: "0.1.0", processID: process,
-      uptimeSeconds: 7300, cpuSeconds: 73, memoryBytes: 35_400_000, shardCount: 4, bus: bus,
-      coordinator: coordinator)
+    var status = node(name, role: "coordinator", process: process)
+    status.uptimeSeconds = 7300
+    status.cpuSeconds = 73
+    status.memoryBytes = 35_400_000
+    status.coordinator = coordinator
+    return status
   }
 
   static func shard(_ number: Int, state: String = "serving", epoch: UInt64 = 1) -> ShardStatus {
-    ShardStatus(
-      shard: number, state: state, epoch: epoch, sequence: 9, placed: 1, ringing: 2, answered: 3,
-      endedKept: 4, sessions: 5, registrations: 6, callsPlacedTotal: 100, callsAnsweredTotal: 50,
-      callsEndedTotal: 40, deliveriesTotal: 1000, deliveryRepeatsTotal: 10)
+    var status = ShardStatus()
+    (status.shard, status.state, status.epoch, status.sequence) = (number, state, epoch, 9)
+    (status.placed, status.ringing, status.answered, status.endedKept) = (1, 2, 3, 4)
+    (status.sessions, status.registrations) = (5, 6)
+    status.callsPlacedTotal = 100
+    status.callsAnsweredTotal = 50
+    status.callsEndedTotal = 40
+    (status.deliveriesTotal, status.deliveryRepeatsTotal) = (1000, 10)
+    return status
   }
 
-  private static var bus: BusHealth {
-    var health = BusHealth()
-    health.connected = true
-    health.server = "nats://127.0.0.1:4222"
-    health.serverVersion = "2.9.10"
-    return health
+  private static func node(_ name: String, role: String, process: Int32) -> NodeStatus {
+    var status = NodeStatus(
+      node: name, role: role, state: "serving", version: "0.1.0", shardCount: 4)
+    status.processID = process
+    status.bus.connected = true
+    status.bus.server = "nats://127.0.0.1:4222"
+    status.bus.serverVersion = "2.9.10"
+    return status
   }
 
   static var healthy: [NodeStatus] {

@@ -92,15 +92,9 @@ import callctl
     var user = UserReport(found: true, node: "c1")
     let start: Int64 = 1_767_323_045_678
     user.devices = [
-      .init(
-        device: "late", name: "", session: "1f-2", client: "", attachedAtMilliseconds: start + 5000,
-        registeredAtMilliseconds: nil, pushProviders: []),
-      .init(
-        device: "asleep", name: "", session: nil, client: "", attachedAtMilliseconds: nil,
-        registeredAtMilliseconds: start - 1, pushProviders: ["apns"]),
-      .init(
-        device: "full", name: "", session: "1f-3", client: "", attachedAtMilliseconds: start - 1,
-        registeredAtMilliseconds: nil, pushProviders: []),
+      Story.device("late", session: "1f-2", attached: start + 5000),
+      Story.device("asleep", registered: start - 1, push: ["apns"]),
+      Story.device("full", session: "1f-3", attached: start - 1),
     ]
     let texts = CallView(report, user: user).why.dropFirst().map(\.text)
     #expect(texts.count == 3)
@@ -212,12 +206,10 @@ import callctl
     report.app = "demo"
     report.user = "ann"
     report.shard = 7
-    report.devices = [
-      .init(
-        device: "phone", name: "Ann's\u{1B}[2J", session: "1f-2", client: "sdk 1",
-        attachedAtMilliseconds: 40_000, registeredAtMilliseconds: nil, pushProviders: [])
-    ]
-    report.calls = [.init(call: "c", phase: "ended", reason: "busy")]
+    var phone = Story.device("phone", name: "Ann's\u{1B}[2J", session: "1f-2", attached: 40_000)
+    phone.client = "sdk 1"
+    report.devices = [phone]
+    report.calls = [Story.call("c", reason: "busy")]
     #expect(
       UserText.render(report, now: 100_000)
         == """

@@ -4,12 +4,10 @@ import callctl
 
 @Suite struct KickViewTests {
   private func node(_ name: String, role: String = "edge", clock: Int64? = nil) -> NodeStatus {
-    var edge = EdgeStatus()
-    edge.clockSeconds = clock
-    return NodeStatus(
-      node: name, role: role, state: "serving", version: "1", processID: 1, uptimeSeconds: 1,
-      cpuSeconds: 1, memoryBytes: 1, shardCount: 8, bus: BusHealth(),
-      edge: role == "edge" ? edge : nil)
+    var status = NodeStatus(node: name, role: role, state: "serving", version: "1", shardCount: 8)
+    if role == "edge" { status.edge = EdgeStatus() }
+    status.edge?.clockSeconds = clock
+    return status
   }
 
   private let request = KickRequest(app: "demo", user: "ann")

@@ -206,23 +206,24 @@ import callctl
     return report
   }
 
+  private static func token(
+    _ kind: String, _ topic: String, _ fingerprint: String
+  ) -> UserReport.Token {
+    var token = UserReport.Token()
+    (token.kind, token.topic, token.fingerprint) = (kind, topic, fingerprint)
+    (token.provider, token.environment) = ("apns", "production")
+    return token
+  }
+
   @Test func whatWakesAUser() {
-    var phone = UserReport.Device(
-      device: "phone", name: "Bob's phone", session: nil, client: "", attachedAtMilliseconds: nil,
-      registeredAtMilliseconds: 40_000, pushProviders: ["apns"])
+    var phone = Story.device("phone", name: "Bob's phone", registered: 40_000, push: ["apns"])
     phone.tokens = [
-      .init(
-        kind: "voip", provider: "apns", environment: "production", topic: "org.example.app.voip",
-        fingerprint: "0a1b2c3d4e5f"),
-      .init(
-        kind: "alert", provider: "apns", environment: "production", topic: "org.example.app",
-        fingerprint: ""),
+      Self.token("voip", "org.example.app.voip", "0a1b2c3d4e5f"),
+      Self.token("alert", "org.example.app", ""),
     ]
     phone.dialect = "telnyx"
     phone.capabilities = ["missed", "answeredElsewhere"]
-    let web = UserReport.Device(
-      device: "web", name: "", session: "7-1", client: "", attachedAtMilliseconds: 50_000,
-      registeredAtMilliseconds: nil, pushProviders: [])
+    let web = Story.device("web", session: "7-1", attached: 50_000)
     let text = UserText.render(Self.user([phone, web]), now: 100_000)
     #expect(
       text.contains(

@@ -30,6 +30,28 @@ enum Story {
     return report
   }
 
+  /// A device as `callctl user` gets it.
+  static func device(
+    _ id: String, name: String = "", session: String? = nil, attached: Int64? = nil,
+    registered: Int64? = nil, push: [String] = []
+  ) -> UserReport.Device {
+    var device = UserReport.Device()
+    device.device = id
+    device.name = name
+    device.session = session
+    device.attachedAtMilliseconds = attached
+    device.registeredAtMilliseconds = registered
+    device.pushProviders = push
+    return device
+  }
+
+  /// An ended call, from a node that says nothing else of it.
+  static func call(_ id: String, reason: String) -> UserReport.Call {
+    var call = UserReport.Call()
+    (call.call, call.phase, call.reason) = (id, "ended", reason)
+    return call
+  }
+
   /// What is said of the first leg.
   static func sentence(_ report: CallReport) -> String {
     CallView(report, user: nil).why.first?.text ?? ""

@@ -8,9 +8,9 @@ import callctl
   private static func call(
     _ name: String, _ direction: String?, _ with: String?, at milliseconds: Int64? = 40_000
   ) -> UserReport.Call {
-    UserReport.Call(
-      call: name, phase: "ended", reason: "hungUp", direction: direction, with: with,
-      placedAtMilliseconds: milliseconds)
+    var call = Story.call(name, reason: "hungUp")
+    (call.direction, call.with, call.placedAtMilliseconds) = (direction, with, milliseconds)
+    return call
   }
 
   /// A coordinator's answer; the cluster has four shards.

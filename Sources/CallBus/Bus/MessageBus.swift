@@ -62,6 +62,16 @@ extension MessageBus {
   ) throws -> any BusSubscription {
     try subscribe(subject, queue: nil, handler: handler)
   }
+
+  /// Answers each message on a subject with JSON.
+  package func answer<Body: Encodable & SendableMetatype>(
+    _ subject: String, _ body: @escaping @Sendable () -> Body
+  ) throws -> any BusSubscription {
+    try subscribe(subject) { [self] message in
+      guard let replyTo = message.replyTo, let json = body().jsonBytes else { return }
+      publish(replyTo, json)
+    }
+  }
 }
 
 public typealias MessageHandler = @Sendable (BusMessage) -> Void
@@ -114,8 +124,7 @@ extension NodeStatus {
     node: String, role: String, state: String, version: String, shardCount: Int,
     _ statistics: BusStatistics
   ) {
-    let process = ProcessSample.now()
-    var bus = BusHealth()
+    self.init(node: node, role: role, state: state, version: version, shardCount: shardCount)
     bus.connected = statistics.connected
     bus.server = statistics.server
     bus.serverVersion = statistics.serverVersion
@@ -123,10 +132,6 @@ extension NodeStatus {
     bus.messagesIn = statistics.messagesIn
     bus.messagesOut = statistics.messagesOut
     bus.dropped = statistics.dropped
-    self.init(
-      node: node, role: role, state: state, version: version, processID: process.processID,
-      uptimeSeconds: process.uptimeSeconds, cpuSeconds: process.cpuSeconds,
-      memoryBytes: process.memoryBytes, shardCount: shardCount, bus: bus)
   }
 }
 

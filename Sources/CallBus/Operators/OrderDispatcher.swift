@@ -110,9 +110,13 @@ public final class OrderDispatcher: Sendable {
 
   private func perform(_ order: Order) async {
     guard let action = handlers[order.name]?(order.bytes) else { return }
-    let record = AuditRecord(
-      atMilliseconds: CalendarTime.nowMilliseconds(), operatorName: order.operatorName,
-      order: order.name, about: action.about, node: node, role: role)
+    var record = AuditRecord()
+    record.atMilliseconds = CalendarTime.nowMilliseconds()
+    record.operatorName = order.operatorName
+    record.order = order.name
+    record.about = action.about
+    record.node = node
+    record.role = role
     var answer = OrderAnswer(node: node, role: role)
     var bytes: [UInt8]?
     let result = await audit.append(record.bytes)

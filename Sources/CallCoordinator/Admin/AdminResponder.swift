@@ -7,19 +7,7 @@ internal import Logging
 
 /// Answers operators' questions on the bus, in JSON.
 final class AdminResponder: Sendable {
-  private enum Kind: CaseIterable {
-    case status, call, user, users, calls
-
-    func subject(_ subjects: Subjects) -> String {
-      switch self {
-      case .status: subjects.adminStatus
-      case .call: subjects.adminCall
-      case .user: subjects.adminUser
-      case .users: subjects.adminUsers
-      case .calls: subjects.adminCalls
-      }
-    }
-  }
+  private enum Kind { case status, call, user, users, calls }
 
   private struct Question: Sendable {
     var kind: Kind
@@ -68,8 +56,12 @@ final class AdminResponder: Sendable {
   }
 
   private func listen() throws -> [any BusSubscription] {
-    try Kind.allCases.map { kind in
-      try bus.subscribe(kind.subject(subjects)) { [questions] message in
+    let kinds: [(Kind, String)] = [
+      (.status, subjects.adminStatus), (.call, subjects.adminCall), (.user, subjects.adminUser),
+      (.users, subjects.adminUsers), (.calls, subjects.adminCalls),
+    ]
+    return try kinds.map { kind, subject in
+      try bus.subscribe(subject) { [questions] message in
         guard let replyTo = message.replyTo else { return }
         questions.offer(Question(kind: kind, bytes: message.bytes, replyTo: replyTo))
       }
@@ -106,7 +98,7 @@ final class AdminResponder: Sendable {
 
   private func status() async -> NodeStatus {
     var status = NodeStatus(
-      node: configuration.nodeID, role: "coordinator", state: await manager.state.name,
+      node: configuration.nodeID, role: "coordinator", state: "\(await manager.state)",
       version: configuration.version, shardCount: configuration.shardCount, bus.statistics)
     status.coordinator = await coordinator()
     return status
@@ -118,9 +110,7 @@ final class AdminResponder: Sendable {
     let stopped = await manager.stoppedShards
     for (shard, what) in stopped {
       status.shards.append(
-        ShardStatus(
-          shard: shard, state: ShardState.stopped.rawValue, epoch: 0, sequence: what.sequence ?? 0,
-          counts: ShardCounts()))
+        ShardStatus(shard: shard, state: .stopped, sequence: what.sequence ?? 0))
     }
     status.stopped = stopped.map { shard, what in
       StoppedShard(
@@ -174,17 +164,6 @@ final class AdminResponder: Sendable {
     var calls = UserCalls()
     let shards = await eachShard { $0.add(callsPlacedBy: user, to: &calls) }
     return UserReport.Placed(calls, of: user, shards: shards, shardCount: configuration.shardCount)
-  }
-}
-
-extension NodeState {
-  var name: String {
-    switch self {
-    case .starting: "starting"
-    case .serving: "serving"
-    case .leaving: "leaving"
-    case .gone: "gone"
-    }
   }
 }
 

@@ -4,14 +4,26 @@ internal import CallTelemetry
 
 /// The core's values as operators see them.
 extension ShardStatus {
-  init(shard: Int, state: String, epoch: UInt64, sequence: UInt64, counts: ShardCounts) {
-    self.init(
-      shard: shard, state: state, epoch: epoch, sequence: sequence, placed: counts.placed,
-      ringing: counts.ringing, answered: counts.answered, endedKept: counts.endedKept,
-      sessions: counts.sessions, registrations: counts.registrations,
-      callsPlacedTotal: counts.callsPlacedTotal, callsAnsweredTotal: counts.callsAnsweredTotal,
-      callsEndedTotal: counts.callsEndedTotal, deliveriesTotal: counts.deliveriesTotal,
-      deliveryRepeatsTotal: counts.deliveryRepeatsTotal)
+  init(
+    shard: Int, state: ShardState, epoch: UInt64 = 0, sequence: UInt64 = 0,
+    counts: ShardCounts = ShardCounts()
+  ) {
+    self.init()
+    self.shard = shard
+    self.state = state.rawValue
+    self.epoch = epoch
+    self.sequence = sequence
+    placed = counts.placed
+    ringing = counts.ringing
+    answered = counts.answered
+    endedKept = counts.endedKept
+    sessions = counts.sessions
+    registrations = counts.registrations
+    callsPlacedTotal = counts.callsPlacedTotal
+    callsAnsweredTotal = counts.callsAnsweredTotal
+    callsEndedTotal = counts.callsEndedTotal
+    deliveriesTotal = counts.deliveriesTotal
+    deliveryRepeatsTotal = counts.deliveryRepeatsTotal
   }
 }
 
@@ -99,11 +111,13 @@ extension UserReport.Call {
   init(_ call: UserCalls.Item, of user: UserKey) {
     let (caller, callee) = (call.caller.user, call.state.callee)
     let isPlaced = caller.hasBytes(of: user.user)
-    self.init(
-      call: call.state.call.description, phase: call.state.phase.name,
-      reason: call.state.reason?.name,
-      direction: caller.hasBytes(of: callee) ? "toSelf" : isPlaced ? "placed" : "called",
-      with: isPlaced ? callee : caller, placedAtMilliseconds: call.placedAt.milliseconds)
+    self.init()
+    self.call = call.state.call.description
+    phase = call.state.phase.name
+    reason = call.state.reason?.name
+    direction = caller.hasBytes(of: callee) ? "toSelf" : isPlaced ? "placed" : "called"
+    with = isPlaced ? callee : caller
+    placedAtMilliseconds = call.placedAt.milliseconds
   }
 }
 
@@ -118,12 +132,15 @@ extension UserReport.Placed {
 extension UserReport.Device {
   init(_ device: UserInspection.Device) {
     let tokens = [device.registration?.request.voipToken, device.registration?.request.alertToken]
-    self.init(
-      device: device.device.text, name: device.name, session: device.session?.description,
-      client: device.client, attachedAtMilliseconds: device.attachedAt?.milliseconds,
-      registeredAtMilliseconds: device.registration?.registeredAt.milliseconds,
-      pushProviders: tokens.compactMap { $0?.provider.name }.filter { $0 != "none" })
+    self.init()
+    self.device = device.device.text
+    name = device.name
+    session = device.session?.description
+    client = device.client
+    attachedAtMilliseconds = device.attachedAt?.milliseconds
+    pushProviders = tokens.compactMap { $0?.provider.name }.filter { $0 != "none" }
     guard let registration = device.registration else { return }
+    registeredAtMilliseconds = registration.registeredAt.milliseconds
     seenAtMilliseconds = registration.seenAt.milliseconds
     self.tokens = [
       registration.request.voipToken.map { UserReport.Token("voip", $0) },
@@ -139,9 +156,11 @@ extension UserReport.Device {
 extension UserReport.Token {
   /// Shows nothing of the token itself.
   init(_ kind: String, _ token: PushToken) {
-    let topic = token.provider == .webPush ? "" : token.topic
-    self.init(
-      kind: kind, provider: token.provider.name, environment: token.environment, topic: topic,
-      fingerprint: String(token.fingerprint.prefix(12)))
+    self.init()
+    self.kind = kind
+    provider = token.provider.name
+    environment = token.environment
+    topic = token.provider == .webPush ? "" : token.topic
+    fingerprint = String(token.fingerprint.prefix(12))
   }
 }

@@ -39,14 +39,12 @@ extension ShardWorker {
 
   package func status() -> [ShardStatus] {
     let inRecovery = recovering.values.map {
-      ShardStatus(
-        shard: $0.term.shard, state: ShardState.recovering.rawValue, epoch: $0.term.epoch,
-        sequence: 0, counts: ShardCounts())
+      ShardStatus(shard: $0.term.shard, state: .recovering, epoch: $0.term.epoch)
     }
     return inRecovery
       + held.compactMap(\.self).map {
         ShardStatus(
-          shard: $0.number, state: $0.shown.rawValue, epoch: $0.term.epoch,
+          shard: $0.number, state: $0.shown, epoch: $0.term.epoch,
           sequence: $0.pipeline.lastSequence, counts: $0.machine.counts)
       }
   }

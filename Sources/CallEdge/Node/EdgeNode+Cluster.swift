@@ -3,7 +3,6 @@ internal import CallBus
 internal import CallCore
 internal import CallTelemetry
 internal import CallWire
-internal import FoundationEssentials
 internal import Logging
 internal import Synchronization
 
@@ -15,11 +14,9 @@ extension EdgeNode {
     do {
       out.append(contentsOf: try subscribeSessions(loops))
       out.append(try subscribeStatus())
-      let node = configuration.nodeID
-      out.append(
-        try answer(shared.subjects.adminCall) { CallReport(found: false, node: node) })
-      out.append(
-        try answer(shared.subjects.adminUser) { UserReport(found: false, node: node) })
+      let (node, subjects) = (configuration.nodeID, shared.subjects)
+      out.append(try bus.answer(subjects.adminCall) { CallReport(found: false, node: node) })
+      out.append(try bus.answer(subjects.adminUser) { UserReport(found: false, node: node) })
       out.append(try await watchLeases())
     } catch {
       for subscription in out { subscription.cancel() }

@@ -3,13 +3,12 @@ internal import CallBus
 internal import CallCore
 internal import CallTelemetry
 internal import CallWire
-internal import FoundationEssentials
 internal import Logging
 
 /// What operators ask of this edge.
 extension EdgeNode {
   func subscribeStatus() throws -> any BusSubscription {
-    try answer(shared.subjects.adminStatus) { [self] in
+    try bus.answer(shared.subjects.adminStatus) { [self] in
       shared.status(state: phase, bus: bus.statistics)
     }
   }
@@ -35,8 +34,7 @@ extension EdgeNode {
       guard let request = BoundedJSON.decode(KickRequest.self, bytes) else { return nil }
       return OrderDispatcher.Action(about: request.about) {
         let ended = await Self.kick(request, loops, shared)
-        let answer = KickAnswer(node: node, sessions: ended)
-        return (try? JSONEncoder().encode(answer)).map(Array.init)
+        return KickAnswer(node: node, sessions: ended).jsonBytes
       }
     }
   }
@@ -59,18 +57,6 @@ extension EdgeNode {
         .count: "\(ended)",
       ]))
     return ended
-  }
-
-  /// Answers each message on a subject with JSON.
-  func answer<Body: Encodable & SendableMetatype>(
-    _ subject: String, _ body: @escaping @Sendable () -> Body
-  ) throws -> any BusSubscription {
-    try bus.subscribe(subject) { [bus] message in
-      guard let replyTo = message.replyTo, let json = try? JSONEncoder().encode(body()) else {
-        return
-      }
-      bus.publish(replyTo, Array(json))
-    }
   }
 }
 

@@ -201,16 +201,9 @@ package enum DurationText {
     let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
     let unit = text.dropFirst(number.count)
     guard let first = number.first, first != ".", number.last != ".", number.utf8.count <= 15,
-      let value = Double(number)
+      let value = Double(number),
+      let factor = units.first(where: { $0.name == (unit.isEmpty ? "s" : unit) })?.microseconds
     else { return nil }
-    let factor: Int64
-    if unit.isEmpty {
-      factor = 1_000_000
-    } else if let known = units.first(where: { $0.name == unit }) {
-      factor = known.microseconds
-    } else {
-      return nil
-    }
     let product = (value * Double(factor)).rounded()
     return product < 9e15 ? Int64(product) : nil
   }

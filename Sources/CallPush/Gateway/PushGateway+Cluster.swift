@@ -2,7 +2,6 @@ internal import CallBus
 internal import CallCore
 internal import CallTelemetry
 internal import CallWire
-internal import FoundationEssentials
 
 /// A gateway's subscriptions, heartbeats and status.
 extension PushGateway {
@@ -31,14 +30,8 @@ extension PushGateway {
         inbox.offer(.neverSent(legs))
       },
       // Answered, so that a client that asks all nodes need not wait.
-      try bus.subscribe(subjects.adminCall) { message in
-        guard let replyTo = message.replyTo else { return }
-        Self.answer(bus, CallReport(found: false, node: node), to: replyTo)
-      },
-      try bus.subscribe(subjects.adminUser) { message in
-        guard let replyTo = message.replyTo else { return }
-        Self.answer(bus, UserReport(found: false, node: node), to: replyTo)
-      },
+      try bus.answer(subjects.adminCall) { CallReport(found: false, node: node) },
+      try bus.answer(subjects.adminUser) { UserReport(found: false, node: node) },
     ]
   }
 
@@ -50,11 +43,6 @@ extension PushGateway {
       handlers: OrderDispatcher.draining(node) { [inbox] request in
         inbox.offer(request.action == .drain ? .drain : .resume)
       })
-  }
-
-  private static func answer(_ bus: Bus, _ value: some Encodable, to subject: String) {
-    guard let data = try? JSONEncoder().encode(value) else { return }
-    bus.publish(subject, Array(data))
   }
 
   // MARK: Heartbeats
@@ -89,7 +77,7 @@ extension PushGateway {
       node: configuration.nodeID, role: "push", state: machine.isDraining ? "leaving" : "serving",
       version: configuration.version, shardCount: configuration.shardCount, bus.statistics)
     status.push = pushStatus(machine)
-    Self.answer(bus, status, to: replyTo)
+    if let json = status.jsonBytes { bus.publish(replyTo, json) }
   }
 
   private func pushStatus(_ machine: GatewayMachine) -> PushStatus {

@@ -64,28 +64,18 @@ public struct KickAnswer: Codable, Sendable, Equatable {
 
 /// The record of an operator's order, as JSON in the stream `<cluster>-audit`.
 public struct AuditRecord: Codable, Sendable, Equatable {
-  public var atMilliseconds: Int64
+  public var atMilliseconds: Int64 = 0
   /// The operator's NATS user. It is part of the subject, which NATS lets only that user publish to.
-  public var operatorName: String
+  public var operatorName = ""
   /// Such as `drain`.
-  public var order: String
+  public var order = ""
   /// The node, user or device that the order names.
-  public var about: String
+  public var about = ""
   /// The node that carries it out.
-  public var node: String
-  public var role: String
+  public var node = ""
+  public var role = ""
 
-  public init(
-    atMilliseconds: Int64, operatorName: String, order: String, about: String, node: String,
-    role: String
-  ) {
-    self.atMilliseconds = atMilliseconds
-    self.operatorName = operatorName
-    self.order = order
-    self.about = about
-    self.node = node
-    self.role = role
-  }
+  public init() {}
 
   enum CodingKeys: String, CodingKey {
     case atMilliseconds = "at_ms"
@@ -118,5 +108,5 @@ public struct OrderAnswer: Codable, Sendable, Equatable {
     self.refused = refused
   }
 
-  package var bytes: [UInt8] { (try? JSONEncoder().encode(self)).map(Array.init) ?? [] }
+  package var bytes: [UInt8] { jsonBytes ?? [] }
 }

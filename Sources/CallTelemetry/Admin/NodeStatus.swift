@@ -34,30 +34,22 @@ public struct NodeStatus: Codable, Sendable, Equatable {
   public var cpuSeconds: Double
   public var memoryBytes: UInt64
   public var shardCount: Int
-  public var bus: BusHealth
+  public var bus = BusHealth()
   public var edge: EdgeStatus?
   public var coordinator: CoordinatorStatus?
   public var push: PushStatus?
 
-  public init(
-    node: String, role: String, state: String, version: String, processID: Int32,
-    uptimeSeconds: Double, cpuSeconds: Double, memoryBytes: UInt64, shardCount: Int,
-    bus: BusHealth, edge: EdgeStatus? = nil, coordinator: CoordinatorStatus? = nil,
-    push: PushStatus? = nil
-  ) {
+  /// Makes the status of a node of this process, as yet without its bus and the part of its role.
+  package init(node: String, role: String, state: String, version: String, shardCount: Int) {
     self.node = node
     self.role = role
     self.state = state
     self.version = version
-    self.processID = processID
-    self.uptimeSeconds = uptimeSeconds
-    self.cpuSeconds = cpuSeconds
-    self.memoryBytes = memoryBytes
     self.shardCount = shardCount
-    self.bus = bus
-    self.edge = edge
-    self.coordinator = coordinator
-    self.push = push
+    processID = ProcessSample.processID
+    uptimeSeconds = ProcessSample.uptimeSeconds
+    cpuSeconds = ProcessSample.cpuSeconds
+    memoryBytes = ProcessSample.memoryBytes
   }
 }
 
@@ -165,42 +157,21 @@ public struct StoppedShard: Codable, Sendable, Equatable {
 }
 
 public struct ShardStatus: Codable, Sendable, Equatable {
-  public var shard: Int
+  public var shard = 0
   /// A `ShardState`; nodes of other versions may have others.
-  public var state: String
-  public var epoch: UInt64
-  public var sequence: UInt64
-  public var placed: Int
-  public var ringing: Int
-  public var answered: Int
-  public var endedKept: Int
-  public var sessions: Int
-  public var registrations: Int
-  public var callsPlacedTotal: UInt64
-  public var callsAnsweredTotal: UInt64
-  public var callsEndedTotal: UInt64
-  public var deliveriesTotal: UInt64
-  public var deliveryRepeatsTotal: UInt64
-  public init(
-    shard: Int, state: String, epoch: UInt64, sequence: UInt64, placed: Int, ringing: Int,
-    answered: Int, endedKept: Int, sessions: Int, registrations: Int, callsPlacedTotal: UInt64,
-    callsAnsweredTotal: UInt64, callsEndedTotal: UInt64, deliveriesTotal: UInt64,
-    deliveryRepeatsTotal: UInt64
-  ) {
-    self.shard = shard
-    self.state = state
-    self.epoch = epoch
-    self.sequence = sequence
-    self.placed = placed
-    self.ringing = ringing
-    self.answered = answered
-    self.endedKept = endedKept
-    self.sessions = sessions
-    self.registrations = registrations
-    self.callsPlacedTotal = callsPlacedTotal
-    self.callsAnsweredTotal = callsAnsweredTotal
-    self.callsEndedTotal = callsEndedTotal
-    self.deliveriesTotal = deliveriesTotal
-    self.deliveryRepeatsTotal = deliveryRepeatsTotal
-  }
+  public var state = ""
+  public var epoch: UInt64 = 0
+  public var sequence: UInt64 = 0
+  public var placed = 0
+  public var ringing = 0
+  public var answered = 0
+  public var endedKept = 0
+  public var sessions = 0
+  public var registrations = 0
+  public var callsPlacedTotal: UInt64 = 0
+  public var callsAnsweredTotal: UInt64 = 0
+  public var callsEndedTotal: UInt64 = 0
+  public var deliveriesTotal: UInt64 = 0
+  public var deliveryRepeatsTotal: UInt64 = 0
+  public init() {}
 }

@@ -3,30 +3,22 @@ public struct UserReport: Codable, Sendable, Equatable {
   /// A push token, without the token.
   public struct Token: Codable, Sendable, Equatable {
     /// voip or alert.
-    public var kind: String
-    public var provider: String
-    public var environment: String
-    public var topic: String
+    public var kind = ""
+    public var provider = ""
+    public var environment = ""
+    public var topic = ""
     /// The first 12 hex digits of its fingerprint; empty where it has none.
-    public var fingerprint: String
-    public init(
-      kind: String, provider: String, environment: String, topic: String, fingerprint: String
-    ) {
-      self.kind = kind
-      self.provider = provider
-      self.environment = environment
-      self.topic = topic
-      self.fingerprint = fingerprint
-    }
+    public var fingerprint = ""
+    public init() {}
   }
   public struct Device: Codable, Sendable, Equatable {
-    public var device: String
-    public var name: String
+    public var device = ""
+    public var name = ""
     public var session: String?
-    public var client: String
+    public var client = ""
     public var attachedAtMilliseconds: Int64?
     public var registeredAtMilliseconds: Int64?
-    public var pushProviders: [String]
+    public var pushProviders: [String] = []
     public var seenAtMilliseconds: Int64?
     /// What is registered: nil without a registration and from nodes of earlier versions.
     public var tokens: [Token]?
@@ -34,39 +26,18 @@ public struct UserReport: Codable, Sendable, Equatable {
     public var sdk: String?
     /// The pushes that it takes beside ringing.
     public var capabilities: [String]?
-    public init(
-      device: String, name: String, session: String?, client: String,
-      attachedAtMilliseconds: Int64?, registeredAtMilliseconds: Int64?, pushProviders: [String]
-    ) {
-      self.device = device
-      self.name = name
-      self.session = session
-      self.client = client
-      self.attachedAtMilliseconds = attachedAtMilliseconds
-      self.registeredAtMilliseconds = registeredAtMilliseconds
-      self.pushProviders = pushProviders
-    }
+    public init() {}
   }
   public struct Call: Codable, Sendable, Equatable {
-    public var call: String
-    public var phase: String
+    public var call = ""
+    public var phase = ""
     public var reason: String?
     /// placed: by the user; called: to the user; toSelf: both. nil from nodes of earlier versions.
     public var direction: String?
     /// The user on the other side.
     public var with: String?
     public var placedAtMilliseconds: Int64?
-    public init(
-      call: String, phase: String, reason: String?, direction: String? = nil, with: String? = nil,
-      placedAtMilliseconds: Int64? = nil
-    ) {
-      self.call = call
-      self.phase = phase
-      self.reason = reason
-      self.direction = direction
-      self.with = with
-      self.placedAtMilliseconds = placedAtMilliseconds
-    }
+    public init() {}
   }
   /// One coordinator's answer about the calls that the user placed. They are in the callees' shards, so any
   /// coordinator may have some.

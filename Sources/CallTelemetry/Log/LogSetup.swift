@@ -31,7 +31,7 @@ public enum LogSetup {
 }
 
 /// Writes a whole line at once, so that lines of several threads and processes never mix.
-private func writeToStandardError(_ line: String) {
+package func writeToStandardError(_ line: String) {
   var line = line
   line.withUTF8 { bytes in
     var rest = UnsafeRawBufferPointer(bytes)

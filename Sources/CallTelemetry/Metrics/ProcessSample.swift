@@ -1,34 +1,39 @@
 internal import Glibc
 
 /// This process's use of CPU and memory so far.
-public struct ProcessSample: Sendable, Equatable {
-  /// User and system time of all threads, since the process began.
-  public var cpuSeconds: Double
-  /// Resident memory, in bytes; 0 where the system does not say.
-  public var memoryBytes: UInt64
-  /// Since the process began; since its first sample where the system does not say.
-  public var uptimeSeconds: Double
-  public var processID: Int32
+public enum ProcessSample {
+  package static var processID: Int32 { getpid() }
 
-  /// Reads two small files of /proc and two clocks, which takes some tens of microseconds.
-  public static func now() -> ProcessSample {
-    ProcessSample(
-      cpuSeconds: seconds(of: CLOCK_PROCESS_CPUTIME_ID), memoryBytes: residentBytes(),
-      uptimeSeconds: uptime(), processID: getpid())
+  /// User and system time of all threads, since the process began.
+  package static var cpuSeconds: Double { seconds(of: CLOCK_PROCESS_CPUTIME_ID) }
+
+  /// Resident memory, in bytes; 0 where the system does not say.
+  package static var memoryBytes: UInt64 {
+    let pageSize = sysconf(Int32(_SC_PAGESIZE))
+    return residentPages(inStatm: readFile("/proc/self/statm")) * UInt64(max(0, pageSize))
   }
+
+  /// Since the process began; since its first sample where the system does not say.
+  package static var uptimeSeconds: Double {
+    guard let ticks = startTicks(inStat: readFile("/proc/self/stat")) else {
+      return (ContinuousClock.now - firstSample) / .seconds(1)
+    }
+    let started = Double(ticks) / Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
+    return max(0, seconds(of: clockid_t(CLOCK_BOOTTIME)) - started)
+  }
+
+  private static let firstSample = ContinuousClock.now
 
   /// Registers CPU, memory, start and uptime under the names that Prometheus's own clients use, and the version
   /// of the build.
   public static func register(in metrics: MetricsRegistry) {
     metrics.reading(
       "process_cpu_seconds_total", "User and system CPU time spent.", type: "counter"
-    ) { seconds(of: CLOCK_PROCESS_CPUTIME_ID) }
-    metrics.reading("process_resident_memory_bytes", "Resident memory.") {
-      Double(residentBytes())
-    }
-    metrics.reading("process_uptime_seconds", "Time since the process began.") { uptime() }
+    ) { cpuSeconds }
+    metrics.reading("process_resident_memory_bytes", "Resident memory.") { Double(memoryBytes) }
+    metrics.reading("process_uptime_seconds", "Time since the process began.") { uptimeSeconds }
     // Read once: if the start moved when the wall clock is set, it would look like a restart.
-    let started = Double(CalendarTime.nowMilliseconds()) / 1000 - uptime()
+    let started = Double(CalendarTime.nowMilliseconds()) / 1000 - uptimeSeconds
     metrics.reading("process_start_time_seconds", "When the process began, since 1970.") { started }
     metrics.gauge(
       "callmesh_build_info", "Always 1; the label tells the version.",
@@ -40,21 +45,6 @@ public struct ProcessSample: Sendable, Equatable {
     var time = timespec()
     clock_gettime(clock, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-  }
-
-  private static func residentBytes() -> UInt64 {
-    let pageSize = sysconf(Int32(_SC_PAGESIZE))
-    return residentPages(inStatm: readFile("/proc/self/statm")) * UInt64(max(0, pageSize))
-  }
-
-  private static let firstSample = ContinuousClock.now
-
-  private static func uptime() -> Double {
-    guard let ticks = startTicks(inStat: readFile("/proc/self/stat")) else {
-      return (ContinuousClock.now - firstSample) / .seconds(1)
-    }
-    let started = Double(ticks) / Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
-    return max(0, seconds(of: clockid_t(CLOCK_BOOTTIME)) - started)
   }
 
   /// The second number of `/proc/self/statm`.

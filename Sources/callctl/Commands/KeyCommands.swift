@@ -116,17 +116,10 @@ private enum KeysFilePath {
 package enum Lifetime {
   package static func seconds(_ text: String) -> Int64? {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
-    let factor: Int64? =
-      switch text.dropFirst(digits.count) {
-      case "", "s": 1
-      case "m": 60
-      case "h": 3600
-      case "d": 86_400
-      default: nil
-      }
-    guard let factor, digits.utf8.count <= 10, let count = Int64(digits), count > 0 else {
-      return nil
-    }
-    return count * factor
+    let units: [Substring: Int64] = ["": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400]
+    guard let unit = units[text.dropFirst(digits.count)], digits.utf8.count <= 10,
+      let count = Int64(digits), count > 0
+    else { return nil }
+    return count * unit
   }
 }

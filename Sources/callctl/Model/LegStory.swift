@@ -144,11 +144,13 @@ struct LegStory {
 
   private var reason: String {
     if let winner = report.legs?.first(where: { $0.state == "won" }) {
-      return "\(name(winner.party)) answered"
+      return "\(Figures.safe(winner.party.shownDevice)) answered"
     }
     switch report.reason {
     case "cancelled": return "the caller cancelled"
-    case "declined": return "\(report.by.map(name) ?? "another device") declined for all devices"
+    case "declined":
+      let device = report.by.map { Figures.safe($0.shownDevice) } ?? "another device"
+      return "\(device) declined for all devices"
     case "unanswered": return "nobody answered in time"
     case "busy": return "the other devices were busy"
     case "unreachable": return "no device could be reached"
@@ -180,10 +182,11 @@ struct LegStory {
   private func time(_ event: CallReport.Event) -> String {
     Figures.latency(microseconds: event.atMicroseconds - start)
   }
+}
 
-  private func name(_ party: CallReport.Party) -> String {
-    party.deviceName.isEmpty || party.deviceName == party.device
-      ? Figures.safe(party.device)
-      : "\(Figures.safe(party.device)) (\(Figures.safe(party.deviceName)))"
+extension CallReport.Party {
+  /// The device, and its name where it has one.
+  var shownDevice: String {
+    deviceName.isEmpty || deviceName == device ? device : "\(device) (\(deviceName))"
   }
 }

@@ -72,9 +72,6 @@ package enum CallText {
   }
 
   private static func party(_ party: CallReport.Party) -> String {
-    let name =
-      party.deviceName.isEmpty || party.deviceName == party.device
-      ? "" : " (\(party.deviceName))"
-    return "\(party.user), device \(party.device)\(name)"
+    "\(party.user), device \(party.shownDevice)"
   }
 }
