@@ -7,10 +7,10 @@ import callload
   @Test("what befell a shard is told by the moment that matters")
   func story() {
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.begin(ChaosFault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
     timeline.lifted(fault: 1, at: at(11))
     timeline.answered(shard: 3, fault: 1, at: at(12.5))
-    timeline.begin(Fault.test(2, .killNATS, shards: [4]), carried: [], at: at(49))
+    timeline.begin(ChaosFault.test(2, .killNATS, shards: [4]), carried: [], at: at(49))
     #expect(
       timeline.story(shard: 3, around: at(20)) == [
         "kill-coordinator n, -10.0 to -9.0 s; shard 3 was back at -7.5 s"
@@ -29,7 +29,7 @@ import callload
   func excusesByTimeAndPlace() throws {
     // A known fault of other shards, a few seconds before the silence.
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.begin(ChaosFault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
     timeline.answered(shard: 3, fault: 1, at: at(12))
     timeline.end(shardsOf: 1, at: at(12))
     #expect(timeline.disturbed(.shard(3), from: at(11), to: at(11)) != nil)
@@ -46,22 +46,22 @@ import callload
       timeline.excuse(shard: 3, device: 0, due: at(due), slack: .seconds(1))
     }
     #expect(excused(11) == at(11))
-    timeline.begin(Fault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.begin(ChaosFault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
     #expect(excused(11) == .distantFuture)
     timeline.answered(shard: 3, fault: 1, at: at(12.5))
     #expect(excused(11) == at(12.5))
     #expect(excused(8) == at(8))
     #expect(excused(13) == at(13))
-    timeline.begin(Fault.test(2, .killCoordinator, shards: [3]), carried: [], at: at(13))
+    timeline.begin(ChaosFault.test(2, .killCoordinator, shards: [3]), carried: [], at: at(13))
     timeline.answered(shard: 3, fault: 2, at: at(15))
     #expect(excused(11) == at(15))
     // Where messages get lost they are retransmitted, which takes a while longer.
-    timeline.begin(Fault.test(3, .killNATS, shards: [3]), carried: [], at: at(20))
+    timeline.begin(ChaosFault.test(3, .killNATS, shards: [3]), carried: [], at: at(20))
     timeline.lifted(fault: 3, at: at(20.5))
     timeline.answered(shard: 3, fault: 3, at: at(21))
     #expect(excused(20) == at(25.5))
     // Of three servers one is away: what the shard needs next may lack its leader.
-    timeline.begin(Fault.test(4, .killNATS, shards: [3]), carried: [], at: at(40))
+    timeline.begin(ChaosFault.test(4, .killNATS, shards: [3]), carried: [], at: at(40))
     timeline.answered(shard: 3, fault: 4, at: at(40.1))
     #expect(excused(43) == .distantFuture)
     timeline.lifted(fault: 4, at: at(45))
@@ -70,7 +70,7 @@ import callload
 
   @Test("when faults of a kind began") func beginnings() {
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .killPush, shards: []), carried: [], at: at(10))
+    timeline.begin(ChaosFault.test(1, .killPush, shards: []), carried: [], at: at(10))
     #expect(timeline.began({ $0 == .killPush }, from: at(9), to: at(10)))
     #expect(timeline.began({ $0 == .killPush }, from: at(10), to: at(11)))
     #expect(!timeline.began({ $0 == .killPush }, from: at(10.1), to: at(11)))
@@ -81,7 +81,7 @@ import callload
   @Test("a device is disturbed by its edge until it has a new session")
   func devices() {
     var timeline = FaultTimeline.quiet()
-    var killed = Fault.test(1, .killEdge, shards: [])
+    var killed = ChaosFault.test(1, .killEdge, shards: [])
     killed.edges = [0]
     timeline.begin(killed, carried: [1, 2], at: at(10))
     timeline.lifted(fault: 1, at: at(11))
@@ -89,7 +89,7 @@ import callload
     #expect(timeline.disturbed(.device(1), from: at(14), to: at(15)) == nil)
     #expect(timeline.disturbed(.device(2), from: at(14), to: at(15))?.kind == .killEdge)
     #expect(timeline.disturbed(.device(3), from: at(10), to: at(15)) == nil)
-    var frozen = Fault.test(2, .freezeEdge, shards: [])
+    var frozen = ChaosFault.test(2, .freezeEdge, shards: [])
     frozen.edges = [0]
     timeline.begin(frozen, carried: [3], at: at(20))
     #expect(timeline.disturbed(.device(3), from: at(22), to: at(23)) != nil)
@@ -101,7 +101,7 @@ import callload
   @Test("a device that kept its session in a drain, or sleeps, is not disturbed when that is over")
   func devicesThatStay() {
     var timeline = FaultTimeline.quiet()
-    var drain = Fault.test(1, .drain, shards: [])
+    var drain = ChaosFault.test(1, .drain, shards: [])
     drain.edges = [0]
     timeline.begin(drain, carried: [1, 2], at: at(10))
     timeline.lifted(fault: 1, at: at(12)) { $0 == 1 }
@@ -114,9 +114,9 @@ import callload
     "edges in trouble, and its own shard, keep a device away if they last for half of its absence")
   func hindrance() {
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .killCoordinator, shards: [1]), carried: [], at: at(5))
+    timeline.begin(ChaosFault.test(1, .killCoordinator, shards: [1]), carried: [], at: at(5))
     timeline.answered(shard: 1, fault: 1, at: at(7))
-    var killed = Fault.test(2, .killEdge, shards: [])
+    var killed = ChaosFault.test(2, .killEdge, shards: [])
     killed.edges = [0]
     timeline.begin(killed, carried: [1], at: at(10))
     func kind(_ from: Double, _ to: Double, shard: Int = 2) -> ChaosKind? {
@@ -140,8 +140,8 @@ import callload
   @Test("a fault in which messages get lost is found beside another")
   func lostMessages() {
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .freezeCoordinator, shards: [1]), carried: [], at: at(5))
-    timeline.begin(Fault.test(2, .killNATS, shards: [1]), carried: [], at: at(6))
+    timeline.begin(ChaosFault.test(1, .freezeCoordinator, shards: [1]), carried: [], at: at(5))
+    timeline.begin(ChaosFault.test(2, .killNATS, shards: [1]), carried: [], at: at(6))
     for fault in [1, 2] { timeline.lifted(fault: fault, at: at(7)) }
     for fault in [1, 2] { timeline.answered(shard: 1, fault: fault, at: at(10)) }
     #expect(timeline.disturbed(.shard(1), from: at(11), to: at(11))?.kind == .freezeCoordinator)
@@ -153,7 +153,7 @@ import callload
   @Test("who attached to an edge that stood still was kept waiting by it, and by no other")
   func attachesToAFrozenEdge() {
     var timeline = FaultTimeline.quiet()
-    var frozen = Fault.test(1, .freezeEdge, shards: [])
+    var frozen = ChaosFault.test(1, .freezeEdge, shards: [])
     frozen.edges = [1]
     timeline.begin(frozen, carried: [], at: at(10))
     timeline.lifted(fault: 1, at: at(14.5))
@@ -164,7 +164,7 @@ import callload
     #expect(timeline.disturbed(.device(1), from: at(5), to: at(9)) == nil)
     #expect(!timeline.mayComeLate(to: 2, at: at(14.6)))
     #expect(!timeline.mayComeLate(to: 3, at: at(17)))
-    var killed = Fault.test(2, .killEdge, shards: [])
+    var killed = ChaosFault.test(2, .killEdge, shards: [])
     killed.edges = [0]
     timeline.begin(killed, carried: [], at: at(20))
     timeline.attached(device: 2, through: 0, at: at(21))
@@ -177,7 +177,7 @@ import callload
     func excused(_ due: Double) -> Timestamp {
       timeline.excuse(shard: 4, device: 0, due: at(due), slack: .seconds(1))
     }
-    let killed = Fault.test(1, .killCoordinator, shards: [3])
+    let killed = ChaosFault.test(1, .killCoordinator, shards: [3])
     timeline.begin(killed, carried: [], at: at(10))
     #expect(excused(10.1) == at(10.1))
     timeline.widen(killed, by: [3, 4], since: at(10))
@@ -198,11 +198,11 @@ import callload
     "what waited in a frozen edge may come late, also where another fault befell the device first")
   func twoFaultsOfADevice() {
     var timeline = FaultTimeline.quiet()
-    var killed = Fault.test(1, .killEdge, shards: [])
+    var killed = ChaosFault.test(1, .killEdge, shards: [])
     killed.edges = [0]
     timeline.begin(killed, carried: [1], at: at(10))
     timeline.attached(device: 1, through: 1, at: at(10.5))
-    var frozen = Fault.test(2, .freezeEdge, shards: [])
+    var frozen = ChaosFault.test(2, .freezeEdge, shards: [])
     frozen.edges = [1]
     timeline.begin(frozen, carried: [1], at: at(11))
     #expect(timeline.disturbed(.device(1), from: at(11.5), to: at(11.5))?.kind == .killEdge)
@@ -216,14 +216,14 @@ import callload
   @Test("old words of a frozen owner are excused when it wakes, and not for ever")
   func stale() {
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .freezeCoordinator, shards: [3]), carried: [], at: at(10))
+    timeline.begin(ChaosFault.test(1, .freezeCoordinator, shards: [3]), carried: [], at: at(10))
     timeline.answered(shard: 3, fault: 1, at: at(13))
     #expect(timeline.mayBeStale(shard: 3, at: at(14)))
     #expect(!timeline.mayBeStale(shard: 4, at: at(14)))
     timeline.lifted(fault: 1, at: at(15))
     #expect(timeline.mayBeStale(shard: 3, at: at(16)))
     #expect(!timeline.mayBeStale(shard: 3, at: at(19)))
-    timeline.begin(Fault.test(2, .killCoordinator, shards: [3]), carried: [], at: at(30))
+    timeline.begin(ChaosFault.test(2, .killCoordinator, shards: [3]), carried: [], at: at(30))
     #expect(!timeline.mayBeStale(shard: 3, at: at(31)))
   }
 }
@@ -235,9 +235,9 @@ extension FaultTimeline {
   }
 }
 
-extension Fault {
-  static func test(_ id: Int, _ kind: ChaosKind, shards: [Int]) -> Fault {
-    Fault(id: id, kind: kind, node: "n", role: .coordinator, shards: shards)
+extension ChaosFault {
+  static func test(_ id: Int, _ kind: ChaosKind, shards: [Int]) -> ChaosFault {
+    ChaosFault(id: id, kind: kind, node: "n", role: .coordinator, shards: shards)
   }
 }
 

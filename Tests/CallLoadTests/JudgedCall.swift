@@ -26,7 +26,7 @@ struct JudgedCall {
   mutating func outage(
     _ kind: ChaosKind, from: Double, to: Double, carried: [Int] = [], number: Int = 1
   ) {
-    var fault = Fault.test(number, kind, shards: kind.isOfNATS ? Array(0..<12) : [])
+    var fault = ChaosFault.test(number, kind, shards: kind.isOfNATS ? Array(0..<12) : [])
     if !carried.isEmpty { fault.edges = [0] }
     checker.timeline.begin(fault, carried: carried, at: at(from))
     checker.timeline.lifted(fault: number, at: at(to))
@@ -125,7 +125,7 @@ struct History {
 /// The edge of device 4 is frozen for a while.
 func frozenEdge(_ roster: Roster, from: Double, to: Double) -> FaultTimeline {
   var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
-  var frozen = Fault.test(1, .freezeEdge, shards: [])
+  var frozen = ChaosFault.test(1, .freezeEdge, shards: [])
   frozen.edges = [0]
   timeline.begin(frozen, carried: [4], at: at(from))
   timeline.lifted(fault: 1, at: at(to))

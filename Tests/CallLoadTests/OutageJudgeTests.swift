@@ -151,9 +151,9 @@ import callload
   @Test("what a stopped nats-server had in hand may come when it goes on")
   func lateWords() {
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .freezeNATS, shards: [1]), carried: [], at: at(10))
+    timeline.begin(ChaosFault.test(1, .freezeNATS, shards: [1]), carried: [], at: at(10))
     timeline.lifted(fault: 1, at: at(20))
-    timeline.begin(Fault.test(2, .killNATS, shards: [1]), carried: [], at: at(40))
+    timeline.begin(ChaosFault.test(2, .killNATS, shards: [1]), carried: [], at: at(40))
     timeline.lifted(fault: 2, at: at(41))
     let times = [9.9, 10.5, 21.0, 23.0, 40.5].map { timeline.mayComeLate(to: 3, at: at($0)) }
     #expect(times == [false, true, true, false, false], "a killed one has nothing any more")

@@ -20,7 +20,8 @@ import callload
     let shard = ShardHash.shard(of: UserKey(app: "load", user: roster.userName(1)), count: 12)
     if let from {
       let shards = [isCallees ? shard : (shard + 1) % 12]
-      timeline.begin(Fault.test(1, .killCoordinator, shards: shards), carried: [], at: at(from))
+      timeline.begin(
+        ChaosFault.test(1, .killCoordinator, shards: shards), carried: [], at: at(from))
       timeline.answered(shard: shards[0], fault: 1, at: at(to))
     }
     #expect(try reasonsBroken(roster, timeline, declines: true) == broken)
@@ -30,7 +31,8 @@ import callload
   func missedWithoutDecline() throws {
     let roster = Roster(devices: 30, devicesPerUser: 3)
     var timeline = FaultTimeline.quiet()
-    timeline.begin(Fault.test(1, .killCoordinator, shards: Array(0..<12)), carried: [], at: at(9))
+    timeline.begin(
+      ChaosFault.test(1, .killCoordinator, shards: Array(0..<12)), carried: [], at: at(9))
     #expect(try reasonsBroken(roster, timeline, declines: false) == 0)
     #expect(try reasonsBroken(roster, timeline, declines: false, missed: false) > 0)
     // The cluster has the decline, and its stop shows that: right with and without faults.

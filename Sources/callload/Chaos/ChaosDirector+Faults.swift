@@ -21,7 +21,7 @@ extension ChaosDirector {
 
   /// Kills processes, freezes them, or cuts their relays to NATS, and undoes it when the fault is over.
   func disturb(
-    _ victims: [Victim], _ fault: Fault, _ entry: ChaosPlan.Entry, isSilent: Bool = false
+    _ victims: [Victim], _ fault: ChaosFault, _ entry: ChaosPlan.Entry, isSilent: Bool = false
   ) async {
     func cut(_ mode: TCPRelay.Mode) async {
       for relay in victims.flatMap(\.relays) { await relay.set(mode, by: fault.id) }

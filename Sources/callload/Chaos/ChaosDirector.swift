@@ -104,7 +104,7 @@ package struct ChaosDirector: Sendable {
   /// - Parameter edges: those concerned, where they are several.
   func makeFault(
     _ kind: ChaosKind, _ process: SupervisedProcess, node: String? = nil, edges: Range<Int>? = nil
-  ) async -> Fault {
+  ) async -> ChaosFault {
     var shards: [Int] = []
     switch process.role {
     case .nats: shards = Array(0..<cluster.shards)
@@ -113,7 +113,7 @@ package struct ChaosDirector: Sendable {
       shards = await cluster.callctl?.shards(of: process.name) ?? Array(0..<cluster.shards)
     case .edge, .push: break
     }
-    return Fault(
+    return ChaosFault(
       id: await referee.nextFault(), kind: kind, node: node ?? process.name, role: process.role,
       edges: edges.map(Array.init)
         ?? cluster.edges.indices.filter { cluster.edges[$0].process === process }, shards: shards)
@@ -121,7 +121,7 @@ package struct ChaosDirector: Sendable {
 
   /// Runs one fault until its node is well again.
   func play(
-    _ fault: Fault, begin: () async -> Void = {}, lengthSeconds: Double = 0,
+    _ fault: ChaosFault, begin: () async -> Void = {}, lengthSeconds: Double = 0,
     lift: () async -> Void
   ) async {
     let shards = fault.shards.isEmpty ? "" : ", \(fault.shards.count) shards"
@@ -145,7 +145,7 @@ package struct ChaosDirector: Sendable {
   }
 
   /// Widens a planned change by all shards that it moves: those taken before the drain, and those that return.
-  private func reportMovingShards(_ fault: Fault) async {
+  private func reportMovingShards(_ fault: ChaosFault) async {
     guard fault.role == .coordinator, let callctl = cluster.callctl else { return }
     while !Task.isCancelled {
       // Not at once: one more process would lengthen the pauses that are measured.
@@ -161,7 +161,7 @@ package struct ChaosDirector: Sendable {
   /// Widens a fault by the shards that the coordinator got after it was asked for its shards: before the
   /// fault, or in a hand-over by a coordinator that had not noticed the fault. They show only in that no other
   /// coordinator serves them.
-  private func reportShardsGained(_ fault: Fault, within seconds: Double) async {
+  private func reportShardsGained(_ fault: ChaosFault, within seconds: Double) async {
     guard fault.role == .coordinator, let callctl = cluster.callctl else { return }
     let others = cluster.coordinators.map(\.name).filter { $0 != fault.node }
     let end = ContinuousClock.now + .seconds(seconds)

@@ -12,7 +12,7 @@ final class FaultWatch {
   private var placedDuring: [CallID: Set<ChaosKind>] = [:]
 
   private struct Open {
-    let fault: Fault
+    let fault: ChaosFault
     let beganAt: Timestamp
     var isLifted = false
     var isAsking = false
@@ -35,14 +35,14 @@ final class FaultWatch {
 
   // MARK: The course of a fault
 
-  func begins(_ fault: Fault) {
+  func begins(_ fault: ChaosFault) {
     open[fault.id] = Open(fault: fault, beganAt: now)
     result.injected[fault.kind, default: 0] += 1
     let carried = fault.edges.flatMap { rig.devices(at: $0) }
     stage.checker.timeline.begin(fault, carried: carried, at: now)
   }
 
-  func happened(_ fault: Fault) {
+  func happened(_ fault: ChaosFault) {
     guard let since = open[fault.id]?.beganAt, let probes = rig.probes, !fault.shards.isEmpty
     else { return }
     // In an outage of NATS a single edge may lose its connection, so each must be well again.
@@ -52,7 +52,7 @@ final class FaultWatch {
     probes.watch(fault, since: since, through: fault.kind.isOfNATS ? edges : [])
   }
 
-  func widened(_ fault: Fault, by shards: [Int]) {
+  func widened(_ fault: ChaosFault, by shards: [Int]) {
     guard let found = open[fault.id], let probes = rig.probes else { return }
     let new = shards.filter { !probes.isAsking($0, for: fault.id) }
     guard !new.isEmpty else { return }
@@ -69,7 +69,7 @@ final class FaultWatch {
     stage.checker.timeline.widen(fault, by: new, since: since)
   }
 
-  func lifted(_ fault: Fault) {
+  func lifted(_ fault: ChaosFault) {
     stage.checker.timeline.lifted(fault: fault.id, at: now) { [rig] in
       rig.devices[$0].isAttached || rig.devices[$0].driver.isSuspended
     }
@@ -78,7 +78,7 @@ final class FaultWatch {
     closeIfDone(fault)
   }
 
-  func found(_ finding: ShardProbes.Finding, of fault: Fault) {
+  func found(_ finding: ShardProbes.Finding, of fault: ChaosFault) {
     switch finding {
     case .answered(let shard, let span):
       stage.checker.timeline.answered(shard: shard, fault: fault.id, at: now)
@@ -97,7 +97,7 @@ final class FaultWatch {
   }
 
   /// Notes the first account only: the others are mostly alike.
-  private func noteSlow(_ fault: Fault, _ accounts: [String]) {
+  private func noteSlow(_ fault: ChaosFault, _ accounts: [String]) {
     guard let began = open[fault.id]?.beganAt, let first = accounts.first else { return }
     let at = Units.fixed((began - stage.startedAt).seconds, 1)
     let age = Units.fixed((now - began).seconds, 0)
@@ -106,7 +106,7 @@ final class FaultWatch {
       "\(fault.kind.rawValue) \(fault.node) at \(at) s, after \(age) s: \(first)\(rest)")
   }
 
-  private func tookOver(_ fault: Fault, _ microseconds: UInt64?) {
+  private func tookOver(_ fault: ChaosFault, _ microseconds: UInt64?) {
     guard let found = open[fault.id] else { return }
     // Shards that came to the node later are no second take-over.
     guard !found.isTakenOver || microseconds == nil else { return }
@@ -117,7 +117,7 @@ final class FaultWatch {
         shards: fault.shards.count, microseconds: microseconds))
   }
 
-  private func closeIfDone(_ fault: Fault) {
+  private func closeIfDone(_ fault: ChaosFault) {
     if let found = open[fault.id], found.isLifted, !found.isAsking { open[fault.id] = nil }
   }
 

@@ -7,7 +7,7 @@ import CallCore
 /// asked every 25 ms, and less often the longer it takes (at intervals of a fortieth of that time).
 final class ShardProbes {
   private struct Watch {
-    var fault: Fault
+    var fault: ChaosFault
     let since: Timestamp
     var missing: [Int: Missing]
     /// In a planned change, which is watched to its end: the longest wait of any question, by shard.
@@ -49,7 +49,7 @@ final class ShardProbes {
   private var random: SplitMix64
   private var turn = 0
   private var isRunning = false
-  var onFinding: (Fault, Finding) -> Void = { _, _ in }
+  var onFinding: (ChaosFault, Finding) -> Void = { _, _ in }
 
   /// - Throws: what minting a token threw.
   init(
@@ -97,7 +97,7 @@ final class ShardProbes {
   // MARK: Watches
 
   /// - Parameter edges: those through each of which every shard must answer; empty: any one.
-  func watch(_ fault: Fault, since: Timestamp, through edges: Set<Int>) {
+  func watch(_ fault: ChaosFault, since: Timestamp, through edges: Set<Int>) {
     watches[fault.id] = Watch(
       fault: fault, since: since,
       missing: Dictionary(

@@ -81,12 +81,12 @@ extension CallRecord {
   static let retransmissionMax: Span = .seconds(8)
 
   /// The fault that explains an end which the scenario did not plan; nil where none does.
-  func explanation(of outcome: CallOutcome, _ timeline: FaultTimeline) -> Fault? {
+  func explanation(of outcome: CallOutcome, _ timeline: FaultTimeline) -> ChaosFault? {
     guard !timeline.isEmpty, let last = trace.last?.at else { return nil }
     let begin = facts.placedAt
     func fault(
       _ places: [FaultTimeline.Place], from since: Timestamp? = nil, to until: Timestamp? = nil
-    ) -> Fault? {
+    ) -> ChaosFault? {
       places.lazy.compactMap {
         timeline.disturbed($0, from: since ?? begin, to: until ?? last)
       }.first
@@ -121,7 +121,7 @@ extension CallRecord {
   }
 
   /// The fault that kept the caller away for at least half of its absence: of an edge, or of its own shard.
-  private func hindrance(_ timeline: FaultTimeline, _ last: Timestamp) -> Fault? {
+  private func hindrance(_ timeline: FaultTimeline, _ last: Timestamp) -> ChaosFault? {
     guard let since = caller.awaySince else { return nil }
     let over = firstEndAt ?? last
     if let back = caller.attachedAt, back.later(by: Self.timeoutSlack) < over { return nil }

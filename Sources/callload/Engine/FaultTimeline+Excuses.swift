@@ -3,12 +3,12 @@ import CallJudge
 
 extension FaultTimeline {
   /// The first fault that disturbed a shard or device between two times.
-  package func disturbed(_ place: Place, from begin: Timestamp, to end: Timestamp) -> Fault? {
+  package func disturbed(_ place: Place, from begin: Timestamp, to end: Timestamp) -> ChaosFault? {
     faults(of: place, from: begin, to: end).first
   }
 
   /// The same among faults that lose messages, whatever other fault lies beside them.
-  package func lostMessages(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
+  package func lostMessages(shard: Int, from begin: Timestamp, to end: Timestamp) -> ChaosFault? {
     faults(of: .shard(shard), from: begin, to: end).first { $0.losesMessages }
   }
 
@@ -21,16 +21,16 @@ extension FaultTimeline {
 
   private func faults(
     of place: Place, from begin: Timestamp, to end: Timestamp
-  ) -> some Collection<Fault> {
+  ) -> some Collection<ChaosFault> {
     windows(place).lazy.filter { $0.touches(begin, end) }.compactMap { faults[$0.fault]?.fault }
   }
 
-  package func disturbed(from begin: Timestamp, to end: Timestamp) -> Fault? {
+  package func disturbed(from begin: Timestamp, to end: Timestamp) -> ChaosFault? {
     calendars.keys.lazy.compactMap { disturbed($0, from: begin, to: end) }.first
   }
 
   /// The fault that kept a device from coming back for at least half of a time: an edge's, or its shard's.
-  package func hindrance(shard: Int, from begin: Timestamp, to end: Timestamp) -> Fault? {
+  package func hindrance(shard: Int, from begin: Timestamp, to end: Timestamp) -> ChaosFault? {
     var spans = windows(.shard(shard)).map {
       (fault: $0.fault, from: $0.from, to: $0.until.map { [glow = $0.afterglow] in $0 + glow })
     }

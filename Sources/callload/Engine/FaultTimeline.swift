@@ -13,7 +13,7 @@ package struct FaultTimeline: Sendable {
   }
 
   struct Course: Sendable {
-    let fault: Fault
+    let fault: ChaosFault
     let beganAt: Timestamp
     var liftedAt: Timestamp?
     /// While a nats-server is away: the shards that answer all the same.
@@ -54,7 +54,7 @@ package struct FaultTimeline: Sendable {
   // MARK: The course of a fault
 
   /// - Parameter carried: the devices that were connected to the edge concerned.
-  package mutating func begin(_ fault: Fault, carried: [Int], at now: Timestamp) {
+  package mutating func begin(_ fault: ChaosFault, carried: [Int], at now: Timestamp) {
     faults[fault.id] = Course(fault: fault, beganAt: now)
     for place in fault.shards.map(Place.shard) + carried.map(Place.device) {
       add(fault, to: place, from: now)
@@ -66,14 +66,14 @@ package struct FaultTimeline: Sendable {
   }
 
   /// The fault concerns further shards, or the same ones again.
-  package mutating func widen(_ fault: Fault, by more: [Int], since: Timestamp) {
+  package mutating func widen(_ fault: ChaosFault, by more: [Int], since: Timestamp) {
     for place in more.map(Place.shard) where calendars[place]?.isUnderWay(fault.id) != true {
       add(fault, to: place, from: since)
     }
   }
 
   private mutating func add(
-    _ fault: Fault, to place: Place, from begin: Timestamp, until end: Timestamp? = nil
+    _ fault: ChaosFault, to place: Place, from begin: Timestamp, until end: Timestamp? = nil
   ) {
     calendars[place, default: FaultCalendar()].add(
       FaultCalendar.Window(fault: fault.id, from: begin, until: end, afterglow: fault.afterglow))
@@ -154,7 +154,7 @@ package struct FaultTimeline: Sendable {
   }
 
   private static func text(
-    _ fault: Fault, _ from: Timestamp, _ until: Timestamp?, around moment: Timestamp
+    _ fault: ChaosFault, _ from: Timestamp, _ until: Timestamp?, around moment: Timestamp
   ) -> String {
     "\(fault.kind.rawValue) \(fault.node), "
       + "\(seconds(from, from: moment)) to \(seconds(until, from: moment)) s"

@@ -26,7 +26,9 @@ extension RunReport {
       "ramp_seconds": result.rampSeconds.toThousandth,
       "settings": settings.json, "machine": machine.json, "find_max": search?.json,
       "chaos": result.chaos.map { ChaosReport(chaos: $0).json },
-      "pushes": result.pushes.map { PushReport(pushes: $0, callsPlaced: result.callsPlaced).json },
+      "pushes": result.pushes.map {
+        PushRunReport(pushes: $0, callsPlaced: result.callsPlaced).json
+      },
       "hostile": HostileReport(hostile)?.json,
     ]
   }

@@ -11,7 +11,7 @@ extension RunReport {
       lines += ChaosReport(chaos: chaos).lines(style, asked: settings.chaos)
     }
     if let pushes = result.pushes {
-      lines += PushReport(pushes: pushes, callsPlaced: result.callsPlaced).lines(style)
+      lines += PushRunReport(pushes: pushes, callsPlaced: result.callsPlaced).lines(style)
     }
     lines += HostileReport(hostile)?.lines(style) ?? []
     if !growth.isEmpty {

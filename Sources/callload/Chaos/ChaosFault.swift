@@ -2,7 +2,7 @@ package import CallCore
 package import Histogram
 
 /// One fault, as the judge has to know it.
-package struct Fault: Sendable, Equatable {
+package struct ChaosFault: Sendable, Equatable {
   package var id: Int
   package var kind: ChaosKind
   package var node: String
@@ -32,13 +32,13 @@ package struct Fault: Sendable, Equatable {
 
 package enum FaultStep: Sendable {
   /// It happens at this very moment. What it disturbs is excused from now on.
-  case begins(Fault)
+  case begins(ChaosFault)
   /// It has happened. The shards concerned are probed from now on.
-  case happened(Fault)
+  case happened(ChaosFault)
   /// It concerns these shards too, or again, since not long ago.
-  case widened(Fault, by: [Int])
+  case widened(ChaosFault, by: [Int])
   /// The process runs again, or the network is whole again.
-  case lifted(Fault)
+  case lifted(ChaosFault)
   /// Something that no fault explains.
   case incident(String)
 }

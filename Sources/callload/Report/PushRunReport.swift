@@ -31,7 +31,7 @@ package struct PushResult: Sendable {
   package var total: Int { pushes.values.reduce(0, +) }
 }
 
-struct PushReport {
+struct PushRunReport {
   let pushes: PushResult
   let callsPlaced: Int
 
