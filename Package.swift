@@ -227,13 +227,18 @@ let package = Package(
       name: "PushSimulators",
       dependencies: ["CallTestKit", "CallWire", .crypto, .cryptoExtras] + Target.Dependency.nio
         + Target.Dependency.http2, path: "Tests/PushSimulators", swiftSettings: settings),
+    .target(
+      name: "TestSupport", dependencies: ["CallTestKit"], path: "Tests/TestSupport",
+      swiftSettings: settings),
     tests("CallFuzzTests", ["CallFuzz", "CallCore"]),
 
     tests("CallCoreTests", ["CallCore"]),
     tests("CallWireTests", ["CallWire", "CallCore"]),
     tests("CallAuthTests", ["CallAuth", "CallCore", .jwt, .crypto]),
     tests("CallBusTests", ["CallBus", "CallCore", "CallTelemetry", .log]),
-    tests("NATSBusTests", ["NATSBus", "CallBus", "CallCore", "CallWire", "CallTestKit"]),
+    tests(
+      "NATSBusTests",
+      ["NATSBus", "CallBus", "CallCore", "CallWire", "CallTestKit", "TestSupport"]),
     tests(
       "CallCoordinatorTests",
       [
@@ -284,8 +289,7 @@ let package = Package(
       "IntegrationTests",
       [
         "CallClient", "CallAuth", "CallWire", "CallCore", "CallTelemetry", "PushSimulators",
-        "CallTestKit", "NATSBus",
-        "CallBus", .log, .crypto,
+        "CallTestKit", "TestSupport", "NATSBus", "CallBus", .log, .crypto,
       ]),
   ] + fuzzers
 )

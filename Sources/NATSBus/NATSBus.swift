@@ -99,8 +99,6 @@ public final class NATSBus: ClusterBus {
     statistics.reconnects = counters.reconnects.load(ordering: .relaxed)
     statistics.messagesIn = counters.messagesIn.load(ordering: .relaxed)
     statistics.messagesOut = counters.messagesOut.load(ordering: .relaxed)
-    statistics.bytesIn = counters.bytesIn.load(ordering: .relaxed)
-    statistics.bytesOut = counters.bytesOut.load(ordering: .relaxed)
     statistics.dropped = counters.dropped.load(ordering: .relaxed) + thread.outbox.dropped
     statistics.outboxDepth = thread.outbox.depth + counters.backlog.load(ordering: .relaxed)
     return statistics

@@ -142,7 +142,7 @@ struct APNsSim: AsyncParsableCommand {
     for await _ in await UnixSignalsSequence(trapping: .sigint, .sigterm) { break }
     await simulator.stop()
     let report = simulator.report
-    print(json ? report.json : report.text)
+    print(json ? report.json : report.description)
     if report.violationsTotal > 0 { throw ExitCode(1) }
   }
 

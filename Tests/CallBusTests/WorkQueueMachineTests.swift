@@ -185,7 +185,7 @@ import Testing
         guard
           case .appended(let sequence) = lanes.add(
             lane: "a", id: "\(step)", [], now: Self.at(now))
-        else { throw BusError.wrongSequence }
+        else { throw BusError.failed("not added") }
         added.insert(sequence)
       case 4: if takers.count < 4 { takers.append(lanes.addTaker(lane: "a", inFlight: 5)) }
       case 5:

@@ -67,7 +67,8 @@ extension ClusterTests {
       checkpoints.put("0.accept", Array("7".utf8), expecting: nil) { _ in }
       bench.start("a")
       try await bench.settled(["a"])
-      let first = try #require(try await bench.journal.next(shard: 0, from: 1))
+      let first = try #require(
+        try await bench.journal.records(shard: 0, from: 1, limit: 1).first)
       #expect(try ClusterCodec.journalRecord(first.bytes).epoch == 3001)
     }
   }

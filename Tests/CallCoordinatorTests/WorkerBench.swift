@@ -51,8 +51,10 @@ final class HeldJournal: Journal {
   }
 
   func last(shard: Int) async throws -> StoredRecord? { try await inner.last(shard: shard) }
-  func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
-    try await inner.next(shard: shard, from: sequence)
+  func records(
+    shard: Int, from sequence: UInt64, limit: Int
+  ) async throws -> [StoredRecord] {
+    try await inner.records(shard: shard, from: sequence, limit: limit)
   }
   func purge(shard: Int, through sequence: UInt64) async throws {
     try await inner.purge(shard: shard, through: sequence)
@@ -140,8 +142,15 @@ final class WorkerBench: Sendable {
           term: term,
           machine: ShardMachine(shard: shard, epoch: epoch, limits: limits),
           sequence: last?.sequence ?? 0, edges: KnownEdges(living: []))))
-    try await eventually("shard \(shard) serves") { reported.contains(.serving(term)) }
+    try await eventually("shard \(shard) serves") { await serves(term) }
     return term
+  }
+
+  @inline(never)
+  func serves(_ term: ShardTerm) async -> Bool {
+    await worker.status().contains {
+      $0.shard == term.shard && $0.epoch == term.epoch && $0.state == ShardState.serving.rawValue
+    }
   }
 
   /// A user of the given shard.
@@ -178,7 +187,7 @@ final class WorkerBench: Sendable {
 
   var steppedDown: [ShardTerm] {
     reported.compactMap {
-      if case .steppedDown(let term, _) = $0 { return term }
+      if case .steppedDown(let term) = $0 { return term }
       return nil
     }
   }

@@ -99,6 +99,6 @@ extension WorkerTests {
         RecoveredShard(
           term: term, machine: ShardMachine(shard: term.shard, epoch: 1, limits: CallLimits()),
           sequence: 0, edges: KnownEdges(living: []))))
-    try await eventually("\(term) serves") { bench.reported.contains(.serving(term)) }
+    try await eventually("\(term) serves") { await bench.serves(term) }
   }
 }

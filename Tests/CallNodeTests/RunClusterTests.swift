@@ -89,7 +89,7 @@ import Testing
   @Test func natsPortThatIsTakenIsSaidBeforeAnythingStarts() async throws {
     let taken = try Listener()
     let stage = try Stage(["callctl": "echo started >&2"])
-    let free = Int(try NATSServerProcess.freePort())
+    let free = Int(try NATSServerProcess.freePorts(1)[0])
     let run = try await stage.run(natsPort: taken.port, edgePort: free)
     #expect(run.status == 2)
     #expect(run.errors.contains("something listens on 127.0.0.1:\(taken.port) already"))
@@ -101,7 +101,7 @@ import Testing
   @Test func edgePortThatIsTakenIsSaidToo() async throws {
     let taken = try Listener()
     let stage = try Stage()
-    let free = Int(try NATSServerProcess.freePort())
+    let free = Int(try NATSServerProcess.freePorts(1)[0])
     let run = try await stage.run(natsPort: free, edgePort: taken.port)
     #expect(run.status == 2)
     #expect(run.errors.contains("127.0.0.1:\(taken.port)") && run.errors.contains("EDGE_PORT="))

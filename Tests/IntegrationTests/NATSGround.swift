@@ -3,6 +3,7 @@ import CallCore
 import CallTestKit
 import Foundation
 import NATSBus
+import TestSupport
 import Testing
 
 /// Servers with the shipped files, adapted in ports and paths only.

@@ -45,7 +45,7 @@ import Testing
 
   @Test("R14: APNs is dead, its pool full; sockets ring, FCM is pushed, and the rest is counted")
   func deadProvider() async throws {
-    let dead = APNsScript(connections: [.init(1...Int.max, .blackHole)])
+    let dead = APNsScript(connections: [(1...Int.max, .blackHole)])
     try await PushCluster.run(
       script: dead, gatewayOptions: ["--push-in-flight", "8", "--push-waiting", "8"]
     ) { stage in

@@ -1,5 +1,6 @@
 import CallTestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// The configurations and units that come with the programs are good for what Debian 12 has.

@@ -88,9 +88,9 @@ final class TestCluster: Sendable {
 
   private func port(for name: String) throws -> Int {
     try ports.withLock { ports in
-      var port = try ports[name] ?? Int(NATSServerProcess.freePort())
+      var port = try ports[name] ?? Int(NATSServerProcess.freePorts(1)[0])
       while ports.contains(where: { $0.key != name && $0.value == port }) {
-        port = Int(try NATSServerProcess.freePort())
+        port = Int(try NATSServerProcess.freePorts(1)[0])
       }
       ports[name] = port
       return port

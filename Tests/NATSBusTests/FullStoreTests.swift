@@ -2,6 +2,7 @@ import CallBus
 import CallTestKit
 import Foundation
 import NATSBus
+import TestSupport
 import Testing
 
 /// A store that has no room is no other owner: only who owns a shard may say no to its appends.

@@ -2,6 +2,7 @@ import CallBus
 import CallTestKit
 import NATSBus
 import Synchronization
+import TestSupport
 import Testing
 
 /// Appends whose fate is unknown, on real servers that are killed under them: alone, and three with
@@ -67,7 +68,9 @@ struct StoreCrashTests {
           await lookAgain()
           continue
         }
-        guard let last, last.bytes == Self.bytes(number) else { throw BusError.wrongSequence }
+        guard let last, last.bytes == Self.bytes(number) else {
+          throw BusError.failed("another write came first")
+        }
         state.withLock { $0.settledAsOurs += 1 }
         return stored(number, last.sequence)
       }
@@ -208,7 +211,7 @@ struct StoreCrashTests {
           let end = try await writer.end()?.sequence ?? 0
           #expect(end >= sequence, "shard \(writer.shard) ends at \(end)")
           // Its writer would wait for ever.
-          if end < sequence { throw BusError.wrongSequence }
+          if end < sequence { throw BusError.failed("records are lost") }
         }
       }
       #expect(writers.allSatisfy { $0.state.withLock { $0.purges } > 0 })

@@ -2,6 +2,7 @@ import CallBus
 import CallTestKit
 import NATSBus
 import Synchronization
+import TestSupport
 import Testing
 
 /// What was accepted is handed out, whatever is killed.

@@ -47,7 +47,7 @@ extension BusError {
   public var isTransient: Bool {
     switch self {
     case .timeout, .noResponders, .notReady: true
-    case .closed, .wrongSequence, .failed: false
+    case .closed, .failed: false
     }
   }
 }

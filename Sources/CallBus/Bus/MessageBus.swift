@@ -110,8 +110,6 @@ public struct BusStatistics: Sendable, Equatable {
   public var reconnects: UInt64 = 0
   public var messagesIn: UInt64 = 0
   public var messagesOut: UInt64 = 0
-  public var bytesIn: UInt64 = 0
-  public var bytesOut: UInt64 = 0
   /// Messages refused by the full outbox, or dropped by a full subscription.
   public var dropped: UInt64 = 0
   public var outboxDepth = 0
@@ -139,8 +137,6 @@ public enum BusError: Error, Sendable, Equatable {
   case timeout
   case noResponders
   case closed
-  /// A compare-and-set or an append lost: the expected sequence or revision is not the last one.
-  case wrongSequence
   /// The store is unavailable: it starts, elects a leader, or is not enabled.
   case notReady(String)
   /// An error of the server or the library.
@@ -153,7 +149,6 @@ extension BusError: CustomStringConvertible {
     case .timeout: "no answer in time"
     case .noResponders: "nobody listens"
     case .closed: "the bus is closed"
-    case .wrongSequence: "another write came first"
     case .notReady(let sentence), .failed(let sentence): sentence
     }
   }

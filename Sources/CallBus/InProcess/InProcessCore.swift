@@ -189,11 +189,9 @@ final class InProcessCore: Sendable {
     let handlers = state.withLock { state in
       state.messagesWaiting -= 1
       state.statistics.messagesOut += 1
-      state.statistics.bytesOut += UInt64(message.bytes.count)
       guard !lost else { return [MessageHandler]() }
       let handlers = receivers(of: message.subject, &state)
       state.statistics.messagesIn += UInt64(handlers.count)
-      state.statistics.bytesIn += UInt64(handlers.count * message.bytes.count)
       return handlers
     }
     if handlers.isEmpty, !lost, let request = message.replyTo.flatMap({ requests[$0] }) {

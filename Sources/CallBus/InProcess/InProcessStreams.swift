@@ -31,10 +31,6 @@ public final class InProcessJournal: Journal {
     try await core.withStore { $0.journal.subjects["\(shard)"]?.last.map(Self.record) }
   }
 
-  public func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
-    try await records(shard: shard, from: sequence, limit: 1).first
-  }
-
   public func records(
     shard: Int, from sequence: UInt64, limit: Int
   ) async throws -> [StoredRecord] {

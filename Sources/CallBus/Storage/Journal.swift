@@ -15,9 +15,6 @@ public protocol Journal: Sendable {
   /// - Throws: `BusError`; so do all that read.
   func last(shard: Int) async throws -> StoredRecord?
 
-  /// The first record of a shard at or after a sequence; nil if there is none.
-  func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord?
-
   /// The next records of a shard at or after a sequence, in order and without gaps: at most `limit`, possibly fewer,
   /// none only at the end. Replays a journal without a round trip per record.
   func records(shard: Int, from sequence: UInt64, limit: Int) async throws -> [StoredRecord]
@@ -34,19 +31,6 @@ extension Journal {
     await withCheckedContinuation { continuation in
       append(shard: shard, expecting: expecting, bytes) { continuation.resume(returning: $0) }
     }
-  }
-
-  /// Reads one by one, for stores in memory.
-  public func records(
-    shard: Int, from sequence: UInt64, limit: Int
-  ) async throws -> [StoredRecord] {
-    var records: [StoredRecord] = []
-    var from = sequence
-    while records.count < limit, let record = try await next(shard: shard, from: from) {
-      records.append(record)
-      from = record.sequence + 1
-    }
-    return records
   }
 
   /// For journals that number each shard's records consecutively.

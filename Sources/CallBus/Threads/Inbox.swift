@@ -39,22 +39,8 @@ public final class Inbox<Element: Sendable>: Sendable {
   @discardableResult
   public func offer(_ element: Element) -> Bool {
     let (taken, waiter) = state.withLock { state in
-      guard admit(1, &state) == 1 else { return (false, nil as UnsafeContinuation<Void, Never>?) }
-      state.elements.append(element)
+      guard admit(element, &state) else { return (false, nil as UnsafeContinuation<Void, Never>?) }
       return (true, state.waiter.take())
-    }
-    waiter?.resume()
-    return taken
-  }
-
-  /// Queues as many elements, from the first, as there is room for, and wakes the consumer. Returns how many were
-  /// queued; the others are dropped and counted.
-  @discardableResult
-  public func offer(contentsOf elements: some Collection<Element>) -> Int {
-    let (taken, waiter) = state.withLock { state in
-      let taken = admit(elements.count, &state)
-      state.elements.append(contentsOf: elements.prefix(taken))
-      return (taken, taken > 0 ? state.waiter.take() : nil)
     }
     waiter?.resume()
     return taken
@@ -63,11 +49,7 @@ public final class Inbox<Element: Sendable>: Sendable {
   /// Queues an element without waking the consumer, for a producer that calls `wake()` after a burst.
   @discardableResult
   public func offerWithoutWaking(_ element: Element) -> Bool {
-    state.withLock { state in
-      guard admit(1, &state) == 1 else { return false }
-      state.elements.append(element)
-      return true
-    }
+    state.withLock { admit(element, &$0) }
   }
 
   /// Wakes the consumer if there are elements.
@@ -113,10 +95,13 @@ public final class Inbox<Element: Sendable>: Sendable {
   public var dropped: UInt64 { state.withLock { $0.dropped } }
   public var depth: Int { state.withLock { $0.elements.count } }
 
-  private func admit(_ count: Int, _ state: inout State) -> Int {
-    let taken = state.closed ? 0 : min(count, capacity - state.elements.count)
-    state.dropped += UInt64(count - taken)
-    return taken
+  private func admit(_ element: Element, _ state: inout State) -> Bool {
+    guard !state.closed, state.elements.count < capacity else {
+      state.dropped += 1
+      return false
+    }
+    state.elements.append(element)
+    return true
   }
 
   private func takeAll() -> [Element]? {

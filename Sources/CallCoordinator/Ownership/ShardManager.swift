@@ -222,8 +222,7 @@ package actor ShardManager {
       changed(
         membership.probed(
           incarnation, listens: listens, connectedSince: connectedSince, now: now), now: now)
-    case .worker(.serving): break
-    case .worker(.steppedDown(let term, _)): steppedDown(term, now: now)
+    case .worker(.steppedDown(let term)): steppedDown(term, now: now)
     case .worker(.edgeSeen(let edge)):
       changed(membership.edgeSeen(edge, now: now), now: now)
     case .claimed(let shard, let result): claimed(shard, result, now: now)

@@ -47,7 +47,7 @@ extension ShardWorker {
       let waiting = endRecovery(recovered.term.shard)
     else {
       // Otherwise the manager would count the claim as a success for ever.
-      return report(.steppedDown(recovered.term, reason: "its recovery was abandoned"))
+      return report(.steppedDown(recovered.term))
     }
     knownEdges.formUnion(recovered.edges.living)
     let shard = HeldShard(recovered, subscriptions: waiting.subscriptions, configuration, now: now)
@@ -87,7 +87,6 @@ extension ShardWorker {
         .sequence: "\(shard.pipeline.lastSequence)", .sessions: "\(counts.sessions)",
         .commands: "\(queued.count)",
       ]))
-    report(.serving(shard.term))
   }
 
   /// Measures how long nobody served the shard. After a hand-over this is the difference of two machines' clocks, so a
@@ -127,7 +126,7 @@ extension ShardWorker {
     metrics.stepDowns.increment()
     logger.warning("Stepped down from a shard.", metadata: shard.keys([.reason: "\(reason)"]))
     dropSilently(shard)
-    report(.steppedDown(shard.term, reason: reason))
+    report(.steppedDown(shard.term))
   }
 
   func dropSilently(_ shard: HeldShard) {

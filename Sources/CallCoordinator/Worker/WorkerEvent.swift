@@ -126,8 +126,7 @@ package struct RecoveredShard: Sendable {
 
 /// What a worker reports to the manager of the node's shards.
 package enum WorkerReport: Sendable, Equatable {
-  case serving(ShardTerm)
-  case steppedDown(ShardTerm, reason: String)
+  case steppedDown(ShardTerm)
   /// An edge that this worker did not know.
   case edgeSeen(UInt64)
 }

@@ -126,7 +126,7 @@ final class APNsPoolDriver {
 
   private func perform(_ effect: APNsEffect, now: Timestamp) {
     switch effect {
-    case .connect(let id, _): connect(id)
+    case .connect(let id): connect(id)
     case .send(let id, let stream, let push, let token, let attempt):
       if attempt > 1 { report.retried() }
       send(push, on: id, stream: stream, token: token)

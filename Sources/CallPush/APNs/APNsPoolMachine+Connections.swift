@@ -100,7 +100,7 @@ extension APNsPoolMachine {
       let id = APNsConnectionID(lastConnection)
       connections[id] = APNsConnectionMachine(id: id, limits: limits, now: now)
       slots[index].connection = id
-      effects.append(.connect(id, generation: generation))
+      effects.append(.connect(id))
     }
   }
 
@@ -162,7 +162,7 @@ extension APNsPoolMachine {
 
   /// Completed pushes leave entries in the queues. This bounds their number.
   private mutating func dropStaleEntries() {
-    guard urgent.count + ordinary.count > 2 * pushesWaiting + 64 else { return }
+    guard queueEntries > 2 * pushesWaiting + 64 else { return }
     let pushes = pushes
     urgent.removeAll { pushes[$0]?.state != .queued }
     ordinary.removeAll { pushes[$0]?.state != .queued }

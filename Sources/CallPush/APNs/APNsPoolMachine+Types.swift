@@ -9,8 +9,7 @@ package enum APNsResult: Sendable, Equatable {
 
 /// An effect that the driver performs.
 package enum APNsEffect: Sendable, Equatable {
-  /// - Parameter generation: the number of key replacements before it, which identifies the key.
-  case connect(APNsConnectionID, generation: Int)
+  case connect(APNsConnectionID)
   /// - Parameter attempt: 1 for the push's first.
   case send(
     APNsConnectionID, stream: UInt32, push: APNsPushKey, token: APNsTokenMachine.Token, attempt: Int

@@ -68,7 +68,6 @@ package struct APNsPoolMachine: Sendable {
   var connections: [APNsConnectionID: APNsConnectionMachine] = [:]
   var slots: [Slot]
   var lastConnection: UInt64 = 0
-  var generation = 0
   /// The reason for which APNs refuses this key; nil: it does not.
   package internal(set) var stopped: String?
 
@@ -80,7 +79,6 @@ package struct APNsPoolMachine: Sendable {
 
   // MARK: State
 
-  package var pushesInFlight: Int { inFlight }
   package var pushesWaiting: Int { pushes.count - inFlight }
   /// Entries of the queues, those of completed pushes included.
   package var queueEntries: Int { urgent.count + ordinary.count }
@@ -135,7 +133,6 @@ package struct APNsPoolMachine: Sendable {
   /// Connections opened from now on use the next key. Open connections drain.
   package mutating func replaceKey(now: Timestamp) {
     guard phase == .running else { return }
-    generation += 1
     stopped = nil
     for id in connectionIDs { drain(id, "the key was replaced", now: now) }
     for index in slots.indices {

@@ -70,7 +70,6 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     // Messages of a dead process are lost.
     if node.state != .dead { for look in nats.observers.published { look(node, message) } }
     counters.messagesOut += 1
-    counters.bytesOut += UInt64(message.bytes.count)
     let publisher = link.number
     return link.send { [nats] in nats.route(message, from: publisher) }
   }
@@ -102,7 +101,6 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   private func hear(_ message: BusMessage, _ handler: (BusMessage) -> Void) {
     guard let message = filterIncoming(message) else { return }
     counters.messagesIn += 1
-    counters.bytesIn += UInt64(message.bytes.count)
     handler(message)
     for body in readCompleteHandlers { body() }
   }

@@ -51,10 +51,6 @@ package final class SimJournal: Journal, @unchecked Sendable {
     for look in nats.observers.appendKnown { look(node, shard, sequence) }
   }
 
-  package func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
-    try await records(shard: shard, from: sequence, limit: 1).first
-  }
-
   package func records(
     shard: Int, from sequence: UInt64, limit: Int
   ) async throws -> [StoredRecord] {

@@ -104,8 +104,4 @@ package struct SimStore {
       return KeyValueEntry(key: key, value: entry.value, revision: entry.revision)
     }.sorted { $0.revision < $1.revision }
   }
-
-  package func entryCount(_ bucket: String) -> Int {
-    (buckets[bucket]?.entries ?? [:]).count { $0.value.value != nil }
-  }
 }

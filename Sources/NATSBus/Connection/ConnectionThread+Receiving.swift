@@ -31,7 +31,6 @@ extension ConnectionThread {
       switch library.next(reclaimer) {
       case .message(let message):
         counters.messagesIn.add(1, ordering: .relaxed)
-        counters.bytesIn.add(UInt64(message.byteCount), ordering: .relaxed)
         subscription.handle(message)
         left -= 1
       case .noResponders:
@@ -113,8 +112,6 @@ final class Counters: Sendable {
   let reconnects = Atomic<UInt64>(0)
   let messagesIn = Atomic<UInt64>(0)
   let messagesOut = Atomic<UInt64>(0)
-  let bytesIn = Atomic<UInt64>(0)
-  let bytesOut = Atomic<UInt64>(0)
   /// Dropped by the library or not sent; what the outbox refused is counted there.
   let dropped = Atomic<UInt64>(0)
   let backlog = Atomic<Int>(0)

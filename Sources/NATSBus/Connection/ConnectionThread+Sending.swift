@@ -78,8 +78,7 @@ extension ConnectionThread {
   }
 
   func publish(_ subject: String, _ bytes: [UInt8], replyTo: String?) {
-    let status = link?.publish(subject, bytes, replyTo: replyTo) ?? NATS_CONNECTION_CLOSED
-    sent(status, bytes.count)
+    sent(link?.publish(subject, bytes, replyTo: replyTo) ?? NATS_CONNECTION_CLOSED)
   }
 
   private func perform(_ write: StreamWrite) {
@@ -97,14 +96,13 @@ extension ConnectionThread {
     } catch {
       status = error.status
     }
-    sent(status, write.bytes.count)
+    sent(status)
     if status != NATS_OK { write.table.end(write.token, .unknown(natsErrorText(status))) }
   }
 
-  private func sent(_ status: natsStatus, _ bytes: Int) {
+  private func sent(_ status: natsStatus) {
     guard status != NATS_OK else {
       counters.messagesOut.add(1, ordering: .relaxed)
-      counters.bytesOut.add(UInt64(bytes), ordering: .relaxed)
       return
     }
     counters.dropped.add(1, ordering: .relaxed)

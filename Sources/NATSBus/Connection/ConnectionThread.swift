@@ -112,20 +112,20 @@ final class ConnectionThread: @unchecked Sendable {
       }
     }
     while let milliseconds = timeout {
-      let events = poll.wait(milliseconds: milliseconds)
+      let isReadable = poll.wait(milliseconds: milliseconds)
       timeout = hands.withLock { _ in
         holder.store(thread, ordering: .releasing)
-        return turn(events)
+        return turn(isReadable)
       }
     }
   }
 
   /// Runs one turn. Returns how many milliseconds to poll for; nil at the end.
-  private func turn(_ events: EventPoll.Events) -> Int32? {
+  private func turn(_ isReadable: Bool) -> Int32? {
     outbox.awake()
     adoptNext()
     noticeAttachments()
-    if isAttached, events.readable {
+    if isAttached, isReadable {
       link?.processRead()
       deliver()
     }

@@ -49,10 +49,6 @@ public final class JetStreamJournal: Journal {
     try await api.last(stream: stream(shard), subject: subjects[shard])?.record
   }
 
-  public func next(shard: Int, from sequence: UInt64) async throws -> StoredRecord? {
-    try await api.next(stream: stream(shard), subject: subjects[shard], from: sequence)?.record
-  }
-
   public func records(
     shard: Int, from sequence: UInt64, limit: Int
   ) async throws -> [StoredRecord] {

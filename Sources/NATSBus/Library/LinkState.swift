@@ -64,11 +64,6 @@ final class LinkState: Sendable {
 ///
 /// Any thread of the library may remove the socket; the kernel synchronises.
 final class EventPoll: Sendable {
-  struct Events {
-    var readable = false
-    var writable = false
-  }
-
   private let poll: Int32
   private let event: Int32
 
@@ -97,17 +92,16 @@ final class EventPoll: Sendable {
   }
 
   /// Waits for events, for at most `milliseconds`; without limit if negative.
-  func wait(milliseconds: Int32) -> Events {
-    var result = Events()
+  /// - Returns: whether the socket has something to read, or has failed.
+  func wait(milliseconds: Int32) -> Bool {
+    var isReadable = false
     unsafe withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 4) { buffer in
       let count = unsafe epoll_wait(poll, buffer.baseAddress, 4, milliseconds)
       for index in 0..<max(0, Int(count)) where unsafe buffer[index].data.fd != event {
-        let flags = unsafe buffer[index].events
-        if flags & ~EPOLLOUT.rawValue != 0 { result.readable = true }
-        if flags & EPOLLOUT.rawValue != 0 { result.writable = true }
+        if unsafe buffer[index].events & ~EPOLLOUT.rawValue != 0 { isReadable = true }
       }
     }
-    return result
+    return isReadable
   }
 
   private func control(_ operation: Int32, _ descriptor: Int32, _ events: UInt32) {

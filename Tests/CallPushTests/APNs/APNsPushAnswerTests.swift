@@ -107,9 +107,9 @@ extension APNsPushTests {
     let next = rig.submit()
     #expect(rig.outcome(next) == .rejected(reason: "Forbidden"))
     #expect(rig.sent.count == 1)
+    #expect(rig.connected.count == 1)
     rig.run { $0.replaceKey(now: $1) }
     #expect(rig.connected.count == 2)
-    #expect(rig.generations[rig.connected[1]] == 1)
     rig.up(rig.connected[1])
     let anew = rig.submit()
     rig.answer(rig.sent[1], 200)

@@ -110,15 +110,15 @@ struct APNsSimulatorTests {
       script: rule(.answer(.expiredProviderToken), every: 90, times: 1)),
     Fault(
       name: "the first connection is refused in TLS",
-      script: APNsScript(connections: [.init(1...1, .silent)])),
+      script: APNsScript(connections: [(1...1, .silent)])),
     Fault(
-      name: "the first two are cut", script: APNsScript(connections: [.init(1...2, .cut)])),
+      name: "the first two are cut", script: APNsScript(connections: [(1...2, .cut)])),
     Fault(
       name: "the first sends no SETTINGS",
-      script: APNsScript(connections: [.init(1...1, .noSettings)])),
+      script: APNsScript(connections: [(1...1, .noSettings)])),
     Fault(
       name: "the first is a black hole",
-      script: APNsScript(connections: [.init(1...1, .blackHole)]), mayDouble: false,
+      script: APNsScript(connections: [(1...1, .blackHole)]), mayDouble: false,
       noticed: { $0.repeated.value >= 1 }),
   ]
 

@@ -19,7 +19,6 @@ struct PoolRig {
   var now = Self.start
   var sent: [Sent] = []
   var connected: [APNsConnectionID] = []
-  var generations: [APNsConnectionID: Int] = [:]
   var disconnected: [APNsConnectionID: String] = [:]
   var pinged: [APNsConnectionID] = []
   var results: [APNsPushKey: APNsResult] = [:]
@@ -53,10 +52,9 @@ struct PoolRig {
 
   private mutating func absorb(_ effect: APNsEffect) {
     switch effect {
-    case .connect(let id, let generation):
+    case .connect(let id):
       #expect(!connected.contains(id), "a connection's number was used twice")
       connected.append(id)
-      generations[id] = generation
     case .send(let id, let stream, let push, let token, let attempt):
       #expect(disconnected[id] == nil, "sent on a connection that is gone")
       #expect(results[push] == nil, "sent after it was over")

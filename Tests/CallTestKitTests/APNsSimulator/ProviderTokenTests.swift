@@ -24,9 +24,14 @@ private struct Bench {
   }
 
   mutating func refusal(_ authorization: String?, at now: Timestamp = noon) -> Refusal? {
-    identity.admit(
-      authorization: authorization, teams: &teams, environment: environment, limits: limits,
-      leniency: leniency, now: now)
+    do throws(Refusal) {
+      try identity.admit(
+        authorization: authorization, teams: &teams, environment: environment, limits: limits,
+        leniency: leniency, now: now)
+      return nil
+    } catch {
+      return error
+    }
   }
 }
 
@@ -185,7 +190,7 @@ struct ProviderTokenTests {
     var bench = Bench()
     #expect(!bench.identity.allows(bundle: "b.TEAMID1234"))
     #expect(bench.admit(sampleKey.token(issuedAt: noon)) == nil)
-    bench.teams.add(bundle: "b.new", to: "TEAMID1234")
+    bench.teams.add(sampleKey, bundles: ["b.new"])
     #expect(bench.identity.allows(bundle: "b.TEAMID1234"))
     #expect(!bench.identity.allows(bundle: "b.new"))
     #expect(!bench.identity.allows(bundle: "b.TEAMID9999"))

@@ -19,7 +19,7 @@ struct ReportTests {
   }
 
   @Test func theTextNamesWhatCountsAndNoToken() {
-    let text = sample.text
+    let text = sample.description
     #expect(text.contains("violations      4"))
     #expect(text.contains("  3  indexedPath"))
     #expect(text.contains("  1  410 Unregistered"))

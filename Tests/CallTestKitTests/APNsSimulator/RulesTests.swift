@@ -136,7 +136,7 @@ struct RulesTests {
   @Test("R16: a bundle's own id may end like a suffix")
   func bundleWithSuffix() {
     var bench = Bench()
-    bench.knowledge.teams.add(bundle: "com.example.voip", to: sampleKey.team)
+    bench.knowledge.teams.add(sampleKey, bundles: ["com.example.voip"])
     let alert = APNsRequest.sample().with("apns-push-type", "alert")
       .with("apns-topic", "com.example.voip")
     #expect(bench.reason(alert) == nil)

@@ -55,7 +55,7 @@ struct ScriptTests {
 
   @Test func theFirstRuleOfAConnectionCounts() {
     let state = APNsScriptState(
-      APNsScript(connections: [.init(2...2, .cut), .init(1...3, .silent)]))
+      APNsScript(connections: [(2...2, .cut), (1...3, .silent)]))
     #expect(state.fault(ofConnection: 1) == .silent)
     #expect(state.fault(ofConnection: 2) == .cut)
     #expect(state.fault(ofConnection: 4) == nil)

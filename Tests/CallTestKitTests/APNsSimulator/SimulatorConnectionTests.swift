@@ -10,7 +10,7 @@ struct SimulatorConnectionTests {
   @Test("R31: a connection that never says anything again, and one that says nothing at all")
   func silence() async throws {
     let options = APNsSimulatorOptions.sample {
-      $0.script = APNsScript(connections: [.init(1...1, .blackHole), .init(2...2, .cut)])
+      $0.script = APNsScript(connections: [(1...1, .blackHole), (2...2, .cut)])
     }
     try await withSimulator(options) { simulator in
       let sender = try await TestSender.connect(to: simulator)

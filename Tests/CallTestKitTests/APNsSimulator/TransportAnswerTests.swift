@@ -73,7 +73,7 @@ struct TransportAnswerTests {
     let last = wire.read().last
     #expect(last?.payload == Array(body[8...]))
     #expect(last?.flags == HTTP2.Flag.endStream)
-    #expect(wire.transport.streamsInFlight == 0)
+    #expect(wire.transport.inFlight.isEmpty)
   }
 
   @Test func theConnectionsWindowHoldsBackManyBodies() {
@@ -84,11 +84,11 @@ struct TransportAnswerTests {
       wire.request(stream)
       wire.transport.respond(to: stream, APNsResponse(.badTopic), apnsID: "id")
       sent += wire.read().filter { $0.type == Kind.data }.reduce(0) { $0 + $1.payload.count }
-      if wire.transport.streamsInFlight > 0 { break }
+      if !wire.transport.inFlight.isEmpty { break }
     }
     #expect(sent == 65535)
     wire.frame(Kind.windowUpdate, 0, 0, [0, 0, 1, 0])
-    #expect(wire.transport.streamsInFlight == 0)
+    #expect(wire.transport.inFlight.isEmpty)
     #expect(wire.transport.violations == [])
   }
 
@@ -148,7 +148,7 @@ struct TransportAnswerTests {
     wire.request(3)
     wire.transport.reset(3, code: 8, times: 3)
     #expect(wire.read().map(\.stream) == [3, 3, 3])
-    #expect(wire.transport.streamsInFlight == 0)
+    #expect(wire.transport.inFlight.isEmpty)
     #expect(!wire.transport.isDead)
   }
 }

@@ -26,7 +26,7 @@ struct TransportTests {
     let frames = wire.read()
     #expect(frames.map(\.type) == [Kind.headers])
     #expect(frames[0].flags == HTTP2.Flag.endHeaders | HTTP2.Flag.endStream)
-    #expect(wire.transport.streamsInFlight == 0)
+    #expect(wire.transport.inFlight.isEmpty)
   }
 
   @Test func bytesMayComeOneByOne() {

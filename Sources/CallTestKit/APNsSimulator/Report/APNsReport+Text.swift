@@ -2,9 +2,7 @@ internal import CallCore
 
 extension APNsReport: CustomStringConvertible {
   /// For people.
-  public var description: String { text }
-
-  public var text: String {
+  public var description: String {
     var lines = [
       "connections     \(connectionsTotal), at most \(connectionsOpenMax) open together"
         + (handshakesFailed > 0 ? ", \(handshakesFailed) handshakes failed" : ""),

@@ -90,10 +90,8 @@ extension APNsReport {
   mutating func noteAccepted(_ token: String, connection: Int) {
     accepted += 1
     if connections.indices.contains(connection - 1) { connections[connection - 1].accepted += 1 }
-    if let count = pushesByToken[token] {
-      pushesByToken[token] = count + 1
-    } else if pushesByToken.count < Self.tokensKept {
-      pushesByToken[token] = 1
+    if pushesByToken[token] != nil || pushesByToken.count < Self.tokensKept {
+      pushesByToken[token, default: 0] += 1
     } else {
       pushesOfOtherTokens += 1
     }

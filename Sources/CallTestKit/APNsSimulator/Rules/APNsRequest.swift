@@ -59,8 +59,7 @@ public struct APNsRequest: Sendable, Equatable {
   }
 
   func first(_ name: String) -> String? {
-    for field in fields where field.name == name { return field.value }
-    return nil
+    fields.first { $0.name == name }?.value
   }
 }
 

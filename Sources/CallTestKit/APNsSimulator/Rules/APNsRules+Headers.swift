@@ -50,14 +50,10 @@ extension APNsRules {
   private func priority(
     _ request: APNsRequest, _ type: APNsPushType, _ verdict: inout Verdict
   ) throws(Refusal) -> Int {
-    let priority: Int
-    switch request.first("apns-priority") {
-    case nil, "10": priority = 10
-    case "5": priority = 5
-    case "1": priority = 1
-    default: throw Refusal(.badPriority)
-    }
-    if type == .background, priority == 10 { throw Refusal(.badPriority) }
+    let text = request.first("apns-priority") ?? "10"
+    guard ["1", "5", "10"].contains(text), let priority = Int(text),
+      type != .background || priority != 10
+    else { throw Refusal(.badPriority) }
     if type == .voip, priority != 10 { verdict.violations.append(.voipPriority) }
     return priority
   }

@@ -6,21 +6,13 @@ package import CallCore
 /// Apple does not document the order of checks. Here it is: method, path, repeated header fields, `apns-id`, provider
 /// token, push type, topic, priority, expiration, collapse id, payload, device token.
 package struct APNsRules: Sendable {
-  package var environment: APNsEnvironment
-  package var leniency: APNsLeniency
-  package var identityLimits: ConnectionIdentity.Limits
+  package var environment = APNsEnvironment.production
+  package var leniency: APNsLeniency = []
+  package var identityLimits = ConnectionIdentity.Limits()
   /// Pushes to one token within a second; nil: any number.
   package var tokenPushesPerSecond: Int?
 
-  package init(
-    environment: APNsEnvironment = .production, leniency: APNsLeniency = [],
-    identityLimits: ConnectionIdentity.Limits = .init(), tokenPushesPerSecond: Int? = nil
-  ) {
-    self.environment = environment
-    self.leniency = leniency
-    self.identityLimits = identityLimits
-    self.tokenPushesPerSecond = tokenPushesPerSecond
-  }
+  package init() {}
 
   /// The server's state that all its connections share.
   package struct Knowledge: Sendable {
@@ -55,14 +47,14 @@ package struct APNsRules: Sendable {
     do throws(Refusal) {
       let token = try path(request)
       verdict.token = token
-      try noDuplicates(request)
+      // R10: no field may be repeated, not even an unknown one.
+      guard Set(request.fields.map(\.name)).count == request.fields.count else {
+        throw Refusal(.duplicateHeaders)
+      }
       if id != nil, verdict.id == nil { throw Refusal(.badMessageID) }
-      if let refusal = identity.admit(
+      try identity.admit(
         authorization: request.first("authorization"), teams: &knowledge.teams,
         environment: environment, limits: identityLimits, leniency: leniency, now: now)
-      {
-        throw refusal
-      }
       var push = try headers(request, identity: identity, &verdict, now: now)
       push.payload = try payload(request, push.type)
       push.token = token
@@ -92,16 +84,6 @@ package struct APNsRules: Sendable {
       throw Refusal(.badPath)
     }
     return token.lowercased()
-  }
-
-  /// R10: no field may be repeated, not even an unknown one.
-  private func noDuplicates(_ request: APNsRequest) throws(Refusal) {
-    let fields = request.fields
-    for (place, field) in fields.enumerated() {
-      for other in fields[..<place] where other.name == field.name {
-        throw Refusal(.duplicateHeaders)
-      }
-    }
   }
 
   /// R21: a JSON object within the type's limit.

@@ -10,12 +10,6 @@ public struct APNsTokenBook: Sendable {
     public var device: String
     /// Why and since when it is gone: `unregistered` or `expiredToken`.
     public var gone: APNsResponse?
-
-    public init(environment: APNsEnvironment, topic: String, device: String) {
-      self.environment = environment
-      self.topic = topic
-      self.device = device
-    }
   }
 
   /// The treatment of well-formed tokens that are not registered.
@@ -98,12 +92,8 @@ package struct APNsShelf: Sendable {
   /// Pushes that expired while they were kept.
   package private(set) var expired = 0
   private var away: Set<String> = []
-  private var kept: [Place: APNsPush] = [:]
-
-  private struct Place: Hashable {
-    var device: String
-    var bundle: String
-  }
+  /// By device, then by bundle.
+  private var kept: [String: [String: APNsPush]] = [:]
 
   package init() {}
 
@@ -113,17 +103,10 @@ package struct APNsShelf: Sendable {
   /// - Returns: its stored pushes that have not expired, the oldest first.
   package mutating func comeBack(_ device: String, now: Timestamp) -> [APNsPush] {
     away.remove(device)
-    if kept.isEmpty { return [] }
-    var pushes: [APNsPush] = []
-    for (place, push) in kept where place.device == device {
-      kept[place] = nil
-      if let expiration = push.expiration, expiration < now.microseconds / 1_000_000 {
-        expired += 1
-      } else {
-        pushes.append(push)
-      }
-    }
-    return pushes.sorted { $0.at < $1.at }
+    let pushes = kept.removeValue(forKey: device)?.values.sorted { $0.at < $1.at } ?? []
+    let valid = pushes.filter { ($0.expiration ?? .max) >= now.microseconds / 1_000_000 }
+    expired += pushes.count - valid.count
+    return valid
   }
 
   /// An accepted push.
@@ -132,7 +115,7 @@ package struct APNsShelf: Sendable {
     guard away.contains(device) else { return true }
     if push.expiration == 0 {
       dropped += 1
-    } else if kept.updateValue(push, forKey: Place(device: device, bundle: push.bundle)) != nil {
+    } else if kept[device, default: [:]].updateValue(push, forKey: push.bundle) != nil {
       replaced += 1
     }
     return false

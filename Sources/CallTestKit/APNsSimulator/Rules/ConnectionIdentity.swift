@@ -4,13 +4,12 @@ package import CallCore
 package struct ConnectionIdentity: Sendable {
   package struct Limits: Sendable {
     /// A token that is older than this, in seconds, is expired.
-    package var ageMax: Int64 = 3600
+    package var ageMax: Int64
     /// The least time between the first use of a token and that of the next one.
-    package var updateInterval = Span.seconds(20 * 60)
-    package init() {}
-    package init(timeScale: Int64) {
+    package var updateInterval: Span
+    package init(timeScale: Int64 = 1) {
       ageMax = max(1, 3600 / timeScale)
-      updateInterval = .seconds(20 * 60) / timeScale
+      updateInterval = Span(microseconds: 20 * 60 * 1_000_000 / max(1, timeScale))
     }
   }
 
@@ -35,51 +34,42 @@ package struct ConnectionIdentity: Sendable {
   package var team: String? { bound?.team }
   package func allows(bundle: String) -> Bool { bound?.bundles.contains(bundle) == true }
 
-  /// Returns the reason for which a push with this `authorization` is refused; nil: it is admitted.
+  /// - Throws: the reason for which a push with this `authorization` is refused.
   package mutating func admit(
     authorization: String?, teams: inout APNsTeams, environment: APNsEnvironment,
     limits: Limits, leniency: APNsLeniency, now: Timestamp
-  ) -> Refusal? {
+  ) throws(Refusal) {
     // After an expired token the connection refuses every token.
-    if wedged { return Refusal(.expiredProviderToken, .usedWedgedConnection) }
+    if wedged { throw Refusal(.expiredProviderToken, .usedWedgedConnection) }
     // The scheme must be in lower case, as in Apple's documents. HTTP would allow any case.
     guard let authorization, authorization.hasPrefix("bearer ") else {
-      return Refusal(.missingProviderToken)
+      throw Refusal(.missingProviderToken)
     }
     let text = authorization.dropFirst(7)
     guard let token = teams.token(text, leniency), let key = teams.keys[token.keyID] else {
-      return Refusal(.invalidProviderToken)
+      throw Refusal(.invalidProviderToken)
     }
     let seconds = now.microseconds / 1_000_000
-    if token.issuedAt > seconds { return Refusal(.invalidProviderToken) }
+    if token.issuedAt > seconds { throw Refusal(.invalidProviderToken) }
     if seconds - token.issuedAt > limits.ageMax {
       wedged = true
-      return Refusal(.expiredProviderToken)
+      throw Refusal(.expiredProviderToken)
     }
     if let environmentOfKey = key.environment, environmentOfKey != environment {
-      return Refusal(.badEnvironmentKeyInToken)
+      throw Refusal(.badEnvironmentKeyInToken)
     }
-    guard var bound else {
-      self.bound = Bound(
-        team: token.team, keyID: token.keyID,
-        bundles: key.bundles ?? teams.bundles[token.team] ?? [], token: String(text), firstUse: now)
-      note(now)
-      return nil
+    if let bound {
+      if token.team != bound.team { throw Refusal(.invalidProviderToken, .foreignProviderToken) }
+      if token.keyID != bound.keyID { throw Refusal(.unrelatedKeyIDInToken) }
+      if text == bound.token { return }
+      if now - bound.firstUse < limits.updateInterval {
+        throw Refusal(.tooManyProviderTokenUpdates)
+      }
     }
-    if token.team != bound.team { return Refusal(.invalidProviderToken, .foreignProviderToken) }
-    if token.keyID != bound.keyID { return Refusal(.unrelatedKeyIDInToken) }
-    if text == bound.token { return nil }
-    if now - bound.firstUse < limits.updateInterval {
-      return Refusal(.tooManyProviderTokenUpdates)
-    }
-    bound.token = String(text)
-    bound.firstUse = now
-    self.bound = bound
-    note(now)
-    return nil
-  }
-
-  private mutating func note(_ now: Timestamp) {
+    bound = Bound(
+      team: token.team, keyID: token.keyID,
+      bundles: bound?.bundles ?? key.bundles ?? teams.bundles[token.team] ?? [],
+      token: String(text), firstUse: now)
     if tokenUses.count < Self.tokenUsesMax { tokenUses.append(now) }
   }
 }
@@ -97,11 +87,5 @@ package struct Refusal: Error, Equatable {
     self.reason = reason
     self.violation = violation
     self.timestamp = timestamp
-  }
-}
-
-extension Span {
-  static func / (span: Span, divisor: Int64) -> Span {
-    Span(microseconds: span.microseconds / max(1, divisor))
   }
 }

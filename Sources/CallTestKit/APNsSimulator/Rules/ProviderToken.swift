@@ -127,10 +127,6 @@ public struct APNsTeams: Sendable {
     read.removeAll()
   }
 
-  public mutating func add(bundle: String, to team: String) {
-    bundles[team, default: []].insert(bundle)
-  }
-
   /// A token's claims; nil if it is invalid.
   package mutating func token(_ text: Substring, _ leniency: APNsLeniency) -> ProviderToken? {
     if let known = read[text] { return known }

@@ -4,12 +4,15 @@ public import CallCore
 public struct APNsScript: Sendable {
   /// All rules that match a request take effect.
   public var rules: [Rule]
-  /// Faults of whole connections. The first that matches a connection takes effect.
-  public var connections: [ConnectionRule]
+  /// Faults of whole connections, by their numbers from 1. The first that matches a connection takes effect.
+  public var connections: [(numbers: ClosedRange<Int>, fault: APNsConnectionFault)]
   /// For `Rule.share`.
   public var seed: UInt64
 
-  public init(_ rules: [Rule] = [], connections: [ConnectionRule] = [], seed: UInt64 = 1) {
+  public init(
+    _ rules: [Rule] = [],
+    connections: [(numbers: ClosedRange<Int>, fault: APNsConnectionFault)] = [], seed: UInt64 = 1
+  ) {
     self.rules = rules
     self.connections = connections
     self.seed = seed
@@ -49,15 +52,6 @@ public struct APNsScript: Sendable {
       self.share = share
       self.during = during
       self.perConnection = perConnection
-    }
-  }
-
-  public struct ConnectionRule: Sendable {
-    public var connections: ClosedRange<Int>
-    public var fault: APNsConnectionFault
-    public init(_ connections: ClosedRange<Int>, _ fault: APNsConnectionFault) {
-      self.connections = connections
-      self.fault = fault
     }
   }
 }
@@ -161,16 +155,14 @@ public enum APNsConnectionFault: Sendable, Equatable {
 /// The progress of a script: for each rule, the requests that it matched and those that it struck.
 package struct APNsScriptState: Sendable {
   package private(set) var script: APNsScript
-  private var seen: [Int]
+  /// By connection, or under 0 for rules that count those of all, then by rule.
+  private var seen: [Int: [Int: Int]] = [:]
   private var struck: [Int]
-  /// For rules that count per connection: by connection, then by rule.
-  private var seenOn: [Int: [Int]] = [:]
   private var chance: SplitMix64
 
   package init(_ script: APNsScript) {
     self.script = script
-    seen = Array(repeating: 0, count: script.rules.count)
-    struck = seen
+    struck = Array(repeating: 0, count: script.rules.count)
     chance = SplitMix64(seed: script.seed)
   }
 
@@ -185,7 +177,7 @@ package struct APNsScriptState: Sendable {
       let number = count(place, connection, rule)
       guard number >= rule.from, (number - rule.from).isMultiple(of: rule.every) else { continue }
       if let times = rule.times, struck[place] >= times { continue }
-      if rule.share < 1, draw() >= rule.share { continue }
+      if rule.share < 1, Double.random(in: 0..<1, using: &chance) >= rule.share { continue }
       struck[place] += 1
       faults.append(rule.fault)
     }
@@ -193,21 +185,15 @@ package struct APNsScriptState: Sendable {
   }
 
   package func fault(ofConnection number: Int) -> APNsConnectionFault? {
-    script.connections.first { $0.connections.contains(number) }?.fault
+    script.connections.first { $0.numbers.contains(number) }?.fault
   }
 
-  package mutating func connectionEnded(_ number: Int) { seenOn[number] = nil }
+  package mutating func connectionEnded(_ number: Int) { seen[number] = nil }
 
   private mutating func count(_ place: Int, _ connection: Int, _ rule: APNsScript.Rule) -> Int {
-    guard rule.perConnection else {
-      seen[place] += 1
-      return seen[place]
-    }
-    var counts = seenOn[connection] ?? Array(repeating: 0, count: seen.count)
-    counts[place] += 1
-    seenOn[connection] = counts
-    return counts[place]
+    let group = rule.perConnection ? connection : 0
+    let number = (seen[group]?[place] ?? 0) + 1
+    seen[group, default: [:]][place] = number
+    return number
   }
-
-  private mutating func draw() -> Double { .random(in: 0..<1, using: &chance) }
 }

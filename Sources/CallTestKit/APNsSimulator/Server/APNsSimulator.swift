@@ -46,15 +46,16 @@ public final class APNsSimulator: Sendable {
     authorityPEM = authority.certificate
     var teams = APNsTeams()
     for key in options.keys { teams.add(key, bundles: options.bundles) }
-    let rules = APNsRules(
-      environment: options.environment, leniency: options.leniency,
-      identityLimits: .init(timeScale: options.timeScale),
-      tokenPushesPerSecond: options.tokenPushesPerSecond)
+    var rules = APNsRules()
+    rules.environment = options.environment
+    rules.leniency = options.leniency
+    rules.identityLimits = .init(timeScale: options.timeScale)
+    rules.tokenPushesPerSecond = options.tokenPushesPerSecond
     core = Mutex(
       APNsSimulatorCore(
         rules: rules,
         knowledge: .init(teams: teams, book: APNsTokenBook(strangers: options.strangers)),
-        script: options.script))
+        script: APNsScriptState(options.script)))
     tls = try Self.tls(options, authority)
   }
 
@@ -138,10 +139,6 @@ public final class APNsSimulator: Sendable {
 
   /// A copy of all counts, for the end of a run.
   public var report: APNsReport { core.withLock { $0.reportNow } }
-  /// The number of accepted pushes and of violations. Cheap enough to read under load.
-  public var progress: (accepted: Int, violations: Int) {
-    core.withLock { ($0.report.accepted, $0.report.violationsTotal) }
-  }
 
   /// Registers a device's token for an app.
   /// - Parameter topic: the bundle id, with `.voip` for a token of PushKit.
@@ -157,10 +154,6 @@ public final class APNsSimulator: Sendable {
   /// Marks a token as gone since `at`.
   public func unregister(_ token: String, at: Timestamp, reason: APNsReason = .unregistered) {
     core.withLock { $0.knowledge.book.drop(token, at: at, reason: reason) }
-  }
-
-  public func add(_ key: APNsProviderKey, bundles: Set<String>) {
-    core.withLock { $0.knowledge.teams.add(key, bundles: bundles) }
   }
 
   /// Replaces the script and starts it from its beginning.
@@ -181,18 +174,10 @@ public final class APNsSimulator: Sendable {
     core.withLock { $0.report.note(violation, connection: push.connection, about: push.id) }
   }
 
-  /// Sends GOAWAY on all connections.
-  public func goAway(_ goAway: APNsFault.GoAway = .init()) { tell(.goAway(goAway)) }
-  public func limitStreams(_ limit: Int) { tell(.limitStreams(limit)) }
   /// Resets all TCP connections.
   public func cutConnections() {
     let channels = sockets.withLock { Array($0.connections.values) }
     for channel in channels { channel.eventLoop.execute { resetChannel(channel) } }
-  }
-
-  private func tell(_ command: APNsSimulatorCommand) {
-    let channels = sockets.withLock { Array($0.connections.values) }
-    for channel in channels { channel.pipeline.fireUserInboundEventTriggered(command) }
   }
 
   /// Refuses new connections until `listenAgain`; open ones stay.
@@ -228,8 +213,8 @@ public final class APNsSimulator: Sendable {
 extension APNsSimulator {
   func unanswered(_ count: Int = 1) { core.withLock { $0.report.unanswered += count } }
 
-  func deliver(_ push: APNsPush) {
-    guard core.withLock({ $0.delivers(push) }) else { return }
+  func deliver(_ push: APNsPush?) {
+    guard let push, core.withLock({ $0.delivers(push) }) else { return }
     hand(push)
   }
 

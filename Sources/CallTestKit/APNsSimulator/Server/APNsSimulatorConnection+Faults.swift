@@ -2,12 +2,6 @@ internal import CallCore
 internal import NIOCore
 internal import Synchronization
 
-/// A command of a test to all connections.
-enum APNsSimulatorCommand: Sendable {
-  case goAway(APNsFault.GoAway)
-  case limitStreams(Int)
-}
-
 extension APNsSimulatorConnection {
   /// Judges a request and applies the faults of the script.
   func take(_ request: APNsRequest, _ stream: UInt32) {
@@ -21,26 +15,27 @@ extension APNsSimulatorConnection {
     let decision = simulator.core.withLock {
       $0.judge(request, connection: number, identity: &identity, now: now)
     }
-    var pending = Pending(
-      stream: stream, verdict: decision.verdict, response: decision.verdict.response,
-      push: decision.verdict.push)
-    if pending.verdict.id == nil { pending.verdict.id = mintUUID() }
-    if let id = pending.verdict.id { pending.push?.id = id }
+    var pending = Pending(stream: stream, verdict: decision.verdict)
+    let id = pending.verdict.id ?? mintUUID()
+    pending.verdict.id = id
+    pending.verdict.push?.id = id
     var delay: Duration?
     for fault in decision.faults {
       switch fault {
       case .answer(let reason, let timestamp):
-        pending.response = APNsResponse(reason, timestamp: timestamp)
-        pending.push = nil
+        pending.verdict.response = APNsResponse(reason, timestamp: timestamp)
+        pending.verdict.push = nil
       case .delay(let span): delay = span
       case .shape(let shape): pending.shape.formUnion(shape)
       case .flipSettings(let times): transport.flipSettings(times)
-      case .limitStreams(let limit): limitStreams(limit)
+      case .limitStreams(let limit):
+        streamsMax = limit
+        transport.announce(limit: limit)
       case .gather(let count, let within, let then):
         return hold(pending, count: count, within: within, then)
       case .noAnswer: return simulator.unanswered()
       case .deliverWithoutAnswer:
-        deliver(pending.push)
+        simulator.deliver(pending.verdict.push)
         return simulator.unanswered()
       case .refuse:
         transport.reset(stream, code: HTTP2.ErrorCode.refusedStream.rawValue)
@@ -58,25 +53,9 @@ extension APNsSimulatorConnection {
     }
     guard let delay else { return answer(pending) }
     // The device gets the push without the delay.
-    deliver(pending.push)
-    pending.push = nil
-    later(delay) { connection in
-      connection.answer(pending)
-      connection.flush()
-    }
-  }
-
-  func obey(_ command: APNsSimulatorCommand) {
-    switch command {
-    case .goAway(let goAway): say(goAway, at: transport.lastStreamOpened)
-    case .limitStreams(let limit): limitStreams(limit)
-    }
-    flush()
-  }
-
-  private func limitStreams(_ limit: Int) {
-    streamsMax = limit
-    transport.announce(limit: limit)
+    simulator.deliver(pending.verdict.push)
+    pending.verdict.push = nil
+    later(delay) { [pending] connection in connection.answer(pending) }
   }
 
   /// R25 to R27.
@@ -85,9 +64,8 @@ extension APNsSimulatorConnection {
       transport.goAway(last: 0x7FFF_FFFF, code: goAway.code, reason: goAway.reason, closes: false)
       var second = goAway
       second.warning = nil
-      later(warning) { connection in
-        connection.say(second, at: connection.transport.lastStreamOpened)
-        connection.flush()
+      later(warning) { [second] connection in
+        connection.say(second, at: connection.transport.lastStream)
       }
       return
     }
@@ -110,19 +88,15 @@ extension APNsSimulatorConnection {
   private func hold(_ pending: Pending, count: Int, within: Duration, _ then: APNsFault.Release) {
     held.append(pending)
     if held.count >= count {
-      release?.1.cancel()
+      release?.cancel()
       release = nil
       return letGo(then)
     }
-    guard release == nil, let context else { return }
-    let scheduled = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(within)) {
-      [weak self] in
-      guard let self, self.context != nil else { return }
-      self.release = nil
-      self.letGo(then)
-      self.flush()
+    guard release == nil else { return }
+    release = later(within) { connection in
+      connection.release = nil
+      connection.letGo(then)
     }
-    release = (then, scheduled)
   }
 
   private func letGo(_ then: APNsFault.Release) {
@@ -138,17 +112,21 @@ extension APNsSimulatorConnection {
       simulator.unanswered(held.count - answered.count)
     case .cut(let answering):
       for pending in held.prefix(answering) { answer(pending) }
-      for pending in held.dropFirst(answering) { deliver(pending.push) }
+      for pending in held.dropFirst(answering) { simulator.deliver(pending.verdict.push) }
       simulator.unanswered(max(0, held.count - answering))
       flush()
       reset()
     }
   }
 
-  private func later(_ span: Duration, _ act: @escaping (APNsSimulatorConnection) -> Void) {
+  @discardableResult
+  private func later(
+    _ span: Duration, _ act: @escaping (APNsSimulatorConnection) -> Void
+  ) -> Scheduled<Void>? {
     context?.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(span)) { [weak self] in
       guard let self, self.context != nil else { return }
       act(self)
+      self.flush()
     }
   }
 }

@@ -21,7 +21,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   var streamsMax: Int
   /// Requests that are held by the fault `gather`.
   var held: [Pending] = []
-  var release: (APNsFault.Release, Scheduled<Void>)?
+  var release: Scheduled<Void>?
   private var badTokens = 0
   /// Streams that count against the budget.
   private var spent: Set<UInt32> = []
@@ -32,13 +32,10 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   private var isClosing = false
   private var isStarted = false
 
-  /// A judged request without an answer.
+  /// A judged request without an answer. Its verdict has no push once the device has it.
   struct Pending {
     var stream: UInt32
     var verdict: APNsRules.Verdict
-    var response: APNsResponse
-    /// nil once the device has it.
-    var push: APNsPush?
     var shape: APNsResponseShape = []
   }
 
@@ -56,21 +53,19 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    switch event {
-    case TLSUserEvent.handshakeCompleted(let negotiated):
-      isStarted = true
-      if negotiated != "h2", !simulator.options.leniency.contains(.noALPN) {
-        simulator.note([.noALPN], connection: number)
-        isClosing = true
-        return context.close(promise: nil)
-      }
-      guard fault != .noSettings else { return }
-      transport.start()
-      watchIdleness()
-      flush()
-    case let command as APNsSimulatorCommand: obey(command)
-    default: context.fireUserInboundEventTriggered(event)
+    guard case TLSUserEvent.handshakeCompleted(let negotiated)? = event as? TLSUserEvent else {
+      return context.fireUserInboundEventTriggered(event)
     }
+    isStarted = true
+    if negotiated != "h2", !simulator.options.leniency.contains(.noALPN) {
+      simulator.note([.noALPN], connection: number)
+      isClosing = true
+      return context.close(promise: nil)
+    }
+    guard fault != .noSettings else { return }
+    transport.start()
+    watchIdleness()
+    flush()
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -106,7 +101,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     idleCheck?.cancel()
     simulator.options.streamBudget?.leave(spent.count)
     spent = []
-    release?.1.cancel()
+    release?.cancel()
     held = []
     reportCounts()
     context.fireChannelInactive()
@@ -124,23 +119,24 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   func answer(_ pending: Pending) {
     guard transport.isOpen(pending.stream) else { return }
     if let last = transport.goAwayLast, pending.stream > last { return }
-    deliver(pending.push)
+    let verdict = pending.verdict
+    simulator.deliver(verdict.push)
     let development = simulator.options.environment == .development
     transport.respond(
-      to: pending.stream, pending.response, apnsID: pending.verdict.id ?? mintUUID(),
+      to: pending.stream, verdict.response, apnsID: verdict.id ?? mintUUID(),
       uniqueID: development ? mintUUID() : nil, shape: pending.shape)
     simulator.core.withLock {
-      $0.answered(pending.response, token: pending.verdict.token, connection: number)
+      $0.answered(verdict.response, token: verdict.token, connection: number)
     }
-    if pending.response == .accepted {
+    if verdict.response == .accepted {
       if transport.limitAnnounced != streamsMax { transport.announce(limit: streamsMax) }
-    } else if pending.response.reason == .badDeviceToken {
+    } else if verdict.response.reason == .badDeviceToken {
       if simulator.options.narrowsAfterBadToken, transport.limitAnnounced != 1 {
         transport.announce(limit: 1)
       }
       badTokens += 1
       if let most = simulator.options.badTokensMax, badTokens == most {
-        transport.goAway(last: transport.lastStreamOpened, reason: .badDeviceToken, closes: true)
+        transport.goAway(last: transport.lastStream, reason: .badDeviceToken, closes: true)
       }
     }
   }
@@ -159,10 +155,6 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     let ended = spent.filter { !transport.isOpen($0) }
     spent.subtract(ended)
     simulator.options.streamBudget?.leave(ended.count)
-  }
-
-  func deliver(_ push: APNsPush?) {
-    if let push { simulator.deliver(push) }
   }
 
   /// Sends the transport's output, and closes the connection once it is finished.
@@ -212,8 +204,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
       if NIODeadline.now() - self.lastRead < self.simulator.options.idleTimeout {
         return self.watchIdleness()
       }
-      self.transport.goAway(
-        last: self.transport.lastStreamOpened, reason: .idleTimeout, closes: true)
+      self.transport.goAway(last: self.transport.lastStream, reason: .idleTimeout, closes: true)
       self.flush()
     }
   }

@@ -7,19 +7,8 @@ struct APNsSimulatorCore {
   var script: APNsScriptState
   var shelf = APNsShelf()
   var report = APNsReport()
-  private var open = 0
-
-  init(rules: APNsRules, knowledge: APNsRules.Knowledge, script: APNsScript) {
-    self.rules = rules
-    self.knowledge = knowledge
-    self.script = APNsScriptState(script)
-  }
-
-  /// The verdict on a request, and the faults that strike it.
-  struct Decision {
-    var verdict: APNsRules.Verdict
-    var faults: [APNsFault]
-  }
+  /// Connections that are open.
+  var open = 0
 
   /// A connection was accepted.
   /// - Returns: its number and its fault.
@@ -42,9 +31,10 @@ struct APNsSimulatorCore {
     }
   }
 
+  /// - Returns: the verdict on a request, and the faults that strike it.
   mutating func judge(
     _ request: APNsRequest, connection: Int, identity: inout ConnectionIdentity, now: Timestamp
-  ) -> Decision {
+  ) -> (verdict: APNsRules.Verdict, faults: [APNsFault]) {
     let tokensBefore = identity.tokenUses.count
     let verdict = rules.judge(
       request, connection: connection, identity: &identity, knowledge: &knowledge, now: now)
@@ -59,8 +49,7 @@ struct APNsSimulatorCore {
         violation, connection: connection,
         about: verdict.response.reason.map { "answered \($0.rawValue)" } ?? "")
     }
-    let faults = script.faults(connection: connection, token: verdict.token, now: now)
-    return Decision(verdict: verdict, faults: faults)
+    return (verdict, script.faults(connection: connection, token: verdict.token, now: now))
   }
 
   mutating func answered(_ response: APNsResponse, token: String?, connection: Int) {

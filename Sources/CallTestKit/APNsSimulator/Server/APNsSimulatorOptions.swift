@@ -39,7 +39,9 @@ public struct APNsSimulatorOptions: Sendable {
   public var threads = 1
   public var eventLoopGroup: (any EventLoopGroup)?
   /// The server's clock.
-  public var clock: @Sendable () -> Timestamp
+  public var clock: @Sendable () -> Timestamp = {
+    Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000))
+  }
   /// Judges the pushes that reach devices. Wrong ones count as violations.
   public var devices: APNsDevices?
   /// Called with each push that reaches a device, on an event loop: it must not block.
@@ -61,7 +63,6 @@ public struct APNsSimulatorOptions: Sendable {
   ) {
     self.keys = keys
     self.bundles = bundles
-    clock = { wallClock() }
   }
 }
 
@@ -97,11 +98,6 @@ public final class APNsStreamBudget: Sendable {
   func leave(_ count: Int) {
     if count > 0 { state.withLock { $0.open -= count } }
   }
-}
-
-/// The wall clock's time.
-func wallClock() -> Timestamp {
-  Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000))
 }
 
 /// A random UUID (version 4), in lower case.

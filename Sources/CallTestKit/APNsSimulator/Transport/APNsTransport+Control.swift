@@ -65,7 +65,6 @@ extension APNsTransport {
   mutating func receiveGoAway(_ frame: Frame) throws(Failure) {
     guard frame.head.stream == 0 else { throw Failure(.protocol) }
     guard frame.head.length >= 8 else { throw Failure(.frameSize) }
-    counts.goAwaysReceived += 1
     // The client opens no more streams. Open ones are answered.
     if goAwayLast == nil { goAwayLast = lastStream }
     closesWhenDone = true

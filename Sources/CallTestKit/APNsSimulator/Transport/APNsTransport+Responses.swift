@@ -117,6 +117,4 @@ extension APNsTransport {
       streams[id] = nil
     }
   }
-
-  package var lastStreamOpened: UInt32 { lastStream }
 }

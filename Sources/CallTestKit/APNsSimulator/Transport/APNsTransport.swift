@@ -29,7 +29,6 @@ package struct APNsTransport {
     package var abandoned = 0
     /// Streams that were opened after our GOAWAY, which the client may not have read yet.
     package var streamsBehindGoAway = 0
-    package var goAwaysReceived = 0
   }
 
   struct Stream {
@@ -96,7 +95,8 @@ package struct APNsTransport {
   var block: OpenBlock?
 
   var streams: [UInt32: Stream] = [:]
-  var lastStream: UInt32 = 0
+  /// The last stream that the client opened.
+  package internal(set) var lastStream: UInt32 = 0
   /// Streams that we ended before the client did. Their further frames are dropped.
   var discarding: Set<UInt32> = []
   static let discardingMax = 1000
@@ -133,7 +133,6 @@ package struct APNsTransport {
   /// The limit that was announced last.
   package var limitAnnounced: Int { limitsSent.last { $0 != nil } as? Int ?? limitConfirmed }
 
-  package var streamsInFlight: Int { streams.count }
   package var inFlight: [UInt32] { streams.keys.sorted() }
   package func isOpen(_ stream: UInt32) -> Bool { streams[stream] != nil }
 
