@@ -53,15 +53,6 @@ extension PushMessage {
   }
 }
 
-extension PushMessage: Equatable {
-  /// Compares all but the cancellation.
-  public static func == (one: PushMessage, other: PushMessage) -> Bool {
-    one.id == other.id && one.token == other.token && one.purpose == other.purpose
-      && one.payload == other.payload && one.kind == other.kind && one.deadline == other.deadline
-      && one.collapseKey == other.collapseKey
-  }
-}
-
 /// Sends pushes to one provider.
 public protocol PushSender: Sendable {
   /// Sends one push. Retries as the provider's contract allows, until the deadline or the cancellation. Returns when

@@ -32,7 +32,7 @@ import callload
   }
 
   /// What each fault must be reported as. It may break other rules on the way.
-  static let expected: [(FaultyTwin.ChaosFault, CorrectnessRule)] = [
+  static let expected: [(FaultyTwin.Fault, CorrectnessRule)] = [
     (.tellsTwoWinners, .twoWinners), (.tellsNoWinner, .noWinner), (.ignoresAnswers, .noWinner),
     (.forgetsALoser, .ringingAfterEnd), (.forgetsTheOtherSide, .ringingAfterEnd),
     (.ringsAfterEnd, .toldToRingAfterEnd), (.tellsWrongReason, .wrongReason),
@@ -49,13 +49,13 @@ import callload
   @Test func everyFaultAndEveryRuleIsCovered() {
     let faults = (Self.expected + SleepingTests.expected).map(\.0)
     let rules = (Self.expected + SleepingTests.expected).map(\.1)
-    #expect(Set(faults) == Set(FaultyTwin.ChaosFault.allCases))
+    #expect(Set(faults) == Set(FaultyTwin.Fault.allCases))
     // The provider finds the rest, by its own rules: see PushGroundTests.
     #expect(Set(rules) == Set(CorrectnessRule.allCases).subtracting([.pushContract]))
   }
 
   @Test(arguments: expected)
-  func aFaultIsReported(fault: FaultyTwin.ChaosFault, rule: CorrectnessRule) throws {
+  func aFaultIsReported(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
     let outcome = try #require(try TwinRun(fault: fault).outcome())
     let result = outcome.result
     #expect(outcome.faultsPlayed > 0)
@@ -71,7 +71,7 @@ import callload
 
   /// A fault that concerns one device in one way breaks one rule and no other.
   @Test(arguments: [
-    (FaultyTwin.ChaosFault.forgetsALoser, CorrectnessRule.ringingAfterEnd),
+    (FaultyTwin.Fault.forgetsALoser, CorrectnessRule.ringingAfterEnd),
     (.forgetsTheOtherSide, .ringingAfterEnd), (.ringsAfterEnd, .toldToRingAfterEnd),
     (.tellsWrongReason, .wrongReason), (.namesWrongWinner, .wrongReason),
     (.tellsMissed, .wrongReason), (.tellsTwoEnds, .duplicateEnd), (.endsLate, .timeoutLate),
@@ -79,7 +79,7 @@ import callload
     (.reordersSignals, .signalsOutOfOrder),
     (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
   ])
-  func aFaultIsNotMistakenForAnother(fault: FaultyTwin.ChaosFault, rule: CorrectnessRule) throws {
+  func aFaultIsNotMistakenForAnother(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
     let result = try #require(try TwinRun(fault: fault).outcome()).result
     let broken = result.correctness.filter { $0.value > 0 }.map(\.key)
     #expect(broken == [rule])

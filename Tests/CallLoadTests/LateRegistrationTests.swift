@@ -129,7 +129,7 @@ private final class Bench {
   private var result: RunResult?
 
   init(
-    devices: Int, fault: FaultyTwin.ChaosFault? = nil, sleep: SleepOptions? = nil,
+    devices: Int, fault: FaultyTwin.Fault? = nil, sleep: SleepOptions? = nil,
     settleSeconds: Double = 75, isDisturbed: Bool = true
   ) throws {
     let loop = VirtualDeviceLoop()

@@ -48,14 +48,14 @@ import callload
   }
 
   /// What each fault must be reported as.
-  static let expected: [(FaultyTwin.ChaosFault, CorrectnessRule)] = [
+  static let expected: [(FaultyTwin.Fault, CorrectnessRule)] = [
     (.pushesAfterEnd, .pushedAfterEnd), (.pushesTwice, .pushedTwice),
     (.cleansUpTheWinner, .cleanUpToWinner), (.cleansUpUnasked, .cleanUpUnasked),
     (.ringsTheWokenAfterEnd, .wokenRangAfterEnd),
   ]
 
   @Test(arguments: expected)
-  func aFaultIsReported(fault: FaultyTwin.ChaosFault, rule: CorrectnessRule) throws {
+  func aFaultIsReported(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
     let outcome = try #require(try TwinRun(fault: fault, sleep: Self.options()).outcome())
     let result = outcome.result
     #expect(outcome.faultsPlayed > 0)

@@ -6,7 +6,7 @@ import callload
 
 /// A load run against the cluster in memory, in virtual time.
 struct TwinRun {
-  var fault: FaultyTwin.ChaosFault?
+  var fault: FaultyTwin.Fault?
   var scenario = Scenario.default
   var devices = 90
   var rate = 20.0
@@ -98,7 +98,7 @@ struct TwinRun {
       loop.schedule(at: loop.now + Span(microseconds: Int64(seconds * 1_000_000)), action)
     }
     let shards = [1, 4, 7, 10]
-    let fault = ChaosFault(
+    let fault = Fault(
       id: 1, kind: .killCoordinator, node: "twin", role: .coordinator, shards: shards)
     after(outage.from) {
       if outage.isTold { rig.note(.begins(fault)) }

@@ -81,11 +81,12 @@ struct FCMConfigurationTests {
   func sender(
     project: String = "", endpoint: String? = nil, tokenEndpoint: String? = nil
   ) throws -> FCMSender {
-    try FCMSender(
-      FCMConfiguration(
-        name: "main", project: project, serviceAccountFile: simulator.serviceAccountFile,
-        endpoint: endpoint, tokenEndpoint: tokenEndpoint),
-      environment: HandClock().environment())
+    var configuration = FCMConfiguration(
+      name: "main", serviceAccountFile: simulator.serviceAccountFile)
+    configuration.project = project
+    if let endpoint { configuration.endpoint = endpoint }
+    configuration.tokenEndpoint = tokenEndpoint
+    return try FCMSender(configuration, environment: HandClock().environment())
   }
 
   @Test(arguments: [
@@ -119,12 +120,8 @@ struct FCMConfigurationTests {
     let hand = HandClock()
     let second = try await FCMSimulator.start(authority: nil) { hand.nowSeconds }
     let first = try await FCMSimulator.start(authority: nil) { hand.nowSeconds }
-    func configuration(_ of: FCMSimulator) -> FCMConfiguration {
-      FCMConfiguration(
-        name: "main", serviceAccountFile: of.serviceAccountFile, endpoint: of.origin,
-        tokenEndpoint: of.tokenEndpoint)
-    }
-    let sender = try FCMSender(configuration(first), environment: hand.environment())
+    let sender = try FCMSender(
+      FCMConfiguration(for: first), environment: hand.environment())
     func message() -> PushMessage {
       .test(.fcm, token: "d", deadline: hand.clock.now() + .seconds(30))
     }
@@ -133,12 +130,12 @@ struct FCMConfigurationTests {
     #expect(throws: SenderConfigurationError.self) {
       try sender.update(FCMConfiguration(name: "main", serviceAccountFile: "/nowhere"))
     }
-    var otherTrust = configuration(second)
+    var otherTrust = FCMConfiguration(for: second)
     otherTrust.caFile = "/other.pem"
     #expect(throws: SenderConfigurationError.self) { try sender.update(otherTrust) }
     #expect(await sender.send(message()) == .accepted)
     #expect(first.accepted.count == 2)
-    try sender.update(configuration(second))
+    try sender.update(FCMConfiguration(for: second))
     #expect(await sender.send(message()) == .accepted)
     #expect(first.accepted.count == 2)
     #expect(second.accepted.count == 1)

@@ -23,9 +23,8 @@ final class FCMStage: Sendable {
     authority = secure ? try LoopbackAuthority() : nil
     let hand = hand
     fcm = try await FCMSimulator.start(authority: authority) { hand.nowSeconds }
-    var configuration = FCMConfiguration(
-      name: "main", serviceAccountFile: fcm.serviceAccountFile, endpoint: fcm.origin,
-      tokenEndpoint: fcm.tokenEndpoint, caFile: authority?.caFile)
+    var configuration = FCMConfiguration(for: fcm)
+    configuration.caFile = authority?.caFile
     configuration.limits = limits
     guard realTime else {
       clock = hand.clock
@@ -63,3 +62,11 @@ let quickFCMLimits: SenderLimits = {
   limits.attemptTimeout = .seconds(2)
   return limits
 }()
+
+extension FCMConfiguration {
+  init(for fcm: FCMSimulator) {
+    self.init(name: "main", serviceAccountFile: fcm.serviceAccountFile)
+    endpoint = fcm.origin
+    tokenEndpoint = fcm.tokenEndpoint
+  }
+}

@@ -170,11 +170,10 @@ struct FCMTroubleTests {
     let absent = try await FCMSimulator.start(authority: stage.authority) { 0 }
     let endpoint = absent.origin
     await absent.stop()
-    let sender = try FCMSender(
-      FCMConfiguration(
-        name: "main", serviceAccountFile: stage.fcm.serviceAccountFile, endpoint: endpoint,
-        tokenEndpoint: stage.fcm.tokenEndpoint, caFile: stage.authority?.caFile),
-      environment: stage.hand.environment())
+    var configuration = FCMConfiguration(for: stage.fcm)
+    configuration.endpoint = endpoint
+    configuration.caFile = stage.authority?.caFile
+    let sender = try FCMSender(configuration, environment: stage.hand.environment())
     #expect(await sender.send(stage.message()) == .failed(reason: "no connection"))
     #expect(
       stage.hand.pauses
@@ -206,11 +205,9 @@ struct FCMTroubleTests {
   @Test func aServerThatIsNotTrustedGetsNothing() async throws {
     let stage = try await FCMStage()
     let stranger = try LoopbackAuthority()
-    let sender = try FCMSender(
-      FCMConfiguration(
-        name: "main", serviceAccountFile: stage.fcm.serviceAccountFile,
-        endpoint: stage.fcm.origin, tokenEndpoint: stage.fcm.tokenEndpoint,
-        caFile: stranger.caFile), environment: stage.hand.environment())
+    var configuration = FCMConfiguration(for: stage.fcm)
+    configuration.caFile = stranger.caFile
+    let sender = try FCMSender(configuration, environment: stage.hand.environment())
     #expect(await sender.send(stage.message()).kind == .failed)
     #expect(stage.fcm.exchanges == 0)
     #expect(stage.fcm.requests == 0)

@@ -181,9 +181,9 @@ struct FCMVerdictTests {
     var headers: [String: String] = [:]
     headers["retry-after"] = row.retryAfter
     let answer = ProviderAnswer(status: row.status, headers: headers, body: Array(row.body.utf8))
-    let context = AttemptContext(
-      attempt: row.attempt, renewed: row.renewed, now: Self.now,
-      deadline: Self.now + .seconds(row.seconds))
+    var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(row.seconds))
+    context.attempt = row.attempt
+    context.renewed = row.renewed
     #expect(FCMVerdict.judge(.answer(answer), context) == row.verdict)
   }
 

@@ -16,10 +16,10 @@ import Testing
       var limits = GatewayMachine.Limits()
       limits.sendsPerPool = sends
       limits.waitingPerPool = waiting
-      machine = GatewayMachine(
-        pools: pools, limits: limits,
-        reports: GatewayReports(
-          capacity: reports, repeats: [.milliseconds(500), .seconds(1), .seconds(2)]))
+      var kept = GatewayReports()
+      kept.capacity = reports
+      kept.repeats = [.milliseconds(500), .seconds(1), .seconds(2)]
+      machine = GatewayMachine(pools: pools, limits: limits, reports: kept)
     }
 
     mutating func take(

@@ -117,8 +117,7 @@ import Testing
         keyring: PushKeyring(try? PushCapabilityKeys([[UInt8](repeating: 7, count: 32)]))
       ) { content in
         .payload(
-          PushPayload(
-            bytes: Array(content.capability.utf8), kind: .voip, collapseKey: "", shed: []))
+          PushPayload(bytes: Array(content.capability.utf8), kind: .voip))
       }
     }
 

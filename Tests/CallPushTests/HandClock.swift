@@ -63,13 +63,15 @@ final class HandClock: Timers {
   func environment(metrics: MetricsRegistry = MetricsRegistry(), chance: UInt64 = 0)
     -> SenderEnvironment
   {
-    SenderEnvironment(
-      clock: clock, metrics: metrics, logger: Logger(label: "test"),
-      pause: { span in
-        let end = self.now + .microseconds(span.microseconds)
-        self.state.withLock { $0.pauses.append(span) }
-        self.advance(to: end)
-      }, chance: { chance })
+    var environment = SenderEnvironment(
+      clock: clock, metrics: metrics, logger: Logger(label: "test"))
+    environment.pause = { span in
+      let end = self.now + .microseconds(span.microseconds)
+      self.state.withLock { $0.pauses.append(span) }
+      self.advance(to: end)
+    }
+    environment.chance = { chance }
+    return environment
   }
 }
 

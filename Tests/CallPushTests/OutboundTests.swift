@@ -45,9 +45,12 @@ struct AttemptContextTests {
     attempt: Int = 1, seconds: Int64 = 30, doubts: Int = 0, repeatable: Bool = true,
     chance: UInt64 = 0
   ) -> AttemptContext {
-    AttemptContext(
-      attempt: attempt, doubts: doubts, repeatable: repeatable, now: Self.now,
-      deadline: Self.now + .seconds(seconds), chance: chance)
+    var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(seconds))
+    context.attempt = attempt
+    context.doubts = doubts
+    context.repeatable = repeatable
+    context.chance = chance
+    return context
   }
 
   @Test func backoffDoublesUpToItsMost() {

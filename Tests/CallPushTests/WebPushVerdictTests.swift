@@ -46,8 +46,8 @@ struct WebPushVerdictTests {
     for row in rows {
       var headers: [String: String] = [:]
       headers["retry-after"] = row.retryAfter
-      let context = AttemptContext(
-        renewed: row.renewed, now: Self.now, deadline: Self.now + .seconds(row.seconds))
+      var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(row.seconds))
+      context.renewed = row.renewed
       #expect(
         WebPushVerdict.judge(
           .answer(ProviderAnswer(status: row.status, headers: headers)), context)

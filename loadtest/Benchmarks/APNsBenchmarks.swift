@@ -26,15 +26,16 @@ enum APNsBenchmarks {
     let apns = try await APNsSimulator.start(options)
     let clock = ClusterClock(
       wallMicroseconds: Int64(clockNanoseconds(CLOCK_REALTIME) / 1000))
+    var configuration = APNsConfiguration(
+      name: "benchmark",
+      credentials: try APNsCredentials(
+        team: apns.key.team, keyID: apns.key.id, pem: apns.key.privateKeyPEM),
+      environment: .production, topics: [bundle])
+    configuration.host = "127.0.0.1"
+    configuration.port = apns.port
+    configuration.extraTrustRootsPEM = [apns.authorityPEM]
     let sender = try APNsSender(
-      [
-        APNsConfiguration(
-          name: "benchmark",
-          credentials: APNsCredentials(
-            team: apns.key.team, keyID: apns.key.id, pem: apns.key.privateKeyPEM),
-          environment: .production, topics: [bundle], host: "127.0.0.1", port: apns.port,
-          extraTrustRootsPEM: [apns.authorityPEM])
-      ], group: senderGroup, clock: clock,
+      [configuration], group: senderGroup, clock: clock,
       logger: Logger(label: "benchmark") { _ in SwiftLogNoOpLogHandler() })
     let bench = Bench(
       sender: sender, clock: clock, loop: senderGroup.next(), server: serverGroup.next())

@@ -109,14 +109,11 @@ package final class AppGate: Sendable {
       Rates(
         calls: bucket(.callsPerSecond), registrations: bucket(.registrationsPerSecond),
         userCalls: users(.callsPerUser), userBytes: users(.signalBytesPerUser)))
-    var refused: [AppLimit: Counter] = [:]
-    for limit in AppLimit.allCases {
-      refused[limit] = registry?.counter(
+    refused =
+      registry?.counters(
         "callmesh_app_limited_total",
         "What was refused since its app, or a user of it, had as much, by limit.",
-        labels: [("app", app), ("limit", limit.rawValue)])
-    }
-    self.refused = refused
+        [("app", app)], label: "limit", \.rawValue) ?? [:]
     usersCounted = registry?.gauge(
       "callmesh_app_rates", "Rates of users that are counted.", labels: [("app", app)])
     usersForgotten = registry?.counter(

@@ -88,13 +88,9 @@ extension LoopHandle {
     let requests = PipeliningLimitHandler(loop.shared)
     let pipelining = HTTPServerPipelineHandler()
     let pipeline = channel.pipeline.syncOperations
-    try pipeline.addHandler(encoder)
-    try pipeline.addHandler(decoder)
-    try pipeline.addHandler(requests)
-    try pipeline.addHandler(pipelining)
-    try pipeline.addHandler(
-      HTTPHandler(
-        loop: loop, connection: connection, companions: [pipelining, requests, decoder, encoder]))
+    let http = HTTPHandler(
+      loop: loop, connection: connection, companions: [pipelining, requests, decoder, encoder])
+    try pipeline.addHandlers([encoder, decoder, requests, pipelining, http])
     if let tls = loop.shared.configuration.tls {
       try pipeline.addHandler(TLSHandshakeHandler(tls, loop.shared), position: .first)
     }
@@ -113,9 +109,7 @@ private struct PassingBuffers: RecvByteBufferAllocator {
   /// Enough for what devices usually send, and the largest size that glibc's allocator gives without a search.
   private static let small = 1024
   let large: Int
-  private var nextBytes = 32
-
-  init(large: Int) { self.large = large }
+  var nextBytes = 32
 
   func buffer(allocator: ByteBufferAllocator) -> ByteBuffer {
     allocator.buffer(capacity: nextBytes)

@@ -39,17 +39,9 @@ extension HTTPAnswer {
   /// The answer to a refused connection; nil where there is none.
   init?(_ refusal: ConnectionRefusal, _ limits: PeerLimits) {
     switch refusal {
-    case .all:
-      self.init(
-        CallError(
-          .overloaded, "At most \(limits.connectionsMax) connections to this edge.",
-          retryAfterMilliseconds: 1000))
+    case .all: self.init(.busy("At most \(limits.connectionsMax) connections to this edge."))
     case .address: self.init(CallError.tooManyConnections(limits))
-    case .unattached:
-      self.init(
-        CallError(
-          .overloaded, "Too many connections on which no device has attached.",
-          retryAfterMilliseconds: 1000))
+    case .unattached: self.init(.busy("Too many connections on which no device has attached."))
     case .descriptors: return nil
     }
   }
@@ -67,6 +59,11 @@ extension HTTPAnswer {
 }
 
 extension CallError {
+  /// The edge has as many connections as it may.
+  fileprivate static func busy(_ message: String) -> CallError {
+    CallError(.overloaded, message, retryAfterMilliseconds: 1000)
+  }
+
   /// The address has as many connections as it may.
   static func tooManyConnections(_ limits: PeerLimits) -> CallError {
     CallError(

@@ -185,11 +185,13 @@ extension MetricsRegistry {
     values.map { counter(name, help, labels: [(label, $0)]) }
   }
 
-  fileprivate func counters<Case: CaseIterable & Hashable>(
-    _ name: String, _ help: String, label: String, _ value: (Case) -> String
+  func counters<Case: CaseIterable & Hashable>(
+    _ name: String, _ help: String, _ labels: [(String, String)] = [], label: String,
+    _ value: (Case) -> String
   ) -> [Case: Counter] {
-    let cases = Array(Case.allCases)
-    let counters = counters(name, help, label: label, cases.map(value))
-    return Dictionary(uniqueKeysWithValues: zip(cases, counters))
+    let counters = Case.allCases.map {
+      ($0, counter(name, help, labels: labels + [(label, value($0))]))
+    }
+    return Dictionary(uniqueKeysWithValues: counters)
   }
 }

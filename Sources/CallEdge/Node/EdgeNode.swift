@@ -34,9 +34,9 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   ) {
     self.configuration = configuration
     self.bus = bus
-    var logger = logger
-    logger[.node] = "\(configuration.nodeID)"
-    logger[.edge] = "\(String(secret.number, radix: 16))"
+    let logger = logger.with([
+      .node: "\(configuration.nodeID)", .edge: "\(String(secret.number, radix: 16))",
+    ])
     shared = EdgeShared(
       configuration: configuration, secret: secret, pushKeys: pushKeys,
       registry: metrics, clock: clock, logger: logger,

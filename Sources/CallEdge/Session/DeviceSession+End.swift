@@ -44,13 +44,10 @@ extension DeviceSession {
   /// Ends the session: an operator does, or the peer has reached a limit or broken the WebSocket protocol.
   package mutating func end(_ reason: CloseReason, _ turn: inout Turn) {
     if isClosing { return }
-    switch reason {
     // The peer may be reading too slowly, or still sending. What waits and the close frame after it are kept for
     // `lingerTimeout`, and nothing is added.
-    case .slowConsumer, .protocolError, .messageTooLarge:
-      close(reason, within: rules.lingerTimeout, &turn)
-    default: close(reason, &turn)
-    }
+    let lingers = [.slowConsumer, .protocolError, .messageTooLarge].contains(reason)
+    close(reason, within: lingers ? rules.lingerTimeout : nil, &turn)
   }
 
   /// Closes the session.

@@ -36,12 +36,9 @@ package struct DeviceSession {
   /// The time of an event, and what the session decides: it appends to `actions`.
   package struct Turn {
     package var now: Timestamp
-    package var actions: [Action]
+    package var actions: [Action] = []
 
-    package init(now: Timestamp, actions: [Action] = []) {
-      self.now = now
-      self.actions = actions
-    }
+    package init(now: Timestamp) { self.now = now }
 
     mutating func reply(_ request: UInt64, _ reply: ServerReply) {
       actions.append(.reply(request, reply))

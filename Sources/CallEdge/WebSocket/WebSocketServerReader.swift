@@ -32,7 +32,9 @@ package struct WebSocketServerReader {
   package var messageBytesMax: Int
   /// How much of a message that is too large is handed over.
   private let beginningBytesMax: Int
+  /// The most bytes of a message that is skipped.
   private let skippedBytesMax: Int
+  /// The most frames of a message.
   private let fragmentsMax: Int
   /// Bytes of the current frame that are still to be skipped.
   private var skipping = 0
@@ -43,11 +45,6 @@ package struct WebSocketServerReader {
   /// How many frames of the current message have been read.
   private var framesRead = 0
 
-  /// - Parameters:
-  ///   - messageBytesMax: the most bytes of one message.
-  ///   - skippedBytesMax: the most bytes of a message that is skipped.
-  ///   - fragmentsMax: the most frames of one message.
-  ///   - beginningBytesMax: how much of a message that is too large is handed over.
   package init(
     messageBytesMax: Int, skippedBytesMax: Int, fragmentsMax: Int = .max, beginningBytesMax: Int = 0
   ) {

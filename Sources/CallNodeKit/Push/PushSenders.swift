@@ -86,12 +86,13 @@ struct PushSenders: Sendable {
 
   private static func apns(_ entry: PushProviders.APNs) throws -> APNsConfiguration {
     let pem = try text(entry.keyFile, entry.name)
-    let place = entry.endpoint.flatMap(PushProviders.hostAndPort)
     var configuration = APNsConfiguration(
       name: entry.name,
       credentials: try APNsCredentials(team: entry.team, keyID: entry.key, pem: pem),
-      environment: entry.environment == "sandbox" ? .sandbox : .production, topics: entry.topics,
-      host: place?.host, port: place?.port ?? 443)
+      environment: entry.environment == "sandbox" ? .sandbox : .production, topics: entry.topics)
+    if let place = entry.endpoint.flatMap(PushProviders.hostAndPort) {
+      (configuration.host, configuration.port) = (place.host, place.port)
+    }
     if let caFile = entry.caFile {
       configuration.extraTrustRootsPEM = [try text(caFile, entry.name)]
     }
@@ -99,10 +100,12 @@ struct PushSenders: Sendable {
   }
 
   private static func fcm(_ entry: PushProviders.FCM) -> FCMConfiguration {
-    FCMConfiguration(
-      name: entry.name, project: entry.project ?? "",
-      serviceAccountFile: entry.keyFile, endpoint: entry.endpoint,
-      tokenEndpoint: entry.tokenEndpoint, caFile: entry.caFile)
+    var out = FCMConfiguration(name: entry.name, serviceAccountFile: entry.keyFile)
+    if let project = entry.project { out.project = project }
+    if let endpoint = entry.endpoint { out.endpoint = endpoint }
+    out.tokenEndpoint = entry.tokenEndpoint
+    out.caFile = entry.caFile
+    return out
   }
 
   private static func webPush(_ entry: PushProviders.WebPush) -> WebPushConfiguration {

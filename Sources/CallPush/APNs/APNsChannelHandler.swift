@@ -73,10 +73,13 @@ package final class APNsChannelHandler: ChannelInboundHandler {
   }
 
   package func ping() {
-    guard let context else { return }
-    let frame = HTTP2Frame(
-      streamID: .rootStream, payload: .ping(HTTP2PingData(withInteger: 0), ack: false))
-    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+    control(.ping(HTTP2PingData(withInteger: 0), ack: false))
+  }
+
+  /// Sends a frame of the connection itself.
+  private func control(_ payload: HTTP2Frame.FramePayload) {
+    let frame = HTTP2Frame(streamID: .rootStream, payload: payload)
+    context?.writeAndFlush(wrapOutboundOut(frame), promise: nil)
   }
 
   package func flush() { context?.flush() }
@@ -86,10 +89,7 @@ package final class APNsChannelHandler: ChannelInboundHandler {
     hasEnded = true
     guard let context else { return }
     if isUp, context.channel.isActive {
-      let frame = HTTP2Frame(
-        streamID: .rootStream,
-        payload: .goAway(lastStreamID: .rootStream, errorCode: .noError, opaqueData: nil))
-      context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+      control(.goAway(lastStreamID: .rootStream, errorCode: .noError, opaqueData: nil))
     }
     context.close(promise: nil)
   }
@@ -162,23 +162,17 @@ package final class APNsChannelHandler: ChannelInboundHandler {
       return
     }
     let status = headers.headers.first(name: ":status").flatMap { Int($0) } ?? 0
-    guard status >= 200 else {  // 1xx: the final response follows.
-      if headers.endStream { onEvent(.response(stream: stream, APNsResponse(status: status))) }
-      return
-    }
     if headers.endStream {
       onEvent(.response(stream: stream, APNsResponse(status: status)))
-    } else {
+    } else if status >= 200 {  // After 1xx the final response follows.
       answers[stream] = PartialAnswer(status: status)
     }
   }
 
   private func received(_ data: HTTP2Frame.FramePayload.Data, on stream: UInt32) {
     consumed += data.data.readableBytes + (data.paddingBytes.map { $0 + 1 } ?? 0)
-    if consumed >= Self.windowUpdateBytes, let context {
-      let frame = HTTP2Frame(
-        streamID: .rootStream, payload: .windowUpdate(windowSizeIncrement: consumed))
-      context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+    if consumed >= Self.windowUpdateBytes {
+      control(.windowUpdate(windowSizeIncrement: consumed))
       consumed = 0
     }
     if case .byteBuffer(let bytes) = data.data, var answer = answers[stream] {

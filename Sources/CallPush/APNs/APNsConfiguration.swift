@@ -26,27 +26,20 @@ public struct APNsConfiguration: Sendable {
   /// Where to connect instead of Apple's host for the environment.
   public var host: String?
   /// 443, or 2197 for firewalls that separate pushes from other traffic.
-  public var port: Int
+  public var port = 443
   /// The name in the certificate; nil: the host.
   public var tlsServerName: String?
   /// PEM certificates that are trusted in addition to the system's.
-  public var extraTrustRootsPEM: [String]
-  public var limits: APNsLimits
+  public var extraTrustRootsPEM: [String] = []
+  public var limits = APNsLimits()
 
   public init(
-    name: String, credentials: APNsCredentials, environment: APNsEnvironment, topics: [String],
-    host: String? = nil, port: Int = 443, tlsServerName: String? = nil,
-    extraTrustRootsPEM: [String] = [], limits: APNsLimits = APNsLimits()
+    name: String, credentials: APNsCredentials, environment: APNsEnvironment, topics: [String]
   ) {
     self.name = name
     self.credentials = credentials
     self.environment = environment
     self.topics = topics
-    self.host = host
-    self.port = port
-    self.tlsServerName = tlsServerName
-    self.extraTrustRootsPEM = extraTrustRootsPEM
-    self.limits = limits
   }
 
   /// The bundle id of a topic, with or without `.voip`.
@@ -103,31 +96,24 @@ public struct APNsLimits: Sendable, Equatable {
   public init() {}
 
   func validate(_ name: String) throws(APNsConfigurationError) {
-    let counts: [(String, Int, ClosedRange<Int>)] = [
-      ("connections", connections, 1...64),
-      ("inFlightPerConnection", inFlightPerConnection, 1...10_000),
-      ("queued", queued, 1...1_000_000),
+    // Times in microseconds.
+    let second: Int64 = 1_000_000
+    let rules: [(key: String, value: Int64, range: ClosedRange<Int64>)] = [
+      ("connections", Int64(connections), 1...64),
+      ("inFlightPerConnection", Int64(inFlightPerConnection), 1...10_000),
+      ("queued", Int64(queued), 1...1_000_000),
+      ("connectTimeout", connectTimeout.microseconds, 1...60 * second),
+      ("attemptTimeout", attemptTimeout.microseconds, 1...60 * second),
+      ("patience", patience.microseconds, 1...86_400 * second),
+      ("quietBeforePing", quietBeforePing.microseconds, 1...60 * second),
+      ("pingTimeout", pingTimeout.microseconds, 1...60 * second),
+      ("idleBeforePing", idleBeforePing.microseconds, 1...86_400 * second),
+      ("drainGrace", drainGrace.microseconds, 1...60 * second),
+      ("reconnectDelay", reconnectDelay.microseconds, 1...60 * second),
+      ("reconnectDelayMax", reconnectDelayMax.microseconds, 1...600 * second),
+      ("voipKeep", voipKeep.microseconds, 0...60 * second),
     ]
-    for (key, value, range) in counts where !range.contains(value) {
-      throw .outOfRange(name, key)
-    }
-    let spans: [(String, Span, Span)] = [
-      ("connectTimeout", connectTimeout, .seconds(60)),
-      ("attemptTimeout", attemptTimeout, .seconds(60)),
-      ("patience", patience, .seconds(86_400)),
-      ("quietBeforePing", quietBeforePing, .seconds(60)),
-      ("pingTimeout", pingTimeout, .seconds(60)),
-      ("idleBeforePing", idleBeforePing, .seconds(86_400)),
-      ("drainGrace", drainGrace, .seconds(60)),
-      ("reconnectDelay", reconnectDelay, .seconds(60)),
-      ("reconnectDelayMax", reconnectDelayMax, .seconds(600)),
-    ]
-    for (key, value, most) in spans where value.microseconds < 1 || value > most {
-      throw .outOfRange(name, key)
-    }
-    guard voipKeep.microseconds >= 0, voipKeep <= .seconds(60) else {
-      throw .outOfRange(name, "voipKeep")
-    }
+    for rule in rules where !rule.range.contains(rule.value) { throw .outOfRange(name, rule.key) }
   }
 }
 

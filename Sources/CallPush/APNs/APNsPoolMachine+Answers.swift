@@ -38,14 +38,11 @@ extension APNsPoolMachine {
     from id: APNsConnectionID, now: Timestamp
   ) {
     switch verdict.push {
-    case .accepted: complete(key, .outcome(.accepted))
-    case .tokenGone(let at): complete(key, .outcome(.tokenGone(at: at)))
+    case .accepted: complete(key, .accepted)
+    case .tokenGone(let at): complete(key, .tokenGone(at: at))
     case .badDeviceToken: complete(key, .badDeviceToken)
-    case .rejected(let reason):
-      complete(key, .outcome(.rejected(reason: reason)))
-    case .failed(let reason):
-      guard isCurrent else { return }
-      complete(key, .outcome(.failed(reason: reason)))
+    case .rejected(let reason): complete(key, .rejected(reason: reason))
+    case .failed(let reason): if isCurrent { complete(key, .failed(reason: reason)) }
     case .retry(let after, let elsewhere):
       guard isCurrent else { return }
       pushes[key]?.retries += 1
@@ -119,10 +116,7 @@ extension APNsPoolMachine {
     push.avoid = id
     push.lastTrouble = why
     pushes[key] = push
-    guard push.returns <= Self.returnsMax else {
-      complete(key, .outcome(.failed(reason: why)))
-      return
-    }
+    guard push.returns <= Self.returnsMax else { return complete(key, .failed(reason: why)) }
     effects.append(.note(.requeued))
     let rest = push.returns < 4 ? 0 : min(1_000_000, 10_000 << (push.returns - 4))
     putBack(key, at: now + Span(microseconds: Int64(rest)), now: now)
@@ -131,10 +125,7 @@ extension APNsPoolMachine {
   /// It is unknown whether the provider has the push. It is sent once more on another connection, under the same id.
   mutating func lost(_ key: APNsPushKey, on id: APNsConnectionID, _ why: String, now: Timestamp) {
     guard var push = pushes[key] else { return }
-    guard !push.isRepeated else {
-      complete(key, .outcome(.failed(reason: why)))
-      return
-    }
+    guard !push.isRepeated else { return complete(key, .failed(reason: why)) }
     push.isRepeated = true
     push.avoid = id
     push.lastTrouble = why

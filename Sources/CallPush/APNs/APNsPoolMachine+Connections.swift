@@ -59,12 +59,10 @@ extension APNsPoolMachine {
     // Sorted, so that a seed always gives the same run.
     for key in over.sorted() {
       guard let push = pushes[key] else { continue }
-      let outcome: PushOutcome =
-        push.deadline <= now ? .expired : .failed(reason: push.lastTrouble)
       if case .inFlight(let id, let stream, _) = push.state {
         _ = connections[id]?.overdue(stream)
       }
-      complete(key, .outcome(outcome))
+      complete(key, push.deadline <= now ? .expired : .failed(reason: push.lastTrouble))
     }
     for key in rested.sorted(by: >) { putBack(key, at: now, now: now) }
     for key in overdue.sorted(by: >) { attemptOverdue(key, now: now) }

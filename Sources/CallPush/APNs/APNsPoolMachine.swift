@@ -106,28 +106,23 @@ package struct APNsPoolMachine: Sendable {
     _ key: APNsPushKey, isUrgent: Bool, deadline: Timestamp, cancellation: PushCancellation? = nil,
     now: Timestamp
   ) {
-    guard deadline > now else {
-      effects.append(.complete(key, .outcome(.expired)))
-      return
-    }
-    guard phase == .running else {
-      effects.append(.complete(key, .outcome(.failed(reason: "closing"))))
-      return
-    }
-    if let stopped {
-      effects.append(.complete(key, .outcome(.rejected(reason: stopped))))
-      return
-    }
+    guard deadline > now else { return refuse(key, .expired) }
+    guard phase == .running else { return refuse(key, .failed(reason: "closing")) }
+    if let stopped { return refuse(key, .rejected(reason: stopped)) }
     guard pushesWaiting < limits.queued else {
       effects.append(.note(.queueFull))
-      effects.append(.complete(key, .outcome(.failed(reason: "queue full"))))
-      return
+      return refuse(key, .failed(reason: "queue full"))
     }
     pushes[key] = Push(
       isUrgent: isUrgent, deadline: deadline, cancellation: cancellation,
       until: min(deadline, now + limits.patience))
     if isUrgent { urgent.append(key) } else { ordinary.append(key) }
     dispatch(now: now)
+  }
+
+  /// Completes a push that the machine does not have.
+  private mutating func refuse(_ key: APNsPushKey, _ outcome: PushOutcome) {
+    effects.append(.complete(key, .outcome(outcome)))
   }
 
   /// Connections opened from now on use the next key. Open connections drain.
@@ -155,7 +150,7 @@ package struct APNsPoolMachine: Sendable {
   mutating func dispatch(now: Timestamp) {
     while let key = nextQueued, let avoid = pushes[key].map(\.avoid) {
       guard pushes[key]?.cancellation?.isCancelled != true else {
-        complete(key, .outcome(.expired))
+        complete(key, .expired)
         continue
       }
       guard let id = connectionWithRoom(avoiding: avoid) else { return }
@@ -213,12 +208,15 @@ package struct APNsPoolMachine: Sendable {
 
   // MARK: Ending
 
+  mutating func complete(_ key: APNsPushKey, _ outcome: PushOutcome) {
+    complete(key, .outcome(outcome))
+  }
+
   mutating func complete(_ key: APNsPushKey, _ result: APNsResult) {
     guard let push = pushes.removeValue(forKey: key) else { return }
     if case .inFlight = push.state { inFlight -= 1 }
     if push.isRepeated, case .outcome(.failed(let reason, _)) = result {
-      let failed = PushOutcome.failed(reason: reason, mayHaveArrived: true)
-      return effects.append(.complete(key, .outcome(failed)))
+      return refuse(key, .failed(reason: reason, mayHaveArrived: true))
     }
     effects.append(.complete(key, result))
   }
@@ -228,7 +226,7 @@ package struct APNsPoolMachine: Sendable {
     stopped = reason
     for key in pushes.keys.sorted() {
       if case .inFlight = pushes[key]?.state { continue }
-      complete(key, .outcome(.rejected(reason: reason)))
+      complete(key, .rejected(reason: reason))
     }
   }
 
@@ -238,7 +236,7 @@ package struct APNsPoolMachine: Sendable {
     for key in pushes.keys.sorted() {
       var isOut = false
       if case .inFlight = pushes[key]?.state { isOut = true }
-      complete(key, .outcome(.failed(reason: "closed", mayHaveArrived: isOut)))
+      complete(key, .failed(reason: "closed", mayHaveArrived: isOut))
     }
     for id in connectionIDs { effects.append(.disconnect(id, "closed")) }
     connections = [:]

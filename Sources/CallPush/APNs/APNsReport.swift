@@ -1,27 +1,20 @@
 internal import CallCore
-public import CallTelemetry
+package import CallTelemetry
 internal import Logging
 
-/// The counters of a pool, in addition to `SenderStatistics`.
-public struct APNsMetrics: Sendable {
-  public let goAways: Counter
-  public let connectionsOpened: Counter
-  /// Connections that ended without our closing them.
-  public let connectionsLost: Counter
-  /// Pushes that APNs gave back unseen.
-  public let requeued: Counter
-  /// Pushes of unknown fate that were sent once more.
-  public let repeated: Counter
-  /// Attempts that had no answer in time.
-  public let overdue: Counter
-  /// Answers to completed pushes.
-  public let answeredLate: Counter
-  /// Pushes refused since too many wait.
-  public let queueFull: Counter
-  /// Refusals that are our mistake or the configuration's.
-  public let alarms: Counter
+/// The counters of a pool, in addition to `SenderStatistics`. The initializer says what each counts.
+package struct APNsMetrics: Sendable {
+  package let goAways: Counter
+  package let connectionsOpened: Counter
+  package let connectionsLost: Counter
+  package let requeued: Counter
+  package let repeated: Counter
+  package let overdue: Counter
+  package let answeredLate: Counter
+  package let queueFull: Counter
+  package let alarms: Counter
 
-  public init(name: String, metrics: MetricsRegistry = MetricsRegistry()) {
+  init(name: String, metrics: MetricsRegistry) {
     func counter(_ what: String, _ help: String) -> Counter {
       metrics.counter("callmesh_apns_\(what)_total", help, labels: [("sender", name)])
     }

@@ -51,32 +51,23 @@ package struct APNsRequest: Sendable, Equatable {
     id = Self.lowercase(message.id)
     payload = message.payload
     let bundle = APNsConfiguration.bundle(of: message.token.topic)
-    switch message.kind {
-    case .voip:
-      topic = bundle + ".voip"
-      pushType = "voip"
-      priority = "10"
-      // A VoIP push must ring when it arrives, so APNs must not keep it for long. Apple asks for 0 or a few seconds; a
-      // few seconds bridge a phone's change of network.
-      expiration =
-        voipKeep.microseconds == 0
-        ? 0 : min(message.deadline, now + voipKeep).microseconds / 1_000_000
-      // PushKit delivers every push, so none is replaced.
-      collapseID = ""
-    case .alert:
-      topic = bundle
-      pushType = "alert"
-      priority = "10"
-      expiration = message.deadline.microseconds / 1_000_000
-      collapseID = message.collapseKey
-    case .background:
-      topic = bundle
-      pushType = "background"
-      // Apple refuses 10 here.
-      priority = "5"
-      expiration = message.deadline.microseconds / 1_000_000
-      collapseID = message.collapseKey
-    }
+    let isVoIP = message.kind == .voip
+    topic = isVoIP ? bundle + ".voip" : bundle
+    pushType =
+      switch message.kind {
+      case .voip: "voip"
+      case .alert: "alert"
+      case .background: "background"
+      }
+    // Apple refuses 10 for a background push.
+    priority = message.kind == .background ? "5" : "10"
+    // PushKit delivers every push, so none is replaced.
+    collapseID = isVoIP ? "" : message.collapseKey
+    // A VoIP push must ring when it arrives, so APNs must not keep it for long. Apple asks for 0 or a few seconds; a
+    // few seconds bridge a phone's change of network.
+    let isKept = !isVoIP || voipKeep.microseconds != 0
+    let keptUntil = isVoIP ? min(message.deadline, now + voipKeep) : message.deadline
+    expiration = isKept ? keptUntil.microseconds / 1_000_000 : 0
   }
 
   private static func hex(_ token: String) -> String? {

@@ -25,46 +25,36 @@ enum CallmeshDialect {
   /// The object under `callmesh`.
   static func note(_ draft: PushDraft) -> PayloadMember {
     let job = draft.job
-    var members: [PayloadMember] = [
+    let capability = draft.content.capability
+    let headers = draft.headers.map {
+      [PayloadMember("name", $0.name), PayloadMember("value", $0.value)]
+    }
+    let members: [PayloadMember?] = [
       PayloadMember("v", version),
       PayloadMember("purpose", job.purpose.name),
       PayloadMember("call", job.call.description),
       PayloadMember("callee", job.user.user),
       PayloadMember("caller", party(draft.caller)),
+      job.video ? PayloadMember("video", true) : nil,
+      draft.placedAt.map { PayloadMember("placedAtMs", $0.milliseconds) },
+      PayloadMember("sentAtMs", job.decidedAt.milliseconds),
+      PayloadMember("deadlineMs", job.ringDeadline.milliseconds),
+      capability.isEmpty ? nil : PayloadMember("capability", capability),
+      job.reason.map { PayloadMember("reason", $0.name) },
+      draft.by.map { PayloadMember("by", party($0)) },
+      headers.isEmpty ? nil : PayloadMember("headers", .objects(headers)),
     ]
-    if job.video { members.append(PayloadMember("video", true)) }
-    if let placedAt = draft.placedAt {
-      members.append(PayloadMember("placedAtMs", placedAt.milliseconds))
-    }
-    members.append(PayloadMember("sentAtMs", job.decidedAt.milliseconds))
-    members.append(PayloadMember("deadlineMs", job.ringDeadline.milliseconds))
-    if !draft.content.capability.isEmpty {
-      members.append(PayloadMember("capability", draft.content.capability))
-    }
-    if let reason = job.reason { members.append(PayloadMember("reason", reason.name)) }
-    if let by = draft.by { members.append(PayloadMember("by", party(by))) }
-    if !draft.headers.isEmpty {
-      members.append(
-        PayloadMember(
-          "headers",
-          .objects(
-            draft.headers.map {
-              [PayloadMember("name", $0.name), PayloadMember("value", $0.value)]
-            }
-          )))
-    }
-    return PayloadMember("callmesh", members)
+    return PayloadMember("callmesh", members.compactMap(\.self))
   }
 
   private static func party(_ party: Party) -> [PayloadMember] {
-    var members = [PayloadMember("user", party.user)]
-    if !party.device.text.isEmpty {
-      members.append(PayloadMember("device", party.device.text))
-    }
-    if !party.deviceName.isEmpty {
-      members.append(PayloadMember("deviceName", party.deviceName))
-    }
-    return members
+    let device = party.device.text
+    let members: [PayloadMember?] = [
+      PayloadMember("user", party.user),
+      device.isEmpty ? nil : PayloadMember("device", device),
+      party.deviceName.isEmpty ? nil : PayloadMember("deviceName", party.deviceName),
+    ]
+    return members.compactMap(\.self)
   }
 }
 
@@ -76,34 +66,31 @@ enum AlertForm {
   /// The call that rang on this device is over. The push is silent and runs the app, which ends the call that it
   /// reported to CallKit.
   static func ended(_ draft: PushDraft) -> PayloadMember {
-    PayloadMember(
-      "aps",
-      [
-        alert(endedKey(draft.job), draft),
-        PayloadMember("content-available", 1),
-        PayloadMember("interruption-level", "passive"),
-        PayloadMember("category", "CALLMESH_CALL_ENDED"),
-        PayloadMember("thread-id", draft.job.call.hex),
-      ])
+    aps(
+      draft, alert: endedKey(draft.job), category: "CALLMESH_CALL_ENDED",
+      [PayloadMember("content-available", 1), PayloadMember("interruption-level", "passive")])
   }
 
   static func missedNotice(_ draft: PushDraft) -> PayloadMember {
-    PayloadMember(
-      "aps",
-      [
-        alert(missedKey(draft.job), draft),
-        PayloadMember("sound", "default"),
-        // An extension of the app may replace the user by the contact's name.
-        PayloadMember("mutable-content", 1),
-        PayloadMember("category", "CALLMESH_MISSED_CALL"),
-        PayloadMember("thread-id", draft.job.call.hex),
-      ])
+    // An extension of the app may replace the user by the contact's name.
+    aps(
+      draft, alert: missedKey(draft.job), category: "CALLMESH_MISSED_CALL",
+      [PayloadMember("sound", "default"), PayloadMember("mutable-content", 1)])
   }
 
-  private static func alert(_ key: String, _ draft: PushDraft) -> PayloadMember {
+  private static func aps(
+    _ draft: PushDraft, alert key: String, category: String, _ members: [PayloadMember]
+  ) -> PayloadMember {
+    let category = PayloadMember("category", category)
+    let thread = PayloadMember("thread-id", draft.job.call.hex)
+    return PayloadMember("aps", [alert(key, draft.job)] + members + [category, thread])
+  }
+
+  /// A text of the app, by its key, with the caller as its argument.
+  static func alert(_ key: String, _ job: PushJob) -> PayloadMember {
     PayloadMember(
       "alert",
-      [PayloadMember("loc-key", key), PayloadMember("loc-args", .texts([draft.job.caller.user]))])
+      [PayloadMember("loc-key", key), PayloadMember("loc-args", .texts([job.caller.user]))])
   }
 
   private static func missedKey(_ job: PushJob) -> String {

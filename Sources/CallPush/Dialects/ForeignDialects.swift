@@ -33,21 +33,13 @@ enum FCSDKDialect {
 enum TelnyxDialect {
   static func form(_ purpose: PushPurpose, _ provider: PushProvider) -> PayloadForm? {
     guard let text = text(purpose) else { return nil }
+    let message: PayloadMember
     switch provider {
-    case .apns:
-      return PayloadForm(kind: .voip) { draft in
-        [
-          PayloadMember("aps", [PayloadMember("alert", text)]),
-          metadata(draft), CallmeshDialect.note(draft),
-        ]
-      }
-    case .fcm:
-      if purpose == .answeredElsewhere { return nil }
-      return PayloadForm(kind: .voip) { draft in
-        [PayloadMember("message", text), metadata(draft), CallmeshDialect.note(draft)]
-      }
-    case .webPush, .none: return nil
+    case .apns: message = PayloadMember("aps", [PayloadMember("alert", text)])
+    case .fcm where purpose != .answeredElsewhere: message = PayloadMember("message", text)
+    case .fcm, .webPush, .none: return nil
     }
+    return PayloadForm(kind: .voip) { [message, metadata($0), CallmeshDialect.note($0)] }
   }
 
   private static func text(_ purpose: PushPurpose) -> String? {
@@ -90,16 +82,7 @@ enum SinchDialect {
   static let ring = PayloadForm(kind: .voip, refusal: refusal) { draft in
     let payload = payload(draft.job)
     return [
-      PayloadMember(
-        "aps",
-        [
-          PayloadMember(
-            "alert",
-            [
-              PayloadMember("loc-key", "SIN_INCOMING_CALL_DISPLAY_NAME"),
-              PayloadMember("loc-args", .texts([draft.job.caller.user])),
-            ])
-        ]),
+      PayloadMember("aps", [AlertForm.alert("SIN_INCOMING_CALL_DISPLAY_NAME", draft.job)]),
       PayloadMember("SIN", payload),
       PayloadMember("sin", payload),
       CallmeshDialect.note(draft),

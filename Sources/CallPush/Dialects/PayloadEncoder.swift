@@ -20,12 +20,11 @@ public enum PayloadEncoder {
       }
       bytes = render(form.members(draft), for: job.token.provider)
     }
-    return .payload(
-      PushPayload(
-        bytes: bytes, kind: form.kind,
-        // PushKit does not collapse.
-        collapseKey: job.token.provider == .apns && form.kind == .voip ? "" : job.call.hex,
-        shed: draft.left))
+    var payload = PushPayload(bytes: bytes, kind: form.kind)
+    payload.shed = draft.left
+    // PushKit does not collapse.
+    if job.token.provider != .apns || form.kind != .voip { payload.collapseKey = job.call.hex }
+    return .payload(payload)
   }
 
   /// The most bytes of a payload.

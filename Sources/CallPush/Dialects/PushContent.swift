@@ -19,17 +19,13 @@ public struct PushPayload: Sendable, Equatable {
   public var kind: PushMessage.Kind
   /// The call's id as 32 hex digits, so that a later push of a call replaces an earlier undelivered one. Fits APNs (64
   /// bytes) and Web Push (32 characters of base64url). Empty: none.
-  public var collapseKey: String
+  public var collapseKey = ""
   /// What was omitted so that the rest fits, in order.
-  public var shed: [OptionalPart]
+  public var shed: [OptionalPart] = []
 
-  package init(
-    bytes: [UInt8], kind: PushMessage.Kind, collapseKey: String, shed: [OptionalPart]
-  ) {
+  package init(bytes: [UInt8], kind: PushMessage.Kind) {
     self.bytes = bytes
     self.kind = kind
-    self.collapseKey = collapseKey
-    self.shed = shed
   }
 
   /// The message for a sender.

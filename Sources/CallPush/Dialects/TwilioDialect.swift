@@ -19,7 +19,11 @@ enum TwilioDialect {
   private static func call(_ draft: PushDraft) -> [PayloadMember] {
     let job = draft.job
     let capability = draft.content.capability
-    var members = [
+    // As `application/x-www-form-urlencoded`, with `%20` for a space, which every reader decodes, unlike `+`.
+    let parameters = draft.headers.map {
+      "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))"
+    }
+    let members: [PayloadMember?] = [
       PayloadMember("aps", []),
       PayloadMember("twi_message_type", "twilio.voice.call"),
       PayloadMember("twi_call_sid", "CA" + job.call.hex),
@@ -30,12 +34,10 @@ enum TwilioDialect {
       PayloadMember("twi_account_sid", sid("AC", job.user.app)),
       PayloadMember(
         "twi_message_id", sid("WB", "\(job.call) \(job.device.text) \(job.purpose.name)")),
+      draft.headers.isEmpty ? nil : PayloadMember("twi_params", parameters.joined(separator: "&")),
+      CallmeshDialect.note(draft),
     ]
-    if !draft.headers.isEmpty {
-      members.append(PayloadMember("twi_params", FormEncoding.encode(draft.headers)))
-    }
-    members.append(CallmeshDialect.note(draft))
-    return members
+    return members.compactMap(\.self)
   }
 
   @Sendable
@@ -62,13 +64,5 @@ enum TwilioDialect {
 
   private static func sid(_ prefix: String, _ text: String) -> String {
     prefix + hexText(SHA256.hash(data: Array(text.utf8)).prefix(16))
-  }
-}
-
-/// `application/x-www-form-urlencoded`, with `%20` for a space, which every reader decodes, unlike `+`.
-enum FormEncoding {
-  static func encode(_ headers: [CustomHeader]) -> String {
-    headers.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
-      .joined(separator: "&")
   }
 }

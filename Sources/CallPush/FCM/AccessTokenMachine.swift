@@ -41,7 +41,8 @@ package struct AccessTokenMachine: Sendable {
 
   package mutating func want(now: Timestamp) -> Answer {
     if let token, now < token.unusableAt {
-      guard now >= token.renewAt, !exchanging, !isPausing(now) else { return .use(token.text) }
+      let isPausing = trouble.map { now < $0.until } ?? false
+      guard now >= token.renewAt, !exchanging, !isPausing else { return .use(token.text) }
       exchanging = true
       return .useAndExchange(token.text)
     }
@@ -52,8 +53,6 @@ package struct AccessTokenMachine: Sendable {
     exchanging = true
     return .exchange
   }
-
-  private func isPausing(_ now: Timestamp) -> Bool { trouble.map { now < $0.until } ?? false }
 
   /// The end of an exchange that began under `generation`.
   package mutating func exchanged(

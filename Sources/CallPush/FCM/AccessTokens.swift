@@ -83,12 +83,19 @@ package final class AccessTokens: Sendable {
     let generation = state.machine.generation
     state.exchange = Task {
       let result = await get()
-      let waiters = self.state.withLock { state -> [Inbox<Void>] in
-        state.machine.exchanged(result, generation: generation, now: clock.now(), chance: chance())
-        return Array(state.waiters.values)
+      wakeAll {
+        $0.machine.exchanged(result, generation: generation, now: clock.now(), chance: chance())
       }
-      for waiter in waiters { waiter.offer(()) }
     }
+  }
+
+  /// Changes the state, and wakes all that wait for a token.
+  private func wakeAll(after change: (inout State) -> Void) {
+    let waiters = state.withLock { state in
+      change(&state)
+      return Array(state.waiters.values)
+    }
+    for waiter in waiters { waiter.offer(()) }
   }
 
   /// The provider refused this token.
@@ -96,22 +103,19 @@ package final class AccessTokens: Sendable {
 
   /// The next push gets a token of the new credentials.
   package func credentialsChanged() {
-    let waiters = state.withLock { state in
-      state.machine.credentialsChanged()
-      state.exchange?.cancel()
-      state.exchange = nil
-      return Array(state.waiters.values)
+    wakeAll {
+      $0.machine.credentialsChanged()
+      $0.exchange.take()?.cancel()
     }
-    for waiter in waiters { waiter.offer(()) }
   }
 
   package func close() async {
-    let (exchange, waiters) = state.withLock { state in
-      state.closed = true
-      return (state.exchange.take(), Array(state.waiters.values))
+    var exchange: Task<Void, Never>?
+    wakeAll {
+      $0.closed = true
+      exchange = $0.exchange.take()
     }
     exchange?.cancel()
-    for waiter in waiters { waiter.offer(()) }
     await exchange?.value
   }
 }

@@ -3,29 +3,20 @@ public struct FCMConfiguration: Sendable, Equatable {
   /// The name in logs and metrics.
   public var name: String
   /// The Firebase project of the apps; empty: that of the service account.
-  public var project: String
+  public var project = ""
   /// The service account's JSON key file from the Google Cloud console.
   public var serviceAccountFile: String
   /// The address of FCM. `http` is allowed on the loopback only.
-  public var endpoint: String
+  public var endpoint = "https://fcm.googleapis.com"
   /// The address for access tokens; nil: that of the service account's file.
   public var tokenEndpoint: String?
   /// PEM certificates that are trusted instead of the system's.
   public var caFile: String?
   public var limits = SenderLimits()
 
-  public static let standardEndpoint = "https://fcm.googleapis.com"
-
-  public init(
-    name: String, project: String = "", serviceAccountFile: String, endpoint: String? = nil,
-    tokenEndpoint: String? = nil, caFile: String? = nil
-  ) {
+  public init(name: String, serviceAccountFile: String) {
     self.name = name
-    self.project = project
     self.serviceAccountFile = serviceAccountFile
-    self.endpoint = endpoint ?? Self.standardEndpoint
-    self.tokenEndpoint = tokenEndpoint
-    self.caFile = caFile
   }
 }
 

@@ -9,30 +9,27 @@ package enum FCMMessage {
   package static let dataBytesMax = 4096
   static let tokenBytesMax = 4096
 
-  enum Encoded: Sendable, Equatable {
-    case body([UInt8])
-    case refused(reason: String)
-  }
-
-  /// Validates and normalises the payload.
-  static func data(_ payload: [UInt8]) -> Encoded {
-    guard let data = BoundedJSON.decode([String: String].self, payload) else {
-      return .refused(reason: "the payload is not a JSON object of strings")
+  /// The payload, normalised.
+  /// - Throws: why the token or the payload is not valid.
+  static func data(of message: PushMessage) throws(PushRefusal) -> [UInt8] {
+    guard message.token.provider == .fcm, isToken(message.token.token) else {
+      throw PushRefusal(reason: "this is no FCM token")
     }
-    guard !data.isEmpty else { return .refused(reason: "the payload is empty") }
+    guard let data = BoundedJSON.decode([String: String].self, message.payload) else {
+      throw PushRefusal(reason: "the payload is not a JSON object of strings")
+    }
+    guard !data.isEmpty else { throw PushRefusal(reason: "the payload is empty") }
     if data.keys.contains(where: isReserved) {
-      return .refused(reason: "the payload has a key that FCM reserves")
+      throw PushRefusal(reason: "the payload has a key that FCM reserves")
     }
-    var text = "{"
-    for (key, value) in data.sorted(by: { $0.key < $1.key }) {
-      if text.utf8.count > 1 { text += "," }
-      text += "\"\(JSONText.escaped(key))\":\"\(JSONText.escaped(value))\""
+    let members = data.sorted { $0.key < $1.key }.map {
+      "\"\(JSONText.escaped($0.key))\":\"\(JSONText.escaped($0.value))\""
     }
-    text += "}"
+    let text = "{\(members.joined(separator: ","))}"
     guard text.utf8.count <= dataBytesMax else {
-      return .refused(reason: "the payload is longer than \(dataBytesMax) bytes")
+      throw PushRefusal(reason: "the payload is longer than \(dataBytesMax) bytes")
     }
-    return .body(Array(text.utf8))
+    return Array(text.utf8)
   }
 
   /// `from`, `message_type`, and names that begin with `google` or `gcm` (FCM's guide to data messages), and
@@ -42,7 +39,7 @@ package enum FCMMessage {
       || key.hasPrefix("google") || key.hasPrefix("gcm")
   }
 
-  /// - Parameter data: from `data(_:)`.
+  /// - Parameter data: from `data(of:)`.
   package static func body(_ message: PushMessage, data: [UInt8], now: Timestamp) -> [UInt8] {
     var text = #"{"message":{"token":""# + JSONText.escaped(message.token.token)
     text += #"","data":"# + String(decoding: data, as: UTF8.self)

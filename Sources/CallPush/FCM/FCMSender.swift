@@ -49,16 +49,9 @@ public final class FCMSender: PushSender {
 
   /// As `send`; also returns FCM's name of the message.
   package func deliver(_ message: PushMessage) async -> PushDelivery {
-    let data = FCMMessage.data(message.payload)
-    return await attempts.run(message, key: "") { context in
-      guard message.token.provider == .fcm, FCMMessage.isToken(message.token.token) else {
-        return .done(.rejected(reason: "this is no FCM token"))
-      }
-      guard case .body(let data) = data else {
-        if case .refused(let reason) = data { return .done(.rejected(reason: reason)) }
-        return .done(.rejected(reason: "the payload is not usable"))
-      }
-      return await self.attempt(message, data: data, context)
+    let data = Result { () throws(PushRefusal) in try FCMMessage.data(of: message) }
+    return await attempts.run(message, data) { data, context in
+      await self.attempt(message, data: data, context)
     }
   }
 

@@ -26,12 +26,11 @@ package enum FCMVerdict {
       // Concerns the APNs or Web Push credentials of the Firebase project, not our token.
       if error.code == "THIRD_PARTY_AUTH_ERROR" { return .done(.rejected(reason: reason)) }
       return context.renewed ? .done(.rejected(reason: reason)) : .renew(reason: reason)
-    // The token belongs to another sender, or the account may not send: an operator must act.
-    case 403: return .done(.rejected(reason: reason))
     case 404:
       // Any other 404 means a wrong project or address, and nothing about the token.
       return error.code == "UNREGISTERED"
         ? .done(.tokenGone(at: nil)) : .done(.rejected(reason: reason))
+    // 403: the token belongs to another sender, or the account may not send. An operator must act.
     default: return .done(.rejected(reason: reason))
     }
   }

@@ -113,25 +113,19 @@ package struct GatewayMachine: Sendable {
   ) {
     let identity = PushIdentity(job)
     if deduplicate(item, identity, attempt) { return count(.repeated) }
-    guard job.deadline > now else {
-      count(.late)
+    func discard(as what: Count) {
+      count(what)
       noteUnsent(job, attempt: attempt, now: now)
-      return finish(item, identity, job, .expired, now: now)
+      finish(item, identity, job, .expired, now: now)
     }
-    if job.purpose == .ring, ended.contains(job.call) {
-      count(.withdrawn)
-      noteUnsent(job, attempt: attempt, now: now)
-      return finish(item, identity, job, .expired, now: now)
-    }
+    guard job.deadline > now else { return discard(as: .late) }
+    if job.purpose == .ring, ended.contains(job.call) { return discard(as: .withdrawn) }
     if job.purpose.isCleanUp {
       // The ring must not follow its clean-up.
       withdraw([job.call], now: now)
       // A ring that was never sent needs no clean-up: a VoIP push that ends a call makes an app that never rang report
       // one.
-      if unsentRings.contains(job.leg) {
-        count(.withdrawn)
-        return finish(item, identity, job, .expired, now: now)
-      }
+      if unsentRings.contains(job.leg) { return discard(as: .withdrawn) }
     }
     if isDraining {
       count(.released)

@@ -20,22 +20,16 @@ package struct GatewayReports: Sendable {
   }
 
   /// The most reports that wait. Policy: a further one is sent once and not retransmitted.
-  private let capacity: Int
+  package var capacity = 50_000
   /// The waits after the first, second, … transmission.
-  private let repeats: [Span]
+  package var repeats: [Span] = [
+    .milliseconds(500), .seconds(1), .seconds(2), .seconds(4), .seconds(4), .seconds(4),
+  ]
   private var waiting: [UInt64: State] = [:]
   private var lastNumber: UInt64 = 0
   private var nextLook = Timestamp.distantFuture
 
-  package init(
-    capacity: Int = 50_000,
-    repeats: [Span] = [
-      .milliseconds(500), .seconds(1), .seconds(2), .seconds(4), .seconds(4), .seconds(4),
-    ]
-  ) {
-    self.capacity = capacity
-    self.repeats = repeats
-  }
+  package init() {}
 
   package var count: Int { waiting.count }
 

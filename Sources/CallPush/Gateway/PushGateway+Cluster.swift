@@ -6,8 +6,7 @@ internal import CallWire
 /// A gateway's subscriptions, heartbeats and status.
 extension PushGateway {
   func listen() throws -> [any BusSubscription] {
-    let (inbox, node, bus) = (inbox, configuration.nodeID, bus)
-    let unreadable = metrics.unreadable
+    let (inbox, node) = (inbox, configuration.nodeID)
     return [
       try bus.subscribe(subjects.replies(to: peer)) { message in
         guard let batch = try? ClusterCodec.edgeBatch(message.bytes) else { return }
@@ -17,22 +16,22 @@ extension PushGateway {
       try bus.subscribe(subjects.adminStatus) { message in
         if let replyTo = message.replyTo { inbox.offer(.status(replyTo: replyTo)) }
       },
-      try bus.subscribe(subjects.pushWithdrawals) { message in
-        guard let calls = try? ClusterCodec.pushWithdrawal(message.bytes) else {
-          return unreadable.increment()
-        }
-        inbox.offer(.withdrawn(calls))
-      },
-      try bus.subscribe(subjects.pushNeverSent) { message in
-        guard let legs = try? ClusterCodec.pushNeverSent(message.bytes) else {
-          return unreadable.increment()
-        }
-        inbox.offer(.neverSent(legs))
-      },
+      try listen(subjects.pushWithdrawals) { .withdrawn(try ClusterCodec.pushWithdrawal($0)) },
+      try listen(subjects.pushNeverSent) { .neverSent(try ClusterCodec.pushNeverSent($0)) },
       // Answered, so that a client that asks all nodes need not wait.
       try bus.answer(subjects.adminCall) { CallReport(found: false, node: node) },
       try bus.answer(subjects.adminUser) { UserReport(found: false, node: node) },
     ]
+  }
+
+  /// Offers what each message means to the inbox, and counts those that cannot be read.
+  private func listen(
+    _ subject: String, _ read: @escaping @Sendable ([UInt8]) throws -> GatewayEvent
+  ) throws -> any BusSubscription {
+    try bus.subscribe(subject) { [inbox, unreadable = metrics.unreadable] message in
+      guard let event = try? read(message.bytes) else { return unreadable.increment() }
+      inbox.offer(event)
+    }
   }
 
   func orderDispatcher() async throws -> OrderDispatcher {

@@ -19,30 +19,22 @@ package enum AttemptVerdict: Sendable, Equatable {
 /// The state of a push that a verdict depends on.
 package struct AttemptContext: Sendable, Equatable {
   /// The number of this attempt, from 1.
-  package var attempt: Int
+  package var attempt = 1
   /// Whether the credentials have already been renewed for this push.
-  package var renewed: Bool
+  package var renewed = false
   /// The number of attempts whose result is unknown.
-  package var doubts: Int
+  package var doubts = 0
   /// Whether the device ignores a second copy. True for pushes that name a call and change what rings; false for a
   /// notice, which the user would see twice.
-  package var repeatable: Bool
+  package var repeatable = true
   package var now: Timestamp
   package var deadline: Timestamp
   /// A random number, for jitter.
-  package var chance: UInt64
+  package var chance: UInt64 = 0
 
-  package init(
-    attempt: Int = 1, renewed: Bool = false, doubts: Int = 0, repeatable: Bool = true,
-    now: Timestamp, deadline: Timestamp, chance: UInt64 = 0
-  ) {
-    self.attempt = attempt
-    self.renewed = renewed
-    self.doubts = doubts
-    self.repeatable = repeatable
+  package init(now: Timestamp, deadline: Timestamp) {
     self.now = now
     self.deadline = deadline
-    self.chance = chance
   }
 
   package static let attemptsMax = 6

@@ -86,10 +86,8 @@ final class ProviderHTTP: Sendable {
   }
 
   private static func answer(_ response: HTTPClient.Response) -> ProviderAnswer {
-    var headers: [String: String] = [:]
-    for (name, value) in response.headers where headers[name.lowercased()] == nil {
-      headers[name.lowercased()] = value
-    }
+    let named = response.headers.map { ($0.name.lowercased(), $0.value) }
+    let headers = Dictionary(named) { first, _ in first }
     let body = response.body.map { Array($0.readableBytesView) } ?? []
     return ProviderAnswer(status: Int(response.status.code), headers: headers, body: body)
   }

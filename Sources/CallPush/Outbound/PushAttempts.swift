@@ -9,6 +9,9 @@ package struct PushDelivery: Sendable, Equatable {
   package var name: String?
 }
 
+/// Why a push cannot be sent, whatever the provider would answer.
+struct PushRefusal: Error { var reason: String }
+
 /// The common part of senders over HTTP: attempts within limits until the outcome is known or the deadline passes.
 struct PushAttempts: Sendable {
   let clock: ClusterClock
@@ -58,12 +61,19 @@ struct PushAttempts: Sendable {
 
   /// - Parameters:
   ///   - key: the bulkhead's key.
+  ///   - request: what each attempt sends, or why the push is never sent.
   ///   - once: makes one attempt; called again after it has returned.
-  func run(
-    _ message: PushMessage, key: String, once: (AttemptContext) async -> AttemptVerdict
+  func run<Request>(
+    _ message: PushMessage, key: String = "", _ request: Result<Request, PushRefusal>,
+    once: (Request, AttemptContext) async -> AttemptVerdict
   ) async -> PushDelivery {
     statistics.began()
-    let delivery = await outcome(of: message, key, once)
+    let delivery = await outcome(of: message, key) { context in
+      switch request {
+      case .success(let request): await once(request, context)
+      case .failure(let refusal): .done(.rejected(reason: refusal.reason))
+      }
+    }
     statistics.ended(delivery.outcome)
     logger.debug(
       "push",
@@ -77,9 +87,9 @@ struct PushAttempts: Sendable {
   private func outcome(
     of message: PushMessage, _ key: String, _ once: (AttemptContext) async -> AttemptVerdict
   ) async -> PushDelivery {
-    var context = AttemptContext(
-      attempt: 0, repeatable: message.purpose != .missedNotice, now: clock.now(),
-      deadline: message.deadline)
+    var context = AttemptContext(now: clock.now(), deadline: message.deadline)
+    context.attempt = 0
+    context.repeatable = message.purpose != .missedNotice
     var delivery = await attempts(message, key, &context, once)
     // An earlier attempt may have arrived, whatever the outcome of the last one.
     if context.doubts > 0, case .failed(let reason, _) = delivery.outcome {
@@ -108,13 +118,10 @@ struct PushAttempts: Sendable {
       case .late: return PushDelivery(outcome: tooLate(message, trouble))
       }
       context.now = clock.now()
-      guard context.now < message.deadline else {
+      let isLate = context.now >= message.deadline
+      guard !isLate, !message.isCancelled else {
         bulkhead.release(key)
-        return PushDelivery(outcome: tooLate(message, trouble))
-      }
-      guard !message.isCancelled else {
-        bulkhead.release(key)
-        return PushDelivery(outcome: .expired)
+        return PushDelivery(outcome: isLate ? tooLate(message, trouble) : .expired)
       }
       context.attempt += 1
       context.chance = chance()

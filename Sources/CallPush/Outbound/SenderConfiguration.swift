@@ -13,20 +13,13 @@ public struct SenderConfigurationError: Error, Sendable, Equatable, CustomString
   public var what: String
   public var remedy: String
 
-  package init(sender: String, place: String, what: String, remedy: String) {
-    self.sender = sender
-    self.place = place
-    self.what = what
-    self.remedy = remedy
-  }
-
   public var description: String { "push sender \"\(sender)\", \(place): \(what); \(remedy)" }
 }
 
 /// How much a sender does at a time, and for how long.
 public struct SenderLimits: Sendable, Equatable {
   /// Requests under way at a time: of FCM per sender, of Web Push per push service.
-  public var inFlightMax = 256
+  public var inFlightMax: Int
   /// Pushes that wait for one of those places, in all; a further one fails at once.
   public var waitingMax = 10_000
   /// An attempt that has no answer by then is given up.
@@ -36,7 +29,7 @@ public struct SenderLimits: Sendable, Equatable {
   public var idleTimeout = Span.seconds(180)
   /// How long `close` waits for what is under way.
   public var closeGrace = Span.seconds(2)
-  public init() {}
+  public init(inFlightMax: Int = 256) { self.inFlightMax = inFlightMax }
 }
 
 /// The dependencies of a sender.
@@ -46,18 +39,14 @@ public struct SenderEnvironment: Sendable {
   public var logger: Logger
   /// Sleeps between attempts; nil: by the clock.
   public var pause: (@Sendable (Span) async -> Void)?
-  public var chance: @Sendable () -> UInt64
+  public var chance: @Sendable () -> UInt64 = { .random(in: .min ... .max) }
 
   public init(
-    clock: ClusterClock, metrics: MetricsRegistry = MetricsRegistry(), logger: Logger,
-    pause: (@Sendable (Span) async -> Void)? = nil,
-    chance: @escaping @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+    clock: ClusterClock, metrics: MetricsRegistry = MetricsRegistry(), logger: Logger
   ) {
     self.clock = clock
     self.metrics = metrics
     self.logger = logger
-    self.pause = pause
-    self.chance = chance
   }
 }
 

@@ -26,15 +26,9 @@ package struct PushEndpoint: Sendable, Equatable {
     guard target.first == "/", !authority.contains("@"), !authority.contains("[") else {
       return nil
     }
-    let parts = authority.split(separator: ":", omittingEmptySubsequences: false)
-    switch parts.count {
-    case 1: port = 443
-    case 2:
-      guard let number = PushHostRule.port(parts[1]) else { return nil }
-      port = number
-    default: return nil
-    }
-    host = parts[0].lowercased()
+    guard let (name, port) = PushHostRule.hostAndPort(authority) else { return nil }
+    self.port = port
+    host = name.lowercased()
     guard PushHostRule.isName(host[...]) else { return nil }
     self.target = String(target)
   }
@@ -59,19 +53,13 @@ package struct PushHostRule: Sendable, Equatable {
 
   /// Returns nil for text that is no rule.
   package init?(_ text: String) {
-    let parts = text.lowercased().split(separator: ":", omittingEmptySubsequences: false)
-    guard (1...2).contains(parts.count) else { return nil }
-    var name = parts[0]
+    guard let parts = Self.hostAndPort(text.lowercased()[...]) else { return nil }
+    port = parts.port
+    var name = parts.host
     below = name.hasPrefix("*.")
     if below { name = name.dropFirst(2) }
     guard Self.isName(name), !below || name.contains(".") else { return nil }
     host = String(name)
-    guard parts.count == 2 else {
-      port = 443
-      return
-    }
-    guard let number = Self.port(parts[1]) else { return nil }
-    port = number
   }
 
   package func allows(_ endpoint: PushEndpoint) -> Bool {
@@ -79,7 +67,17 @@ package struct PushHostRule: Sendable, Equatable {
     return below ? endpoint.host.hasSuffix("." + host) : endpoint.host == host
   }
 
-  static func port(_ text: Substring) -> UInt16? {
+  /// The parts of `host` or `host:port`; the port of https where there is none.
+  static func hostAndPort(_ text: Substring) -> (host: Substring, port: UInt16)? {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    switch parts.count {
+    case 1: return (parts[0], 443)
+    case 2: return port(parts[1]).map { (parts[0], $0) }
+    default: return nil
+    }
+  }
+
+  private static func port(_ text: Substring) -> UInt16? {
     guard (1...5).contains(text.utf8.count), text.isASCIIDigits,
       let number = UInt16(text), number > 0
     else { return nil }

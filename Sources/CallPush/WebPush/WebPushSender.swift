@@ -19,20 +19,14 @@ public struct WebPushConfiguration: Sendable, Equatable {
   public var caFile: String?
   /// For tests: allows endpoints on the loopback and in private networks, if `furtherHosts` lists them.
   public var allowsPrivateAddresses = false
-  public var limits = WebPushConfiguration.standardLimits
+  /// Fewer requests at a time than for FCM, since the limit applies to each push service.
+  public var limits = SenderLimits(inFlightMax: 64)
 
   /// The push services of Chrome, Edge and others; Firefox; older Edge and Windows; Safari.
   public static let standardHosts = [
     "fcm.googleapis.com", "*.push.services.mozilla.com", "*.notify.windows.com",
     "web.push.apple.com", "*.push.apple.com",
   ]
-
-  /// A lower limit than for FCM, since it applies to each push service.
-  public static var standardLimits: SenderLimits {
-    var limits = SenderLimits()
-    limits.inFlightMax = 64
-    return limits
-  }
 
   public init(name: String, keyFile: String, subject: String) {
     self.name = name
@@ -101,38 +95,31 @@ public final class WebPushSender: PushSender {
   }
 
   public func send(_ message: PushMessage) async -> PushOutcome {
-    let prepared = prepare(message)
-    let key = if case .ready(let endpoint, _) = prepared { endpoint.origin } else { "" }
-    return await attempts.run(message, key: key) { context in
-      switch prepared {
-      case .refused(let reason): return .done(.rejected(reason: reason))
-      case .ready(let endpoint, let body):
-        return await self.attempt(message, endpoint, body, context)
-      }
+    let sealed = Result { () throws(PushRefusal) in try seal(message) }
+    let key = (try? sealed.get())?.endpoint.origin ?? ""
+    return await attempts.run(message, key: key, sealed) { sealed, context in
+      await self.attempt(message, sealed.endpoint, sealed.body, context)
     }.outcome
   }
 
-  private enum Prepared {
-    case ready(PushEndpoint, body: [UInt8])
-    case refused(reason: String)
-  }
-
   /// Encrypts once for all attempts, so that a retry is the same message.
-  private func prepare(_ message: PushMessage) -> Prepared {
+  private func seal(
+    _ message: PushMessage
+  ) throws(PushRefusal) -> (endpoint: PushEndpoint, body: [UInt8]) {
     guard message.token.provider == .webPush,
       let subscription = PushSubscription(message.token.token)
-    else { return .refused(reason: "this is no Web Push subscription") }
-    if let refusal = state.withLock({ $0.policy }).refusal(subscription.endpoint) {
-      return .refused(reason: refusal)
+    else { throw PushRefusal(reason: "this is no Web Push subscription") }
+    let endpoint = subscription.endpoint
+    if let refusal = state.withLock({ $0.policy }).refusal(endpoint) {
+      throw PushRefusal(reason: refusal)
     }
     do {
-      return .ready(
-        subscription.endpoint,
-        body: try WebPushEncryption.seal(message.payload, for: subscription))
+      return (endpoint, try WebPushEncryption.seal(message.payload, for: subscription))
     } catch is WebPushEncryption.TooLong {
-      return .refused(reason: "the payload is longer than \(WebPushEncryption.textBytesMax) bytes")
+      let most = WebPushEncryption.textBytesMax
+      throw PushRefusal(reason: "the payload is longer than \(most) bytes")
     } catch {
-      return .refused(reason: "the subscription's key cannot be used")
+      throw PushRefusal(reason: "the subscription's key cannot be used")
     }
   }
 

@@ -2,7 +2,7 @@ import CallCore
 
 extension FaultyTwin {
   /// What it does wrong, in every `faultEvery`th call that gives it the chance.
-  enum ChaosFault: String, CaseIterable, Sendable {
+  enum Fault: String, CaseIterable, Sendable {
     /// Tells a device that answers too late that it won.
     case tellsTwoWinners
     /// Replies to the winner with "done" only, and notifies the others of the answer.

@@ -7,7 +7,7 @@ import CallWire
 /// cluster's rules, so that it does not share their mistakes.
 final class FaultyTwin: DeviceNetwork {
   let loop: VirtualDeviceLoop
-  let fault: ChaosFault?
+  let fault: Fault?
   var sessions: [Party: FaultyTwinLink] = [:]
   var calls: [CallID: Call] = [:]
   var random: SplitMix64
@@ -25,7 +25,7 @@ final class FaultyTwin: DeviceNetwork {
   var silentShards: Set<Int> = []
   var shardCount = 1
 
-  init(loop: VirtualDeviceLoop, fault: ChaosFault? = nil, seed: UInt64 = 1) {
+  init(loop: VirtualDeviceLoop, fault: Fault? = nil, seed: UInt64 = 1) {
     self.loop = loop
     self.fault = fault
     random = SplitMix64(seed: seed)
@@ -43,7 +43,7 @@ final class FaultyTwin: DeviceNetwork {
   func latency() -> Span { Span(microseconds: Int64.random(in: 50...400, using: &random)) }
 
   /// Whether to apply the fault to this call now. If so, it counts as applied.
-  func plays(_ fault: ChaosFault, _ call: Call) -> Bool {
+  func plays(_ fault: Fault, _ call: Call) -> Bool {
     guard self.fault == fault, call.number % 3 == 0, !call.isFaulty else { return false }
     call.isFaulty = true
     faultsPlayed += 1

@@ -90,12 +90,16 @@ final class SimulatedAPNs: Sendable {
     pem: String? = nil, name: String = "test",
     environment: CallPush.APNsEnvironment = .production
   ) throws -> APNsConfiguration {
-    APNsConfiguration(
+    var configuration = APNsConfiguration(
       name: name,
       credentials: try APNsCredentials(
         team: apns.key.team, keyID: apns.key.id, pem: pem ?? apns.key.privateKeyPEM),
-      environment: environment, topics: [bundle], host: "127.0.0.1", port: apns.port,
-      extraTrustRootsPEM: trusts ? [apns.authorityPEM] : [], limits: limits)
+      environment: environment, topics: [bundle])
+    configuration.host = "127.0.0.1"
+    configuration.port = apns.port
+    configuration.extraTrustRootsPEM = trusts ? [apns.authorityPEM] : []
+    configuration.limits = limits
+    return configuration
   }
 
   func stop() async {
