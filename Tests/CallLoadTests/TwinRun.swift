@@ -98,7 +98,7 @@ struct TwinRun {
       loop.schedule(at: loop.now + Span(microseconds: Int64(seconds * 1_000_000)), action)
     }
     let shards = [1, 4, 7, 10]
-    let fault = Fault(
+    let fault = ChaosFault(
       id: 1, kind: .killCoordinator, node: "twin", role: .coordinator, shards: shards)
     after(outage.from) {
       if outage.isTold { rig.note(.begins(fault)) }

@@ -11,6 +11,11 @@ package final class LoopbackAuthority: Sendable {
   package struct Identity: Sendable {
     package var certificate: String
     package var key: String
+
+    package init(certificate: String, key: String) {
+      self.certificate = certificate
+      self.key = key
+    }
   }
 
   /// The folder.
