@@ -18,7 +18,7 @@ package struct LocalClusterOptions: Sendable, Equatable {
   /// Needed where faults are injected, to ask for the owners of shards.
   package var callctlPath: String?
   package var app = "load"
-  /// Further apps of the edges, with a limit of ``otherCallsPerSecond`` each.
+  /// Further apps of the edges. `app-flood` places ten times as many calls as one may, at all edges together.
   package var otherApps: [String] = []
   package var tls = false
   /// Whether the devices' app has the standard limits. Without them it can load the cluster fully.
@@ -32,7 +32,9 @@ package struct LocalClusterOptions: Sendable, Equatable {
   /// By app.
   var appLimits: [String: [AppLimit: Int]] {
     var limits: [String: [AppLimit: Int]] = [:]
-    for other in otherApps { limits[other] = [.callsPerSecond: Self.otherCallsPerSecond] }
+    // Edges count by themselves.
+    let perEdge = max(1, Int(Attack.appFlood.facts.perSecond) / 10 / max(1, edges))
+    for other in otherApps { limits[other] = [.callsPerSecond: perEdge] }
     guard !hasStandardLimits else { return limits }
     let rates: [AppLimit] = [
       .callsPerUser, .signalBytesPerUser, .callsPerSecond, .liveCalls, .registrationsPerSecond,
@@ -41,9 +43,6 @@ package struct LocalClusterOptions: Sendable, Equatable {
     limits[app] = Dictionary(uniqueKeysWithValues: rates.map { ($0, $0.facts.range.upperBound) })
     return limits
   }
-
-  /// A tenth of the rate of `app-flood`.
-  static let otherCallsPerSecond = 100
 }
 
 /// nats-servers and nodes on this machine's loopback, each a process, with all files in a temporary folder.
