@@ -37,7 +37,7 @@ final class EdgeServer: Sendable {
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .serverChannelInitializer { [shared] channel in
         channel.eventLoop.makeCompletedFuture {
-          try AcceptErrorHandler.install(on: channel, shared)
+          try channel.pipeline.syncOperations.addHandler(AcceptErrorHandler(shared))
         }
       }
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -126,10 +126,11 @@ private struct PassingBuffers: RecvByteBufferAllocator {
 }
 
 /// Stands on the listening socket: counts and logs that no connection could be accepted for want of file
-/// descriptors or memory.
+/// descriptors or memory, and accepts none for a second.
 ///
-/// It needs an `AcceptBackoffHandler` after it. Otherwise the event loop would try again at once, for ever,
-/// since the connection stays in the kernel's queue, and the socket readable.
+/// Otherwise the event loop would try again at once, for ever, since the connection stays in the kernel's queue, and the
+/// socket readable. NIO's `AcceptBackoffHandler` is not enough: it holds back the next read, but where the first accept
+/// of a read fails, the socket stays registered for that same read.
 final class AcceptErrorHandler: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
@@ -137,20 +138,16 @@ final class AcceptErrorHandler: ChannelInboundHandler {
 
   init(_ shared: EdgeShared) { self.shared = shared }
 
-  /// Adds both to a listening channel.
-  static func install(on channel: any Channel, _ shared: EdgeShared) throws {
-    try channel.pipeline.syncOperations.addHandlers(
-      AcceptErrorHandler(shared),
-      AcceptBackoffHandler(shouldForwardIOErrorCaught: false) { error in
-        Self.isExhaustion(error) ? .seconds(1) : nil
-      })
-  }
-
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if let error = error as? IOError, Self.isExhaustion(error) {
-      shared.gate.refused(.descriptors, nil, now: shared.clock.now())
+    guard let error = error as? IOError, Self.isExhaustion(error) else {
+      return context.fireErrorCaught(error)
     }
-    context.fireErrorCaught(error)
+    shared.gate.refused(.descriptors, nil, now: shared.clock.now())
+    let channel = context.channel
+    channel.setOption(.autoRead, value: false).whenComplete { _ in }
+    context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
+      channel.setOption(.autoRead, value: true).whenComplete { _ in }
+    }
   }
 
   private static func isExhaustion(_ error: IOError) -> Bool {
