@@ -1,6 +1,6 @@
 internal import CallBus
 internal import CallTelemetry
-internal import NIOCore
+package import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 
@@ -37,7 +37,10 @@ final class EdgeServer: Sendable {
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .serverChannelInitializer { [shared] channel in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(AcceptErrorHandler(shared))
+          try channel.pipeline.syncOperations.addHandler(
+            AcceptErrorHandler {
+              shared.gate.refused(.descriptors, nil, now: shared.clock.now())
+            })
         }
       }
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -125,24 +128,25 @@ private struct PassingBuffers: RecvByteBufferAllocator {
   }
 }
 
-/// Stands on the listening socket: counts and logs that no connection could be accepted for want of file
-/// descriptors or memory, and accepts none for a second.
+/// Stands on a listening socket: reports that no connection could be accepted for want of file descriptors or memory, and
+/// accepts none for a second.
 ///
 /// Otherwise the event loop would try again at once, for ever, since the connection stays in the kernel's queue, and the
 /// socket readable. NIO's `AcceptBackoffHandler` is not enough: it holds back the next read, but where the first accept
 /// of a read fails, the socket stays registered for that same read.
-final class AcceptErrorHandler: ChannelInboundHandler {
-  typealias InboundIn = any Channel
+package final class AcceptErrorHandler: ChannelInboundHandler {
+  package typealias InboundIn = any Channel
 
-  private let shared: EdgeShared
+  private let exhausted: () -> Void
 
-  init(_ shared: EdgeShared) { self.shared = shared }
+  /// - Parameter exhausted: called each time.
+  package init(_ exhausted: @escaping () -> Void) { self.exhausted = exhausted }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+  package func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard let error = error as? IOError, Self.isExhaustion(error) else {
       return context.fireErrorCaught(error)
     }
-    shared.gate.refused(.descriptors, nil, now: shared.clock.now())
+    exhausted()
     let channel = context.channel
     channel.setOption(.autoRead, value: false).whenComplete { _ in }
     context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {

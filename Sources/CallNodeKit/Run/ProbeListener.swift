@@ -43,7 +43,7 @@ package final class ProbeListener: Sendable {
         channel.eventLoop.makeCompletedFuture {
           // Without it, the loop retries at once and without end when file descriptors run out.
           try channel.pipeline.syncOperations.addHandler(
-            AcceptBackoffHandler(shouldForwardIOErrorCaught: false))
+            AcceptErrorHandler {})
         }
       }
       .childChannelInitializer { channel in
