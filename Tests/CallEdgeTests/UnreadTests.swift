@@ -50,6 +50,8 @@ private let id = "11111111-2222-3333-4444-555555555555"
     let time = StillTime()
     try await EdgeFixture.run(at: time) {
       $0.eventLoops = 1
+      // Two lots that meet are no reason to end the connection here.
+      $0.peers.pipelinedRequestsMax = 1000
     } _: { edge in
       let client = try await edge.client()
       try await client.channel.setOption(.socketOption(.so_rcvbuf), value: 4096).get()
