@@ -142,7 +142,7 @@ let package = Package(
     library("CallTelemetry", [.log]),
     library("CallAuth", ["CallCore", "CallTelemetry", .crypto]),
     library("CallWire", ["CallCore", "CCallProto", "CProtobufC"], [.strictMemorySafety()]),
-    library("CallBus", ["CallCore", "CallTelemetry", .deque, .log]),
+    library("CallBus", ["CallCore", "CallWire", "CallTelemetry", .deque, .log]),
     // Imports C: every unsafe operation is marked `unsafe`.
     library(
       "NATSBus", ["CallBus", "CallCore", "CallWire", "CallTelemetry", "CNATS"],

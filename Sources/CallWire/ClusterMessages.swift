@@ -37,6 +37,37 @@ public struct CommandBatch: Sendable, Equatable {
   }
 }
 
+extension Command {
+  /// About how many bytes it takes on the bus.
+  package var approximateBytes: Int { body.approximateBytes + credential.approximateBytes }
+}
+
+extension Command.Body {
+  fileprivate var approximateBytes: Int {
+    switch self {
+    case .place(let request):
+      128 + request.description.utf8.count
+        + request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
+    case .call(_, .answer(let description)): 128 + description.utf8.count
+    case .call(_, .signal(_, let body)): 128 + body.utf8.count
+    case .register: 2048
+    case .ack(let items): 96 + 32 * items.count
+    case .callerGone(let calls): 96 + 20 * calls.count
+    case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken: 192
+    }
+  }
+}
+
+extension Credential {
+  fileprivate var approximateBytes: Int {
+    switch self {
+    case .none: 0
+    case .ticket: 32
+    case .token(let text), .pushCapability(let text): text.utf8.count + 8
+    }
+  }
+}
+
 /// Coordinator to edge: what one commit has for this edge's sessions, in order.
 public struct EdgeBatch: Sendable, Equatable {
   public var items: [EdgeItem]

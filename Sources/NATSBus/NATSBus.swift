@@ -70,9 +70,7 @@ public final class NATSBus: ClusterBus {
     thread.outbox.run { $0.subscribe(subscription) }
   }
 
-  public var executor: (any SerialExecutor)? { thread.executor }
-  public var taskExecutor: (any TaskExecutor)? { thread.taskExecutor }
-  public var timers: (any Timers)? { thread.timers }
+  public var actorThread: ActorThread? { thread.actorThread }
 
   public func onReadComplete(_ handler: @escaping @Sendable () -> Void) {
     thread.readCompleteHandlers.withLock { $0.append(handler) }

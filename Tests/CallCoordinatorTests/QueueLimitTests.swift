@@ -63,7 +63,7 @@ import Testing
       let inbox = bench.worker.inbox
       let term = ShardTerm(shard: 0, epoch: 1)
       inbox.offer(.beginRecovery(term))
-      for _ in 0..<3 { inbox.offerCommands(shard: 0, [UInt8](repeating: 1, count: 40)) }
+      for _ in 0..<3 { inbox.offerCommands(shard: 0, parcel(of: 40)) }
       inbox.wake()
       try await eventually("one is dropped") { bench.metrics.commandsDropped.value == 1 }
       try await eventually("two wait") { bench.metrics.recoveryQueue.value == 2 }
@@ -75,11 +75,11 @@ import Testing
   @Test func theInboxIsLimitedByItsBytes() async throws {
     let bench = try await WorkerBench { $0.commandBytesMax = 100 }
     let inbox = bench.worker.inbox
-    for _ in 0..<4 { inbox.offerCommands(shard: 0, [UInt8](repeating: 1, count: 60)) }
+    for _ in 0..<4 { inbox.offerCommands(shard: 0, parcel(of: 60)) }
     #expect(inbox.depth == 2)
     #expect(bench.metrics.commandBatchesDropped.value == 2)
     inbox.took(await inbox.events.next(until: nil))
-    inbox.offerCommands(shard: 0, [1])
+    inbox.offerCommands(shard: 0, parcel(of: 1))
     #expect(inbox.depth == 1)
     await bench.bus.close()
   }

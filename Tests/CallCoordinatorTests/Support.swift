@@ -275,3 +275,13 @@ final class FakeEdge: Sendable {
     guard case .attached = reply else { throw Timeout(what: "attach: \(reply)") }
   }
 }
+
+/// A batch as it arrives from another process's edge.
+func encoded(_ batch: CommandBatch) -> CommandParcel {
+  CommandParcel(encoded: ClusterCodec.encode(batch), from: .edges)
+}
+
+/// Bytes that are no batch.
+func parcel(of count: Int) -> CommandParcel {
+  CommandParcel(encoded: [UInt8](repeating: 1, count: count), from: .edges)
+}

@@ -89,7 +89,7 @@ final class WorkerBench: Sendable {
   func failCheckpoints(_ fails: Bool) { records.failsCheckpoints.withLock { $0 = fails } }
 
   init(
-    registry: MetricsRegistry = MetricsRegistry(),
+    registry: MetricsRegistry = MetricsRegistry(), exchange: LocalExchange? = nil,
     _ change: (inout CoordinatorConfiguration) -> Void = { _ in }
   ) async throws {
     var configuration = testConfiguration("me", shards: Self.shards)
@@ -106,7 +106,7 @@ final class WorkerBench: Sendable {
     worker = ShardWorker(
       index: 0, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
       registrations: registrations, tokens: tokens, pushQueue: outlet, peer: 4711, clock: clock,
-      metrics: metrics, logger: quietLogger(),
+      metrics: metrics, logger: quietLogger(), thread: bus.actorThread, exchange: exchange,
       writeCheckpoint: { job in
         records.checkpoints.withLock { $0.append(job) }
         job.done(!records.failsCheckpoints.withLock { $0 })

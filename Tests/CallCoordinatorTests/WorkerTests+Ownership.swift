@@ -117,7 +117,7 @@ extension WorkerTests {
             session: bench.edge.session(5), request: 1, user: .user("caller"), device: "phone",
             callee: bench.user(0), body: .place(PlaceRequest(call: call)))
         ])
-      inbox.offerCommands(shard: 0, ClusterCodec.encode(batch))
+      inbox.offerCommands(shard: 0, encoded(batch))
       try await eventually("it is given up") { parted.said != nil }
       #expect(parted.said == true)
       try await bench.flush()
@@ -130,7 +130,7 @@ extension WorkerTests {
   @Test func aFullInboxRefusesCommandsOnly() async throws {
     let bench = try await WorkerBench { $0.commandBatchesMax = 3 }
     let inbox = bench.worker.inbox
-    for _ in 0..<5 { inbox.offerCommands(shard: 0, []) }
+    for _ in 0..<5 { inbox.offerCommands(shard: 0, parcel(of: 0)) }
     for edge in 0..<5 { inbox.offer(.edgeLost(UInt64(edge), awaitedUntil: .distantFuture)) }
     #expect(inbox.depth == 8)
     #expect(bench.metrics.commandBatchesDropped.value == 2)
@@ -150,8 +150,7 @@ extension WorkerTests {
           session: bench.edge.session(5), request: request, user: .user("caller"),
           device: "phone", callee: user, body: body)
         inbox.offerCommands(
-          shard: 0,
-          ClusterCodec.encode(CommandBatch(edge: bench.edge.number, commands: [command])))
+          shard: 0, encoded(CommandBatch(edge: bench.edge.number, commands: [command])))
       }
       inbox.offer(.beginRecovery(term))
       // The `place` before it went to the former owner.

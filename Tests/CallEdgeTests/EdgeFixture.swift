@@ -132,8 +132,9 @@ struct EdgeFixture {
   /// - Parameters:
   ///   - time: what the edge's clock follows; nil: the machine's.
   ///   - terms: those of the app.
+  ///   - exchange: the way from and to shards of the same process.
   static func run(
-    at time: StillTime? = nil, terms: AppTerms = AppTerms(),
+    at time: StillTime? = nil, terms: AppTerms = AppTerms(), exchange: LocalExchange? = nil,
     _ change: (inout EdgeConfiguration) -> Void = { _ in },
     log: (@Sendable (String) -> Void)? = nil,
     _ body: (EdgeFixture) async throws -> Void
@@ -158,7 +159,7 @@ struct EdgeFixture {
     let node = EdgeNode(
       configuration: configuration, bus: bus,
       clock: ClusterClock(wallMicroseconds: wallSeconds * 1_000_000, timers: time),
-      metrics: metrics, logger: logger, pushKeys: pushKeys)
+      metrics: metrics, logger: logger, pushKeys: pushKeys, exchange: exchange)
     let services = ServiceGroup(services: [node], logger: logger)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await services.run() }

@@ -26,15 +26,26 @@ import Testing
   }
 }
 
+/// Each process is an edge and a coordinator, and both exchange values without the bus.
+@Suite("Chaos among nodes with both roles", .serialized) struct SharedProcessChaosTests {
+  @Test(arguments: [
+    "kill-edge=4s", "freeze-coordinator=6s/3500ms", "partition=6s/3500ms",
+    "rolling-restart=3s,drain=4s/1s",
+  ])
+  func nothingIsLost(chaos: String) async throws { try await ChaosRun(chaos, nodes: 2).holds() }
+}
+
 /// A short run of callload with faults.
 private struct ChaosRun {
   let chaos: String
   let servers: Int
+  let nodes: Int?
   let seed: UInt64?
 
-  init(_ chaos: String, servers: Int = 1, seed: UInt64? = nil) {
+  init(_ chaos: String, servers: Int = 1, nodes: Int? = nil, seed: UInt64? = nil) {
     self.chaos = chaos
     self.servers = servers
+    self.nodes = nodes
     self.seed = seed
   }
 
@@ -45,7 +56,8 @@ private struct ChaosRun {
         "--devices", "90", "--rate", "5", "--duration", "10s", "--shards", "16", "--chaos", chaos,
         "--node-setting", "leaseTimeout=2s", "--node-setting", "drainSeconds=1s",
         "--nats-servers", "\(servers)",
-      ] + (seed.map { ["--seed", "\($0)"] } ?? []))
+      ] + (nodes.map { ["--nodes", "\($0)"] } ?? [])
+        + (seed.map { ["--seed", "\($0)"] } ?? []))
     #expect(output.status == 0, "callload --chaos \(chaos):\n\(output.text)")
     #expect(output.text.contains("every correctness count is 0"))
   }

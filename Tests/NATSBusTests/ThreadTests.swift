@@ -45,12 +45,12 @@ struct ThreadTests {
 
   @Test func deadlinesAreTheThreadsOwn() async throws {
     try await withBus { bus in
-      let inbox = Inbox<Int>(capacity: 1, timers: bus.timers)
+      let inbox = Inbox<Int>(capacity: 1, timers: bus.actorThread?.timers)
       let deadline = ContinuousClock.now + .milliseconds(20)
       #expect(await inbox.next(until: deadline).isEmpty)
       #expect(ContinuousClock.now >= deadline)
       // An earlier one than that for which the thread waits.
-      let late = Inbox<Int>(capacity: 1, timers: bus.timers)
+      let late = Inbox<Int>(capacity: 1, timers: bus.actorThread?.timers)
       async let waiting = late.next(until: .now + .seconds(3600))
       #expect(await inbox.next(until: .now + .milliseconds(5)).isEmpty)
       late.offer(7)
@@ -62,8 +62,8 @@ struct ThreadTests {
     var inbox: Inbox<Int>?
     var timers: (any Timers)?
     try await withBus { bus in
-      timers = bus.timers
-      let made = Inbox<Int>(capacity: 1, timers: bus.timers)
+      timers = bus.actorThread?.timers
+      let made = Inbox<Int>(capacity: 1, timers: bus.actorThread?.timers)
       inbox = made
       #expect(await made.next(until: .now + .milliseconds(1)).isEmpty)
     }

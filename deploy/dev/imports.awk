@@ -16,7 +16,7 @@ BEGIN {
   allow("CallTelemetry", "")
   allow("CallAuth", "CallCore CallTelemetry")
   allow("CallWire", "CallCore CCallProto CProtobufC")
-  allow("CallBus", "CallCore CallTelemetry")
+  allow("CallBus", "CallCore CallWire CallTelemetry")
   allow("NATSBus", "CallBus CallCore CallWire CallTelemetry CNATS")
   allow("CallCoordinator", seams " CallAuth")
   allow("CallPush", seams " CallAuth")

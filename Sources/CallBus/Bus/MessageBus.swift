@@ -23,15 +23,9 @@ public protocol MessageBus: Sendable {
   /// receiver is woken once per burst instead of once per message.
   func onReadComplete(_ handler: @escaping @Sendable () -> Void)
 
-  /// An executor on the bus's thread, which runs between reading and writing; nil if the bus has none. For an actor
+  /// The bus's thread, which runs an actor's jobs between reading and writing; nil if the bus has none. For an actor
   /// that does nothing but handle this bus's messages, since its jobs block the bus.
-  var executor: (any SerialExecutor)? { get }
-
-  /// The executor that the tasks of such an actor should prefer, so that they stay on the thread.
-  var taskExecutor: (any TaskExecutor)? { get }
-
-  /// Timers on the bus's thread, for the same actor; nil if the bus has none.
-  var timers: (any Timers)? { get }
+  var actorThread: ActorThread? { get }
 
   /// Sends a request and waits for the first reply.
   /// - Throws: `BusError.timeout`, `.noResponders`, `.closed`.
@@ -49,9 +43,7 @@ public protocol MessageBus: Sendable {
 }
 
 extension MessageBus {
-  public var executor: (any SerialExecutor)? { nil }
-  public var taskExecutor: (any TaskExecutor)? { nil }
-  public var timers: (any Timers)? { nil }
+  public var actorThread: ActorThread? { nil }
 
   @discardableResult
   public func publish(_ subject: String, _ bytes: [UInt8]) -> Bool {

@@ -15,13 +15,20 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
   package let metrics: CoordinatorMetrics
   private let registry: MetricsRegistry
   private let logger: Logger
+  private let threads: [ActorThread]
+  private let exchange: LocalExchange?
   /// Closed when the node must give everything up.
   private let leaving = Inbox<Never>(capacity: 1)
 
-  /// - Parameter incarnation: not 0, and different for each run of a node.
+  /// - Parameters:
+  ///   - threads: where workers run, in turn. Without any, a single worker runs on the bus's thread, so that reading a
+  ///     command, deciding it and writing its append needs no switch of threads, and several have a thread each.
+  ///   - exchange: the way from and to the edge of this process; nil without one.
+  ///   - incarnation: not 0, and different for each run of a node.
   public init(
     configuration: CoordinatorConfiguration, bus: Bus, clock: ClusterClock,
-    metrics: MetricsRegistry, logger: Logger,
+    metrics: MetricsRegistry, logger: Logger, threads: [ActorThread] = [],
+    exchange: LocalExchange? = nil,
     incarnation: UInt64 = UInt64.random(in: 1...UInt64.max)
   ) {
     var configuration = configuration
@@ -32,6 +39,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     self.incarnation = incarnation
     self.metrics = CoordinatorMetrics(metrics)
     registry = metrics
+    self.threads = threads
+    self.exchange = exchange
     self.logger = logger.with([.node: "\(configuration.nodeID)"])
   }
 
@@ -108,7 +117,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
         index: index, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
         registrations: registrations, tokens: tokens, pushQueue: pushQueue,
         peer: ShardHash.peer(of: incarnation, index), clock: clock, metrics: metrics,
-        logger: logger, writeCheckpoint: { checkpointer.offer($0) },
+        logger: logger, thread: thread(ofWorker: index), exchange: exchange,
+        writeCheckpoint: { checkpointer.offer($0) },
         report: { inbox.offer(.worker($0)) })
     }
     let manager = ShardManager(
@@ -135,6 +145,12 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       checkpointer.run, admin.run, dispatcher.run, depths.run,
     ]
     return Parts(manager: manager, tasks: workers.map { worker in { await worker.run() } } + tasks)
+  }
+
+  /// nil: a thread of its own.
+  private func thread(ofWorker index: Int) -> ActorThread? {
+    if !threads.isEmpty { return threads[index % threads.count] }
+    return configuration.workers == 1 || configuration.workersShareThread ? bus.actorThread : nil
   }
 
   private func addReadings(

@@ -159,8 +159,8 @@ final class HeldShard {
 struct RecoveringShard {
   let term: ShardTerm
   let subscriptions: [any BusSubscription]
-  /// Undecoded command batches, and their bytes.
-  var batches: [(bytes: [UInt8], source: CommandSource)] = []
+  /// Commands that wait, and their bytes.
+  var parcels: [CommandParcel] = []
   var bytes = 0
   /// Edges that were lost meanwhile, and until when they may return.
   var lostEdges: [UInt64: Timestamp] = [:]

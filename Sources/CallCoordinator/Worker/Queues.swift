@@ -46,9 +46,11 @@ package struct EdgeOutbox: Sendable {
   package mutating func add(_ message: OutgoingMessage) { ready.append(message) }
 
   /// All messages, in order per edge. Leaves the outbox empty.
-  package mutating func drain() -> [OutgoingMessage] {
+  /// - Parameter local: takes what is for the edge of this process.
+  package mutating func drain(local: LocalExchange? = nil) -> [OutgoingMessage] {
     for edge in parcels.keys {
       guard var parcel = parcels[edge], !parcel.items.isEmpty else { continue }
+      if local?.offer(parcel.items, to: edge) ?? false { continue }
       cut(edge, &parcel)
     }
     parcels.removeAll(keepingCapacity: true)

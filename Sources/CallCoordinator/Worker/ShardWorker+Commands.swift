@@ -6,20 +6,20 @@ internal import Logging
 
 /// Commands: from a batch's bytes to a decision.
 extension ShardWorker {
-  func takeCommands(_ shard: Int, _ bytes: [UInt8], from source: CommandSource, now: Timestamp) {
+  func takeCommands(_ shard: Int, _ parcel: CommandParcel, now: Timestamp) {
     metrics.commandBatches.increment()
-    if recovering[shard] != nil { return keep(bytes, from: source, for: shard, now: now) }
+    if recovering[shard] != nil { return keep(parcel, for: shard, now: now) }
     guard let shard = held[shard] else { return }
-    decodeAndTake(bytes, shard, from: source, now: now)
+    decodeAndTake(parcel, shard, now: now)
     touch(shard.number)
   }
 
-  private func keep(_ bytes: [UInt8], from source: CommandSource, for shard: Int, now: Timestamp) {
-    guard recovering[shard]!.batches.count < configuration.queuedCommandsMax,
-      recovering[shard]!.bytes + bytes.count <= configuration.queuedBytesMax
+  private func keep(_ parcel: CommandParcel, for shard: Int, now: Timestamp) {
+    guard recovering[shard]!.parcels.count < configuration.queuedCommandsMax,
+      recovering[shard]!.bytes + parcel.bytes <= configuration.queuedBytesMax
     else { return dropped(1, shard, now: now) }
-    recovering[shard]!.batches.append((bytes, source))
-    recovering[shard]!.bytes += bytes.count
+    recovering[shard]!.parcels.append(parcel)
+    recovering[shard]!.bytes += parcel.bytes
     metrics.recoveryQueue.add(1)
   }
 
@@ -31,17 +31,19 @@ extension ShardWorker {
       [.shard: "\(shard)"])
   }
 
-  func decodeAndTake(
-    _ bytes: [UInt8], _ shard: HeldShard, from source: CommandSource, now: Timestamp
-  ) {
+  func decodeAndTake(_ parcel: CommandParcel, _ shard: HeldShard, now: Timestamp) {
     let batch: CommandBatch
     do {
-      batch = try ClusterCodec.commandBatch(bytes)
+      batch = try parcel.batch()
     } catch {
       metrics.commandBatchesUnreadable.increment()
       return unreadableCommands.warn(
         logger, now: now, "Command batches that cannot be read were dropped.",
         [.shard: "\(shard.number)", .error: "\(error)"])
+    }
+    let source = parcel.source
+    if case .encoded = parcel.content, source == .edges, exchange?.isLocal(batch.edge) ?? false {
+      return
     }
     if source == .edges, !authenticator.isEdge(batch.edge, batch.secret) {
       return rejected(batch.commands.count, shard.number, Self.noEdge, now: now)
@@ -53,7 +55,7 @@ extension ShardWorker {
     metrics.commands.increment(by: UInt64(batch.commands.count))
     // Gateways and coordinators of the previous version use the subject of edges.
     let besideOlder = source == .edges && configuration.sessionTickets == .offered
-    let size = bytes.count / max(1, batch.commands.count)
+    let size = parcel.bytes / max(1, batch.commands.count)
     for var command in batch.commands where admits(command, shard, now: now) {
       guard source.may(say: command.body) || besideOlder else {
         rejected(1, shard.number, "no such node may say it", now: now)

@@ -8,8 +8,7 @@ internal import Logging
 extension ShardWorker {
   func take(_ event: WorkerEvent, now: Timestamp) {
     switch event {
-    case .commands(let shard, let bytes, let source):
-      takeCommands(shard, bytes, from: source, now: now)
+    case .commands(let shard, let parcel): takeCommands(shard, parcel, now: now)
     case .appended(let term, let number, let result):
       if let shard = flying(term, number) { appendAnswered(shard, result, now: now) }
     case .appendLookedUp(let term, let number, let result):

@@ -9,7 +9,7 @@ extension ShardWorker {
   /// Subscribes to everything that is sent to the shard. It waits until the shard is recovered.
   func beginRecovery(_ term: ShardTerm) {
     do {
-      recovering[term.shard] = RecoveringShard(term: term, subscriptions: try subscribe(term.shard))
+      recovering[term.shard] = RecoveringShard(term: term, subscriptions: try subscribe(term))
     } catch {
       // `adopt` then finds no recovery under way, and gives the shard up.
       logger.warning(
@@ -18,14 +18,21 @@ extension ShardWorker {
     }
   }
 
-  private func subscribe(_ shard: Int) throws -> [any BusSubscription] {
-    let inbox = inbox
+  private func subscribe(_ term: ShardTerm) throws -> [any BusSubscription] {
+    let (inbox, shard) = (inbox, term.shard)
     var made: [any BusSubscription] = []
+    if let exchange {
+      made.append(
+        exchange.serve(shard: shard, epoch: term.epoch) { batch in
+          inbox.offerCommands(shard: shard, CommandParcel(local: batch))
+          inbox.wake()
+        })
+    }
     do {
       for source in CommandSource.allCases {
         made.append(
           try bus.subscribe(source.subject(of: shard, subjects)) { message in
-            inbox.offerCommands(shard: shard, message.bytes, from: source)
+            inbox.offerCommands(shard: shard, CommandParcel(encoded: message.bytes, from: source))
           })
       }
       made.append(
@@ -54,9 +61,7 @@ extension ShardWorker {
     held[shard.number] = shard
     shard.machine.mayPush = mayPush
     metrics.shards.add(1)
-    for batch in waiting.batches {
-      decodeAndTake(batch.bytes, shard, from: batch.source, now: now)
-    }
+    for parcel in waiting.parcels { decodeAndTake(parcel, shard, now: now) }
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {
       edgeLost(edge, awaitedUntil: until, shard, now: now)
     }
@@ -146,7 +151,7 @@ extension ShardWorker {
 
   private func endRecovery(_ shard: Int) -> RecoveringShard? {
     let waiting = recovering.removeValue(forKey: shard)
-    if let waiting { metrics.recoveryQueue.add(-Int64(waiting.batches.count)) }
+    if let waiting { metrics.recoveryQueue.add(-Int64(waiting.parcels.count)) }
     return waiting
   }
 

@@ -13,8 +13,6 @@ package import Logging
 /// Methods that touch a shard's state are not `async`, so nothing of a shard is read before a suspension and used after
 /// it. Child tasks do what takes time (`WorkerJob`); the result comes back as an event.
 package actor ShardWorker {
-  /// A single worker runs on the bus's thread, so that reading a command, deciding it and writing its append needs no
-  /// switch of threads. Several workers have a thread each.
   private nonisolated let executor: any SerialExecutor
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     executor.asUnownedSerialExecutor()
@@ -29,6 +27,8 @@ package actor ShardWorker {
   let configuration: CoordinatorConfiguration
   let subjects: Subjects
   let bus: any MessageBus
+  /// The way from and to the edge of this process; nil without one.
+  let exchange: LocalExchange?
   let journal: any Journal
   let registrations: any KeyValueBucket
   /// The owners of push tokens, by fingerprint.
@@ -85,17 +85,20 @@ package actor ShardWorker {
   var countedWaiting = (pushes: 0, questions: 0)
   var refusedCommands = LogThrottle()
 
+  /// - Parameter thread: nil: a thread of its own.
   package init(
     index: Int, configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
     journal: any Journal, registrations: any KeyValueBucket, tokens: any KeyValueBucket,
     pushQueue: any WorkQueue, peer: UInt64, clock: ClusterClock, metrics: CoordinatorMetrics,
-    logger: Logger, writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
+    logger: Logger, thread: ActorThread?, exchange: LocalExchange? = nil,
+    writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
     report: @escaping @Sendable (WorkerReport) -> Void
   ) {
     self.index = index
     self.configuration = configuration
     self.subjects = subjects
     self.bus = bus
+    self.exchange = exchange
     self.journal = journal
     self.registrations = registrations
     self.tokens = tokens
@@ -106,9 +109,8 @@ package actor ShardWorker {
     self.logger = logger
     self.writeCheckpoint = writeCheckpoint
     self.report = report
-    let single = configuration.workers == 1 || configuration.workersShareThread ? bus.executor : nil
-    taskExecutor = single == nil ? nil : bus.taskExecutor
-    executor = single ?? ThreadExecutor(name: "worker-\(index)")
+    taskExecutor = thread?.taskExecutor
+    executor = thread?.executor ?? ThreadExecutor(name: "worker-\(index)")
     held = Array(repeating: nil, count: configuration.shardCount)
     due = Array(repeating: .distantFuture, count: configuration.shardCount)
     isTouched = Array(repeating: false, count: configuration.shardCount)
@@ -118,7 +120,7 @@ package actor ShardWorker {
     pushRates = PushRates(configuration.authority?.tokens)
     inbox = WorkerInbox(
       configuration: configuration, metrics: metrics,
-      timers: (single == nil ? nil : bus.timers) ?? clock.timers)
+      timers: thread?.timers ?? clock.timers)
     // Queued commands do not wake the worker; the end of a burst does. The bus keeps this handler for its own lifetime,
     // so the handler must not retain the worker.
     bus.onReadComplete { [weak inbox] in inbox?.wake() }
@@ -199,7 +201,7 @@ package actor ShardWorker {
       withdrawals.removeAll(keepingCapacity: true)
     }
     if !outbox.isEmpty {
-      let messages = outbox.drain()
+      let messages = outbox.drain(local: exchange)
       metrics.edgeBatches.increment(by: UInt64(messages.count))
       let dropped = bus.publish(messages)
       if dropped > 0 { metrics.publishesDropped.increment(by: UInt64(dropped)) }

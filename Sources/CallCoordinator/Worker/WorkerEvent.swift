@@ -6,8 +6,7 @@ internal import Synchronization
 
 /// What happens to the shards of a worker.
 package enum WorkerEvent: Sendable {
-  /// A `CommandBatch` from the bus.
-  case commands(shard: Int, [UInt8], from: CommandSource)
+  case commands(shard: Int, CommandParcel)
   case appended(ShardTerm, number: UInt64, AppendResult)
   /// The journal was read, to find out whether an append was stored.
   case appendLookedUp(ShardTerm, number: UInt64, LookupResult)
@@ -46,6 +45,34 @@ package enum WorkerEvent: Sendable {
   case drained(ShardTerm)
   /// Another node has the lease: step down from every term of the shard before `epoch`.
   case deposed(shard: Int, epoch: UInt64)
+}
+
+/// A batch of commands as it arrived: its bytes from the bus, or the batch itself from the edge of this process.
+package struct CommandParcel: Sendable {
+  package enum Content: Sendable {
+    case encoded([UInt8])
+    case local(CommandBatch)
+  }
+  package let content: Content
+  package let source: CommandSource
+  /// How many it has on the bus; of a batch that was not encoded about how many.
+  package let bytes: Int
+
+  package init(encoded bytes: [UInt8], from source: CommandSource) {
+    (content, self.source, self.bytes) = (.encoded(bytes), source, bytes.count)
+  }
+  package init(local batch: CommandBatch) {
+    (content, source) = (.local(batch), .edges)
+    bytes = batch.commands.reduce(0) { $0 + $1.approximateBytes }
+  }
+
+  /// - Throws: for bytes that are no batch.
+  func batch() throws(WireError) -> CommandBatch {
+    switch content {
+    case .encoded(let bytes): try ClusterCodec.commandBatch(bytes)
+    case .local(let batch): batch
+    }
+  }
 }
 
 /// The kind of node that sent a command. Each has a subject on which NATS lets no other kind publish.
@@ -152,13 +179,13 @@ package final class WorkerInbox: Sendable {
   }
 
   /// Queues a command batch without waking the worker: the end of the burst wakes it.
-  package func offerCommands(shard: Int, _ bytes: [UInt8], from source: CommandSource = .edges) {
+  package func offerCommands(shard: Int, _ parcel: CommandParcel) {
     guard batchesWaiting.load(ordering: .relaxed) < batchesMax,
       bytesWaiting.load(ordering: .relaxed) < bytesMax
     else { return dropped.increment() }
     batchesWaiting.wrappingAdd(1, ordering: .relaxed)
-    bytesWaiting.wrappingAdd(bytes.count, ordering: .relaxed)
-    events.offerWithoutWaking(.commands(shard: shard, bytes, from: source))
+    bytesWaiting.wrappingAdd(parcel.bytes, ordering: .relaxed)
+    events.offerWithoutWaking(.commands(shard: shard, parcel))
   }
 
   package func offer(_ event: WorkerEvent) { events.offer(event) }
@@ -178,9 +205,9 @@ package final class WorkerInbox: Sendable {
   /// The worker has taken these events: makes room for as many command batches.
   package func took(_ events: [WorkerEvent]) {
     var (batches, taken) = (0, 0)
-    for case .commands(_, let bytes, _) in events {
+    for case .commands(_, let parcel) in events {
       batches += 1
-      taken += bytes.count
+      taken += parcel.bytes
     }
     guard batches > 0 else { return }
     batchesWaiting.wrappingSubtract(batches, ordering: .relaxed)

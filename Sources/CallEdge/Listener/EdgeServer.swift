@@ -15,13 +15,17 @@ internal import NIOPosix
 /// The edge's event loops and its listening socket.
 final class EdgeServer: Sendable {
   let loops: [LoopHandle]
-  private let group: MultiThreadedEventLoopGroup
+  private let group: any EventLoopGroup
+  private let ownsGroup: Bool
   private let shared: EdgeShared
 
-  init(shared: EdgeShared) {
+  /// - Parameter eventLoops: as for `EdgeNode`.
+  init(shared: EdgeShared, eventLoops: (any EventLoopGroup)?) {
     self.shared = shared
-    let count = min(max(1, shared.configuration.eventLoops), 1 << Int(EdgeLoop.indexBits))
-    group = MultiThreadedEventLoopGroup(numberOfThreads: count)
+    ownsGroup = eventLoops == nil
+    group =
+      eventLoops
+      ?? MultiThreadedEventLoopGroup(numberOfThreads: shared.configuration.eventLoopCount)
     loops = group.makeIterator().enumerated().map { index, eventLoop in
       LoopHandle(index: index, eventLoop: eventLoop, shared: shared)
     }
@@ -71,7 +75,7 @@ final class EdgeServer: Sendable {
 
   func stop() async {
     for loop in loops { try? await loop.run { $0.stop() } }
-    try? await group.shutdownGracefully()
+    if ownsGroup { try? await group.shutdownGracefully() }
   }
 }
 

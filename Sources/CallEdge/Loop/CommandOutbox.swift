@@ -1,4 +1,5 @@
 package import CallCore
+internal import CallWire
 internal import DequeModule
 
 /// The commands of one event loop's sessions: collected into one batch per shard, kept until they are
@@ -150,7 +151,7 @@ package struct CommandOutbox {
     var command = command
     command.after = streams.predecessor(of: command)
     let shard = shard(of: command)
-    let bytes = command.body.approximateBytes + command.credential.approximateBytes
+    let bytes = command.approximateBytes
     if batches[shard].commands.isEmpty {
       touched.append(shard)
     } else if batches[shard].bytes + bytes > rules.batchBytesMax {

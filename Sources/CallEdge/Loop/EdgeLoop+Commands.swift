@@ -95,13 +95,15 @@ extension EdgeLoop {
     }
   }
 
-  /// Publishes what cannot wait, one message per shard; with `all`, everything.
+  /// Sends what cannot wait, one batch per shard; with `all`, everything.
   func flushCommands(all: Bool) {
     guard outbox.hasUrgent || (all && outbox.hasLazy) else { return }
     var messages: [OutgoingMessage] = []
     outbox.flush(all: all) { shard, commands in
       let commands = isBusConnected ? commands : commands.filter { $0.request == 0 }
-      if !commands.isEmpty { messages.append(shared.message(to: shard, commands)) }
+      if !commands.isEmpty, let message = shared.handOver(commands, to: shard) {
+        messages.append(message)
+      }
     }
     shared.publish(messages)
   }

@@ -34,7 +34,7 @@ extension EdgeLoop {
     let question = Command.reachabilityProbe(
       reach.questions, session: SessionRef(edge: shared.incarnation, number: reach.session))
     let shard = ShardHash.shard(of: question.callee, count: shared.configuration.shardCount)
-    shared.publish([shared.message(to: shard, [question])])
+    if let message = shared.handOver([question], to: shard) { shared.publish([message]) }
   }
 
   /// Takes the reply to a question of this loop.

@@ -19,6 +19,7 @@ public struct EdgeConfiguration: Sendable {
   public var shardCount = 64
   /// Threads that serve connections. At most 256.
   public var eventLoops = System.coreCount
+  var eventLoopCount: Int { min(max(1, eventLoops), 1 << Int(EdgeLoop.indexBits)) }
   /// Verifies tokens.
   public var tokens: TokenAuthority
   public var limits = CallLimits()

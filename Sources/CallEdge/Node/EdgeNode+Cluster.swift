@@ -28,7 +28,11 @@ extension EdgeNode {
   /// Subscribes to the shards' deliveries, and to the requests of their new owners.
   /// - Throws: what the bus throws.
   func subscribeSessions(_ loops: [LoopHandle]) throws -> [any BusSubscription] {
-    [try subscribeDeliveries(loops), try subscribeAnnounceRequests(loops)]
+    let local = shared.exchange?.receive(edge: incarnation) { [shared] in
+      Self.distribute($0, to: loops, shared)
+    }
+    return [try subscribeDeliveries(loops), try subscribeAnnounceRequests(loops)]
+      + (local.map { [$0] } ?? [])
   }
 
   /// Decodes batches on the bus's thread, and hands each event loop its part.
@@ -85,6 +89,7 @@ extension EdgeNode {
         request.shard < UInt32(shared.configuration.shardCount)
       else { return shared.metrics.batchesUnreadable.increment() }
       let shard = Int(request.shard)
+      shared.exchange?.dismiss(shard, before: request.epoch)
       // The last loop to finish reports it. On the bus's one connection that comes after all announcements.
       let left = Countdown(loops.count)
       for loop in loops {

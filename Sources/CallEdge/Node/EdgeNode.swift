@@ -4,7 +4,7 @@ package import CallCore
 package import CallTelemetry
 internal import CallWire
 package import Logging
-internal import NIOCore
+package import NIOCore
 public import ServiceLifecycle
 internal import Synchronization
 
@@ -14,6 +14,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   let configuration: EdgeConfiguration
   let bus: Bus
   let shared: EdgeShared
+  private let eventLoops: (any EventLoopGroup)?
   private let currentPhase = Mutex(EdgePhase.starting)
   /// Set once: the port that the edge listens at, or why it does not.
   private let port = Mutex<Result<Int, any Error>?>(nil)
@@ -27,19 +28,24 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   /// - Parameters:
   ///   - pushKeys: the cluster's keys for the capabilities that pushes carry. While there are none, requests with a
   ///     capability are answered with `tryAgain`.
+  ///   - eventLoops: runs the connections, and outlives the node; nil: as many of its own as the configuration says.
+  ///   - exchange: the way from and to the coordinator of this process; nil without one.
   ///   - secret: never used by an edge of the cluster before.
   package init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, metrics: MetricsRegistry,
-    logger: Logger, pushKeys: PushKeyring = PushKeyring(), secret: EdgeSecret = .drawn
+    logger: Logger, pushKeys: PushKeyring = PushKeyring(),
+    eventLoops: (any EventLoopGroup)? = nil, exchange: LocalExchange? = nil,
+    secret: EdgeSecret = .drawn
   ) {
     self.configuration = configuration
+    self.eventLoops = eventLoops
     self.bus = bus
     let logger = logger.with([
       .node: "\(configuration.nodeID)", .edge: "\(String(secret.number, radix: 16))",
     ])
     shared = EdgeShared(
       configuration: configuration, secret: secret, pushKeys: pushKeys,
-      registry: metrics, clock: clock, logger: logger,
+      registry: metrics, clock: clock, logger: logger, exchange: exchange,
       isBusConnected: { bus.statistics.connected }, send: { bus.publish($0) })
   }
 
@@ -73,7 +79,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   /// Serves until it is asked to shut down, then sends its devices elsewhere over `drainSeconds`.
   /// - Throws: `EdgeError` where it cannot listen; what the bus throws; `CancellationError`.
   public func run() async throws {
-    let server = EdgeServer(shared: shared)
+    let server = EdgeServer(shared: shared, eventLoops: eventLoops)
     do {
       try await serve(server)
     } catch {

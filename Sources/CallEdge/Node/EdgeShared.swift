@@ -26,13 +26,15 @@ final class EdgeShared: Sendable {
   let logger: Logger
   let health: ClusterHealth
   let isBusConnected: @Sendable () -> Bool
+  /// The way from and to the coordinator of this process; nil without one.
+  let exchange: LocalExchange?
   /// The rates of HTTP requests by user or device, whose connections are on any event loop.
   let requestRates: Mutex<RateTable<RateKey>>
   private let send: @Sendable ([OutgoingMessage]) -> Int
 
   init(
     configuration: EdgeConfiguration, secret: EdgeSecret, pushKeys: PushKeyring,
-    registry: MetricsRegistry, clock: ClusterClock, logger: Logger,
+    registry: MetricsRegistry, clock: ClusterClock, logger: Logger, exchange: LocalExchange?,
     isBusConnected: @escaping @Sendable () -> Bool,
     send: @escaping @Sendable ([OutgoingMessage]) -> Int
   ) {
@@ -45,6 +47,7 @@ final class EdgeShared: Sendable {
     self.logger = logger
     health = ClusterHealth(shardCount: configuration.shardCount)
     self.isBusConnected = isBusConnected
+    self.exchange = exchange
     self.send = send
     subjects = Subjects(cluster: configuration.cluster, shardCount: configuration.shardCount)
     tokens = configuration.tokens
@@ -79,16 +82,19 @@ final class EdgeShared: Sendable {
     ) { Double(tls?.refused ?? 0) }
   }
 
-  func message(to shard: Int, _ commands: [Command]) -> OutgoingMessage {
-    OutgoingMessage(
-      subject: subjects.commands(shard: shard),
-      bytes: ClusterCodec.encode(
-        CommandBatch(edge: incarnation, secret: secret, commands: commands)))
+  /// Hands commands to their shard's owner, if that is in this process.
+  /// - Returns: otherwise the message that brings them to their owner.
+  func handOver(_ commands: [Command], to shard: Int) -> OutgoingMessage? {
+    let batch = CommandBatch(edge: incarnation, secret: secret, commands: commands)
+    if exchange?.offer(batch, to: shard) ?? false { return nil }
+    return OutgoingMessage(
+      subject: subjects.commands(shard: shard), bytes: ClusterCodec.encode(batch))
   }
 
   /// Queues messages without blocking. What the bus has no room for is counted; its commands are
   /// retransmitted.
   func publish(_ messages: [OutgoingMessage]) {
+    guard !messages.isEmpty else { return }
     let dropped = send(messages)
     if dropped > 0 { metrics.busDropped.increment(by: UInt64(dropped)) }
   }

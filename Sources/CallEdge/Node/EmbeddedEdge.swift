@@ -19,11 +19,11 @@ package final class EmbeddedEdge<Bus: ClusterBus> {
   package init(
     configuration: EdgeConfiguration, bus: Bus, clock: ClusterClock, secret: EdgeSecret,
     eventLoop: any EventLoop, metrics: MetricsRegistry, logger: Logger,
-    pushKeys: PushKeyring = PushKeyring()
+    pushKeys: PushKeyring = PushKeyring(), exchange: LocalExchange? = nil
   ) {
     node = EdgeNode(
       configuration: configuration, bus: bus, clock: clock, metrics: metrics, logger: logger,
-      pushKeys: pushKeys, secret: secret)
+      pushKeys: pushKeys, exchange: exchange, secret: secret)
     loop = LoopHandle(index: 0, eventLoop: eventLoop, shared: node.shared)
   }
 

@@ -92,34 +92,6 @@ extension ServerReply {
   }
 }
 
-extension Command.Body {
-  /// About how many bytes the command takes on the bus.
-  var approximateBytes: Int {
-    switch self {
-    case .place(let request):
-      128 + request.description.utf8.count
-        + request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
-    case .call(_, .answer(let description)): 128 + description.utf8.count
-    case .call(_, .signal(_, let body)): 128 + body.utf8.count
-    case .register: 2048
-    case .ack(let items): 96 + 32 * items.count
-    case .callerGone(let calls): 96 + 20 * calls.count
-    case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken: 192
-    }
-  }
-}
-
-extension Credential {
-  /// As `Command.Body.approximateBytes`.
-  var approximateBytes: Int {
-    switch self {
-    case .none: 0
-    case .ticket: 32
-    case .token(let text), .pushCapability(let text): text.utf8.count + 8
-    }
-  }
-}
-
 extension EdgeSecret {
   package static var drawn: EdgeSecret {
     EdgeSecret(high: .random(in: .min ... .max), low: .random(in: .min ... .max))

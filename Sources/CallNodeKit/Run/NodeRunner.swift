@@ -6,6 +6,7 @@ internal import CallEdge
 internal import CallPush
 internal import CallTelemetry
 internal import Logging
+internal import NIOCore
 internal import ServiceLifecycle
 
 /// Connects a process to the bus, builds its roles and runs them until they are asked to stop.
@@ -46,12 +47,13 @@ struct NodeRunner {
   private func run<Bus: ClusterBus>(
     on bus: Bus, busName: String, _ beside: [any Service], _ wait: StartWait, _ watch: SignalWatch
   ) async throws {
+    let loops = roles.hasEdge && roles.hasCoordinator ? SharedLoops(count: eventLoops) : nil
     do {
       let built = try await watch.unlessAsked {
         let shardCount = try await settleShardCount(bus, wait)
         announce(busName: busName, shardCount: shardCount)
         warnOfStore(bus.statistics)
-        return try await self.services(bus, shardCount: shardCount, wait)
+        return try await self.services(bus, loops, shardCount: shardCount, wait)
       }
       if let services = built {
         await wait.end()
@@ -60,15 +62,19 @@ struct NodeRunner {
       }
     } catch {
       await bus.close()
+      await loops?.shutDown()
       throw error
     }
     await bus.close()
+    await loops?.shutDown()
   }
 
+  private var eventLoops: Int { configuration.eventLoops ?? System.coreCount }
+
   /// The coordinator comes first, so that it starts before the edge and stops after it.
-  private func services(_ bus: some ClusterBus, shardCount: Int, _ wait: StartWait) async throws
-    -> [any Service]
-  {
+  private func services(
+    _ bus: some ClusterBus, _ loops: SharedLoops?, shardCount: Int, _ wait: StartWait
+  ) async throws -> [any Service] {
     let clock = ClusterClock(wallMicroseconds: CalendarTime.nowMilliseconds() * 1000)
     let metrics = MetricsRegistry()
     ProcessSample.register(in: metrics)
@@ -88,9 +94,11 @@ struct NodeRunner {
     if roles.hasCoordinator {
       var own = configuration.coordinator(shardCount: shardCount, nodeID: name("coordinator"))
       own.authority = secrets.commandAuthority
+      own.workers = max(own.workers, loops?.threads.count ?? 1)
       services.append(
         CoordinatorNode(
-          configuration: own, bus: bus, clock: clock, metrics: metrics, logger: logger))
+          configuration: own, bus: bus, clock: clock, metrics: metrics, logger: logger,
+          threads: loops?.threads ?? [], exchange: loops?.exchange))
     }
     if let providers = inputs.providers {
       let senders = try PushSenders(providers, clock: clock, metrics: metrics, logger: logger)
@@ -106,7 +114,7 @@ struct NodeRunner {
     let edgeNode = edge.map {
       EdgeNode(
         configuration: $0, bus: bus, clock: clock, metrics: metrics, logger: logger,
-        pushKeys: secrets.pushKeys)
+        pushKeys: secrets.pushKeys, eventLoops: loops?.group, exchange: loops?.exchange)
     }
     if configuration.metricsPort > 0 {
       services.append(

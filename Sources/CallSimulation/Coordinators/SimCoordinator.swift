@@ -9,6 +9,8 @@ extension CoordinatorNode: SimProgram where Bus == SimBus {}
 package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchecked Sendable {
   /// Called with each process's bus before the process starts: for sabotage.
   package var onConnect: ((SimBus) -> Void)?
+  /// The edge that each of its processes also is; nil: it is only a coordinator.
+  package private(set) weak var edge: SimEdge?
   private let nats: SimNATS
   private let options: SimCoordinatorOptions
   private var random: SimRandom
@@ -24,6 +26,12 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
     super.init(name: name, world: nats.world, faultPrefix: "fault.")
   }
 
+  /// From its next start on, each of its processes is also one of the edge, and both exchange values.
+  func share(with edge: SimEdge) {
+    self.edge = edge
+    edge.host = self
+  }
+
   /// Starts a new process, with a new incarnation and clocks of its own.
   package func start() {
     guard current == nil else { return }
@@ -32,18 +40,41 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
       drift: random.number(-options.driftMost...options.driftMost))
     let bus = nats.connect(node: node)
     onConnect?(bus)
+    let exchange = edge == nil ? nil : LocalExchange()
     let program = CoordinatorNode(
       configuration: options.configuration(nodeID: name), bus: bus, clock: node.clock(),
-      metrics: MetricsRegistry(), logger: SimLog.logger(world, name),
+      metrics: MetricsRegistry(), logger: SimLog.logger(world, name), exchange: exchange,
       incarnation: random.next() | 1)
     internalFaults.append(program.metrics.internalFaults)
     launch(program, on: node)
+    edge?.start(on: node, bus, exchange)
+  }
+
+  package override func crash() {
+    super.crash()
+    edge?.crash(silently: false)
+  }
+
+  package override func freeze() {
+    super.freeze()
+    edge?.disturb()
+  }
+
+  package override func thaw() {
+    super.thaw()
+    edge?.disturb()
+  }
+
+  /// The edge goes first.
+  package override func shutDown() {
+    guard let edge, edge.state == .running else { return super.shutDown() }
+    edge.drain(over: random.span(.milliseconds(200), .seconds(1)))
   }
 
   /// Starts a new process of the same name in place of a frozen one, which thaws later, as when a
   /// machine that was given up comes back.
   package func replaceFrozen(thawAfter span: Span) {
-    guard isFrozen, let process = current else { return }
+    guard isFrozen, edge == nil, let process = current else { return }
     world.incident(name, "is replaced while it stands still")
     world.count("fault.replaced while frozen")
     current = nil
@@ -64,6 +95,12 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
   override func didEnd(_ process: Process, _ failure: (any Error)?) {
     world.count(failure == nil ? "coordinator.ended" : "coordinator.failed")
     strays.removeAll { $0 === process }
+    guard edge != nil else { return }
+    // Devices need the edge, so a supervisor starts it again.
+    later(.milliseconds(100)) {
+      if let edge = $0.edge, edge.node === process.node { edge.crash(silently: false) }
+      $0.start()
+    }
   }
 
   package override func destroy() {

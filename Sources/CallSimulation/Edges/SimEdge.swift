@@ -1,4 +1,5 @@
 internal import CallAuth
+internal import CallBus
 package import CallCore
 internal import CallEdge
 internal import CallTelemetry
@@ -19,6 +20,8 @@ package final class SimEdge: SimActor {
   package let world: SimWorld
   /// Called with each process's bus before the process starts: for sabotage.
   package var onConnect: ((SimBus) -> Void)?
+  /// The coordinator that each of its processes also is; nil: it is only an edge.
+  weak var host: SimCoordinator?
   private let nats: SimNATS
   private let options: SimOptions
   private var random: SimRandom
@@ -41,21 +44,27 @@ package final class SimEdge: SimActor {
 
   package func start() {
     guard state == .down else { return }
-    starts += 1
+    if let host { return host.start() }
     let node = world.makeNode(name, skew: options.skew(&random))
+    let bus = nats.connect(node: node)
+    onConnect?(bus)
+    start(on: node, bus, nil)
+  }
+
+  /// - Parameter exchange: the way from and to the coordinator of the same process.
+  func start(on node: SimNode, _ bus: SimBus, _ exchange: LocalExchange?) {
+    starts += 1
     let loop = SimEventLoop(node)
     var configuration = EdgeConfiguration(nodeID: name, appKeys: options.keys)
     configuration.cluster = SimOptions.cluster
     configuration.shardCount = options.shardCount
     configuration.limits = options.limits
     configuration.pingInterval = .seconds(4)
-    let bus = nats.connect(node: node)
-    onConnect?(bus)
     let edge = EmbeddedEdge(
       configuration: configuration, bus: bus, clock: node.clock(),
       secret: EdgeSecret(high: random.next(), low: 1), eventLoop: loop, metrics: MetricsRegistry(),
       logger: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() },
-      pushKeys: PushKeyring(options.pushKeys))
+      pushKeys: PushKeyring(options.pushKeys), exchange: exchange)
     do {
       try edge.start()
     } catch {
@@ -87,6 +96,7 @@ package final class SimEdge: SimActor {
     sockets = []
     for socket in open { socket.lose(silently: silently) }
     end()
+    host?.crash()
   }
 
   package func freeze() {
@@ -128,8 +138,9 @@ package final class SimEdge: SimActor {
       // Its last messages still leave.
       later(.milliseconds(50)) {
         guard $0.edge === edge else { return }
-        $0.node?.kill()
+        if $0.host == nil { $0.node?.kill() }
         $0.end()
+        $0.host?.shutDown()
       }
     }
   }
@@ -144,7 +155,7 @@ package final class SimEdge: SimActor {
   /// Called for links that stood still; see `HistoryEvent.disturbed`.
   package var onDisturbance: ((SimSocket) -> Void)?
 
-  private func disturb() {
+  func disturb() {
     forgetLostSockets()
     for socket in sockets { onDisturbance?(socket) }
   }

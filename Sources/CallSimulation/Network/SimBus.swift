@@ -49,9 +49,10 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
   var nats: SimNATS { link.nats }
   var world: SimWorld { link.node.world }
 
-  package var executor: (any SerialExecutor)? { node.executor }
-  package var taskExecutor: (any TaskExecutor)? { node.taskExecutor }
-  package var timers: (any Timers)? { node.timers }
+  package var actorThread: ActorThread? {
+    ActorThread(
+      executor: node.executor, taskExecutor: node.taskExecutor, timers: node.timers)
+  }
 
   // MARK: Messages
 

@@ -74,6 +74,13 @@ package final class Simulation {
     if sabotage?.isOfPush ?? false || draw.chance(0.5) {
       push = SimPushGround(nats, options, edges) { [unowned self] in devices[$0] }
     }
+    var shared = world.fork("shared processes")
+    if sabotage == nil, shared.chance(0.4) {
+      for (coordinator, edge) in zip(coordinators, edges).prefix(shared.number(1...2)) {
+        coordinator.share(with: edge)
+      }
+      world.count("world.processes with both roles")
+    }
     var lot = world.fork("taken")
     if sabotage == .ticketsNotChecked || (sabotage == nil && lot.chance(0.3)) {
       // A subscription of the world's own bus is never refused.
@@ -84,7 +91,9 @@ package final class Simulation {
 
   private func prepare() {
     let (coordinators, edges) = (coordinators, edges)
-    faults.otherNodes = { [unowned self] in edges.compactMap(\.node) + (push?.nodes ?? []) }
+    faults.otherNodes = { [unowned self] in
+      edges.filter { $0.host == nil }.compactMap(\.node) + (push?.nodes ?? [])
+    }
     workload.push = push?.people
     faults.onDisturbance = { [unowned self] in disturbed($0, until: $1) }
     outages.onDisturbance = faults.onDisturbance

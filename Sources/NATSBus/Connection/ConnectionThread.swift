@@ -21,9 +21,10 @@ final class ConnectionThread: @unchecked Sendable {
   let requests = PendingRequests()
   let outbox: Outbox
   let poll: EventPoll
-  let executor: BusExecutor
-  let taskExecutor: BusTaskExecutor
+  /// Runs actors after the thread has read and before it writes: one that answers messages wakes no other thread.
+  let executor: GuestExecutor
   let timers: BusTimers
+  let actorThread: ActorThread
 
   // Shared with other threads.
   let counters = Counters()
@@ -67,9 +68,10 @@ final class ConnectionThread: @unchecked Sendable {
       messagesMax: options.outboxMessagesMax, bytesMax: options.outboxBytesMax,
       wake: { poll.wake() })
     self.outbox = outbox
-    executor = BusExecutor(outbox)
-    taskExecutor = BusTaskExecutor(executor)
+    executor = GuestExecutor { outbox.wakeIfAsleep() }
     timers = BusTimers(outbox)
+    actorThread = ActorThread(
+      executor: executor, taskExecutor: executor.taskExecutor, timers: timers)
   }
 
   var isAttached: Bool { link?.state.isAttached ?? false }
@@ -149,7 +151,7 @@ final class ConnectionThread: @unchecked Sendable {
 
   /// Whether neither executor nor timers have work for the thread. Check this after the outbox has been marked as
   /// sleeping, not before.
-  var isIdle: Bool { executor.jobs.isEmpty && !timers.areArmedAnew }
+  var isIdle: Bool { executor.isEmpty && !timers.areArmedAnew }
 
   /// Handles what is due. Returns the next deadline.
   ///

@@ -3,7 +3,10 @@ internal import CallCore
 
 /// The kind of node that a connection belongs to. Each kind has one or more users of its own at the servers.
 public enum NATSRole: String, Sendable, CaseIterable {
-  case edge, coordinator, push, `operator`
+  case edge, coordinator, push
+  /// A process with all of these.
+  case all
+  case `operator`
 }
 
 /// The subjects that a role publishes and subscribes to on NATS.
@@ -20,6 +23,11 @@ public struct NATSPermissions: Sendable, Equatable {
     case .edge: edge(subjects)
     case .coordinator: coordinator(subjects, lanes)
     case .push: push(subjects)
+    case .all:
+      edge(subjects)
+      coordinator(subjects, lanes)
+      push(subjects)
+      (publish, subscribe) = (publish.withoutRepetitions, subscribe.withoutRepetitions)
     case .operator: operates(subjects, operatorName)
     }
   }
@@ -171,6 +179,13 @@ extension Subjects {
   fileprivate func each(_ subject: (Subjects) -> String) -> String {
     subject(Subjects(cluster: cluster, shardCount: 1)).replacing(
       "\(cluster).shard.0.", with: "\(cluster).shard.*.")
+  }
+}
+
+extension [String] {
+  fileprivate var withoutRepetitions: [String] {
+    var seen: Set<String> = []
+    return filter { seen.insert($0).inserted }
   }
 }
 

@@ -69,7 +69,7 @@ extension ChaosDirector {
 
   /// Coordinators first, as docs/operations.md says; each is back before the next one stops.
   func restartAll(_ entry: ChaosPlan.Entry) async {
-    for node in cluster.coordinators + cluster.edges {
+    for node in cluster.nodes {
       guard !Task.isCancelled else { return }
       let likes = (node.process.role == .edge ? cluster.edges : cluster.coordinators).map(\.name)
       guard await claim({ await referee.take(node.name, among: likes) }) != nil else { continue }
@@ -95,12 +95,12 @@ extension ChaosDirector {
     await play(
       fault,
       lift: {
-        if await !callctl.drain(node.name) {
-          await engine.note(.incident("callctl drain \(node.name) failed"))
+        for name in node.roleNames where await !callctl.drain(name) {
+          await engine.note(.incident("callctl drain \(name) failed"))
         }
         try? await Task.sleep(for: .seconds(entry.lengthSeconds))
-        if await !callctl.resume(node.name) {
-          await engine.note(.incident("callctl resume \(node.name) failed"))
+        for name in node.roleNames where await !callctl.resume(name) {
+          await engine.note(.incident("callctl resume \(name) failed"))
         }
         await untilServing(node)
       })
@@ -108,7 +108,7 @@ extension ChaosDirector {
   }
 
   private func untilServing(_ node: NodeMember) async {
-    guard node.process.role == .coordinator else { return }
+    guard node.process.role != .edge else { return }
     await untilReady { await node.servedShards() ?? 0 > 0 }
   }
 }

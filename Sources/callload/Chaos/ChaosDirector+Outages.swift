@@ -38,7 +38,7 @@ extension ChaosDirector {
         victims = [place]
       }
     }
-    let nodes = cluster.coordinators + cluster.edges + cluster.pushGateways
+    let nodes = cluster.nodes + cluster.pushGateways
     let fault = await makeFault(
       entry.kind, cluster.nats[victims[0]].process,
       node: victims.map { names[$0] }.joined(separator: " "))

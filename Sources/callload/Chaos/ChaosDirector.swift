@@ -70,7 +70,7 @@ package struct ChaosDirector: Sendable {
     case .freezeAllEdges: await freezeAllEdges(entry)
     case .rollingRestart: await restartAll(entry)
     case .drain:
-      await withVictim(among: cluster.coordinators + cluster.edges, &random) {
+      await withVictim(among: cluster.nodes, &random) {
         await drain($0, entry)
       }
     }
@@ -106,11 +106,14 @@ package struct ChaosDirector: Sendable {
     _ kind: ChaosKind, _ process: SupervisedProcess, node: String? = nil, edges: Range<Int>? = nil
   ) async -> ChaosFault {
     var shards: [Int] = []
+    let coordinator =
+      process.role == .node ? ChaosFault.coordinator(of: process.name) : process.name
     switch process.role {
     case .nats: shards = Array(0..<cluster.shards)
-    case .coordinator:
+    case .node where kind == .freezeAllEdges: shards = Array(0..<cluster.shards)
+    case .coordinator, .node:
       // Without an answer (NATS is down, the machine is busy) any shard may be concerned.
-      shards = await cluster.callctl?.shards(of: process.name) ?? Array(0..<cluster.shards)
+      shards = await cluster.callctl?.shards(of: coordinator) ?? Array(0..<cluster.shards)
     case .edge, .push: break
     }
     return ChaosFault(
@@ -146,12 +149,12 @@ package struct ChaosDirector: Sendable {
 
   /// Widens a planned change by all shards that it moves: those taken before the drain, and those that return.
   private func reportMovingShards(_ fault: ChaosFault) async {
-    guard fault.role == .coordinator, let callctl = cluster.callctl else { return }
+    guard fault.isOfCoordinator, let callctl = cluster.callctl else { return }
     while !Task.isCancelled {
       // Not at once: one more process would lengthen the pauses that are measured.
       try? await Task.sleep(for: .seconds(1))
       guard !Task.isCancelled else { return }
-      let found = await callctl.status(patience: .seconds(1))?.shards(of: fault.node) ?? []
+      let found = await callctl.status(patience: .seconds(1))?.shards(of: fault.coordinator) ?? []
       if !found.isEmpty, !Task.isCancelled { await engine.note(.widened(fault, by: found)) }
     }
   }
@@ -162,8 +165,8 @@ package struct ChaosDirector: Sendable {
   /// fault, or in a hand-over by a coordinator that had not noticed the fault. They show only in that no other
   /// coordinator serves them.
   private func reportShardsGained(_ fault: ChaosFault, within seconds: Double) async {
-    guard fault.role == .coordinator, let callctl = cluster.callctl else { return }
-    let others = cluster.coordinators.map(\.name).filter { $0 != fault.node }
+    guard fault.isOfCoordinator, let callctl = cluster.callctl else { return }
+    let others = cluster.coordinators.map { $0.roleNames[0] }.filter { $0 != fault.coordinator }
     let end = ContinuousClock.now + .seconds(seconds)
     repeat {
       let patience = max(.milliseconds(500), end - .now)

@@ -23,8 +23,31 @@ package struct ChaosFault: Sendable, Equatable {
     self.shards = shards
   }
 
+  /// Whether the process concerned has shards.
+  package var isOfCoordinator: Bool { role == .coordinator || role == .node }
+
+  /// The coordinator's name in the cluster.
+  package var coordinator: String { role == .node ? Self.coordinator(of: node) : node }
+
+  static func coordinator(of node: String) -> String { "\(node)-coordinator" }
+
   /// Whether messages between cluster and devices get lost or wait, so that they are retransmitted.
-  package var losesMessages: Bool { kind.isOfNATS || kind.keepsDevicesWaiting }
+  package var losesMessages: Bool { kind.isOfNATS || keepsDevicesWaiting }
+
+  /// Whether an edge keeps its devices' connections, and messages in both directions wait.
+  package var keepsDevicesWaiting: Bool {
+    kind == .freezeEdge || kind == .freezeAllEdges || kind == .partition
+      || role == .node && kind.means == .freeze
+  }
+
+  /// Whether a former owner's messages may reach devices after those of the next owner.
+  package var delaysMessages: Bool {
+    switch kind.means {
+    case .cut: true
+    case .freeze: role != .edge
+    case .kill, nil: false
+    }
+  }
 
   /// After its end something may be late by this much: a shard retransmits after up to 4 s, an edge after 1 s.
   package var afterglow: Span { .milliseconds(losesMessages ? 4_500 : 1_500) }

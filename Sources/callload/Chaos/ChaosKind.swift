@@ -101,16 +101,6 @@ package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
     }
   }
 
-  /// Whether an edge keeps its devices' connections, and messages in both directions wait.
-  var keepsDevicesWaiting: Bool {
-    self == .freezeEdge || self == .freezeAllEdges || self == .partition
-  }
-
-  /// Whether a former owner's messages may reach devices after those of the next owner.
-  var delaysMessages: Bool {
-    means == .cut || means == .freeze && self != .freezeEdge && self != .freezeAllEdges
-  }
-
   /// Whether operators plan it: a call may notice no more of it than a short pause.
   package var isPlanned: Bool { means == nil }
 }

@@ -20,6 +20,11 @@ package struct NodeMember: Sendable {
 
   package var name: String { process.name }
 
+  /// The names of the roles of the process, as the cluster knows them.
+  var roleNames: [String] {
+    process.role == .node ? [ChaosFault.coordinator(of: name), "\(name)-edge"] : [name]
+  }
+
   package func isReady() async -> Bool {
     if let answer = await LocalHTTP.get(port: metricsPort, "/readyz") {
       return answer.status == 200

@@ -52,6 +52,22 @@ struct ClusterStarter {
     return members
   }
 
+  /// Starts coordinators and edges, or nodes that are both.
+  func startNodes(
+    _ nats: [NATSMember], say: (String) -> Void
+  ) async throws -> (coordinators: [NodeMember], edges: [NodeMember]) {
+    if options.nodes > 0 {
+      say("starting \(options.nodes) nodes, each an edge and a coordinator")
+      let nodes = try await startNodes(.node, options.nodes, nats)
+      return (nodes, nodes)
+    }
+    say("starting \(options.coordinators) coordinators and \(options.edges) edges")
+    return (
+      try await startNodes(.coordinator, options.coordinators, nats),
+      try await startNodes(.edge, options.edges, nats)
+    )
+  }
+
   /// Starts the nodes of a role. Gateways need ``PushGround/providersFile`` in the folder by then.
   func startNodes(
     _ role: ProcessRole, _ count: Int, _ nats: [NATSMember]
@@ -59,12 +75,12 @@ struct ClusterStarter {
     let ports = try freePorts(2 * count)
     var members: [NodeMember] = []
     for index in 0..<count {
-      let port = role == .edge ? ports[count + index] : 0
+      let port = role == .edge || role == .node ? ports[count + index] : 0
       members.append(
         try await startNode(
           role, "\(role.rawValue)-\(index + 1)", port: port, metricsPort: ports[index], nats))
       // Creating replicated streams takes seconds; the first coordinator does it alone.
-      if role == .coordinator, options.natsServers > 1, index == 0 {
+      if role == .coordinator || role == .node, options.natsServers > 1, index == 0 {
         let first = members[0]
         try await wait(for: "\(first.name) to make its streams", on: first.process) {
           await first.servedShards() ?? 0 > 0
@@ -75,15 +91,16 @@ struct ClusterStarter {
   }
 
   private func arguments(_ role: ProcessRole, port: Int) -> [String] {
-    switch role {
-    case .coordinator:
-      ["--shard-count", "\(options.shards)", "--journal-replicas", "\(options.natsServers)"]
-    case .edge:
-      [
-        "--host", "127.0.0.1", "--port", "\(port)", "--event-loops",
-        "\(Self.processorShare(of: options.edges))",
-      ]
-    case .push: ["--push-providers", folder.file(PushGround.providersFile)]
+    let ofCoordinators = [
+      "--shard-count", "\(options.shards)", "--journal-replicas", "\(options.natsServers)",
+    ]
+    let share = Self.processorShare(of: options.nodes > 0 ? options.nodes : options.edges)
+    let ofEdges = ["--host", "127.0.0.1", "--port", "\(port)", "--event-loops", "\(share)"]
+    return switch role {
+    case .coordinator: ["coordinator"] + ofCoordinators
+    case .edge: ["edge"] + ofEdges
+    case .node: ["all"] + ofCoordinators + ofEdges
+    case .push: ["push", "--push-providers", folder.file(PushGround.providersFile)]
     case .nats: []
     }
   }
@@ -102,7 +119,7 @@ struct ClusterStarter {
     ]
     var command = ChildCommand(
       name: id, executable: options.callnodePath,
-      arguments: [role.rawValue] + arguments(role, port: port) + common,
+      arguments: arguments(role, port: port) + common,
       logPath: folder.file("\(id).log"))
     command.otherExecutable = options.otherCallnodePath
     // In the environment, since earlier versions do not have all flags.

@@ -7,6 +7,8 @@ import FoundationEssentials
 package struct LocalClusterOptions: Sendable, Equatable {
   package var coordinators = 2
   package var edges = 2
+  /// Processes that are an edge and a coordinator each, in place of those; 0: none.
+  package var nodes = 0
   /// 1, or 3 that store each record three times.
   package var natsServers = 1
   package var shards = 64
@@ -33,7 +35,8 @@ package struct LocalClusterOptions: Sendable, Equatable {
   var appLimits: [String: [AppLimit: Int]] {
     var limits: [String: [AppLimit: Int]] = [:]
     // Edges count by themselves.
-    let perEdge = max(1, Int(Attack.appFlood.facts.perSecond) / 10 / max(1, edges))
+    let perEdge = max(
+      1, Int(Attack.appFlood.facts.perSecond) / 10 / max(1, nodes > 0 ? nodes : edges))
     for other in otherApps { limits[other] = [.callsPerSecond: perEdge] }
     guard !hasStandardLimits else { return limits }
     let rates: [AppLimit] = [
@@ -57,6 +60,7 @@ package struct LocalCluster: Sendable {
   package let natsVersion: String
   package let shards: Int
   package let nats: [NATSMember]
+  /// With `--nodes` the same as `edges`.
   package let coordinators: [NodeMember]
   package let edges: [NodeMember]
   package let pushGateways: [NodeMember]
@@ -68,8 +72,13 @@ package struct LocalCluster: Sendable {
 
   /// In the order of the report.
   package var processes: [SupervisedProcess] {
-    edges.map(\.process) + coordinators.map(\.process) + pushGateways.map(\.process)
-      + nats.map(\.process)
+    edges.map(\.process) + coordinators.filter { $0.process.role == .coordinator }.map(\.process)
+      + pushGateways.map(\.process) + nats.map(\.process)
+  }
+
+  /// All coordinators and edges, coordinators first.
+  package var nodes: [NodeMember] {
+    coordinators + edges.filter { $0.process.role == .edge }
   }
 
   /// Starts all processes and waits until every edge is ready. The caller ends the processes, also when this throws.
@@ -94,9 +103,7 @@ package struct LocalCluster: Sendable {
 
     say(options.natsServers == 1 ? "starting nats-server" : "starting 3 nats-servers")
     let nats = try await starter.startNATS()
-    say("starting \(options.coordinators) coordinators and \(options.edges) edges")
-    let coordinators = try await starter.startNodes(.coordinator, options.coordinators, nats)
-    let edges = try await starter.startNodes(.edge, options.edges, nats)
+    let (coordinators, edges) = try await starter.startNodes(nats, say: say)
     let pushGateways = try await starter.startNodes(.push, options.pushGateways, nats)
     say("waiting until the edges are ready")
     for node in edges + pushGateways { try await starter.waitUntilReady(node) }

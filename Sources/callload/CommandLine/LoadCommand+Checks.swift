@@ -24,7 +24,9 @@ extension LoadCommand {
     if let ramp = ramp {
       try need(ramp.isFinite && ramp > 0, "--ramp", ramp, "give connections per second, above 0")
     }
-    for (option, value) in [("--coordinators", coordinators), ("--edges", edges)] {
+    for (option, value) in [
+      ("--coordinators", coordinators), ("--edges", edges), ("--nodes", nodes ?? 1),
+    ] {
       try need((1...64).contains(value), option, value, "give 1 to 64")
     }
     try need(

@@ -23,13 +23,16 @@ extension LoadCommand {
         "callnode is not beside callload; build it (make build) or say where it is with --callnode")
     }
     try needProgram("--callnode", callnode, "callnode")
-    if let refusal = PortRange.refusal(devices: devices, edges: edges, range: PortRange.size()) {
+    if let refusal = PortRange.refusal(
+      devices: devices, edges: nodes ?? edges, range: PortRange.size())
+    {
       throw SetupError(refusal)
     }
     var options = LocalClusterOptions(natsPath: nats, callnodePath: callnode)
     options.otherCallnodePath = try restartProgram()
     options.coordinators = coordinators
     options.edges = edges
+    options.nodes = nodes ?? 0
     options.natsServers = natsServers
     if sleep != nil { options.pushGateways = pushGateways }
     options.shards = shards

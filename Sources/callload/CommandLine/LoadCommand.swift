@@ -72,6 +72,11 @@ package struct LoadCommand: ParsableCommand, Sendable {
   @Option(help: "Edges of the local cluster.") package var edges = 2
 
   @Option(
+    help:
+      "Nodes of the local cluster, each an edge and a coordinator in one process, in place of --coordinators and --edges."
+  ) package var nodes: Int?
+
+  @Option(
     help: ArgumentHelp(
       "nats-servers of the local cluster: 1, or 3 that keep each record three times.",
       valueName: "1|3")) package var natsServers = 1

@@ -53,7 +53,10 @@ package struct RunPlan: Sendable {
     if command.edge.isEmpty {
       let options = try command.localCluster(chaos: chaos, sleep: sleep, hostile: hostile)
       target = .local(options)
-      (settings.coordinators, settings.edges) = (options.coordinators, options.edges)
+      settings.nodes = options.nodes
+      if options.nodes == 0 {
+        (settings.coordinators, settings.edges) = (options.coordinators, options.edges)
+      }
       settings.tls = options.tls
       settings.natsServers = options.natsServers
       settings.pushGateways = options.pushGateways

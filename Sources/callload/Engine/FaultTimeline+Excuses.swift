@@ -57,9 +57,9 @@ extension FaultTimeline {
 
   /// Whether a message to a device may come late: its edge, or a nats-server, was frozen or cut off.
   package func mayComeLate(to device: Int, at now: Timestamp) -> Bool {
-    faults(of: .device(device), from: now, to: now).contains { $0.kind.keepsDevicesWaiting }
+    faults(of: .device(device), from: now, to: now).contains { $0.keepsDevicesWaiting }
       || faults.values.contains { course in
-        course.fault.kind.isOfNATS && course.fault.kind.delaysMessages
+        course.fault.kind.isOfNATS && course.fault.delaysMessages
           && course.lasts(at: now, andFor: Self.keptWaiting)
       }
   }
@@ -71,7 +71,7 @@ extension FaultTimeline {
   /// Whether the cluster cannot reach a connected device: faults stopped its edge for longer than it waits.
   package func isBeyondReach(_ device: Int, at moment: Timestamp) -> Bool {
     let windows = windows(.device(device)).filter {
-      faults[$0.fault]?.fault.kind.keepsDevicesWaiting == true
+      faults[$0.fault]?.fault.keepsDevicesWaiting == true
     }
     var since = Timestamp.zero
     var until = since
@@ -95,7 +95,7 @@ extension FaultTimeline {
   package func mayBeStale(shard: Int, at now: Timestamp) -> Bool {
     windows(.shard(shard)).contains { window in
       guard let course = faults[window.fault], window.from <= now else { return false }
-      return course.fault.kind.delaysMessages && course.lasts(at: now, andFor: .seconds(3))
+      return course.fault.delaysMessages && course.lasts(at: now, andFor: .seconds(3))
     }
   }
 

@@ -99,7 +99,7 @@ package struct FaultTimeline: Sendable {
       calendars[.device(device)]?.end(window.fault, at: now)
     }
     for course in faults.values where edge.map(course.fault.edges.contains) == true {
-      guard course.fault.kind.keepsDevicesWaiting, course.lasts(at: now, andFor: Self.keptWaiting)
+      guard course.fault.keepsDevicesWaiting, course.lasts(at: now, andFor: Self.keptWaiting)
       else { continue }
       add(course.fault, to: .device(device), from: course.beganAt, until: now)
     }
@@ -115,7 +115,7 @@ package struct FaultTimeline: Sendable {
     faults[fault]?.liftedAt = now
     for shard in course.answeredEarly { calendars[.shard(shard)]?.end(fault, at: now) }
     for case .device(let device) in calendars.keys
-    where course.fault.kind.keepsDevicesWaiting || isWell(device) {
+    where course.fault.keepsDevicesWaiting || isWell(device) {
       calendars[.device(device)]?.end(fault, at: now)
     }
   }

@@ -25,7 +25,9 @@ package struct Servers: Sendable {
 
   func edgeMemoryBytes() -> UInt64? {
     guard local != nil else { return nil }
-    return sample().filter { $0.role == .edge }.reduce(0) { $0 + $1.sample.residentBytes }
+    return sample().filter { $0.role == .edge || $0.role == .node }.reduce(0) {
+      $0 + $1.sample.residentBytes
+    }
   }
 }
 

@@ -70,6 +70,7 @@ extension RunSettings {
     [
       "scenario": scenario, "protocol": protocolName, "seed": seed,
       "duration_seconds": durationSeconds, "coordinators": coordinators, "edges": edges,
+      "nodes": nodes > 0 ? nodes : nil,
       "nats_servers": edgeURLs.isEmpty ? natsServers : 0, "tls": tls ? true : nil,
       "chaos": chaos.isEmpty ? nil : chaos, "hostile": attacks.isEmpty ? nil : attacks,
       "other_callnode": otherCallnode, "push_gateways": sleepingShare > 0 ? pushGateways : nil,

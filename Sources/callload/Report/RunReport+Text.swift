@@ -41,8 +41,10 @@ extension RunReport {
       + "\(settings.protocolName), seed \(settings.seed)"
     let cluster =
       settings.edgeURLs.isEmpty
-      ? "\(counted(settings.natsServers, "nats-server")) \(machine.natsVersion), \(counted(settings.coordinators, "coordinator")), "
-        + "\(counted(settings.edges, "edge"))"
+      ? "\(counted(settings.natsServers, "nats-server")) \(machine.natsVersion), "
+        + (settings.nodes > 0
+          ? "\(counted(settings.nodes, "node")) with both roles"
+          : "\(counted(settings.coordinators, "coordinator")), \(counted(settings.edges, "edge"))")
         + (settings.pushGateways > 0 ? ", \(counted(settings.pushGateways, "push gateway"))" : "")
         + (settings.tls ? ", devices over TLS" : "") + ", on this machine"
       : settings.edgeURLs.joined(separator: " ")

@@ -11,6 +11,8 @@ package struct RunSettings: Sendable, Equatable {
   package var edgeURLs: [String] = []
   package var coordinators = 0
   package var edges = 0
+  /// Processes that are an edge and a coordinator each.
+  package var nodes = 0
   package var natsServers = 1
   package var tls = false
   package var chaos = ""
@@ -33,7 +35,8 @@ package struct MachineFacts: Sendable, Equatable {
 }
 
 package enum ProcessRole: String, CaseIterable, Sendable {
-  case edge, coordinator, push, nats
+  /// `node`: edge and coordinator in one process.
+  case node, edge, coordinator, push, nats
 }
 
 package struct ProcessUsage: Sendable, Equatable {

@@ -1,0 +1,85 @@
+package import CallWire
+internal import Synchronization
+
+/// Hands values between an edge and a coordinator in one process: commands for the shards that the coordinator owns, and
+/// what those shards have for the edge's sessions. Everything else goes over the bus.
+///
+/// It makes such a process cheaper and is no rule of the cluster: a shard accepts over the bus what comes from all other
+/// edges. Between an edge and a shard of one process it is the only way, so that nothing can overtake on the bus what was
+/// handed over here: a worker ignores messages of its own process's edge (`isLocal`). Those were sent while the shard had
+/// another owner, which lost them; edges retransmit to each new owner.
+public final class LocalExchange: Sendable {
+  private struct Shard {
+    var epoch: UInt64
+    var take: @Sendable (CommandBatch) -> Void
+  }
+  private struct State {
+    var shards: [Int: Shard] = [:]
+    /// The number of this process's edge. It remains when the edge has left.
+    var edge: UInt64?
+    var takeItems: (@Sendable ([EdgeItem]) -> Void)?
+  }
+  private let state = Mutex(State())
+
+  public init() {}
+
+  // MARK: Shards
+
+  /// Takes commands for a shard from now until the subscription is cancelled.
+  /// - Parameter take: is called on the edge's threads, holds a lock, and must not block or call the exchange.
+  package func serve(
+    shard: Int, epoch: UInt64, _ take: @escaping @Sendable (CommandBatch) -> Void
+  ) -> any BusSubscription {
+    state.withLock { $0.shards[shard] = Shard(epoch: epoch, take: take) }
+    return LocalSubscription { [self] in dismiss(shard, before: epoch + 1) }
+  }
+
+  /// Another node owns the shard from `epoch` on: commands for it go over the bus, even if this process has not noticed.
+  package func dismiss(_ shard: Int, before epoch: UInt64) {
+    state.withLock { state in
+      if let known = state.shards[shard], known.epoch < epoch { state.shards[shard] = nil }
+    }
+  }
+
+  /// Hands commands to the shard's owner in this process.
+  /// - Returns: false if this process does not own the shard.
+  package func offer(_ batch: CommandBatch, to shard: Int) -> Bool {
+    state.withLock { state in
+      guard let owner = state.shards[shard] else { return false }
+      owner.take(batch)
+      return true
+    }
+  }
+
+  // MARK: The edge
+
+  /// Takes what shards have for the edge's sessions, until the subscription is cancelled.
+  /// - Parameter take: as for `serve`, on the workers' threads.
+  package func receive(
+    edge: UInt64, _ take: @escaping @Sendable ([EdgeItem]) -> Void
+  ) -> any BusSubscription {
+    state.withLock {
+      $0.edge = edge
+      $0.takeItems = take
+    }
+    return LocalSubscription { [self] in state.withLock { $0.takeItems = nil } }
+  }
+
+  /// Whether this is the number of this process's edge.
+  package func isLocal(_ edge: UInt64) -> Bool { state.withLock { $0.edge == edge } }
+
+  /// Hands items to this process's edge.
+  /// - Returns: false if the edge is another's, or has left.
+  package func offer(_ items: [EdgeItem], to edge: UInt64) -> Bool {
+    state.withLock { state in
+      guard state.edge == edge, let take = state.takeItems else { return false }
+      take(items)
+      return true
+    }
+  }
+}
+
+private struct LocalSubscription: BusSubscription {
+  let end: @Sendable () -> Void
+  func cancel() { end() }
+}

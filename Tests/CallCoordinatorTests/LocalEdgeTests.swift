@@ -1,0 +1,109 @@
+import CallBus
+import CallCoordinator
+import CallCore
+import CallTelemetry
+import CallWire
+import Synchronization
+import Testing
+
+/// A worker in one process with an edge.
+@Suite(.timeLimit(.minutes(1))) struct LocalEdgeTests {
+  private final class LocalEdge: Sendable {
+    let exchange = LocalExchange()
+    private let taken = Mutex<[EdgeItem]>([])
+    var items: [EdgeItem] { taken.withLock { $0 } }
+
+    func listen(as number: UInt64) -> any BusSubscription {
+      exchange.receive(edge: number) { [self] items in taken.withLock { $0 += items } }
+    }
+
+    func replied(to request: UInt64) -> Bool {
+      items.contains {
+        if case .reply(request, _) = $0.body { true } else { false }
+      }
+    }
+  }
+
+  private func query(_ request: UInt64, _ bench: WorkerBench) -> CommandBatch {
+    let user = bench.user(0)
+    return CommandBatch(
+      edge: bench.edge.number,
+      commands: [
+        Command(
+          session: bench.edge.session(1), request: request, user: user, device: "d1",
+          callee: user, body: .call(CallID(high: 1, low: request), .query))
+      ])
+  }
+
+  @Test func commandsAndRepliesNeedNoBus() async throws {
+    let edge = LocalEdge()
+    try await WorkerBench(exchange: edge.exchange).run { bench in
+      let subscription = edge.listen(as: bench.edge.number)
+      #expect(!edge.exchange.offer(query(1, bench), to: 0))
+      try await bench.adopt(0)
+      #expect(edge.exchange.offer(query(2, bench), to: 0))
+      try await eventually("it is answered") { edge.replied(to: 2) }
+      try await bench.flush()
+      #expect(!bench.isAnswered(2))
+      // Without an edge in the process the answer goes over the bus.
+      subscription.cancel()
+      #expect(edge.exchange.offer(query(3, bench), to: 0))
+      try await eventually("the bus has the answer") { bench.isAnswered(3) }
+    }
+  }
+
+  /// It was sent to a former owner. What the edge handed over since may contradict it.
+  @Test func whatTheEdgeOfTheProcessSentOverTheBusIsIgnored() async throws {
+    let edge = LocalEdge()
+    try await WorkerBench(exchange: edge.exchange).run { bench in
+      let subscription = edge.listen(as: bench.edge.number)
+      try await bench.adopt(0)
+      bench.query(1, shard: 0)
+      // Another edge's command comes behind it on the bus.
+      let other = try FakeEdge(78, bench.bus, shards: WorkerBench.shards, clock: bench.clock)
+      let user = bench.user(0)
+      _ = try await other.ask(
+        .call(CallID(high: 1, low: 1), .query), from: 1, user, "d1", to: user)
+      #expect(edge.exchange.offer(query(2, bench), to: 0))
+      try await eventually("what was handed over is answered") { edge.replied(to: 2) }
+      #expect(!edge.replied(to: 1) && !bench.isAnswered(1))
+      subscription.cancel()
+    }
+  }
+
+  @Test func commandsWaitUntilTheShardIsRecovered() async throws {
+    let edge = LocalEdge()
+    try await WorkerBench(exchange: edge.exchange).run { bench in
+      let subscription = edge.listen(as: bench.edge.number)
+      let term = ShardTerm(shard: 0, epoch: 1)
+      bench.worker.inbox.offer(.beginRecovery(term))
+      try await eventually("the shard takes commands") {
+        edge.exchange.offer(query(1, bench), to: 0)
+      }
+      try await eventually("they wait") { bench.metrics.recoveryQueue.value > 0 }
+      bench.worker.inbox.offer(
+        .adopt(
+          RecoveredShard(
+            term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
+            sequence: 0, edges: KnownEdges(living: []))))
+      try await eventually("they are answered") { edge.replied(to: 1) }
+      // When it is given up, the edge uses the bus again.
+      bench.worker.inbox.offer(.deposed(shard: 0, epoch: 2))
+      try await eventually("it steps down") { bench.steppedDown == [term] }
+      #expect(!edge.exchange.offer(query(2, bench), to: 0))
+      subscription.cancel()
+    }
+  }
+
+  @Test func theInboxIsLimitedByTheirSizeToo() async throws {
+    let edge = LocalEdge()
+    let bench = try await WorkerBench(exchange: edge.exchange) { $0.commandBytesMax = 300 }
+    let inbox = bench.worker.inbox
+    let parcel = CommandParcel(local: query(1, bench))
+    #expect(parcel.bytes > 100)
+    for _ in 0..<4 { inbox.offerCommands(shard: 0, parcel) }
+    #expect(inbox.depth == 2)
+    #expect(bench.metrics.commandBatchesDropped.value == 2)
+    await bench.bus.close()
+  }
+}
