@@ -20,8 +20,18 @@ public final class LocalExchange: Sendable {
     var takeItems: (@Sendable ([EdgeItem]) -> Void)?
   }
   private let state = Mutex(State())
+  private let observe: (@Sendable (Parcel) -> Void)?
 
-  public init() {}
+  /// What is handed over.
+  package enum Parcel: Sendable {
+    case commands(CommandBatch, shard: Int)
+    case items([EdgeItem], edge: UInt64)
+  }
+
+  public init() { observe = nil }
+
+  /// - Parameter observe: sees everything before its receiver does, for a simulation's invariants.
+  package init(observing observe: @escaping @Sendable (Parcel) -> Void) { self.observe = observe }
 
   // MARK: Shards
 
@@ -46,6 +56,7 @@ public final class LocalExchange: Sendable {
   package func offer(_ batch: CommandBatch, to shard: Int) -> Bool {
     state.withLock { state in
       guard let owner = state.shards[shard] else { return false }
+      observe?(.commands(batch, shard: shard))
       owner.take(batch)
       return true
     }
@@ -73,6 +84,7 @@ public final class LocalExchange: Sendable {
   package func offer(_ items: [EdgeItem], to edge: UInt64) -> Bool {
     state.withLock { state in
       guard state.edge == edge, let take = state.takeItems else { return false }
+      observe?(.items(items, edge: edge))
       take(items)
       return true
     }

@@ -2,6 +2,7 @@ internal import CallBus
 package import CallCoordinator
 package import CallCore
 package import CallTelemetry
+internal import CallWire
 
 extension CoordinatorNode: SimProgram where Bus == SimBus {}
 
@@ -40,7 +41,7 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
       drift: random.number(-options.driftMost...options.driftMost))
     let bus = nats.connect(node: node)
     onConnect?(bus)
-    let exchange = edge == nil ? nil : LocalExchange()
+    let exchange = edge == nil ? nil : nats.exchange(of: node, shardCount: options.shardCount)
     let program = CoordinatorNode(
       configuration: options.configuration(nodeID: name), bus: bus, clock: node.clock(),
       metrics: MetricsRegistry(), logger: SimLog.logger(world, name), exchange: exchange,
@@ -107,6 +108,28 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
     super.destroy()
     for process in strays { kill(process) }
     strays.removeAll()
+  }
+}
+
+extension SimNATS {
+  /// An exchange within a process. Observers see its parcels as the messages that they replace.
+  func exchange(of node: SimNode, shardCount: Int) -> LocalExchange {
+    let subjects = Subjects(cluster: SimOptions.cluster, shardCount: shardCount)
+    return LocalExchange { [unowned self] parcel in
+      let message =
+        switch parcel {
+        case .commands(let batch, let shard):
+          BusMessage(subject: subjects.commands(shard: shard), bytes: ClusterCodec.encode(batch))
+        case .items(let items, let edge):
+          BusMessage(
+            subject: subjects.replies(to: edge),
+            bytes: ClusterCodec.encode(EdgeBatch(items: items)))
+        }
+      for look in observers.published {
+        look(node, OutgoingMessage(subject: message.subject, bytes: message.bytes))
+      }
+      for look in observers.delivered { look(node, message) }
+    }
   }
 }
 
