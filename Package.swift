@@ -244,7 +244,7 @@ let package = Package(
     tests("CallFuzzTests", ["CallFuzz", "CallCore"]),
 
     tests("CallCoreTests", ["CallCore"]),
-    tests("CallWireTests", ["CallWire", "CallCore"]),
+    tests("CallWireTests", ["CallWire", "CallCore", "CCallProto", "CProtobufC"]),
     tests("CallAuthTests", ["CallAuth", "CallCore", .jwt, .crypto]),
     tests("CallBusTests", ["CallBus", "CallCore", "CallTelemetry", .log]),
     tests(

@@ -165,6 +165,17 @@ struct Arena {
     unsafe take(count).assumingMemoryBound(to: UInt8.self)
   }
 
+  /// What is left of the newest chunk, for bytes that are copied before anything else is allocated.
+  @safe
+  func rest(atLeast bytes: Int) -> Range<UnsafeMutableRawPointer> {
+    if unsafe state.pointee.capacity - state.pointee.used < bytes {
+      // Only writing comes here, and writing has no limit.
+      precondition(grow(bytes))
+    }
+    let chunk = unsafe state.pointee.chunk
+    return unsafe chunk + state.pointee.used..<chunk + state.pointee.capacity
+  }
+
   /// The text of a field that protobuf-c describes as a C string, also with a NUL in it.
   static func text(_ field: UnsafePointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
     if unsafe field[0] == 0 && UInt(bitPattern: field) == unset {

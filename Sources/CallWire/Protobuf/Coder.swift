@@ -27,6 +27,11 @@ protocol Mapping {
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure)
 }
 
+/// A message that is a document of its own, and not only part of another.
+protocol Root: Mapping {
+  static var layout: WireLayout { get }
+}
+
 /// A message without fields.
 protocol EmptyMapping: Mapping where Value == Void {}
 
@@ -60,15 +65,10 @@ struct Packer: Coder {
 
   /// The protobuf bytes of a value.
   @inline(__always)
-  static func bytes<Message: Mapping>(_: Message.Type, _ value: Message.Value) -> [UInt8] {
+  static func bytes<Message: Root>(_: Message.Type, _ value: Message.Value) -> [UInt8] {
     Arena.withArena { arena in
-      // Every generated struct begins with its `ProtobufCMessage`.
-      let message = unsafe UnsafeRawPointer(Packer(arena: arena).build(Message.self, value))
-        .assumingMemoryBound(to: ProtobufCMessage.self)
-      let size = unsafe protobuf_c_message_get_packed_size(message)
-      return unsafe [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-        count = unsafe size == 0 ? 0 : protobuf_c_message_pack(message, buffer.baseAddress)
-      }
+      let message = Packer(arena: arena).build(Message.self, value)
+      return ProtobufWriter.bytes(message, Message.layout, arena)
     }
   }
 }

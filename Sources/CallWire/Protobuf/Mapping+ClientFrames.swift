@@ -3,9 +3,10 @@ internal import CallCore
 
 // Frames of devices (device.proto). `FrameRules` checks them afterwards.
 
-extension Callmesh__V1__ClientFrame: Mapping {
+extension Callmesh__V1__ClientFrame: Root {
   static var blank: ClientFrame { ClientFrame(id: 0, command: .ping) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__client_frame__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.number(&value.id, &m.id)
     if C.reads {

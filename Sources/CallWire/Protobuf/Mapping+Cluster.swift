@@ -3,9 +3,10 @@ internal import CallCore
 
 // Messages of coordinators to edges, and heartbeats, leases and records of nodes (cluster.proto).
 
-extension Callmesh__V1__EdgeBatch: Mapping {
+extension Callmesh__V1__EdgeBatch: Root {
   static var blank: EdgeBatch { EdgeBatch(items: []) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__edge_batch__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     guard C.reads else {
@@ -132,12 +133,13 @@ extension Callmesh__V1__Reply {
 
 // MARK: Nodes
 
-extension Callmesh__V1__Heartbeat: Mapping {
+extension Callmesh__V1__Heartbeat: Root {
   static var blank: Heartbeat {
     Heartbeat(
       node: "", role: .edge, incarnation: 0, state: .serving, version: "", shardCount: 0, reads: 1)
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__heartbeat__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.text(&value.node, &m.node, "node")
@@ -164,9 +166,10 @@ extension Callmesh__V1__SilentEdge: Mapping {
   }
 }
 
-extension Callmesh__V1__AnnounceRequest: Mapping {
+extension Callmesh__V1__AnnounceRequest: Root {
   static var blank: AnnounceRequest { AnnounceRequest(shard: 0, epoch: 0) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__announce_request__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     c.number(&value.shard, &m.shard)
@@ -175,9 +178,10 @@ extension Callmesh__V1__AnnounceRequest: Mapping {
   }
 }
 
-extension Callmesh__V1__AnnounceDone: Mapping {
+extension Callmesh__V1__AnnounceDone: Root {
   static var blank: AnnounceDone { AnnounceDone(shard: 0, epoch: 0, edge: 0) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__announce_done__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     c.number(&value.shard, &m.shard)
@@ -192,9 +196,10 @@ extension Callmesh__V1__AnnounceDone: Mapping {
   }
 }
 
-extension Callmesh__V1__Lease: Mapping {
+extension Callmesh__V1__Lease: Root {
   static var blank: Lease { Lease(owner: "", incarnation: 0, epoch: 0, released: false) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__lease__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.text(&value.owner, &m.owner, "owner")
@@ -206,9 +211,10 @@ extension Callmesh__V1__Lease: Mapping {
   }
 }
 
-extension Callmesh__V1__ClusterRecord: Mapping {
+extension Callmesh__V1__ClusterRecord: Root {
   static var blank: ClusterRecord { ClusterRecord(cluster: "", shardCount: 0) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__cluster_record__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.text(&value.cluster, &m.cluster, "cluster")

@@ -3,9 +3,10 @@ internal import CallCore
 
 // What edges, gateways and coordinators ask of shards (cluster.proto).
 
-extension Callmesh__V1__CommandBatch: Mapping {
+extension Callmesh__V1__CommandBatch: Root {
   static var blank: CommandBatch { CommandBatch(edge: 0, commands: []) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__command_batch__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     // A reader that expects edges only would reply to nobody.
     try c.format(

@@ -4,11 +4,12 @@ internal import CallCore
 // What a shard writes (journal.proto). An entry that this version does not know is an error: who cannot read all
 // of a shard's history must not continue it.
 
-extension Callmesh__V1__JournalRecord: Mapping {
+extension Callmesh__V1__JournalRecord: Root {
   static var blank: JournalRecord {
     JournalRecord(epoch: 0, number: 0, writer: "", at: .zero, entries: [])
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__journal_record__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: Callmesh__V1__JournalEntry.format(value.entries), .kept)
     c.number(&value.epoch, &m.epoch)
@@ -24,9 +25,10 @@ extension Callmesh__V1__JournalRecord: Mapping {
   }
 }
 
-extension Callmesh__V1__Checkpoint: Mapping {
+extension Callmesh__V1__Checkpoint: Root {
   static var blank: Checkpoint { Checkpoint(sequence: 0, epoch: 0, entries: []) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__checkpoint__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: Callmesh__V1__JournalEntry.format(value.entries), .kept)
     c.number(&value.sequence, &m.sequence)
@@ -35,13 +37,14 @@ extension Callmesh__V1__Checkpoint: Mapping {
   }
 }
 
-extension Callmesh__V1__RegistrationRecord: Mapping {
+extension Callmesh__V1__RegistrationRecord: Root {
   static var blank: Registration {
     Registration(
       user: .blank, device: "", request: RegistrationRequest(), registeredAt: .zero, seenAt: .zero,
       capabilities: [])
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__registration_record__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.user(&value.user, &m.app, &m.user)

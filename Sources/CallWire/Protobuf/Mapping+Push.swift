@@ -66,9 +66,10 @@ extension Callmesh__V1__TokenTaken: Mapping {
   }
 }
 
-extension Callmesh__V1__TokenOwner: Mapping {
+extension Callmesh__V1__TokenOwner: Root {
   static var blank: TokenOwner { TokenOwner(user: .blank, device: "", claimedAt: .zero) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__token_owner__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.user(&value.user, &m.app, &m.user)
@@ -77,7 +78,7 @@ extension Callmesh__V1__TokenOwner: Mapping {
   }
 }
 
-extension Callmesh__V1__PushJob: Mapping {
+extension Callmesh__V1__PushJob: Root {
   static var blank: PushJob {
     PushJob(
       user: .blank, device: "", call: .zero, purpose: .ring, token: Callmesh__V1__PushToken.blank,
@@ -85,6 +86,7 @@ extension Callmesh__V1__PushJob: Mapping {
       placedAt: .zero, ringDeadline: .zero, decidedAt: .zero, deadline: .zero)
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__push_job__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.message(&value.token, &m.token, "token")
@@ -113,18 +115,20 @@ extension Callmesh__V1__PushJob: Mapping {
   }
 }
 
-extension Callmesh__V1__PushWithdrawal: Mapping {
+extension Callmesh__V1__PushWithdrawal: Root {
   static var blank: [CallID] { [] }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__push_withdrawal__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.ids(&value, &m.n_calls, &m.calls, "calls")
   }
 }
 
-extension Callmesh__V1__PushNeverSent: Mapping {
+extension Callmesh__V1__PushNeverSent: Root {
   static var blank: [PushLeg] { [] }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__push_never_sent__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
     try c.array(&value, &m.n_legs, &m.legs)
@@ -140,9 +144,10 @@ extension Callmesh__V1__PushLeg: Mapping {
   }
 }
 
-extension Callmesh__V1__PushKeys: Mapping {
+extension Callmesh__V1__PushKeys: Root {
   static var blank: PushKeys { PushKeys(keys: []) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__push_keys__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.blobs(&value.keys, &m.n_keys, &m.keys)

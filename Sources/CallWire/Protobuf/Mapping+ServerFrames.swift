@@ -3,9 +3,10 @@ internal import CallCore
 
 // Frames of edges (device.proto).
 
-extension Callmesh__V1__ServerFrame: Mapping {
+extension Callmesh__V1__ServerFrame: Root {
   static var blank: ServerFrame { .notice(Callmesh__V1__Notice.blank) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__server_frame__init(m) }
+  static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     if C.reads {
       value = try frame(c, m)
