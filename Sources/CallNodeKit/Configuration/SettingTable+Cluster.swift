@@ -10,7 +10,8 @@ internal import NATSBus
 extension Setting {
   static let coordinator = rows(.coordinator) {
     Setting("workers", \.coordinator.workers, .integer(1...64))
-    "Threads that run shards. Give at most one per core."
+    "Threads that run shards. Give at most one per core. `callnode all` has at least one for each "
+      + "event loop."
     Setting("sessionTickets", \.coordinator.sessionTickets, .choice)
     "required: a coordinator accepts commands of edges only for sessions whose token a coordinator "
       + "has verified. offered: it also trusts nodes of earlier versions, during an upgrade."

@@ -11,7 +11,14 @@ extension ConnectionThread {
     return dropped
   }
 
-  /// Sends queued messages from the calling thread while the connection's own thread is polling: sending costs less
+  /// Queues a write, from any thread, and has it sent. Returns false if there is no room.
+  func send(_ write: StreamWrite) -> Bool {
+    let (taken, sleeps) = outbox.offer(write)
+    if sleeps, !sendInPlace() { poll.wake() }
+    return taken
+  }
+
+  /// Sends queued messages and writes from the calling thread while the connection's own thread is polling: sending costs less
   /// than waking it. Other operations are left to the thread, where their callbacks are expected.
   ///
   /// Never waits for the thread.
@@ -21,7 +28,7 @@ extension ConnectionThread {
       guard isUsable else { return false }
       holder.store(pthread_self(), ordering: .releasing)
       repeat {
-        guard drain(messagesOnly: true), !mustWrite, isAttached else { return false }
+        guard drain(inPlace: true), !mustWrite, isAttached else { return false }
       } while !outbox.sleeps(evenWithWork: false)
       // From the offer that found the thread asleep until now, the outbox counted it as awake: a job or a deadline that
       // came in between woke nobody, and is not handled here. From now on they wake the thread.
@@ -30,11 +37,12 @@ extension ConnectionThread {
   }
 
   /// Sends what is queued, in writes of bounded size, while the socket accepts them.
-  /// - Returns: false if `messagesOnly` is set and another operation is next.
+  /// - Parameter inPlace: whether another thread does it.
+  /// - Returns: false if an operation is next that is for the connection's thread only.
   @discardableResult
-  func drain(messagesOnly: Bool = false) -> Bool {
-    var onlyMessages = true
-    while isAttached, !mustWrite, onlyMessages {
+  func drain(inPlace: Bool = false) -> Bool {
+    var goesOn = true
+    while isAttached, !mustWrite, goesOn {
       if position == backlog.count {
         backlog.removeAll(keepingCapacity: true)
         position = 0
@@ -45,24 +53,24 @@ extension ConnectionThread {
       let end = min(position + 512, backlog.count)
       while position < end, bytes < 256 << 10, isAttached {
         let operation = backlog[position]
-        if messagesOnly, !operation.isMessage {
-          onlyMessages = false
+        if inPlace, !operation.isForAnyThread {
+          goesOn = false
           break
         }
         position += 1
         bytes += operation.payloadBytes
-        perform(operation)
+        perform(operation, inPlace: inPlace)
       }
       counters.backlog.store(backlog.count - position, ordering: .relaxed)
       if mustWrite { flush() }
     }
-    return onlyMessages
+    return goesOn
   }
 
-  private func perform(_ operation: Operation) {
+  private func perform(_ operation: Operation, inPlace: Bool) {
     switch operation {
     case .publish(let message): publish(message.subject, message.bytes, replyTo: message.replyTo)
-    case .write(let write): if write.table.isPending(write.token) { perform(write) }
+    case .write(let write): if write.table.isPending(write.token) { perform(write, inPlace: inPlace) }
     case .run(let body): body(self)
     }
   }
@@ -81,7 +89,7 @@ extension ConnectionThread {
     sent(link?.publish(subject, bytes, replyTo: replyTo) ?? NATS_CONNECTION_CLOSED)
   }
 
-  private func perform(_ write: StreamWrite) {
+  private func perform(_ write: StreamWrite, inPlace: Bool) {
     var status = NATS_OK
     do throws(LibraryError) {
       let message = try NATSMessage(
@@ -97,7 +105,14 @@ extension ConnectionThread {
       status = error.status
     }
     sent(status)
-    if status != NATS_OK { write.table.end(write.token, .unknown(natsErrorText(status))) }
+    guard status != NATS_OK else { return }
+    let failure = AppendResult.unknown(natsErrorText(status))
+    // Completions are expected on the connection's thread.
+    if inPlace {
+      outbox.run { _ in write.table.end(write.token, failure) }
+    } else {
+      write.table.end(write.token, failure)
+    }
   }
 
   private func sent(_ status: natsStatus) {

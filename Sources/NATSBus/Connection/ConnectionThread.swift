@@ -177,9 +177,10 @@ final class ConnectionThread: @unchecked Sendable {
     return next
   }
 
+  /// At most a quarter of a second: another thread may have sent a write meanwhile, whose deadline is not known here.
   private static func milliseconds(until deadline: ContinuousClock.Instant?) -> Int32 {
-    guard let deadline else { return -1 }
-    let parts = min(max(deadline - .now, .zero), .seconds(3600)).components
+    let longest = Duration.milliseconds(250)
+    let parts = min(max((deadline ?? .now + longest) - .now, .zero), longest).components
     return Int32(parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000 + 1)
   }
 

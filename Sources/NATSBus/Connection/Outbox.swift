@@ -9,8 +9,9 @@ enum Operation: Sendable {
   /// Anything else. Not counted against the limits, since there are no more than waiting callers.
   case run(@Sendable (ConnectionThread) -> Void)
 
-  var isMessage: Bool {
-    if case .publish = self { true } else { false }
+  /// Whether any thread may perform it that has the connection in its hands.
+  var isForAnyThread: Bool {
+    if case .run = self { false } else { true }
   }
 
   var payloadBytes: Int {
@@ -45,20 +46,17 @@ final class Outbox: Sendable {
     self.wake = wake
   }
 
-  /// Queues a message or a write. Returns false if there is no room.
-  func offer(_ operation: Operation) -> Bool {
-    let bytes = operation.payloadBytes
-    let (taken, mustWake) = state.withLock { state in
-      guard admits(bytes, &state) else { return (false, false) }
-      state.operations.append(operation)
+  /// Queues a write. Returns whether there was room, and whether the thread sleeps: the caller must then wake it, or do
+  /// its work.
+  func offer(_ write: StreamWrite) -> (taken: Bool, sleeps: Bool) {
+    state.withLock { state in
+      guard admits(write.bytes.count, &state) else { return (false, false) }
+      state.operations.append(.write(write))
       return (true, state.sleeping.exchange(false))
     }
-    if mustWake { wake() }
-    return taken
   }
 
-  /// Queues messages. Returns how many were dropped, and whether the thread sleeps: the caller must then wake it, or do
-  /// its work.
+  /// Queues messages. Returns how many were dropped, and whether the thread sleeps, as above.
   func offer(_ messages: [OutgoingMessage]) -> (dropped: Int, sleeps: Bool) {
     state.withLock { state in
       var dropped = 0

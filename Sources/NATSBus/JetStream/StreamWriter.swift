@@ -39,7 +39,7 @@ final class StreamWriter: Sendable, ConnectionObserver {
     let write = StreamWrite(
       table: writes, token: token, subject: subject, bytes: bytes, expecting: expecting,
       isDeletion: isDeletion, messageID: messageID)
-    guard !bus.thread.outbox.offer(.write(write)) else { return }
+    guard !bus.thread.send(write) else { return }
     let text = bus.thread.outbox.isClosed ? "the bus is closed" : "the outbox is full"
     fail(text) { [writes] in writes.end(token, $0) }
   }

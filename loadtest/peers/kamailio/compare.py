@@ -7,6 +7,7 @@ over the rounds. CPU is user and system time of the server processes, from /proc
 
   loadtest/peers/kamailio/compare.py --rates 200,500,1000 --rounds 3
   loadtest/peers/kamailio/compare.py --rates 500 --rounds 1 --transport tcp --json compare.json
+  loadtest/peers/kamailio/compare.py --nodes 1     edge and coordinator in one process
 
 Kamailio comes from Debian (packages kamailio and kamailio-websocket-modules), its driver `ringload` is built
 from the source beside this file (gcc). Everything runs on loopback; what is started here is stopped here.
@@ -143,6 +144,8 @@ def run_callmesh(options, rate):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         arguments = [options.callload, "--devices", str(options.devices), "--scenario", "answered", "--rate", str(rate),
                      "--duration", f"{options.seconds}s", "--json", file.name]
+        if options.nodes:
+            arguments += ["--nodes", str(options.nodes)]
         done = subprocess.run(arguments, capture_output=True, text=True)
         try:
             report = json.load(file)
@@ -152,7 +155,7 @@ def run_callmesh(options, rate):
     result = {"cpu_us_per_call": cpu["total"], "ring_p50_us": latency["ring"]["p50"], "ring_p99_us": latency["ring"]["p99"],
               "elsewhere_p50_us": latency["elsewhere"]["p50"], "elsewhere_p99_us": latency["elsewhere"]["p99"],
               "failed": report["calls"]["expected"] - report["calls"]["completed"] + sum(report["correctness"].values())}
-    result.update({f"cpu_us_per_call_{role}": cpu[role] for role in ("edge", "coordinator", "nats") if role in cpu})
+    result.update({f"cpu_us_per_call_{role}": cpu[role] for role in ("node", "edge", "coordinator", "nats") if role in cpu})
     return result
 
 
@@ -169,6 +172,10 @@ def medians(results):
     return {key: statistics.median(result[key] for result in results) for key in results[0]}
 
 
+def ratios(rates, found):
+    return {rate: found["callmesh"][rate]["cpu_us_per_call"] / found["kamailio"][rate]["cpu_us_per_call"] for rate in rates}
+
+
 def table(rates, found):
     lines = ["", f"{'calls/s':>8}  {'':9} {'CPU µs/call':>11}  {'ring p50/p99 ms':>16}  {'elsewhere p50/p99 ms':>21}  {'failed':>6}"]
     for rate in rates:
@@ -177,8 +184,7 @@ def table(rates, found):
             ring = f"{value['ring_p50_us'] / 1e3:.2f} / {value['ring_p99_us'] / 1e3:.2f}"
             elsewhere = f"{value['elsewhere_p50_us'] / 1e3:.2f} / {value['elsewhere_p99_us'] / 1e3:.2f}"
             lines.append(f"{rate:>8}  {name:9} {value['cpu_us_per_call']:>11.0f}  {ring:>16}  {elsewhere:>21}  {value['failed']:>6.0f}")
-        ratio = found["callmesh"][rate]["cpu_us_per_call"] / found["kamailio"][rate]["cpu_us_per_call"]
-        lines.append(f"{'':8}  {'ratio':9} {ratio:>11.2f}")
+        lines.append(f"{'':8}  {'ratio':9} {ratios(rates, found)[rate]:>11.2f}")
     return "\n".join(lines)
 
 
@@ -188,6 +194,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often each is run (%(default)s)")
     parser.add_argument("--seconds", type=int, default=10, help="how long calls are placed in a run (%(default)s)")
     parser.add_argument("--devices", type=int, default=10000, help="connected devices, three a user (%(default)s)")
+    parser.add_argument("--nodes", type=int, help="Callmesh's processes, each an edge and a coordinator (two of each, apart)")
     parser.add_argument("--transport", choices=("ws", "tcp", "udp"), default="ws", help="of Kamailio (%(default)s)")
     parser.add_argument("--workers", type=int, default=2, help="Kamailio's worker processes (%(default)s)")
     parser.add_argument("--port", type=int, default=5070, help="Kamailio's, on loopback (%(default)s)")
@@ -213,7 +220,7 @@ def main():
         print(table(rates, found))
         if options.json:
             with open(options.json, "w") as file:
-                json.dump({"runs": runs, "medians": found, "settings": vars(options)}, file, indent=1)
+                json.dump({"runs": runs, "medians": found, "ratio": ratios(rates, found), "settings": vars(options)}, file, indent=1)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
