@@ -36,8 +36,31 @@ import Testing
     }
   }
 
+  /// The last one counts, and nothing of the others is left.
+  @Test func twoMembersOfAOneof() throws {
+    for message in StructGenerator.descriptors() {
+      let generator = StructGenerator(seed: UInt64(message.pointee.n_fields))
+      let fields = UnsafeBufferPointer(
+        start: message.pointee.fields, count: Int(message.pointee.n_fields))
+      let members = fields.filter {
+        $0.flags & UInt32(PROTOBUF_C_FIELD_FLAG_ONEOF.rawValue) != 0
+      }
+      let bytes = members.map { member in
+        let one = generator.empty(message)
+        generator.set(member, of: one, share: 60)
+        return ProtobufWriter.bytes(of: one)
+      }
+      for (first, second) in bytes.flatMap({ first in bytes.map { (first, $0) } }) {
+        try compare(first + second, message, generator.empty(message))
+      }
+    }
+  }
+
   @Test(
     arguments: [
+
+      // Numbers that may be packed: one by one, and both ways.
+      [0x30, 5, 0x30, 6], [0x30, 5, 0x32, 2, 6, 7, 0x30, 8], [0x32, 2, 6, 0x80], [0x32, 0],
       [0x00], [0x07, 1], [0x08], [0x0b], [0x0c], [0x0e], [0x0a, 1], [0x0a, 0x80], [0x80, 0x80],
       [0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0], [0xf8, 0xff, 0xff, 0xff, 0x0f, 0], [0x82, 0x00, 0],
       [0x0a, 0x80, 0x80, 0x80, 0x80, 0x00], [0x0a, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00],
