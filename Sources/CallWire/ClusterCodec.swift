@@ -1,5 +1,4 @@
 internal import CCallProto
-internal import CProtobufC
 public import CallCore
 
 /// Swift values to and from the protobuf bytes that nodes exchange and keep.
@@ -55,73 +54,71 @@ public enum ClusterCodec {
 
   /// - Throws: for bytes that are no such message.
   public static func commandBatch(_ bytes: [UInt8]) throws(WireError) -> CommandBatch {
-    try read(bytes, "command batch", callmesh__v1__command_batch__unpack)
+    try read(Callmesh__V1__CommandBatch.self, bytes, "command batch")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func edgeBatch(_ bytes: [UInt8]) throws(WireError) -> EdgeBatch {
-    try read(bytes, "edge batch", callmesh__v1__edge_batch__unpack)
+    try read(Callmesh__V1__EdgeBatch.self, bytes, "edge batch")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func heartbeat(_ bytes: [UInt8]) throws(WireError) -> Heartbeat {
-    try read(bytes, "heartbeat", callmesh__v1__heartbeat__unpack)
+    try read(Callmesh__V1__Heartbeat.self, bytes, "heartbeat")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func announceRequest(_ bytes: [UInt8]) throws(WireError) -> AnnounceRequest {
-    try read(bytes, "announce request", callmesh__v1__announce_request__unpack)
+    try read(Callmesh__V1__AnnounceRequest.self, bytes, "announce request")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func announceDone(_ bytes: [UInt8]) throws(WireError) -> AnnounceDone {
-    try read(bytes, "announce done", callmesh__v1__announce_done__unpack)
+    try read(Callmesh__V1__AnnounceDone.self, bytes, "announce done")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func lease(_ bytes: [UInt8]) throws(WireError) -> Lease {
-    try read(bytes, "lease", callmesh__v1__lease__unpack)
+    try read(Callmesh__V1__Lease.self, bytes, "lease")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func clusterRecord(_ bytes: [UInt8]) throws(WireError) -> ClusterRecord {
-    try read(bytes, "cluster record", callmesh__v1__cluster_record__unpack)
+    try read(Callmesh__V1__ClusterRecord.self, bytes, "cluster record")
   }
   /// - Throws: also where an entry is of a kind, or the record of a form, that this version does not
   ///   know. Such a shard must not be continued.
   public static func journalRecord(_ bytes: [UInt8]) throws(WireError) -> JournalRecord {
-    try read(bytes, "journal record", callmesh__v1__journal_record__unpack)
+    try read(Callmesh__V1__JournalRecord.self, bytes, "journal record")
   }
   /// - Throws: as `journalRecord(_:)`.
   public static func checkpoint(_ bytes: [UInt8]) throws(WireError) -> Checkpoint {
-    try read(bytes, "checkpoint", callmesh__v1__checkpoint__unpack)
+    try read(Callmesh__V1__Checkpoint.self, bytes, "checkpoint")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func registration(_ bytes: [UInt8]) throws(WireError) -> Registration {
-    try read(bytes, "registration", callmesh__v1__registration_record__unpack)
+    try read(Callmesh__V1__RegistrationRecord.self, bytes, "registration")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func tokenOwner(_ bytes: [UInt8]) throws(WireError) -> TokenOwner {
-    try read(bytes, "token owner", callmesh__v1__token_owner__unpack)
+    try read(Callmesh__V1__TokenOwner.self, bytes, "token owner")
   }
   /// Calls whose rings are withdrawn.
   /// - Throws: for bytes that are no such message.
   public static func pushWithdrawal(_ bytes: [UInt8]) throws(WireError) -> [CallID] {
-    try read(bytes, "push withdrawal", callmesh__v1__push_withdrawal__unpack)
+    try read(Callmesh__V1__PushWithdrawal.self, bytes, "push withdrawal")
   }
 
   @safe @inline(__always)
-  static func read<Message: Mapping>(
-    _ bytes: [UInt8], _ what: StaticString,
-    _ unpack: (UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?) ->
-      UnsafeMutablePointer<Message>?
+  static func read<Message: Root>(
+    _ message: Message.Type, _ bytes: [UInt8], _ what: StaticString
   ) throws(WireError) -> Message.Value {
     do throws(Fault) {
       return unsafe try bytes.withUnsafeBufferPointer { (buffer) throws(Fault) -> Message.Value in
         // Our own nodes wrote it: the limit is only there for bytes that went bad.
-        unsafe try Unpacker.value(UnsafeRawBufferPointer(buffer), memoryPerByte: 256, unpack)
+        try Unpacker.value(message, UnsafeRawBufferPointer(buffer), memoryPerByte: 256)
       }
     } catch {
       throw WireError("\(what): \(error.sentence)")

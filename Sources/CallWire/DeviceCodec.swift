@@ -41,7 +41,7 @@ public enum DeviceCodec: Sendable, CaseIterable {
       switch self {
       case .protobuf:
         frame = try Unpacker.value(
-          bytes, memoryPerByte: 16, isDeviceProtocol: true, callmesh__v1__client_frame__unpack)
+          Callmesh__V1__ClientFrame.self, bytes, memoryPerByte: 16, isDeviceProtocol: true)
       case .json:
         frame = try MessageReader.value(
           Callmesh__V1__ClientFrame.self, bytes, .clientFrame, memoryPerByte: 16)
@@ -71,7 +71,7 @@ public enum DeviceCodec: Sendable, CaseIterable {
       switch self {
       case .protobuf:
         return try Unpacker.value(
-          bytes, memoryPerByte: 256, isDeviceProtocol: true, callmesh__v1__server_frame__unpack)
+          Callmesh__V1__ServerFrame.self, bytes, memoryPerByte: 256, isDeviceProtocol: true)
       case .json:
         return try MessageReader.value(Callmesh__V1__ServerFrame.self, bytes, .serverFrame)
       }

@@ -1,5 +1,13 @@
 public import CallCore
 
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
 /// How long fields may be, and what text they may hold. `IdentifierRules` has the rules for ids.
 public enum FieldRules {
   /// Of a push token and of its topic.
@@ -44,7 +52,9 @@ public enum FieldRules {
 
   /// Text that no layer can cut short: NUL would end it in C.
   static func hasNoNUL(_ text: String) -> Bool {
-    let fast = unsafe text.utf8.withContiguousStorageIfAvailable { unsafe !$0.contains(0) }
+    let fast = unsafe text.utf8.withContiguousStorageIfAvailable { utf8 in
+      unsafe utf8.isEmpty || memchr(utf8.baseAddress!, 0, utf8.count) == nil
+    }
     return fast ?? !text.utf8.contains(0)
   }
 }

@@ -27,16 +27,16 @@ extension ClusterCodec {
   /// - Throws: also where a purpose, a dialect or a reason is one that this version does not know:
   ///   such a job is left to gateways that do.
   public static func pushJob(_ bytes: [UInt8]) throws(WireError) -> PushJob {
-    try read(bytes, "push job", callmesh__v1__push_job__unpack)
+    try read(Callmesh__V1__PushJob.self, bytes, "push job")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func pushNeverSent(_ bytes: [UInt8]) throws(WireError) -> [PushLeg] {
-    try read(bytes, "rings never sent", callmesh__v1__push_never_sent__unpack)
+    try read(Callmesh__V1__PushNeverSent.self, bytes, "rings never sent")
   }
 
   /// - Throws: for bytes that are no such message.
   public static func pushKeys(_ bytes: [UInt8]) throws(WireError) -> PushKeys {
-    try read(bytes, "push keys", callmesh__v1__push_keys__unpack)
+    try read(Callmesh__V1__PushKeys.self, bytes, "push keys")
   }
 }

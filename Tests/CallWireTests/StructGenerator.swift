@@ -113,7 +113,9 @@ extension StructGenerator {
     ]
     var index = 0
     while index < found.count {
-      found += messages(within: found[index]).filter { !found.contains($0) }
+      for message in messages(within: found[index]) where !found.contains(message) {
+        found.append(message)
+      }
       index += 1
     }
     return found
@@ -128,10 +130,19 @@ extension StructGenerator {
     return UnsafeRawPointer(message).load(as: ProtobufCMessage.self).descriptor
   }
 
-  private static func messages(within message: Descriptor) -> Set<Descriptor> {
-    Set(
-      UnsafeBufferPointer(start: message.pointee.fields, count: Int(message.pointee.n_fields))
-        .filter { $0.type == PROTOBUF_C_TYPE_MESSAGE }
-        .map { $0.descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self) })
+  /// Whether the message, or one within it, has a field of type `bool`.
+  static func holdsFlags(_ message: Descriptor) -> Bool {
+    fields(message).contains { $0.type == PROTOBUF_C_TYPE_BOOL }
+      || messages(within: message).contains(where: holdsFlags)
+  }
+
+  private static func messages(within message: Descriptor) -> [Descriptor] {
+    fields(message).filter { $0.type == PROTOBUF_C_TYPE_MESSAGE }
+      .map { $0.descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self) }
+  }
+
+  private static func fields(_ message: Descriptor) -> UnsafeBufferPointer<ProtobufCFieldDescriptor>
+  {
+    UnsafeBufferPointer(start: message.pointee.fields, count: Int(message.pointee.n_fields))
   }
 }

@@ -8,9 +8,9 @@ enum MessageWriter {
     _: Message.Type, _ value: Message.Value, _ shape: MessageShape
   ) -> [UInt8] {
     Arena.withArena { arena in
-      var json = JSONWriter()
+      var (json, value) = (JSONWriter(), value)
       unsafe write(
-        UnsafeRawPointer(Packer(arena: arena).build(Message.self, value)), shape, into: &json)
+        UnsafeRawPointer(Packer(arena: arena).build(Message.self, &value)), shape, into: &json)
       return json.bytes
     }
   }

@@ -15,8 +15,8 @@ internal import CProtobufC
 /// `malloc` but those of the Swift values themselves. An arena never crosses a suspension: `withArena`
 /// takes a synchronous closure.
 ///
-/// Every piece is preceded by its size. That is how the length of a string is known which
-/// protobuf-c hands over as a bare pointer, also where the string holds a NUL.
+/// Every piece is preceded by its size. That is how the length of a string is known which the C struct
+/// has as a bare pointer, also where the string holds a NUL.
 @safe
 struct Arena {
   @safe
@@ -28,7 +28,6 @@ struct Arena {
     /// Bytes asked of `malloc` beyond the first chunk, and how many may be.
     var overflow: Int
     var overflowLimit: Int
-    var allocator: ProtobufCAllocator
   }
 
   private static let firstChunkBytes = 64 * 1024
@@ -41,7 +40,7 @@ struct Arena {
 
   /// Runs `body` with this thread's arena and takes back what it allocated. May be nested.
   /// - Parameter overflowLimit: how many bytes beyond the first 64 kB it may take; further
-  ///   allocations through `allocator` fail, which protobuf-c reports as a message it cannot read.
+  ///   `allocate` returns nil then, and what needed it is a message that cannot be read.
   static func withArena<Value, Failure: Error>(
     overflowLimit: Int = .max, _ body: (Arena) throws(Failure) -> Value
   ) throws(Failure) -> Value {
@@ -78,17 +77,10 @@ struct Arena {
 
   private init() {
     unsafe state = .allocate(capacity: 1)
-    let allocator = unsafe ProtobufCAllocator(
-      alloc: { state, size in
-        guard let state = unsafe state else { return nil }
-        return unsafe Arena(state: state.assumingMemoryBound(to: State.self)).allocate(size)
-      },
-      free: { _, _ in },
-      allocator_data: unsafe UnsafeMutableRawPointer(state))
     unsafe state.initialize(
       to: State(
         chunk: Self.chunk(Self.firstChunkBytes, before: nil), used: Self.chunkHeaderBytes,
-        capacity: Self.firstChunkBytes, overflow: 0, overflowLimit: .max, allocator: allocator))
+        capacity: Self.firstChunkBytes, overflow: 0, overflowLimit: .max))
   }
 
   private func rewind(to mark: State) {
@@ -110,12 +102,6 @@ struct Arena {
   }
 
   // MARK: Allocation
-
-  /// For protobuf-c's unpack functions.
-  var allocator: UnsafeMutablePointer<ProtobufCAllocator> {
-    unsafe UnsafeMutableRawPointer(state).advanced(by: MemoryLayout<State>.offset(of: \.allocator)!)
-      .assumingMemoryBound(to: ProtobufCAllocator.self)
-  }
 
   /// nil where the limit is reached; only for input of strangers.
   @inline(__always)
@@ -181,8 +167,12 @@ struct Arena {
     if unsafe field[0] == 0 && UInt(bitPattern: field) == unset {
       return unsafe UnsafeBufferPointer(start: field, count: 0)
     }
-    let size = unsafe (UnsafeRawPointer(field) - pieceHeaderBytes).load(as: Int.self)
-    return unsafe UnsafeBufferPointer(start: field, count: size - 1)
+    return unsafe UnsafeBufferPointer(start: field, count: size(of: field) - 1)
+  }
+
+  @inline(__always)
+  static func size(of piece: UnsafeRawPointer) -> Int {
+    unsafe (piece - pieceHeaderBytes).load(as: Int.self)
   }
 
   /// The address to which texts point that nobody set: no piece of an arena.

@@ -130,13 +130,15 @@ extension Coder {
 
   /// Copies the text into the arena.
   private func write(_ text: String) -> CText {
-    var text = text
-    return text.withUTF8 { utf8 in
+    func copy(_ utf8: UnsafeBufferPointer<UInt8>) -> CText {
       let copy = unsafe arena.bytes(utf8.count + 1)
       if let base = utf8.baseAddress { unsafe memcpy(copy, base, utf8.count) }
       unsafe copy[utf8.count] = 0
       return unsafe UnsafeMutableRawPointer(copy).assumingMemoryBound(to: CChar.self)
     }
+    if let copy = unsafe text.utf8.withContiguousStorageIfAvailable(copy) { return unsafe copy }
+    var text = text
+    return unsafe text.withUTF8(copy)
   }
 
   // MARK: Ids

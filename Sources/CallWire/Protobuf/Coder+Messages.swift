@@ -15,7 +15,7 @@ extension Coder {
 
   /// Writes a message into the arena.
   @safe @inline(__always)
-  func build<Message: Mapping>(_: Message.Type, _ value: consuming Message.Value) throws(Failure)
+  func build<Message: Mapping>(_: Message.Type, _ value: inout Message.Value) throws(Failure)
     -> UnsafeMutablePointer<Message>
   {
     let message = unsafe arena.make(Message.make)
@@ -47,8 +47,8 @@ extension Coder {
   ) throws(Failure) {
     if Self.reads {
       value = if let message = unsafe field { try self.value(of: message) } else { nil }
-    } else if let value {
-      unsafe field = try build(Message.self, value)
+    } else if var value {
+      unsafe field = try build(Message.self, &value)
     }
   }
 
@@ -68,7 +68,8 @@ extension Coder {
     _ value: consuming Message.Value, _ field: inout UnsafeMutablePointer<Message>?,
     _ member: Member
   ) throws(Failure) -> Member {
-    unsafe field = try build(Message.self, value)
+    var value = value
+    unsafe field = try build(Message.self, &value)
     return member
   }
 
@@ -84,7 +85,7 @@ extension Coder {
       read: { (pointer) throws(Failure) in
         guard let pointer = unsafe pointer else { throw failure(.malformed) }
         return try self.value(of: pointer)
-      }, write: { (value) throws(Failure) in try build(Message.self, value) })
+      }, write: { (value: inout Message.Value) throws(Failure) in try build(Message.self, &value) })
   }
 
   @safe
@@ -113,7 +114,7 @@ extension Coder {
   @safe @inline(__always)
   func elements<Value, Element>(
     _ values: inout [Value], _ count: inout Int, _ field: inout UnsafeMutablePointer<Element>?,
-    read: (Element) throws(Failure) -> Value, write: (consuming Value) throws(Failure) -> Element
+    read: (Element) throws(Failure) -> Value, write: (inout Value) throws(Failure) -> Element
   ) throws(Failure) {
     if Self.reads {
       values = []
@@ -123,7 +124,13 @@ extension Coder {
     } else if !values.isEmpty {
       count = values.count
       let elements = unsafe arena.pointers(Element.self, count: count)
-      for index in 0..<count { unsafe (elements + index).initialize(to: try write(values[index])) }
+      // Writing changes no value, and a copy would retain all there is in one.
+      unsafe try values.withUnsafeBufferPointer { (values) throws(Failure) in
+        let values = unsafe UnsafeMutablePointer(mutating: values.baseAddress.unsafelyUnwrapped)
+        for index in 0..<count {
+          unsafe (elements + index).initialize(to: try write(&values[index]))
+        }
+      }
       unsafe field = unsafe elements
     }
   }

@@ -1,5 +1,4 @@
 internal import CCallProto
-internal import CProtobufC
 internal import CallCore
 
 /// One direction between Swift values and C structs: `Packer` fills the struct from the value, `Unpacker` the
@@ -67,7 +66,8 @@ struct Packer: Coder {
   @inline(__always)
   static func bytes<Message: Root>(_: Message.Type, _ value: Message.Value) -> [UInt8] {
     Arena.withArena { arena in
-      let message = Packer(arena: arena).build(Message.self, value)
+      var value = value
+      let message = Packer(arena: arena).build(Message.self, &value)
       return ProtobufWriter.bytes(message, Message.layout, arena)
     }
   }
@@ -75,32 +75,31 @@ struct Packer: Coder {
 
 // MARK: Reading
 
-/// Reads Swift values out of C structs that protobuf-c or `MessageReader` filled. Nothing here traps on what the
+/// Reads Swift values out of C structs that `ProtobufReader` or `MessageReader` filled. Nothing here traps on what the
 /// bytes say.
 struct Unpacker: Coder {
   let arena: Arena
-  /// Texts of devices may hold a NUL: `FrameRules` refuses it with a sentence. Nodes write none, since protobuf-c
+  /// Texts of devices may hold a NUL: `FrameRules` refuses it with a sentence. Nodes write none, since `ProtobufWriter`
   /// would cut the text there, and so they take none.
   var isDeviceProtocol = false
   static var reads: Bool { true }
   func failure(_ fault: Fault) -> Fault { fault }
 
-  /// Unpacks `bytes` and reads the message.
+  /// Reads the message that `bytes` hold.
   /// - Parameter memoryPerByte: how much memory one byte of the message may cost beyond 64 kB; many
   ///   empty messages in a repeated field take much more than their bytes.
   @safe @inline(__always)
-  static func value<Message: Mapping>(
-    _ bytes: UnsafeRawBufferPointer, memoryPerByte: Int, isDeviceProtocol: Bool = false,
-    _ unpack: (UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?) ->
-      UnsafeMutablePointer<Message>?
+  static func value<Message: Root>(
+    _: Message.Type, _ bytes: UnsafeRawBufferPointer, memoryPerByte: Int,
+    isDeviceProtocol: Bool = false
   ) throws(Fault) -> Message.Value {
     try Arena.withArena(overflowLimit: 65_536 + memoryPerByte * bytes.count) {
       (arena) throws(Fault) -> Message.Value in
-      guard
-        let message = unsafe unpack(
-          arena.allocator, bytes.count, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
-      else { throw .malformed }
-      return try Unpacker(arena: arena, isDeviceProtocol: isDeviceProtocol).value(of: message)
+      guard let message = unsafe ProtobufReader.message(bytes, Message.layout, arena) else {
+        throw .malformed
+      }
+      return unsafe try Unpacker(arena: arena, isDeviceProtocol: isDeviceProtocol).value(
+        of: message.assumingMemoryBound(to: Message.self))
     }
   }
 }

@@ -98,7 +98,7 @@ extension Callmesh__V1__PushJob: Root {
     var dialect = value.dialect.rawValue
     try c.text(&dialect, &m.dialect, "dialect")
     if let known = PushDialect(rawValue: dialect) {
-      value.dialect = known
+      if C.reads { value.dialect = known }
     } else {
       throw c.failure(.field("dialect"))
     }

@@ -52,7 +52,17 @@ package struct ProtobufWriter {
     var index = unsafe layout.fields.count
     while index > 0 {
       index -= 1
-      unsafe write(layout.fields.baseAddress.unsafelyUnwrapped + index, of: message)
+      let field = unsafe layout.fields.baseAddress.unsafelyUnwrapped + index
+      if unsafe field.pointee.presence == .member {
+        let set = unsafe (message + field.pointee.quantifierOffset).load(as: UInt32.self)
+        if unsafe set != field.pointee.number {
+          // Of the members before this one, only that which is set needs a look.
+          let place = layout.place(set)
+          index = unsafe place > index ? field.pointee.first : max(field.pointee.first, place)
+          continue
+        }
+      }
+      unsafe write(field, of: message)
     }
   }
 
@@ -67,8 +77,7 @@ package struct ProtobufWriter {
       guard let text = unsafe place.load(as: UnsafePointer<UInt8>?.self), unsafe text[0] != 0 else {
         return
       }
-    case .member:
-      guard unsafe quantifier.load(as: UInt32.self) == field.pointee.number else { return }
+    case .member: break
     case .repeated, .packed:
       return unsafe write(field, elements: quantifier.load(as: Int.self), place)
     }
@@ -143,8 +152,12 @@ package struct ProtobufWriter {
   @inline(__always)
   private mutating func varint(_ value: UInt64) {
     reserve(Self.numberBytesMax)
-    // Seven bits a byte; at least one byte.
-    let bytes = (70 - (value | 1).leadingZeroBitCount) / 7
+    if value < 0x80 {
+      unsafe next -= 1
+      return unsafe next.storeBytes(of: UInt8(truncatingIfNeeded: value), as: UInt8.self)
+    }
+    // Seven bits a byte.
+    let bytes = (70 - value.leadingZeroBitCount) / 7
     unsafe next -= bytes
     var (rest, place) = unsafe (value, next)
     while rest >= 0x80 {

@@ -1,8 +1,8 @@
 internal import CCallProto
 internal import CProtobufC
 
-/// What it takes to write the C struct of one message as protobuf. It is derived from protobuf-c's descriptor, once
-/// for each use of the message, and stays.
+/// What it takes to write the C struct of one message as protobuf, and to read it. It is derived from protobuf-c's
+/// descriptor, once for each use of the message, and stays.
 ///
 /// It is unchecked since it points to memory that nobody writes or frees.
 @safe
@@ -30,17 +30,25 @@ struct WireLayout: @unchecked Sendable {
     /// The number of the field and the form of its value, as they are written.
     let tag: UInt16
     let number: UInt32
+    /// The form of a value: of each element, where they are packed.
+    let form: UInt32
     let offset: Int
     /// Where the count of a repeated field is, or the number of the oneof's member that is set.
     let quantifierOffset: Int
     /// How far the elements of a repeated field are apart.
     let stride: Int
+    /// Of a oneof's member: where the first of those is that come one after another.
+    var first = 0
     /// Of a field that holds messages.
     let message: WireLayout?
   }
 
   /// In the order of their numbers.
   let fields: UnsafeBufferPointer<Field>
+  /// For each number, as of `place(_:)`.
+  private let places: UnsafeBufferPointer<UInt8>
+  /// A struct without values.
+  private let empty: UnsafeRawBufferPointer
 
   init<Message: Mapping>(of _: Message.Type) {
     self = Arena.withArena { arena in unsafe WireLayout(of: arena.make(Message.make)) }
@@ -56,14 +64,45 @@ struct WireLayout: @unchecked Sendable {
       start: descriptor.pointee.fields, count: Int(descriptor.pointee.n_fields))
     let copy = UnsafeMutableBufferPointer<Field>.allocate(capacity: fields.count)
     _ = unsafe copy.initialize(from: fields.lazy.map { unsafe Field($0) })
+    for index in copy.indices {
+      let isNext =
+        unsafe index > 0 && copy[index].presence == .member && copy[index - 1].presence == .member
+        && copy[index].quantifierOffset == copy[index - 1].quantifierOffset
+      unsafe copy[index].first = unsafe isNext ? copy[index - 1].first : index
+    }
     unsafe self.fields = UnsafeBufferPointer(copy)
+    let places = unsafe UnsafeMutableBufferPointer<UInt8>.allocate(
+      capacity: 1 + Int(copy.last?.number ?? 0))
+    unsafe places.initialize(repeating: 0)
+    for index in copy.indices { unsafe places[Int(copy[index].number)] = UInt8(1 + index) }
+    unsafe self.places = UnsafeBufferPointer(places)
+    let empty = unsafe UnsafeMutableRawBufferPointer.allocate(
+      byteCount: descriptor.pointee.sizeof_message, alignment: 16)
+    unsafe protobuf_c_message_init(descriptor, empty.baseAddress)
+    unsafe self.empty = UnsafeRawBufferPointer(empty)
+  }
+
+  /// 1 + the index of the field with this number; 0: there is none.
+  func place(_ number: UInt32) -> Int {
+    unsafe number < places.count ? Int(places.baseAddress.unsafelyUnwrapped[Int(number)]) : 0
+  }
+
+  func field(_ number: UInt32) -> UnsafePointer<Field>? {
+    let place = place(number)
+    return unsafe place == 0 ? nil : fields.baseAddress.unsafelyUnwrapped + (place - 1)
+  }
+
+  /// nil where the arena has reached its limit.
+  func make(in arena: Arena) -> UnsafeMutableRawPointer? {
+    guard let message = unsafe arena.allocate(empty.count) else { return nil }
+    unsafe message.copyMemory(from: empty.baseAddress.unsafelyUnwrapped, byteCount: empty.count)
+    return unsafe message
   }
 }
 
 extension WireLayout.Field {
   fileprivate init(_ field: ProtobufCFieldDescriptor) {
-    let wireType: UInt32
-    (kind, wireType, stride) = unsafe Self.form(of: field)
+    (kind, form, stride) = unsafe Self.form(of: field)
     let isMember = unsafe field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_ONEOF.rawValue) != 0
     let isPacked = unsafe field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_PACKED.rawValue) != 0
     presence =
@@ -71,7 +110,7 @@ extension WireLayout.Field {
         isPacked ? .packed : .repeated
       } else if kind == .text { .text } else { stride == 4 ? .word32 : .word64 }
     number = unsafe field.id
-    let key = number << 3 | (isPacked ? 2 : wireType)
+    let key = number << 3 | (isPacked ? 2 : form)
     precondition(key < 1 << 14, "a tag of more than two bytes")
     tagBytes = key < 0x80 ? 1 : 2
     // The first byte to be written is the lower one in memory.
@@ -84,9 +123,12 @@ extension WireLayout.Field {
   }
 
   private static func form(of field: ProtobufCFieldDescriptor) -> (WireLayout.Kind, UInt32, Int) {
-    // proto3's `optional` and oneofs of texts are told apart in other ways.
+    // The struct says in yet another way whether an `optional` is there, or a text in a oneof.
     precondition(
-      unsafe field.label == PROTOBUF_C_LABEL_NONE || field.label == PROTOBUF_C_LABEL_REPEATED)
+      unsafe field.label == PROTOBUF_C_LABEL_REPEATED
+        || field.label == PROTOBUF_C_LABEL_NONE
+          && (field.flags == 0 || field.type != PROTOBUF_C_TYPE_STRING)
+    )
     switch unsafe field.type {
     case PROTOBUF_C_TYPE_BOOL: return (.flag, 0, 4)
     case PROTOBUF_C_TYPE_ENUM: return (.enumeration, 0, 4)
