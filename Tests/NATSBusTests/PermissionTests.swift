@@ -13,7 +13,9 @@ import Testing
     let all = permissions(.all)
     let roles: [NATSRole] = [.edge, .coordinator, .push]
     #expect(Set(all.publish) == Set(roles.flatMap { permissions($0).publish }))
-    let subscribed = roles.flatMap { role in permissions(role).subscribe.filter { $0 != inbox(role) } }
+    let subscribed = roles.flatMap { role in
+      permissions(role).subscribe.filter { $0 != inbox(role) }
+    }
     #expect(Set(all.subscribe) == Set(subscribed + [inbox(.all)]))
     #expect(Set(all.publish).count == all.publish.count)
     #expect(Set(all.subscribe).count == all.subscribe.count)

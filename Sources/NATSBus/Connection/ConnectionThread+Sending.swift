@@ -70,7 +70,8 @@ extension ConnectionThread {
   private func perform(_ operation: Operation, inPlace: Bool) {
     switch operation {
     case .publish(let message): publish(message.subject, message.bytes, replyTo: message.replyTo)
-    case .write(let write): if write.table.isPending(write.token) { perform(write, inPlace: inPlace) }
+    case .write(let write):
+      if write.table.isPending(write.token) { perform(write, inPlace: inPlace) }
     case .run(let body): body(self)
     }
   }

@@ -25,6 +25,8 @@ enum LoadHelp {
           Four of ten devices have no session; the cluster must wake them.
       callload --devices 1000 --rate 50 --duration 10s --hostile each,all
           Attackers beside the load: one attack after the other, then all together.
+      callload --devices 3000 --nodes 2
+          Nodes that are an edge and a coordinator in one process.
       callload --devices 10000 --tls
           The same over wss://, with a certificate that the devices verify.
       callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\
