@@ -22,6 +22,9 @@ struct NATSRolesTests {
     #expect(others.text.contains("\nCALLMESH_OPERATOR_ann: {"))
     #expect(others.text.contains("\nCALLMESH_OPERATOR_b_c: {"))
     #expect(others.text.contains("\"x.orders.b-c.*\"") && !others.text.contains("callmesh."))
+    #expect(!printed.text.contains("CALLMESH_ALL"))
+    let all = try await TestCluster.runAlone("callctl", ["nats-permissions", "--all"])
+    #expect(all.text.contains("\nCALLMESH_ALL: {"))
   }
 
   @Test func theClusterRuns() async throws {

@@ -105,6 +105,10 @@ extension WireLayout.Field {
     (kind, form, stride) = unsafe Self.form(of: field)
     let isMember = unsafe field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_ONEOF.rawValue) != 0
     let isPacked = unsafe field.flags & UInt32(PROTOBUF_C_FIELD_FLAG_PACKED.rawValue) != 0
+    // The reader clears 8 bytes of an element, and of a oneof, before it fills them.
+    precondition(
+      unsafe stride >= 8 || !isMember && field.label != PROTOBUF_C_LABEL_REPEATED,
+      "an element or a oneof's member of 4 bytes")
     presence =
       if isMember { .member } else if unsafe field.label == PROTOBUF_C_LABEL_REPEATED {
         isPacked ? .packed : .repeated
