@@ -33,6 +33,17 @@ public final class LocalExchange: Sendable {
   /// - Parameter observe: sees everything before its receiver does, for a simulation's invariants.
   package init(observing observe: @escaping @Sendable (Parcel) -> Void) { self.observe = observe }
 
+  /// Lets go of both sides, whose closures retain them, when a simulated process has died.
+  package func close() {
+    // Released behind the lock.
+    let former = state.withLock { state in
+      let former = state
+      state = State(edge: former.edge)
+      return former
+    }
+    _ = former
+  }
+
   // MARK: Shards
 
   /// Takes commands for a shard from now until the subscription is cancelled.

@@ -115,7 +115,7 @@ extension SimNATS {
   /// An exchange within a process. Observers see its parcels as the messages that they replace.
   func exchange(of node: SimNode, shardCount: Int) -> LocalExchange {
     let subjects = Subjects(cluster: SimOptions.cluster, shardCount: shardCount)
-    return LocalExchange { [unowned self] parcel in
+    let exchange = LocalExchange { [unowned self] parcel in
       let message =
         switch parcel {
         case .commands(let batch, let shard):
@@ -130,6 +130,8 @@ extension SimNATS {
       }
       for look in observers.delivered { look(node, message) }
     }
+    node.onDeath { exchange.close() }
+    return exchange
   }
 }
 
