@@ -54,14 +54,24 @@ import callload
 
   @Test(
     "an answer that a fault held up wins once it is over, if the call still rings",
-    arguments: [(13.0, 1, false), (37.0, 0, true)])
-  func heldAnswer(over: Double, broken: Int, isExplained: Bool) throws {
+    arguments: [
+      // When the fault is over, whether another device declined before, broken rules.
+      (13.0, false, 1, false), (37.0, false, 0, true), (13.0, true, 1, false),
+      (37.0, true, 0, true),
+    ])
+  func heldAnswer(over: Double, declined: Bool, broken: Int, isExplained: Bool) throws {
     var call = JudgedCall(attached: [3, 4, 5])
     call.outage(.freezeAllNATS, from: 10.4, to: over)
     call.accept()
     for device in 3...5 { call.tell(device, .invite(call.invite), 10.1) }
+    if declined {
+      call.say(5, .call(call.address, .decline(.here)), 10.2)
+      var state = CallState(call: call.id, callee: "u1", phase: .ended)
+      (state.reason, state.by) = (.declined, call.roster.party(5))
+      call.reply(5, .call(state), 10.3)
+    }
     call.say(3, .call(call.address, .answer(description: "")), 10.5)
-    for device in [0, 3, 4, 5] {
+    for device in [0, 3, 4] + (declined ? [] : [5]) {
       call.tell(device, .stop(Stop(reason: .unanswered, missed: device != 0)), 41)
     }
     let verdict = try call.judge()

@@ -153,7 +153,10 @@ struct CallRecord: Sendable {
   }
 
   var everybody: [DeviceRecord] { [caller] + callees }
-  var firstEndAt: Timestamp? { everybody.compactMap { $0.end?.at }.min() }
+  /// The call's end. For a device that refused, its own part ends earlier, so its end does not count.
+  var firstEndAt: Timestamp? {
+    everybody.filter { $0.acts.isDisjoint(with: .refusal) }.compactMap { $0.end?.at }.min()
+  }
   var winners: [DeviceRecord] { callees.filter { $0.wonAt != nil } }
 
   func record(of device: Int) -> DeviceRecord? {
