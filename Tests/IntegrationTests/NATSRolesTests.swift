@@ -25,6 +25,8 @@ struct NATSRolesTests {
     #expect(!printed.text.contains("CALLMESH_ALL"))
     let all = try await TestCluster.runAlone("callctl", ["nats-permissions", "--all"])
     #expect(all.text.contains("\nCALLMESH_ALL: {"))
+    // Each role of the process answers on the one connection.
+    #expect(all.text.contains("  allow_responses: { max: 3 }\n"))
   }
 
   @Test func theClusterRuns() async throws {

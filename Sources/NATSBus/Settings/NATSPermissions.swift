@@ -7,6 +7,15 @@ public enum NATSRole: String, Sendable, CaseIterable {
   /// A process with all of these.
   case all
   case `operator`
+
+  /// How many parts of a process of this role answer one request of an operator, over one connection.
+  var answers: Int {
+    switch self {
+    case .edge, .coordinator, .push: 1
+    case .all: 3
+    case .operator: 0
+    }
+  }
 }
 
 /// The subjects that a role publishes and subscribes to on NATS.
@@ -139,8 +148,14 @@ public struct NATSPermissions: Sendable, Equatable {
 
 extension NATSPermissions {
   /// The value of a variable in the servers' configuration.
-  /// - Parameter answers: whether the user may answer requests, once each. Nobody sends requests to operators.
-  func text(answers: Bool) -> String {
+  /// - Parameter answers: how often the user may answer a request. Nobody sends requests to operators.
+  func text(answers: Int) -> String {
+    let allowance =
+      switch answers {
+      case 0: ""
+      case 1: "  allow_responses: true\n"
+      default: "  allow_responses: { max: \(answers) }\n"
+      }
     func list(_ subjects: [String]) -> String {
       subjects.map { "    \"\($0)\"\n" }.joined()
     }
@@ -150,7 +165,7 @@ extension NATSPermissions {
       \(list(publish))  ] }
         subscribe: { allow: [
       \(list(subscribe))  ] }
-      \(answers ? "  allow_responses: true\n" : "")}
+      \(allowance)}
       """
   }
 
@@ -167,12 +182,13 @@ extension NATSPermissions {
       """
     for role in NATSRole.allCases where role != .operator && (all || role != .all) {
       let permissions = Self(role, subjects, lanes: lanes)
-      out += "\nCALLMESH_\(role.rawValue.uppercased()): \(permissions.text(answers: true))\n"
+      out +=
+        "\nCALLMESH_\(role.rawValue.uppercased()): \(permissions.text(answers: role.answers))\n"
     }
     for name in operators {
       let permissions = Self(.operator, subjects, lanes: lanes, operatorName: name)
       out += "\nCALLMESH_OPERATOR_\(Subjects.keyPart(name).replacing("-", with: "_")): "
-      out += "\(permissions.text(answers: false))\n"
+      out += "\(permissions.text(answers: NATSRole.operator.answers))\n"
     }
     return out
   }
