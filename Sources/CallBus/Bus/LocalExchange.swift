@@ -47,7 +47,8 @@ public final class LocalExchange: Sendable {
   // MARK: Shards
 
   /// Takes commands for a shard from now until the subscription is cancelled.
-  /// - Parameter take: is called on the edge's threads, holds a lock, and must not block or call the exchange.
+  /// - Parameter take: called on the edge's threads while the exchange is locked, so it must not block or call the
+  ///   exchange.
   package func serve(
     shard: Int, epoch: UInt64, _ take: @escaping @Sendable (CommandBatch) -> Void
   ) -> any BusSubscription {

@@ -11,7 +11,7 @@ extension Setting {
   static let coordinator = rows(.coordinator) {
     Setting("workers", \.coordinator.workers, .integer(1...64))
     "Threads that run shards. Give at most one per core. `callnode all` has at least one for each "
-      + "event loop."
+      + "event loop, up to 64."
     Setting("sessionTickets", \.coordinator.sessionTickets, .choice)
     "required: a coordinator accepts commands of edges only for sessions whose token a coordinator "
       + "has verified. offered: it also trusts nodes of earlier versions, during an upgrade."

@@ -69,7 +69,8 @@ struct NodeRunner {
     await loops?.shutDown()
   }
 
-  private var eventLoops: Int { configuration.eventLoops ?? System.coreCount }
+  /// As many as the setting allows: a session's number has 8 bits for its loop.
+  private var eventLoops: Int { min(configuration.eventLoops ?? System.coreCount, 256) }
 
   /// The coordinator comes first, so that it starts before the edge and stops after it.
   private func services(
@@ -94,7 +95,8 @@ struct NodeRunner {
     if roles.hasCoordinator {
       var own = configuration.coordinator(shardCount: shardCount, nodeID: name("coordinator"))
       own.authority = secrets.commandAuthority
-      own.workers = max(own.workers, loops?.threads.count ?? 1)
+      // As many as the setting allows.
+      own.workers = max(own.workers, min(loops?.threads.count ?? 1, 64))
       services.append(
         CoordinatorNode(
           configuration: own, bus: bus, clock: clock, metrics: metrics, logger: logger,
