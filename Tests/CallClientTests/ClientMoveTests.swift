@@ -92,6 +92,28 @@ import Testing
     #expect(device.machine.isAttached)
   }
 
+  /// A deadline that `fire` cannot meet would make the driver fire again and again.
+  @Test func acknowledgementsWaitUntilTheNextConnectionIsAttached() {
+    var device = Device()
+    let attach = moving(&device)
+    device.hear(call, 1, .invite(Invite(caller: Party(user: "you", device: "p"), deadline: device.now + .seconds(30))))
+    device.readCompleted()
+    #expect(device.machine.ackDeadline != nil)
+    device.close()
+    device.pass(.milliseconds(500))
+    #expect(device.machine.state != .attached)
+    #expect(device.machine.ackDeadline == nil)
+    _ = device.take()
+    device.hear(.reply(id: attach.id, .attached(.sample)))
+    #expect(device.machine.ackDeadline.map { $0 <= device.now } == true)
+    device.pass(.milliseconds(0))
+    #expect(
+      device.take().frames.map(\.command) == [
+        .ack([AckItem(call: CallAddress(callee: "", call: call), version: 1)])
+      ])
+    #expect(device.machine.ackDeadline == nil)
+  }
+
   @Test func whatIsUnderWayIsSaidAgainAndAnsweredOnce() {
     var device = Device()
     device.attach()

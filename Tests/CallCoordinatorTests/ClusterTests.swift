@@ -187,6 +187,9 @@ import Testing
         return shards.reduce(0) { $0 + $1.sessions } == 2 * users.count
       }
       try await bench.callAll(users)
+      let shards = try await bench.status()["a"]?.coordinator?.shards ?? []
+      // Each callee's devices were told to ring, and nobody was told of anything else yet.
+      #expect(shards.reduce(0) { $0 + $1.deliveriesTotal } >= UInt64(users.count))
       try await bench.answerAll(users)
     }
   }

@@ -10,7 +10,7 @@ extension ClientMachine {
     case .waiting(let until): return until
     case .connecting(let deadline), .attaching(let deadline): return deadline
     case .attached:
-      var next = min(silenceEndsAt, acksDueAt ?? .distantFuture)
+      var next = min(silenceEndsAt, ackDeadline ?? .distantFuture)
       if let pingDueAt { next = min(next, pingDueAt) }
       for command in pending where command.nextAt < next { next = command.nextAt }
       if let move { next = min(next, move.deadline) }
@@ -87,8 +87,9 @@ extension ClientMachine {
     }
   }
 
-  /// When `fire` sends the waiting acknowledgements at the latest; nil: none wait.
-  package var ackDeadline: Timestamp? { acksDueAt }
+  /// When `fire` sends the waiting acknowledgements at the latest; nil: none wait, or no edge is there to
+  /// take them.
+  package var ackDeadline: Timestamp? { state == .attached ? acksDueAt : nil }
 
   static let acksMax = 32
 

@@ -6,7 +6,7 @@ internal import CallTelemetry
 extension ShardStatus {
   init(
     shard: Int, state: ShardState, epoch: UInt64 = 0, sequence: UInt64 = 0,
-    counts: ShardCounts = ShardCounts()
+    counts: ShardCounts = ShardCounts(), deliveriesTotal: UInt64 = 0
   ) {
     self.init()
     self.shard = shard
@@ -22,7 +22,7 @@ extension ShardStatus {
     callsPlacedTotal = counts.callsPlacedTotal
     callsAnsweredTotal = counts.callsAnsweredTotal
     callsEndedTotal = counts.callsEndedTotal
-    deliveriesTotal = counts.deliveriesTotal
+    self.deliveriesTotal = deliveriesTotal
     deliveryRepeatsTotal = counts.deliveryRepeatsTotal
   }
 }

@@ -66,6 +66,8 @@ final class HeldShard {
   var paused: (since: Timestamp, isPlanned: Bool)?
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
   var countedLoad = ShardLoad()
+  /// Since the shard was claimed.
+  var deliveriesTotal: UInt64 = 0
 
   /// - Parameter subscriptions: those that were made when the recovery began.
   init(

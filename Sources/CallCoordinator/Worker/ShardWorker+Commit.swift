@@ -170,6 +170,7 @@ extension ShardWorker {
       metrics.invitesTooLate.increment()
     case .deliver(let session, let delivery):
       metrics.deliveries.increment()
+      shard.deliveriesTotal += 1
       outbox.add(session, .delivery(delivery), ringsSince: ringsSince(delivery))
     case .notice(let session, let notice): outbox.add(session, .notice(notice))
     case .close(let session, let notice): outbox.add(session, .close(notice))

@@ -45,7 +45,8 @@ extension ShardWorker {
       + held.compactMap(\.self).map {
         ShardStatus(
           shard: $0.number, state: $0.shown, epoch: $0.term.epoch,
-          sequence: $0.pipeline.lastSequence, counts: $0.machine.counts)
+          sequence: $0.pipeline.lastSequence, counts: $0.machine.counts,
+          deliveriesTotal: $0.deliveriesTotal)
       }
   }
 

@@ -10,7 +10,6 @@ public struct ShardCounts: Sendable, Equatable {
   public var callsPlacedTotal: UInt64 = 0
   public var callsAnsweredTotal: UInt64 = 0
   public var callsEndedTotal: UInt64 = 0
-  public var deliveriesTotal: UInt64 = 0
   public var deliveryRepeatsTotal: UInt64 = 0
   public init() {}
 
