@@ -96,7 +96,9 @@ import Testing
   @Test func acknowledgementsWaitUntilTheNextConnectionIsAttached() {
     var device = Device()
     let attach = moving(&device)
-    device.hear(call, 1, .invite(Invite(caller: Party(user: "you", device: "p"), deadline: device.now + .seconds(30))))
+    let deadline = device.now + .seconds(30)
+    let invite = Invite(caller: Party(user: "you", device: "p"), deadline: deadline)
+    device.hear(call, 1, .invite(invite))
     device.readCompleted()
     #expect(device.machine.ackDeadline != nil)
     device.close()

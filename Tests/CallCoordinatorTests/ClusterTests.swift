@@ -188,7 +188,6 @@ import Testing
       }
       try await bench.callAll(users)
       let shards = try await bench.status()["a"]?.coordinator?.shards ?? []
-      // Each callee's devices were told to ring, and nobody was told of anything else yet.
       #expect(shards.reduce(0) { $0 + $1.deliveriesTotal } >= UInt64(users.count))
       try await bench.answerAll(users)
     }
