@@ -27,7 +27,7 @@ struct NATSGround {
       try text.write(toFile: folder.path + "/" + name, atomically: true, encoding: .utf8)
     }
     var passwords = ""
-    for user in ["edge", "coordinator", "push", "admin"] {
+    for user in ["edge", "coordinator", "push", "node", "admin"] {
       passwords += "\(user.uppercased())_PASSWORD: \"of-\(user)\"\n"
       try "of-\(user)\n".write(
         toFile: folder.path + "/\(user).password", atomically: true, encoding: .utf8)
@@ -63,7 +63,7 @@ struct NATSGround {
 
   /// The arguments of a node of a role, or of `callctl`.
   func access(_ role: String) -> [String] {
-    let user = role == "operator" ? "admin" : role
+    let user = ["operator": "admin", "all": "node"][role] ?? role
     return [
       "--nats-url", url, "--nats-ca", folder.caFile, "--nats-user", user,
       "--nats-password-file", folder.path + "/\(user).password",

@@ -65,13 +65,16 @@ final class TestCluster: Sendable {
   }
 
   /// An edge that was there before comes back on its ports.
-  /// - Parameter files: how many it may have open; nil: as many as the tests.
+  /// - Parameters:
+  ///   - role: `edge`, or `all` for a node that is a coordinator as well.
+  ///   - files: how many it may have open; nil: as many as the tests.
   func startEdge(
-    _ name: String, drainSeconds: Int = 0, files: Int? = nil, _ further: [String] = []
+    _ name: String, role: String = "edge", drainSeconds: Int = 0, files: Int? = nil,
+    _ further: [String] = []
   ) throws {
     try start(
       name,
-      ["edge"] + common(name, "edge") + [
+      [role] + common(name, role) + [
         "--host", "127.0.0.1", "--port", "\(port(for: name))", "--keys-file",
         folder + "/keys.json", "--drain-seconds", "\(drainSeconds)", "--metrics-port",
         "\(port(for: Self.operators(name)))",

@@ -171,16 +171,15 @@ extension NATSPermissions {
 
   /// A file for servers to include in `authorization`, with one variable for each role and each operator. Servers refuse
   /// a variable that they do not use.
-  /// - Parameter all: whether to include the role of processes with all roles.
   public static func file(
-    _ subjects: Subjects, lanes: [String], operators: [String], all: Bool = false
+    _ subjects: Subjects, lanes: [String], operators: [String]
   ) -> String {
     var out = """
       # What each role of Callmesh may say and hear. Printed by: callctl nats-permissions
       # Print it anew for another name of the cluster (--cluster), for other operators, and with each new version.
 
       """
-    for role in NATSRole.allCases where role != .operator && (all || role != .all) {
+    for role in NATSRole.allCases where role != .operator {
       let permissions = Self(role, subjects, lanes: lanes)
       out +=
         "\nCALLMESH_\(role.rawValue.uppercased()): \(permissions.text(answers: role.answers))\n"

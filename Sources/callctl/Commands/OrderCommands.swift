@@ -57,7 +57,6 @@ struct NATSPermissionsCommand: ParsableCommand {
       Needs no cluster.
 
         callctl nats-permissions --operator ann --operator bob > /etc/nats/permissions.conf
-        callctl nats-permissions --all > /etc/nats/permissions.conf
       """)
 
   @Option(help: ArgumentHelp("The cluster's name. (default: callmesh)", valueName: "name"))
@@ -67,8 +66,6 @@ struct NATSPermissionsCommand: ParsableCommand {
     help: ArgumentHelp(
       "An operator's user of NATS; once for each. (default: admin)", valueName: "name"))
   var operators: [String] = []
-  @Flag(help: "Also CALLMESH_ALL, for a user of nodes with all roles (callnode all).")
-  var all = false
 
   func validate() throws {
     for name in [cluster] + operators {
@@ -83,6 +80,6 @@ struct NATSPermissionsCommand: ParsableCommand {
     print(
       NATSPermissions.file(
         Subjects(cluster: cluster, shardCount: 1), lanes: ClusterView.pushLanes,
-        operators: operators.isEmpty ? ["admin"] : operators, all: all), terminator: "")
+        operators: operators.isEmpty ? ["admin"] : operators), terminator: "")
   }
 }
