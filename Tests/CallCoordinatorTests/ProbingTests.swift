@@ -6,7 +6,8 @@ import Testing
 /// Who is silent is looked into. All of this is a guess; what matters is when it must not be made.
 @Suite struct ProbingTests {
   static let probing = Membership.Probing(
-    silence: .milliseconds(600), interval: .milliseconds(100), span: .milliseconds(300), strikes: 3,
+    edgeSilence: .milliseconds(600), coordinatorSilence: .milliseconds(600),
+    interval: .milliseconds(100), pause: .milliseconds(100), span: .milliseconds(300), strikes: 3,
     connected: .seconds(2))
 
   func at(_ milliseconds: Int64) -> Timestamp { Timestamp(microseconds: milliseconds * 1000) }
@@ -33,8 +34,8 @@ import Testing
     for time in stride(from: from, through: to, by: 100) {
       for probe in membership.probes(now: at(time)) {
         events += membership.probed(
-          probe.incarnation, listens: listens(probe.incarnation),
-          connectedSince: connectedSince.map(at), now: at(time))
+          probe, listens: listens(probe.incarnation), connectedSince: connectedSince.map(at),
+          now: at(time))
       }
     }
     return events
@@ -131,10 +132,80 @@ import Testing
   /// An answer that comes when its node was counted lost, or has spoken, says nothing.
   @Test func lateAnswersAreNotMinded() {
     var membership = membership([1])
+    for incarnation: UInt64 in [1, 99] {
+      let probe = Membership.Probe(incarnation: incarnation, isEdge: false, at: at(0))
+      #expect(
+        membership.probed(probe, listens: false, connectedSince: at(-5000), now: at(100)) == [])
+    }
+  }
+
+  // MARK: Between heartbeats
+
+  static let eager: Membership.Probing = {
+    var probing = Self.probing
+    probing.coordinatorSilence = .milliseconds(200)
+    probing.pause = .milliseconds(300)
+    return probing
+  }()
+
+  func eagerMembership(_ coordinators: [UInt64], edges: [UInt64] = []) -> Membership {
+    var membership = Membership(timeout: .seconds(3), probing: Self.eager, now: at(0))
+    for number in coordinators { _ = membership.received(beat(number, .coordinator), now: at(0)) }
+    for number in edges { _ = membership.received(beat(number, .edge), now: at(0)) }
+    return membership
+  }
+
+  @Test func aLivingCoordinatorIsProbedOnceABeatAndAnEdgeNever() {
+    var membership = eagerMembership([1], edges: [7])
+    var sent: [Int64] = []
+    for time: Int64 in stride(from: 0, through: 2000, by: 10) {
+      if time % 500 == 0 {
+        _ = membership.received(beat(1, .coordinator), now: at(time))
+        _ = membership.received(beat(7, .edge), now: at(time))
+      }
+      for probe in membership.probes(now: at(time)) {
+        #expect(!probe.isEdge && probe.at == at(time))
+        sent.append(time)
+      }
+    }
+    #expect(sent == [200, 700, 1200, 1700])
+  }
+
+  /// It dies right after a probe reached it. The next ones find nobody; that the former was never answered is
+  /// known in the midst of them, and says nothing of now.
+  @Test func theTimeoutOfAnEarlierProbeDoesNotClearIt() throws {
+    var membership = eagerMembership([1, 2])
+    let early = try #require(membership.probes(now: at(200)).first { $0.incarnation == 1 })
+    _ = membership.received(beat(2, .coordinator), now: at(490))
+    var events: [Membership.Event] = []
+    var sent: [Int64] = []
+    for time: Int64 in stride(from: 500, through: 1000, by: 10) where events.isEmpty {
+      if time == 700 {
+        events += membership.probed(
+          early, listens: true, connectedSince: at(-10_000), now: at(time))
+      }
+      for probe in membership.probes(now: at(time)) where probe.incarnation == 1 {
+        sent.append(time)
+        events += membership.probed(
+          probe, listens: false, connectedSince: at(-10_000), now: at(time))
+      }
+    }
+    #expect(sent == [500, 600, 700, 800])
+    #expect(events == [.coordinatorsChanged])
+  }
+
+  /// A probe that is answered after the first strike, and was sent after it, shows that the node is back.
+  @Test func theTimeoutOfALaterProbeDoesClearIt() throws {
+    var membership = eagerMembership([1])
+    for time: Int64 in [200, 300] {
+      let probe = try #require(membership.probes(now: at(time)).first)
+      let events = membership.probed(
+        probe, listens: time == 300, connectedSince: at(-10_000), now: at(time))
+      #expect(events == [])
+    }
+    #expect(look(&membership, from: 400, to: 600, listens: { _ in false }) == [])
     #expect(
-      membership.probed(1, listens: false, connectedSince: at(-5000), now: at(100)) == [])
-    #expect(
-      membership.probed(99, listens: false, connectedSince: at(-5000), now: at(100)) == [])
+      look(&membership, from: 700, to: 700, listens: { _ in false }) == [.coordinatorsChanged])
   }
 
   /// This process stood still: the others were not silent, it was deaf.

@@ -27,7 +27,8 @@ public struct CoordinatorConfiguration: Sendable {
   /// The silence after which a node counts as dead: its shards are free, and its sessions are dropped.
   public var leaseTimeout = Span.seconds(3)
   /// How long nobody must subscribe at a silent node's address, as the bus reports, before it counts as dead, instead
-  /// of `leaseTimeout`. This begins about `heartbeatInterval` after its death. nil: silent nodes are not probed.
+  /// of `leaseTimeout`. This begins within three fifths of `heartbeatInterval` after a coordinator's death, and within
+  /// six fifths after an edge's. nil: silent nodes are not probed.
   public var probeTime: Span? = .milliseconds(300)
   /// How long this node must have been connected for such reports to count. Longer than the other nodes need to
   /// reconnect when a server restarts.
@@ -124,9 +125,12 @@ public struct CoordinatorConfiguration: Sendable {
   package var probing: Membership.Probing? {
     probeTime.map { time in
       let interval = Span(microseconds: max(1000, time.microseconds / 3))
+      let beat = heartbeatInterval.microseconds
       return Membership.Probing(
-        silence: Span(microseconds: heartbeatInterval.microseconds * 6 / 5),
-        interval: interval, span: time, strikes: 3, connected: probeAfterConnect)
+        edgeSilence: Span(microseconds: beat * 6 / 5),
+        coordinatorSilence: Span(microseconds: beat * 2 / 5), interval: interval,
+        pause: Span(microseconds: beat * 3 / 5), span: time, strikes: 3,
+        connected: probeAfterConnect)
     }
   }
 

@@ -4,29 +4,43 @@ public import CallCore
 /// to it. The server knows that as soon as the connection of a killed process closes, while silence alone must last
 /// longer.
 ///
+/// Calls stand still while a coordinator is missing, so it is probed between its heartbeats, too; a living one ignores
+/// that. An edge is probed only when a heartbeat is late.
+///
 /// This is still a guess. A restarting server, or a broken route between two servers, looks the same for a while. So it
 /// takes several answers over some time, of which only those count that this node gets after it has been connected for
 /// a while, and none if they would remove half of the cluster at once: then the network is at fault. A node that counts
 /// as dead by mistake only loses its shards.
 extension Membership {
   public struct Probing: Sendable, Equatable {
-    /// The silence after which a member is probed.
-    public var silence: Span
-    /// The time between two probes of a member.
+    /// The silence after which an edge is probed.
+    public var edgeSilence: Span
+    /// The silence after which a coordinator is probed.
+    public var coordinatorSilence: Span
+    /// The time between two probes of a member at whose address nobody subscribed the last time.
     public var interval: Span
+    /// The time between two other probes of a member.
+    public var pause: Span
     /// How long nobody must have subscribed before the member counts as lost.
     public var span: Span
     /// The fewest answers that must show it.
     public var strikes: Int
     /// How long this node must have been connected for such an answer to count.
     public var connected: Span
-    public init(silence: Span, interval: Span, span: Span, strikes: Int, connected: Span) {
-      self.silence = silence
+    public init(
+      edgeSilence: Span, coordinatorSilence: Span, interval: Span, pause: Span, span: Span,
+      strikes: Int, connected: Span
+    ) {
+      self.edgeSilence = edgeSilence
+      self.coordinatorSilence = coordinatorSilence
       self.interval = interval
+      self.pause = pause
       self.span = span
       self.strikes = strikes
       self.connected = connected
     }
+
+    func silence(of isEdge: Bool) -> Span { isEdge ? edgeSilence : coordinatorSilence }
   }
 
   struct Suspect: Sendable {
@@ -39,18 +53,25 @@ extension Membership {
   public struct Probe: Sendable, Equatable {
     public var incarnation: UInt64
     public var isEdge: Bool
+    /// When it is sent.
+    public var at: Timestamp
+    public init(incarnation: UInt64, isEdge: Bool, at: Timestamp) {
+      self.incarnation = incarnation
+      self.isEdge = isEdge
+      self.at = at
+    }
   }
 
-  /// The members to probe now. Each is returned once per interval.
+  /// The members to probe now.
   public mutating func probes(now: Timestamp) -> [Probe] {
     guard let probing else { return [] }
     var due: [Probe] = []
-    for member in living where silentSince(member) + probing.silence <= now {
-      let suspect = suspects[member.incarnation]
-      if let suspect, suspect.nextProbe > now { continue }
-      suspects[member.incarnation, default: Suspect(nextProbe: now)].nextProbe =
-        now + probing.interval
-      due.append(Probe(incarnation: member.incarnation, isEdge: member.isEdge))
+    for member in living where silentSince(member) + probing.silence(of: member.isEdge) <= now {
+      var suspect = suspects[member.incarnation] ?? Suspect(nextProbe: now)
+      if suspect.nextProbe > now { continue }
+      suspect.nextProbe = now + (suspect.since == nil ? probing.pause : probing.interval)
+      suspects[member.incarnation] = suspect
+      due.append(Probe(incarnation: member.incarnation, isEdge: member.isEdge, at: now))
     }
     return due.sorted { $0.incarnation < $1.incarnation }
   }
@@ -60,7 +81,7 @@ extension Membership {
     guard let probing else { return .distantFuture }
     return living.reduce(.distantFuture) { next, member in
       // Both times must have passed; otherwise the manager would wait for a time that is over.
-      let silent = silentSince(member) + probing.silence
+      let silent = silentSince(member) + probing.silence(of: member.isEdge)
       return min(next, max(silent, suspects[member.incarnation]?.nextProbe ?? silent))
     }
   }
@@ -70,9 +91,12 @@ extension Membership {
   ///   - listens: false if the server reported that nobody subscribes; true also if there was no answer.
   ///   - connectedSince: since when this node is connected; nil while it is not.
   public mutating func probed(
-    _ incarnation: UInt64, listens: Bool, connectedSince: Timestamp?, now: Timestamp
+    _ probe: Probe, listens: Bool, connectedSince: Timestamp?, now: Timestamp
   ) -> [Event] {
+    let incarnation = probe.incarnation
     guard let probing, var suspect = suspects[incarnation] else { return [] }
+    // It listened before it died. A living node answers nothing, so that is known only when the probe has timed out.
+    if listens, let since = suspect.since, probe.at < since { return [] }
     guard !listens, let connectedSince, connectedSince + probing.connected <= now else {
       suspect.since = nil
       suspect.strikes = 0
@@ -81,6 +105,7 @@ extension Membership {
     }
     suspect.since = suspect.since ?? now
     suspect.strikes += 1
+    suspect.nextProbe = min(suspect.nextProbe, probe.at + probing.interval)
     suspects[incarnation] = suspect
     guard isCondemned(suspect, now: now), !strikesHalf() else { return [] }
     return remove(living.filter { $0.incarnation == incarnation }, .unreachable, now: now)

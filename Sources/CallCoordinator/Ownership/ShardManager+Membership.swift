@@ -30,7 +30,7 @@ extension ShardManager {
     } catch BusError.noResponders {
       listens = false
     } catch {}
-    inbox.offer(.probed(incarnation: probe.incarnation, listens: listens))
+    inbox.offer(.probed(probe, listens: listens))
   }
 
   func checkConnection(now: Timestamp) {

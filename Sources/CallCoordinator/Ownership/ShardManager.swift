@@ -217,11 +217,11 @@ package actor ShardManager {
     switch event {
     case .heartbeat(let bytes, let role): received(bytes, from: role, now: now)
     case .lease(let entry): leaseSeen(entry, now: now)
-    case .probed(let incarnation, let listens):
+    case .probed(let probe, let listens):
       if !listens { checkConnection(now: now) }
       changed(
-        membership.probed(
-          incarnation, listens: listens, connectedSince: connectedSince, now: now), now: now)
+        membership.probed(probe, listens: listens, connectedSince: connectedSince, now: now),
+        now: now)
     case .worker(.steppedDown(let term)): steppedDown(term, now: now)
     case .worker(.edgeSeen(let edge)):
       changed(membership.edgeSeen(edge, now: now), now: now)

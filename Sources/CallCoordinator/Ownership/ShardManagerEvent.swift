@@ -16,7 +16,7 @@ enum ShardManagerEvent: Sendable {
   case recovered(ShardTerm)
   case yielded(shard: Int)
   /// Whether anybody subscribes at a silent node's address.
-  case probed(incarnation: UInt64, listens: Bool)
+  case probed(Membership.Probe, listens: Bool)
   /// Give every shard up and claim none, but stay.
   case drain
   /// Undo `drain`.
