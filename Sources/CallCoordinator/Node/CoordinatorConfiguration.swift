@@ -29,7 +29,7 @@ public struct CoordinatorConfiguration: Sendable {
   /// How long nobody must subscribe at a silent node's address, as the bus reports, before it counts as dead, instead
   /// of `leaseTimeout`. This begins within three fifths of `heartbeatInterval` after a coordinator's death, and within
   /// six fifths after an edge's. nil: silent nodes are not probed.
-  public var probeTime: Span? = .milliseconds(300)
+  public var probeTime: Span? = .milliseconds(200)
   /// How long this node must have been connected for such reports to count. Longer than the other nodes need to
   /// reconnect when a server restarts.
   public var probeAfterConnect = Span.seconds(2)
@@ -69,7 +69,7 @@ public struct CoordinatorConfiguration: Sendable {
   public var stoppedRetry = Span.seconds(10)
 
   /// The most shards that are released and not yet recovered by their next owners.
-  public var releasesAtOnce = 4
+  public var releasesAtOnce = 2
   /// How long to wait for a shard's next owner.
   public var handoverTimeout = Span.milliseconds(500)
   /// The pause between two shards that this node releases to a newcomer. A node that leaves makes none.
