@@ -92,7 +92,7 @@ import Testing
     return folder
   }
 
-  // MARK: What loadtest/README.md promises
+  // MARK: What loadtest/callload.md promises
 
   /// Names joined by dots, but for what is there only with certain options.
   private static let documentedPaths: [String] = {

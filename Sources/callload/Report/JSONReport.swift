@@ -1,7 +1,7 @@
 package import FoundationEssentials
 
 extension RunReport {
-  /// The report of `--json`. loadtest/README.md documents the names, which are stable: members are only
+  /// The report of `--json`. loadtest/callload.md documents the names, which are stable: members are only
   /// added. Figures that were not measured are left out.
   package func json(search: SearchReport? = nil) -> JSONObject {
     let verdict = Verdict(self)
