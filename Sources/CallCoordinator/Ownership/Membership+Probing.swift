@@ -5,7 +5,7 @@ public import CallCore
 /// longer.
 ///
 /// Calls stand still while a coordinator is missing, so it is probed between its heartbeats, too; a living one ignores
-/// that. An edge is probed only when a heartbeat is late.
+/// that. An edge is probed only when a heartbeat is late. While one member seems gone, all are probed.
 ///
 /// This is still a guess. A restarting server, or a broken route between two servers, looks the same for a while. So it
 /// takes several answers over some time, of which only those count that this node gets after it has been connected for
@@ -17,9 +17,9 @@ extension Membership {
     public var edgeSilence: Span
     /// The silence after which a coordinator is probed.
     public var coordinatorSilence: Span
-    /// The time between two probes of a member at whose address nobody subscribed the last time.
+    /// The time between two probes of a member, while one member seems gone.
     public var interval: Span
-    /// The time between two other probes of a member.
+    /// The same while none does.
     public var pause: Span
     /// How long nobody must have subscribed before the member counts as lost.
     public var span: Span
@@ -39,12 +39,10 @@ extension Membership {
       self.strikes = strikes
       self.connected = connected
     }
-
-    func silence(of isEdge: Bool) -> Span { isEdge ? edgeSilence : coordinatorSilence }
   }
 
   struct Suspect: Sendable {
-    var nextProbe: Timestamp
+    var probedAt: Timestamp
     /// The first of the consecutive answers that nobody subscribes.
     var since: Timestamp?
     var strikes = 0
@@ -65,12 +63,10 @@ extension Membership {
   /// The members to probe now.
   public mutating func probes(now: Timestamp) -> [Probe] {
     guard let probing else { return [] }
+    let isOneGone = seemGone > 0
     var due: [Probe] = []
-    for member in living where silentSince(member) + probing.silence(of: member.isEdge) <= now {
-      var suspect = suspects[member.incarnation] ?? Suspect(nextProbe: now)
-      if suspect.nextProbe > now { continue }
-      suspect.nextProbe = now + (suspect.since == nil ? probing.pause : probing.interval)
-      suspects[member.incarnation] = suspect
+    for member in living where nextProbe(of: member, probing, isOneGone) <= now {
+      suspects[member.incarnation, default: Suspect(probedAt: now)].probedAt = now
       due.append(Probe(incarnation: member.incarnation, isEdge: member.isEdge, at: now))
     }
     return due.sorted { $0.incarnation < $1.incarnation }
@@ -79,11 +75,17 @@ extension Membership {
   /// When `probes` next returns a member.
   public var nextProbe: Timestamp {
     guard let probing else { return .distantFuture }
-    return living.reduce(.distantFuture) { next, member in
-      // Both times must have passed; otherwise the manager would wait for a time that is over.
-      let silent = silentSince(member) + probing.silence(of: member.isEdge)
-      return min(next, max(silent, suspects[member.incarnation]?.nextProbe ?? silent))
-    }
+    let isOneGone = seemGone > 0
+    return living.reduce(.distantFuture) { min($0, nextProbe(of: $1, probing, isOneGone)) }
+  }
+
+  private func nextProbe(of member: Member, _ probing: Probing, _ isOneGone: Bool) -> Timestamp {
+    let probedAt = suspects[member.incarnation]?.probedAt
+    // Half of the cluster may seem gone: that must show before the first member counts as lost.
+    if isOneGone { return probedAt.map { $0 + probing.interval } ?? silentSince(member) }
+    let silence = member.isEdge ? probing.edgeSilence : probing.coordinatorSilence
+    let silent = silentSince(member) + silence
+    return probedAt.map { max(silent, $0 + probing.pause) } ?? silent
   }
 
   /// A probe was answered.
@@ -105,7 +107,6 @@ extension Membership {
     }
     suspect.since = suspect.since ?? now
     suspect.strikes += 1
-    suspect.nextProbe = min(suspect.nextProbe, probe.at + probing.interval)
     suspects[incarnation] = suspect
     guard isCondemned(suspect, now: now), !strikesHalf() else { return [] }
     return remove(living.filter { $0.incarnation == incarnation }, .unreachable, now: now)
@@ -116,10 +117,13 @@ extension Membership {
     return suspect.strikes >= probing.strikes && since + probing.span <= now
   }
 
+  /// The living members at whose address nobody subscribed the last time.
+  private var seemGone: Int { living.count { suspects[$0.incarnation]?.since != nil } }
+
   /// Whether at least half of the others seem gone at once, which rather shows a fault of the network. A single one may
   /// always be gone.
   private func strikesHalf() -> Bool {
-    let struck = living.count { suspects[$0.incarnation]?.since != nil }
-    return struck > 1 && struck * 2 > living.count
+    let gone = seemGone
+    return gone > 1 && gone * 2 > living.count
   }
 }

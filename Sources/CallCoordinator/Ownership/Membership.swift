@@ -164,6 +164,9 @@ public struct Membership: Sendable {
     coordinators[heartbeat.node] = Member(
       node: heartbeat.node, incarnation: heartbeat.incarnation, state: heartbeat.state,
       lastSeen: now, reads: heartbeat.reads)
+    if let former, former.incarnation != heartbeat.incarnation {
+      suspects[former.incarnation] = nil
+    }
     let same = former?.incarnation == heartbeat.incarnation && former?.state == heartbeat.state
     return (same ? [] : [.coordinatorsChanged]) + learn(heartbeat.silentEdges, now: now)
   }
