@@ -30,7 +30,7 @@ import Testing
     #expect(record?.entries.count == 1)
     #expect(pipeline.lastSequence == 40)
     var released: [Effect] = []
-    pipeline.appended(sequence: 41) { released.append($0) }
+    pipeline.appended(sequence: 41, releasing: &released)
     #expect(Self.requests(released) == [1])
     #expect(pipeline.lastSequence == 41)
   }
@@ -47,12 +47,12 @@ import Testing
     }
     #expect(pipeline.nextDeadline == .distantFuture)
     var released: [Effect] = []
-    pipeline.appended(sequence: 1) { released.append($0) }
+    pipeline.appended(sequence: 1, releasing: &released)
     #expect(Self.requests(released) == [1], "what was decided during the flight waits for its own")
     let record = pipeline.nextAppend(now: Self.now)
     #expect(record?.entries.count == 3)
     #expect(record?.number == 2)
-    pipeline.appended(sequence: 2) { released.append($0) }
+    pipeline.appended(sequence: 2, releasing: &released)
     #expect(Self.requests(released) == [1, 2, 3, 4])
     #expect(pipeline.waiting == 0)
   }
@@ -69,7 +69,7 @@ import Testing
     #expect(pipeline.nextAppend(now: Self.now)?.entries.count == 4)
     #expect(pipeline.isFull, "what is in flight counts")
     var released: [Effect] = []
-    pipeline.appended(sequence: 1) { released.append($0) }
+    pipeline.appended(sequence: 1, releasing: &released)
     #expect(Self.requests(released) == [1, 2, 3, 4])
     #expect(!pipeline.isFull && pipeline.waitingBytes == 0)
   }
@@ -86,7 +86,8 @@ import Testing
       #expect(pipeline.waitingBytes == 384)
       #expect(pipeline.nextAppend(now: Self.now) != nil)
       sequence += 1
-      pipeline.appended(sequence: sequence) { _ in }
+      var released: [Effect] = []
+      pipeline.appended(sequence: sequence, releasing: &released)
       #expect(pipeline.waitingBytes == 0)
     }
   }
@@ -112,7 +113,8 @@ import Testing
     #expect(pipeline.nextAppend(now: Self.now + .milliseconds(1))?.entries.count == 2)
     var idle = Self.outcome(3, .idle)
     pipeline.add(&idle, now: Self.now, lazyAppend: .milliseconds(5))
-    pipeline.appended(sequence: 1) { _ in }
+    var released: [Effect] = []
+    pipeline.appended(sequence: 1, releasing: &released)
     #expect(pipeline.nextDeadline == Self.now + .seconds(1))
   }
 
@@ -160,7 +162,7 @@ import Testing
       records += 1
       #expect(record.entries.count <= 6)
       #expect(record.number == UInt64(records))
-      pipeline.appended(sequence: UInt64(records)) { released.append($0) }
+      pipeline.appended(sequence: UInt64(records), releasing: &released)
       #expect(released.count == min(20, records * 6), "effects leave with their own facts")
     }
     #expect(records == 4)

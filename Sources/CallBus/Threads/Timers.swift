@@ -91,7 +91,7 @@ package final class TimerThread: Timers {
 ///
 /// A waiter registers one slot for its lifetime and arms it as needed. `TimerThread` serves the whole process, a bus
 /// may serve the actor on its thread, and a simulation serves all of its nodes with virtual time.
-public protocol Timers: Sendable {
+public protocol Timers: AnyObject, Sendable {
   /// The time that deadlines are compared with. Only differences are meaningful.
   var now: ContinuousClock.Instant { get }
 

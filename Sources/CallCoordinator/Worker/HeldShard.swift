@@ -18,19 +18,25 @@ final class HeldShard {
   }
 
   /// An append that is under way, or whose outcome is being looked up.
-  struct Flight {
+  final class Flight {
     var append: AppendMachine
-    var number: UInt64
-    var bytes: [UInt8]
+    let number: UInt64
+    let bytes: [UInt8]
     /// The record that it names as the last one that counts.
-    var follows: UInt64
-    var entries: [JournalEntry]
+    let follows: UInt64
+    let entries: [JournalEntry]
     var milestones: [(call: CallID, CallMilestone)] = []
-    var startedAt: Timestamp
+    let startedAt: Timestamp
     /// Whether it is the record that gives the shard up.
     var isLast = false
     /// All calls as of this record, for a checkpoint.
     var snapshot: ShardSnapshot?
+
+    /// - Parameter bytes: of the record.
+    init(_ record: JournalRecord, _ bytes: [UInt8], _ append: AppendMachine, follows: UInt64) {
+      (number, entries, startedAt) = (record.number, record.entries, record.at)
+      (self.bytes, self.append, self.follows) = (bytes, append, follows)
+    }
   }
 
   let term: ShardTerm

@@ -5,22 +5,42 @@ package import CallWire
 /// Collects what all shards of a worker have for edges in one batch, so that each edge gets one message.
 package struct EdgeOutbox: Sendable {
   private struct Parcel {
+    let edge: UInt64
+    let subject: String
     var items: [EdgeItem] = []
     var bytes = 0
-    /// The index of the last invite of each call that was just placed.
-    var invites: [CallID: Int] = [:]
+    /// The last invite of each call that was just placed. Those of one call follow each other.
+    var invites: [(call: CallID, index: Int)] = []
+
+    init(edge: UInt64, subject: String) { (self.edge, self.subject) = (edge, subject) }
 
     mutating func add(_ item: EdgeItem, bytes: Int) {
       if item.ringsSince != nil, case .delivery(let delivery) = item.body {
-        if let former = invites.updateValue(items.count, forKey: delivery.call) {
-          items[former].ringsSince = nil
-        }
+        noteInvite(of: delivery.call)
       }
       items.append(item)
       self.bytes += bytes
     }
+
+    private mutating func noteInvite(of call: CallID) {
+      if let known = invites.lastIndex(where: { $0.call == call }) {
+        items[invites[known].index].ringsSince = nil
+        invites[known].index = items.count
+      } else {
+        invites.append((call, items.count))
+      }
+    }
+
+    mutating func clear() {
+      items.removeAll(keepingCapacity: true)
+      bytes = 0
+      invites.removeAll(keepingCapacity: true)
+    }
   }
-  private var parcels: [UInt64: Parcel] = [:]
+  /// One for each edge that had something in the last turn, or has in this one.
+  private var parcels: [Parcel] = []
+  /// Which of them was used last.
+  private var latest = 0
   /// Messages that are ready: full parcels, and messages that are not for edges.
   private var ready: [OutgoingMessage] = []
   private let subjects: Subjects
@@ -35,12 +55,21 @@ package struct EdgeOutbox: Sendable {
     _ session: SessionRef, _ body: EdgeItem.Body, ringsSince: Timestamp? = nil
   ) {
     let size = Self.roughBytes(body)
-    if var parcel = parcels[session.edge], parcel.bytes + size > Self.batchBytesMax {
-      cut(session.edge, &parcel)
-      parcels[session.edge] = parcel
-    }
-    parcels[session.edge, default: Parcel()].add(
+    let index = parcel(for: session.edge)
+    if parcels[index].bytes + size > Self.batchBytesMax { cut(index) }
+    parcels[index].add(
       EdgeItem(session: session.number, body: body, ringsSince: ringsSince), bytes: size)
+  }
+
+  private mutating func parcel(for edge: UInt64) -> Int {
+    if latest < parcels.count, parcels[latest].edge == edge { return latest }
+    if let known = parcels.firstIndex(where: { $0.edge == edge }) {
+      latest = known
+    } else {
+      latest = parcels.count
+      parcels.append(Parcel(edge: edge, subject: subjects.replies(to: edge)))
+    }
+    return latest
   }
 
   package mutating func add(_ message: OutgoingMessage) { ready.append(message) }
@@ -48,24 +77,25 @@ package struct EdgeOutbox: Sendable {
   /// All messages, in order per edge. Leaves the outbox empty.
   /// - Parameter local: takes what is for the edge of this process.
   package mutating func drain(local: LocalExchange? = nil) -> [OutgoingMessage] {
-    for edge in parcels.keys {
-      guard var parcel = parcels[edge], !parcel.items.isEmpty else { continue }
-      if local?.offer(parcel.items, to: edge) ?? false { continue }
-      cut(edge, &parcel)
+    parcels.removeAll { $0.items.isEmpty }
+    for index in parcels.indices {
+      if local?.offer(parcels[index].items, to: parcels[index].edge) ?? false {
+        parcels[index].clear()
+      } else {
+        cut(index)
+      }
     }
-    parcels.removeAll(keepingCapacity: true)
-    defer { ready.removeAll(keepingCapacity: true) }
-    return ready
+    var messages: [OutgoingMessage] = []
+    swap(&messages, &ready)
+    return messages
   }
 
-  package var isEmpty: Bool { parcels.isEmpty && ready.isEmpty }
+  package var isEmpty: Bool { ready.isEmpty && parcels.allSatisfy { $0.items.isEmpty } }
 
-  private mutating func cut(_ edge: UInt64, _ parcel: inout Parcel) {
-    ready.append(
-      OutgoingMessage(
-        subject: subjects.replies(to: edge),
-        bytes: ClusterCodec.encode(EdgeBatch(items: parcel.items))))
-    parcel = Parcel()
+  private mutating func cut(_ index: Int) {
+    let bytes = ClusterCodec.encode(EdgeBatch(items: parcels[index].items))
+    ready.append(OutgoingMessage(subject: parcels[index].subject, bytes: bytes))
+    parcels[index].clear()
   }
 
   /// Counts the parts that can be large; the constants allow for the rest.

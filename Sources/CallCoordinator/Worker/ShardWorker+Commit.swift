@@ -55,7 +55,7 @@ extension ShardWorker {
     guard var record = shard.pipeline.nextAppend(now: latest) else { return }
     record.at = now
     record.follows = shard.pipeline.lastSequence
-    var flight = flight(record, shard, now: now)
+    let flight = flight(record, shard)
     flight.milestones = shard.machine.milestones(in: record.entries)
     // This record holds everything that was decided so far: once it is stored, calls and journal agree exactly. A busy
     // shard has no better moment for a checkpoint.
@@ -68,20 +68,18 @@ extension ShardWorker {
     let record = JournalRecord(
       epoch: pipeline.epoch, number: pipeline.lastNumber + 1, writer: pipeline.writer, at: now,
       entries: [], released: true, follows: pipeline.lastSequence)
-    var flight = flight(record, shard, now: now)
+    let flight = flight(record, shard)
     flight.isLast = true
     start(flight, shard)
   }
 
-  private func flight(
-    _ record: JournalRecord, _ shard: HeldShard, now: Timestamp
-  ) -> HeldShard.Flight {
+  private func flight(_ record: JournalRecord, _ shard: HeldShard) -> HeldShard.Flight {
     HeldShard.Flight(
-      append: AppendMachine(
+      record, ClusterCodec.encode(record),
+      AppendMachine(
         expecting: shard.journalEnd,
         rules: AppendMachine.Rules(attemptsMax: configuration.appendAttemptsMax)),
-      number: record.number, bytes: ClusterCodec.encode(record),
-      follows: shard.pipeline.lastSequence, entries: record.entries, startedAt: now)
+      follows: shard.pipeline.lastSequence)
   }
 
   private func start(_ flight: HeldShard.Flight, _ shard: HeldShard) {
@@ -90,10 +88,9 @@ extension ShardWorker {
   }
 
   private func append(_ flight: HeldShard.Flight, _ shard: HeldShard, expecting: UInt64) {
-    let term = shard.term
-    let inbox = inbox
+    let (term, number, inbox) = (shard.term, flight.number, inbox)
     journal.append(shard: shard.number, expecting: expecting, flight.bytes) { result in
-      inbox.offer(.appended(term, number: flight.number, result))
+      inbox.offer(.appended(term, number: number, result))
     }
   }
 
@@ -150,11 +147,11 @@ extension ShardWorker {
     metrics.entries.increment(by: UInt64(flight.entries.count))
     metrics.appendLatency.record(microseconds: (now - flight.startedAt).microseconds)
     if flight.isLast { return part(shard) }
-    shard.pipeline.appended(sequence: sequence) { released.append($0) }
+    shard.pipeline.appended(sequence: sequence, releasing: &released)
     shard.tail.add(bytes: flight.bytes.count, at: flight.startedAt)
     updateRoom(shard)
     note(flight, shard)
-    for effect in released { perform(effect, shard, now: now) }
+    for index in released.indices { perform(released[index], shard, now: now) }
     released.removeAll(keepingCapacity: true)
     placedCalls.removeAll(keepingCapacity: true)
     if let snapshot = flight.snapshot { handOver(snapshot, sequence, shard) }

@@ -47,8 +47,8 @@ package actor ShardWorker {
   /// By shard; nil where the shard is not held.
   var held: [HeldShard?]
   var recovering: [Int: RecoveringShard] = [:]
-  /// The next deadline of each held shard, copied here so that the earliest one is found quickly.
-  private var due: [Timestamp]
+  /// The next deadline of each held shard.
+  private var due: ShardDeadlines
   private var touched: [Int] = []
   private var isTouched: [Bool]
 
@@ -112,7 +112,7 @@ package actor ShardWorker {
     taskExecutor = thread?.taskExecutor
     executor = thread?.executor ?? ThreadExecutor(name: "worker-\(index)")
     held = Array(repeating: nil, count: configuration.shardCount)
-    due = Array(repeating: .distantFuture, count: configuration.shardCount)
+    due = ShardDeadlines(shardCount: configuration.shardCount)
     isTouched = Array(repeating: false, count: configuration.shardCount)
     outbox = EdgeOutbox(subjects: subjects)
     authenticator = CommandAuthenticator(
@@ -140,7 +140,7 @@ package actor ShardWorker {
   private func work() async {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled {
-        let next = min(due.min() ?? .distantFuture, pushAgainAt, exchangeAt)
+        let next = min(due.earliest, pushAgainAt, exchangeAt)
         let events = await inbox.events.nextUntilClosed(
           deadline: next == .distantFuture ? nil : clock.instant(at: next))
         process(events)
@@ -186,7 +186,7 @@ package actor ShardWorker {
     inbox.took(events)
     pushAgain(now: begun)
     askAgain(now: begun)
-    for shard in due.indices where due[shard] <= begun { touch(shard) }
+    due.forEach(until: begun) { touch($0) }
     // Advancing a shard may touch it again, for example when it is given up.
     var index = 0
     while index < touched.count {

@@ -4,25 +4,25 @@ internal import CallTelemetry
 package import CallWire
 internal import Synchronization
 
-/// What happens to the shards of a worker.
+/// What happens to the shards of a worker. What is large and rare is indirect, so that an event is small.
 package enum WorkerEvent: Sendable {
   case commands(shard: Int, CommandParcel)
   case appended(ShardTerm, number: UInt64, AppendResult)
   /// The journal was read, to find out whether an append was stored.
-  case appendLookedUp(ShardTerm, number: UInt64, LookupResult)
-  case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
+  indirect case appendLookedUp(ShardTerm, number: UInt64, LookupResult)
+  indirect case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
   /// What a registration's key holds; nil if it holds nothing, or if the read failed.
-  case registrationRead(ShardTerm, RegistrationWrites.Key, KeyValueEntry?)
+  indirect case registrationRead(ShardTerm, RegistrationWrites.Key, KeyValueEntry?)
   /// The write was not attempted.
   case registrationFailed(ShardTerm, token: UInt64)
   /// The work queue's answer to a push.
   case pushAdded(UInt64, AppendResult)
-  case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
+  indirect case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
   /// An `EdgeBatch` with other shards' answers.
   case peerAnswer([UInt8])
   /// Whether every coordinator reads what pushes leave in the journal.
   case mayPush(Bool)
-  case announceDone(shard: Int, AnnounceDone)
+  indirect case announceDone(shard: Int, AnnounceDone)
   /// This node received its own heartbeat, without a gap since then.
   case receivedOwnHeartbeat(since: Timestamp)
   /// Its sessions are dropped. Until `awaitedUntil` it may return with them.
@@ -33,7 +33,7 @@ package enum WorkerEvent: Sendable {
   /// This node has the lease: the worker subscribes to the shard's commands and keeps them until it is recovered.
   case beginRecovery(ShardTerm)
   /// The shard is replayed and fenced.
-  case adopt(RecoveredShard)
+  indirect case adopt(RecoveredShard)
   /// The recovery failed.
   case abandon(ShardTerm)
   /// The checkpoint at a record was written, or could not be.
@@ -51,7 +51,7 @@ package enum WorkerEvent: Sendable {
 package struct CommandParcel: Sendable {
   package enum Content: Sendable {
     case encoded([UInt8])
-    case local(CommandBatch)
+    indirect case local(CommandBatch)
   }
   package let content: Content
   package let source: CommandSource

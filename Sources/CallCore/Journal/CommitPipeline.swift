@@ -67,9 +67,14 @@ public struct CommitPipeline: Sendable {
     let bytes = outcome.entries.reduce(0) { $0 + $1.approximateBytes }
     parts.append(Part(entries: outcome.entries.count, effects: outcome.effects.count, bytes: bytes))
     waitingBytes += bytes
-    entries.append(contentsOf: outcome.entries)
-    effects.append(contentsOf: outcome.effects)
+    Self.move(&outcome.entries, to: &entries)
+    Self.move(&outcome.effects, to: &effects)
     outcome.removeAll()
+  }
+
+  /// Empties the one array. Nothing is copied where the other is empty.
+  private static func move<Element>(_ source: inout [Element], to target: inout [Element]) {
+    if target.isEmpty { swap(&source, &target) } else { target += source }
   }
 
   /// The next multiple of `span`. What may wait, waits for a moment that all shards have in common:
@@ -130,12 +135,13 @@ public struct CommitPipeline: Sendable {
   }
 
   /// The append is in the journal: what it held back may leave.
-  public mutating func appended(sequence: UInt64, release: (Effect) -> Void) {
+  /// - Parameter released: gets what may leave, at its end.
+  public mutating func appended(sequence: UInt64, releasing released: inout [Effect]) {
     lastSequence = sequence
     inFlight = false
     waitingBytes -= inFlightBytes
     inFlightBytes = 0
-    for effect in inFlightEffects { release(effect) }
+    Self.move(&inFlightEffects, to: &released)
     inFlightEffects.removeAll(keepingCapacity: true)
   }
 }

@@ -6,6 +6,8 @@
 extension String {
   /// Whether both are the same, byte for byte.
   public func hasBytes(of other: String) -> Bool {
+    // Texts that are short enough to need no storage, or that share one, are the same word for word.
+    if unsafeBitCast(self, to: Words.self) == unsafeBitCast(other, to: Words.self) { return true }
     let (mine, theirs) = (utf8, other.utf8)
     guard mine.count == theirs.count else { return false }
     let fast = mine.withContiguousStorageIfAvailable { mine in
@@ -15,6 +17,9 @@ extension String {
     }
     return fast.flatMap(\.self) ?? mine.elementsEqual(theirs)
   }
+
+  /// A String as it is in memory.
+  private typealias Words = SIMD2<UInt64>
 
   /// Eight bytes at a time. Both have the same length.
   private static func areEqual(_ one: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer)

@@ -10,7 +10,9 @@ struct FNV1a {
 
   /// - Parameter end: follows the text, so that no other division into texts gives the same bytes.
   mutating func add(_ text: String, end: UInt8? = nil) {
-    for byte in text.utf8 { add(byte) }
+    // The bytes at once: one after the other they cost six times as much.
+    let added: Void? = text.utf8.withContiguousStorageIfAvailable { for byte in $0 { add(byte) } }
+    if added == nil { for byte in text.utf8 { add(byte) } }
     if let end { add(end) }
   }
 }
