@@ -81,9 +81,19 @@ public enum DeviceCodec: Sendable, CaseIterable {
   }
 
   public func encode(_ frame: ServerFrame) -> [UInt8] {
+    var bytes: [UInt8] = []
+    withEncoded(frame) { bytes = unsafe [UInt8]($0) }
+    return bytes
+  }
+
+  /// Calls `body` with the frame's bytes, which exist only during the call. It must not encode anything itself.
+  @safe
+  package func withEncoded(_ frame: ServerFrame, _ body: (UnsafeRawBufferPointer) -> Void) {
     switch self {
-    case .protobuf: Packer.bytes(Callmesh__V1__ServerFrame.self, frame)
-    case .json: MessageWriter.bytes(Callmesh__V1__ServerFrame.self, frame, .serverFrame)
+    case .protobuf: Packer.withBytes(Callmesh__V1__ServerFrame.self, frame, body)
+    case .json:
+      unsafe MessageWriter.bytes(Callmesh__V1__ServerFrame.self, frame, .serverFrame)
+        .withUnsafeBytes(body)
     }
   }
 

@@ -20,16 +20,17 @@ public struct ClientFrame: Sendable, Equatable {
   }
 }
 
+/// What is large is indirect.
 public enum ClientCommand: Sendable, Equatable {
-  case attach(AttachRequest)
+  indirect case attach(AttachRequest)
   case detach
   /// A new token for the session, of the same user.
   case renew(token: String)
-  case register(RegistrationRequest)
+  indirect case register(RegistrationRequest)
   /// nil: this device.
   case unregister(DeviceID?)
   /// The call id stands in both; the address's counts.
-  case place(CallAddress, PlaceRequest)
+  indirect case place(CallAddress, PlaceRequest)
   case ack([AckItem])
   case call(CallAddress, CallVerb)
   /// Asks whether the connection lives.
@@ -75,14 +76,14 @@ public enum ServerFrame: Sendable, Equatable {
   case notice(Notice)
 }
 
-/// A reply as the device sees it: the shard's, with what the edge adds to it.
+/// A reply as the device sees it: the shard's, with what the edge adds to it. What is large is indirect.
 public enum ServerReply: Sendable, Equatable {
   case error(CallError)
   case done
-  case attached(AttachedInfo)
-  case registered(RegisteredInfo)
-  case call(CallState)
-  case answer(won: Bool, CallState)
+  indirect case attached(AttachedInfo)
+  indirect case registered(RegisteredInfo)
+  indirect case call(CallState)
+  indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
 }
 

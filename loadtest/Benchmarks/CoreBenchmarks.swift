@@ -97,7 +97,9 @@ enum CoreBenchmarks {
           pipeline.add(&outcome, now: now, lazyAppend: .milliseconds(5))
         }
         if let record = pipeline.nextAppend(now: now) { blackHole(ClusterCodec.encode(record)) }
-        pipeline.appended(sequence: UInt64(run)) { blackHole($0) }
+        var released: [Effect] = []
+        pipeline.appended(sequence: UInt64(run), releasing: &released)
+        blackHole(released)
       }
     }
   }

@@ -56,6 +56,7 @@ extension BusError {
 public struct ClusterClock: Sendable {
   private let anchorMicroseconds: Int64
   private let start: ContinuousClock.Instant
+  private let startMicroseconds: Int64
   /// The source of this clock's time and wake-ups; nil: the machine's monotonic clock and the process's timers.
   public let timers: (any Timers)?
 
@@ -65,14 +66,14 @@ public struct ClusterClock: Sendable {
   public init(wallMicroseconds: Int64, timers: (any Timers)? = nil) {
     anchorMicroseconds = wallMicroseconds
     self.timers = timers
+    // In this order: a timer must not fire before its time, as `now()` has it.
+    startMicroseconds = timers?.microseconds ?? MachineClock.microseconds
     start = timers?.now ?? .now
   }
 
   public func now() -> Timestamp {
-    let elapsed = ((timers?.now ?? .now) - start).components
-    return Timestamp(
-      microseconds: anchorMicroseconds + elapsed.seconds * 1_000_000
-        + elapsed.attoseconds / 1_000_000_000_000)
+    let elapsed = (timers?.microseconds ?? MachineClock.microseconds) - startMicroseconds
+    return Timestamp(microseconds: anchorMicroseconds + elapsed)
   }
 
   /// The instant of the monotonic clock at which `now()` reads `time`.

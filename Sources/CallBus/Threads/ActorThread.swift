@@ -17,44 +17,35 @@ public struct ActorThread: Sendable {
   }
 }
 
-/// Runs actors on a thread that also does other work and calls `run` in between.
-package final class GuestExecutor: SerialExecutor {
+/// Runs actors, and their tasks, on a thread that also does other work and calls `run` in between.
+/// It is both kinds of executor.
+package final class GuestExecutor: SerialExecutor, TaskExecutor {
   private let jobs: ExecutorJobQueue
 
   /// - Parameter wake: makes the thread call `run`.
   package init(wake: @escaping @Sendable () -> Void) { jobs = ExecutorJobQueue(wake: wake) }
 
   package func enqueue(_ job: consuming ExecutorJob) {
-    jobs.enqueue(UnownedJob(job), of: asUnownedSerialExecutor())
+    jobs.enqueue(UnownedJob(job), of: both)
   }
 
   package var isEmpty: Bool { jobs.isEmpty }
 
   /// Runs what is queued, on the calling thread.
-  package func run() { jobs.run(on: asUnownedSerialExecutor()) }
+  package func run() { jobs.run(on: both) }
 
   /// To be called when the thread ends.
-  package func end() { jobs.end(on: asUnownedSerialExecutor()) }
+  package func end() { jobs.end(on: both) }
+
+  private var both: JobExecutor {
+    .actorsAndTasks(asUnownedSerialExecutor(), asUnownedTaskExecutor())
+  }
 
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
     UnownedSerialExecutor(ordinary: self)
   }
 
-  /// For the tasks of actors on this executor.
-  package var taskExecutor: any TaskExecutor { GuestTaskExecutor(self) }
-
-  fileprivate func enqueue(_ job: UnownedJob, of taskExecutor: GuestTaskExecutor) {
-    jobs.enqueue(
-      job, of: taskExecutor.asUnownedTaskExecutor(), beside: asUnownedSerialExecutor())
-  }
-}
-
-private final class GuestTaskExecutor: TaskExecutor {
-  private let executor: GuestExecutor
-
-  init(_ executor: GuestExecutor) { self.executor = executor }
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    executor.enqueue(UnownedJob(job), of: self)
+  package func asUnownedTaskExecutor() -> UnownedTaskExecutor {
+    UnownedTaskExecutor(ordinary: self)
   }
 }

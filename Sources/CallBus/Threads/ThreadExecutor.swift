@@ -13,18 +13,34 @@ public final class ThreadExecutor: SerialExecutor {
     let jobs = jobs
     startThread(named: name) { [weak self] in
       while let executor = self?.asUnownedSerialExecutor() {
-        jobs.run(on: executor)
+        jobs.run(on: .actors(executor))
         signal.wait(atMost: .seconds(1))
       }
     }
   }
 
   public func enqueue(_ job: consuming ExecutorJob) {
-    jobs.enqueue(UnownedJob(job), of: asUnownedSerialExecutor())
+    jobs.enqueue(UnownedJob(job), of: .actors(asUnownedSerialExecutor()))
   }
 
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
     UnownedSerialExecutor(ordinary: self)
+  }
+}
+
+/// As what an executor runs its jobs.
+package enum JobExecutor: Sendable {
+  case actors(UnownedSerialExecutor)
+  /// A task that goes on after a wait, or passes from one method of its actor to another, would be enqueued again if one
+  /// of the two were not the present one.
+  case actorsAndTasks(UnownedSerialExecutor, UnownedTaskExecutor)
+
+  fileprivate func run(_ job: UnownedJob) {
+    switch self {
+    case .actors(let executor): job.runSynchronously(on: executor)
+    case .actorsAndTasks(let executor, let taskExecutor):
+      job.runSynchronously(isolatedTo: executor, taskExecutor: taskExecutor)
+    }
   }
 }
 
@@ -33,13 +49,8 @@ public final class ThreadExecutor: SerialExecutor {
 /// Unbounded: there are at most as many jobs as actors and tasks on the thread, and a dropped job would suspend its
 /// task for ever. After the thread has ended, further jobs run on a new thread, still one at a time.
 package final class ExecutorJobQueue: Sendable {
-  /// A job of an actor, or of a task that prefers this thread.
-  private enum Entry {
-    case actor(UnownedJob)
-    case task(UnownedJob, UnownedTaskExecutor)
-  }
   private struct State {
-    var jobs: [Entry] = []
+    var jobs: [UnownedJob] = []
     /// A thread runs jobs, or is about to.
     var running = false
     var ended = false
@@ -50,20 +61,9 @@ package final class ExecutorJobQueue: Sendable {
   /// - Parameter wake: makes the thread call `run`.
   package init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
 
-  package func enqueue(_ job: UnownedJob, of executor: UnownedSerialExecutor) {
-    enqueue(.actor(job), executor)
-  }
-
-  /// Enqueues a job of the task executor that shares the thread with the serial executor.
-  package func enqueue(
-    _ job: UnownedJob, of taskExecutor: UnownedTaskExecutor, beside executor: UnownedSerialExecutor
-  ) {
-    enqueue(.task(job, taskExecutor), executor)
-  }
-
-  private func enqueue(_ entry: Entry, _ executor: UnownedSerialExecutor) {
+  package func enqueue(_ job: UnownedJob, of executor: JobExecutor) {
     let (needsRun, ended) = state.withLock { state in
-      state.jobs.append(entry)
+      state.jobs.append(job)
       return (!state.running && state.jobs.count == 1, state.ended)
     }
     guard needsRun else { return }
@@ -77,8 +77,8 @@ package final class ExecutorJobQueue: Sendable {
   package var isEmpty: Bool { state.withLock { $0.jobs.isEmpty } }
 
   /// Runs all jobs, including those that they enqueue, on the calling thread.
-  package func run(on executor: UnownedSerialExecutor) {
-    var jobs: [Entry] = []
+  package func run(on executor: JobExecutor) {
+    var jobs: [UnownedJob] = []
     while true {
       jobs.removeAll(keepingCapacity: true)
       state.withLock { state in
@@ -86,17 +86,12 @@ package final class ExecutorJobQueue: Sendable {
         state.running = !jobs.isEmpty
       }
       if jobs.isEmpty { return }
-      for entry in jobs {
-        switch entry {
-        case .actor(let job): job.runSynchronously(on: executor)
-        case .task(let job, let taskExecutor): job.runSynchronously(on: taskExecutor)
-        }
-      }
+      for job in jobs { executor.run(job) }
     }
   }
 
   /// Called when the thread ends, after its last `run`.
-  package func end(on executor: UnownedSerialExecutor) {
+  package func end(on executor: JobExecutor) {
     let rest = state.withLock { state in
       state.ended = true
       return !state.jobs.isEmpty

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Synchronization
 
 /// One thread that runs the timers of the process.
@@ -95,6 +96,9 @@ public protocol Timers: AnyObject, Sendable {
   /// The time that deadlines are compared with. Only differences are meaningful.
   var now: ContinuousClock.Instant { get }
 
+  /// The same time as a number, which costs less. Only differences are meaningful.
+  var microseconds: Int64 { get }
+
   /// Registers a slot. `action` runs on the timers' thread and must not block.
   func register(_ action: @escaping @Sendable () -> Void) -> Int
 
@@ -103,4 +107,33 @@ public protocol Timers: AnyObject, Sendable {
 
   /// Releases a slot. Its action may still be running, but does not start any more.
   func unregister(_ slot: Int)
+}
+
+extension Timers {
+  public var microseconds: Int64 { MachineClock.microseconds(since: MachineClock.reference, now) }
+}
+
+/// The clock of `ContinuousClock`, read without the arithmetic of its instants and durations.
+enum MachineClock {
+  fileprivate static let reference = ContinuousClock.now
+
+  /// Only differences are meaningful.
+  static var microseconds: Int64 {
+    #if os(Linux)
+      var time = timespec()
+      clock_gettime(CLOCK_BOOTTIME, &time)
+      return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    #else
+      return microseconds(since: reference, .now)
+    #endif
+  }
+
+  fileprivate static func microseconds(
+    since start: ContinuousClock.Instant, _ now: ContinuousClock.Instant
+  ) -> Int64 {
+    let elapsed = (now - start).components
+    // Rounded down, also before the reference, so that differences are exact.
+    let (quotient, rest) = elapsed.attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000)
+    return elapsed.seconds * 1_000_000 + quotient - (rest < 0 ? 1 : 0)
+  }
 }

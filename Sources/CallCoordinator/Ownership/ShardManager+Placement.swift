@@ -52,6 +52,8 @@ extension ShardManager {
   }
 
   private func evaluate(_ shard: Int, now: Timestamp) {
+    // Nearly all of a node's shards, twice a second.
+    if case .serving = shards[shard].hold, shards[shard].desired == configuration.nodeID { return }
     let entry = shards[shard]
     var holds = false
     switch entry.hold {

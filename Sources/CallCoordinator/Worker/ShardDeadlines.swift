@@ -1,22 +1,22 @@
-internal import CallCore
+package import CallCore
 
 /// The next deadline of each shard. The earliest one is known, and changing one costs a few steps.
-struct ShardDeadlines {
+package struct ShardDeadlines {
   /// A tournament: the node at `i` has the earlier one of those at `2 * i` and `2 * i + 1`. The root is at 1; the last
   /// half are the shards'.
   private var nodes: [Timestamp]
   private let firstShard: Int
 
-  init(shardCount: Int) {
+  package init(shardCount: Int) {
     var leaves = 1
     while leaves < shardCount { leaves *= 2 }
     firstShard = leaves
     nodes = Array(repeating: .distantFuture, count: 2 * leaves)
   }
 
-  var earliest: Timestamp { nodes[1] }
+  package var earliest: Timestamp { nodes[1] }
 
-  subscript(shard: Int) -> Timestamp {
+  package subscript(shard: Int) -> Timestamp {
     get { nodes[firstShard + shard] }
     set {
       var node = firstShard + shard
@@ -31,7 +31,7 @@ struct ShardDeadlines {
   }
 
   /// Calls `body` with the shards that are due, in their order.
-  func forEach(until now: Timestamp, _ body: (Int) -> Void) { visit(1, until: now, body) }
+  package func forEach(until now: Timestamp, _ body: (Int) -> Void) { visit(1, until: now, body) }
 
   private func visit(_ node: Int, until now: Timestamp, _ body: (Int) -> Void) {
     guard nodes[node] <= now else { return }

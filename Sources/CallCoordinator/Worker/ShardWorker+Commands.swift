@@ -32,7 +32,7 @@ extension ShardWorker {
   }
 
   func decodeAndTake(_ parcel: CommandParcel, _ shard: HeldShard, now: Timestamp) {
-    let batch: CommandBatch
+    var batch: CommandBatch
     do {
       batch = try parcel.batch()
     } catch {
@@ -56,15 +56,15 @@ extension ShardWorker {
     // Gateways and coordinators of the previous version use the subject of edges.
     let besideOlder = source == .edges && configuration.sessionTickets == .offered
     let size = parcel.bytes / max(1, batch.commands.count)
-    for var command in batch.commands where admits(command, shard, now: now) {
-      guard source.may(say: command.body) || besideOlder else {
+    for index in batch.commands.indices where admits(batch.commands[index], shard, now: now) {
+      guard source.may(say: batch.commands[index].body) || besideOlder else {
         rejected(1, shard.number, "no such node may say it", now: now)
         continue
       }
       if source == .edges {
-        authenticateAndTake(&command, size, shard, now: now)
+        authenticateAndTake(&batch.commands[index], size, shard, now: now)
       } else {
-        takeCommand(command, size, shard, now: now)
+        takeCommand(batch.commands[index], size, shard, now: now)
       }
     }
     for command in batch.unreadable { refuse(command, shard, now: now) }

@@ -182,7 +182,7 @@ package actor ShardWorker {
   /// One batch: takes the events, advances the shards that they touched and those that are due, then publishes.
   private func process(_ events: [WorkerEvent]) {
     let begun = clock.now()
-    for event in events { take(event, now: begun) }
+    for index in events.indices { take(events[index], now: begun) }
     inbox.took(events)
     pushAgain(now: begun)
     askAgain(now: begun)

@@ -37,17 +37,18 @@ public struct Command: Sendable, Equatable {
     if case .ticket(let ticket) = credential { ticket } else { nil }
   }
 
+  /// What is large is indirect: a command is copied several times on its way.
   public enum Body: Sendable, Equatable {
     /// The device's session begins.
-    case attach(Attach)
+    indirect case attach(Attach)
     /// The session ended. `graceful`: the device ended it; else its socket broke.
     case sessionClosed(graceful: Bool)
     /// The session that placed these calls broke.
     case callerGone([CallID])
-    case register(RegistrationRequest)
+    indirect case register(RegistrationRequest)
     /// Removes the registration of a device of the sender.
     case unregister(DeviceID)
-    case place(PlaceRequest)
+    indirect case place(PlaceRequest)
     /// Deliveries arrived. Has no reply.
     case ack([Acknowledgement])
     case call(CallID, CallVerb)
@@ -55,9 +56,9 @@ public struct Command: Sendable, Equatable {
     /// `callee` is.
     case calls(shard: UInt32)
     /// A gateway reports what became of a push to `user` and `device`.
-    case pushReport(PushReport)
+    indirect case pushReport(PushReport)
     /// Another device registers a push token that `user` and `device` had.
-    case tokenTaken(TokenTaken)
+    indirect case tokenTaken(TokenTaken)
   }
 }
 

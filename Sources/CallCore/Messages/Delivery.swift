@@ -31,7 +31,8 @@ public struct Delivery: Sendable, Equatable {
     self.event = event
   }
 
-  public enum Event: Sendable, Equatable {
+  /// Indirect: a delivery is copied several times on its way.
+  public indirect enum Event: Sendable, Equatable {
     /// To a callee's device: ring.
     case invite(Invite)
     /// To the caller: a device alerts its user.
@@ -143,16 +144,16 @@ public struct CallState: Sendable, Equatable {
   }
 }
 
-/// The reply to a command.
+/// The reply to a command. What is large is indirect, since a reply is copied several times on its way.
 public enum Reply: Sendable, Equatable {
   case error(CallError)
   case done
   /// With the ticket that the session's commands carry from now on.
-  case attached(forCall: CallState?, ticket: SessionTicket? = nil)
+  indirect case attached(forCall: CallState?, ticket: SessionTicket? = nil)
   /// With the capabilities in the registration, declared or derived.
   case registered(expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = [])
-  case call(CallState)
-  case answer(won: Bool, CallState)
+  indirect case call(CallState)
+  indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
 }
 

@@ -1,4 +1,4 @@
-/// What a shard asks its driver to do, once the journal has what was decided.
+/// What a shard asks its driver to do, once the journal has what was decided. What is large and rare is indirect.
 public enum Effect: Sendable, Equatable {
   case reply(SessionRef, request: UInt64, Reply)
   case deliver(SessionRef, Delivery)
@@ -8,7 +8,7 @@ public enum Effect: Sendable, Equatable {
   /// Write a registration; answer with `registrationStored`.
   indirect case store(Registration, token: UInt64)
   /// Remove a registration; answer with `registrationStored`.
-  case remove(UserKey, DeviceID, token: UInt64)
+  indirect case remove(UserKey, DeviceID, token: UInt64)
   /// Add a push to the work queue; where that cannot be done, answer with `pushNotQueued`.
   indirect case push(PushJob)
   /// The call rings no more: ring pushes for it that no provider has yet are not to be sent. Best
@@ -17,7 +17,7 @@ public enum Effect: Sendable, Equatable {
   /// A step of a registration's way to its tokens; answer with `tokenStepDone`.
   indirect case token(TokenStep, token: UInt64)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
-  case releaseToken(fingerprint: String, TokenOwner)
+  indirect case releaseToken(fingerprint: String, TokenOwner)
 }
 
 /// What a shard needs of the cluster before it stores a registration: each token has one owner in each app.
@@ -49,16 +49,16 @@ public struct JournalEntry: Sendable, Equatable {
   }
 
   public enum Change: Sendable, Equatable {
-    case placed(PlacedFacts)
+    indirect case placed(PlacedFacts)
     /// A device joined while it rang.
-    case legJoined(Party)
+    indirect case legJoined(Party)
     case alerting(DeviceID)
-    case answered(AnsweredFacts)
+    indirect case answered(AnsweredFacts)
     /// `at` is nil in records of versions that did not store it.
     case legEnded(DeviceID, LegEnd, at: Timestamp?)
     case connected(caller: Bool)
-    case ended(EndedFacts)
-    case signal(fromCaller: Bool, DeviceID, Signal)
+    indirect case ended(EndedFacts)
+    indirect case signal(fromCaller: Bool, DeviceID, Signal)
     /// A side's session broke: until when it may come back; nil once it is back.
     case callerLost(until: Timestamp?)
     case winnerLost(until: Timestamp?)

@@ -11,36 +11,25 @@ extension ShardMachine {
   /// Changes a call in place. Does nothing for an unknown call.
   mutating func mutate(_ id: CallID, _ body: (inout Call) -> Void) {
     guard let slot = calls.slot(of: id) else { return }
-    let before = calls[slot].phase
-    let wasSettled = calls[slot].isSettled
-    body(&calls[slot])
-    let after = calls[slot].phase
-    if calls[slot].wantsPush { callsWantingPush.append(id) }
-    if calls[slot].isSettled, !wasSettled { settle(id, calls[slot].facts.callee) }
-    if before != after {
-      tally.add(before, -1)
-      tally.add(after, 1)
-      if after == .answered { tally.callsAnsweredTotal += 1 }
-      if after == .ended {
+    let change = calls[slot].change(limits, body)
+    if change.wantsPush { callsWantingPush.append(id) }
+    if change.isSettledNow { settle(id, calls[slot].facts.callee) }
+    if change.before != change.after {
+      tally.add(change.before, -1)
+      tally.add(change.after, 1)
+      if change.after == .answered { tally.callsAnsweredTotal += 1 }
+      if change.after == .ended {
         tally.callsEndedTotal += 1
         placedCalls.remove(calls[slot])
       }
     }
-    arm(slot)
+    if let deadline = change.deadline { deadlines.insert(id, at: deadline) }
   }
 
   mutating func rearm(_ id: CallID) {
     guard let slot = calls.slot(of: id) else { return }
     calls[slot].armedAt = .distantFuture
-    arm(slot)
-  }
-
-  /// Arms an earlier deadline at once; a later one only when the armed one fires.
-  private mutating func arm(_ slot: Int) {
-    let next = calls[slot].nextDeadline(limits)
-    guard next < calls[slot].armedAt else { return }
-    calls[slot].armedAt = next
-    deadlines.insert(calls[slot].id, at: next)
+    if let deadline = calls[slot].arm(limits) { deadlines.insert(id, at: deadline) }
   }
 
   private mutating func settle(_ id: CallID, _ callee: UserKey) {
@@ -64,5 +53,36 @@ extension ShardMachine {
   mutating func tidy(_ key: UserKey) {
     users[key]?.prune()
     if users[key]?.isEmpty == true { users[key] = nil }
+  }
+}
+
+/// What a change of a call means for its shard.
+private struct CallChange {
+  let before: CallPhase
+  let after: CallPhase
+  let isSettledNow: Bool
+  let wantsPush: Bool
+  /// To be put into the shard's queue.
+  let deadline: Timestamp?
+}
+
+extension Call {
+  /// Changes the call. All that the shard needs to know is read here: elsewhere each look would copy the call.
+  fileprivate mutating func change(_ limits: CallLimits, _ body: (inout Call) -> Void) -> CallChange
+  {
+    let (before, wasSettled) = (phase, isSettled)
+    body(&self)
+    return CallChange(
+      before: before, after: phase, isSettledNow: isSettled && !wasSettled, wantsPush: wantsPush,
+      deadline: arm(limits))
+  }
+
+  /// Arms an earlier deadline at once; a later one only when the armed one fires.
+  /// - Returns: the deadline; nil where the armed one stays.
+  fileprivate mutating func arm(_ limits: CallLimits) -> Timestamp? {
+    let next = nextDeadline(limits)
+    guard next < armedAt else { return nil }
+    armedAt = next
+    return next
   }
 }

@@ -41,18 +41,16 @@ package final class AppGates: Sendable {
     gates.withLock { $0[app] }
   }
 
-  /// The command with the limits that its shard has to check.
-  func stamped(_ command: Command) -> Command {
+  /// Adds the limits that the command's shard has to check.
+  func stamp(_ command: inout Command) {
     switch command.body {
     case .attach, .register: break
-    default: return command
+    default: return
     }
     guard let devices = gate(of: command.user.app)?.limits[.devicesOfUser], devices > 0 else {
-      return command
+      return
     }
-    var command = command
     command.devicesPerUser = UInt32(clamping: devices)
-    return command
   }
 
   /// Counts a command against its app's limits.

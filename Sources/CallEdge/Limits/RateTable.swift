@@ -33,9 +33,12 @@ package struct RateTable<Key: Hashable & Sendable> {
   /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
   package mutating func take(_ key: Key, cost: Int64 = 1000, now: Timestamp) -> UInt32? {
     if turnsAt <= now { turn(now: now) }
-    var bucket = young[key] ?? old.removeValue(forKey: key) ?? newcomer(now: now)
+    if let known = young.index(forKey: key) {
+      return young.values[known].take(cost: cost, perSecond: perSecond, burst: burst, now: now)
+    }
+    var bucket = old.removeValue(forKey: key) ?? newcomer(now: now)
     let wait = bucket.take(cost: cost, perSecond: perSecond, burst: burst, now: now)
-    if young[key] == nil, young.count >= entriesMax {
+    if young.count >= entriesMax {
       forgottenEarly += UInt64(old.count)
       turn(now: now)
     }

@@ -32,11 +32,16 @@ package struct CommandOutbox {
     case full
   }
 
-  package struct Pending {
+  package final class Pending {
     package let command: Command
     package let since: Timestamp
     /// Numbers the commands in the order in which they came.
     fileprivate let order: UInt64
+
+    fileprivate init(_ command: consuming Command, since: Timestamp, order: UInt64) {
+      (self.since, self.order) = (since, order)
+      self.command = command
+    }
   }
 
   private struct Key: Hashable {
@@ -90,7 +95,7 @@ package struct CommandOutbox {
 
   /// Adds a command that will be answered.
   /// - Parameter lazily: it may wait for the next flush of everything.
-  package mutating func submit(_ command: Command, lazily: Bool = false, now: Timestamp)
+  package mutating func submit(_ command: consuming Command, lazily: Bool = false, now: Timestamp)
     -> Submission
   {
     let key = Key(session: command.session.number, request: command.request)
@@ -101,14 +106,14 @@ package struct CommandOutbox {
     guard streams.admits(command, now: now) else { return .outOfTurn }
     streams.add(command)
     lastOrder += 1
-    pending[key] = Pending(command: command, since: now, order: lastOrder)
+    pending[key] = Pending(copy command, since: now, order: lastOrder)
     reminders.append(Reminder(key: key, since: now, due: now + rules.resendAfter))
     add(command, urgent: !lazily)
     return .accepted
   }
 
   /// Adds a command that has no reply, so that it is never retransmitted.
-  package mutating func submit(unanswered command: Command) {
+  package mutating func submit(unanswered command: consuming Command) {
     add(command, urgent: true)
   }
 
@@ -126,16 +131,12 @@ package struct CommandOutbox {
   }
 
   /// Adds acknowledgements, which may wait for others. Those of one session and callee are joined.
-  package mutating func acknowledge(_ command: Command) {
+  package mutating func acknowledge(_ command: consuming Command) {
     let shard = ShardHash.shard(of: command.callee, count: rules.shardCount)
     guard case .ack(let items) = command.body else { return }
     // Only among the latest few: joining saves bytes, and a search of the whole batch would cost more.
-    let commands = batches[shard].commands
-    for index in commands.indices.suffix(4).reversed() {
-      guard commands[index].session == command.session, commands[index].callee == command.callee,
-        case .ack(let former) = commands[index].body
-      else { continue }
-      batches[shard].commands[index].body = .ack(former + items)
+    for index in batches[shard].commands.indices.suffix(4).reversed() {
+      guard batches[shard].commands[index].join(items, of: command) else { continue }
       batches[shard].bytes += 32 * items.count
       return
     }
@@ -147,8 +148,7 @@ package struct CommandOutbox {
     return ShardHash.shard(of: command.callee, count: rules.shardCount)
   }
 
-  private mutating func add(_ command: Command, urgent: Bool) {
-    var command = command
+  private mutating func add(_ command: consuming Command, urgent: Bool) {
     command.after = streams.predecessor(of: command)
     let shard = shard(of: command)
     let bytes = command.approximateBytes
@@ -263,6 +263,15 @@ package struct CommandOutbox {
 }
 
 extension Command {
+  /// Adds acknowledgements of another command, if this one has some of the same session and callee.
+  fileprivate mutating func join(_ items: [Acknowledgement], of other: borrowing Command) -> Bool {
+    guard session == other.session, callee == other.callee, case .ack(let mine) = body else {
+      return false
+    }
+    body = .ack(mine + items)
+    return true
+  }
+
   /// Whether another command under the same request id is a repetition of this one. The times with which an
   /// attach and a place are stamped do not count.
   fileprivate func isRepeated(by other: Command) -> Bool {

@@ -15,18 +15,18 @@ extension EdgeLoop {
   }
 
   /// Sends a command that will be answered to its shard.
-  func submit(_ command: Command, now: Timestamp) -> Submission {
+  func submit(_ command: consuming Command, now: Timestamp) -> Submission {
     // A retransmission counts once.
     if AppGate.limits(command.body), !outbox.isWaiting(command),
       let error = shared.apps.refusal(of: command, now: now)
     {
       return .refused(error)
     }
-    let command = shared.apps.stamped(command)
+    shared.apps.stamp(&command)
+    note(command)
     let lazily = isBusy && command.body.mayWait
-    switch outbox.submit(command, lazily: lazily, now: now) {
+    switch outbox.submit(consume command, lazily: lazily, now: now) {
     case .accepted:
-      note(command)
       metrics.commandsPending.add(1)
       commandsThisTick += 1
       if lazily { scheduleLazyFlush() } else { scheduleFlush() }
@@ -60,9 +60,9 @@ extension EdgeLoop {
   }
 
   /// Sends acknowledgements, which may wait for others.
-  func acknowledge(_ command: Command) {
+  func acknowledge(_ command: consuming Command) {
     note(command)
-    outbox.acknowledge(command)
+    outbox.acknowledge(consume command)
     scheduleLazyFlush()
   }
 

@@ -7,7 +7,7 @@ extension EdgeLoop {
   /// Handles a burst of replies and deliveries; each socket is flushed once.
   func handle(_ items: [EdgeItem]) {
     let now = self.now
-    for item in items { handle(item, now: now) }
+    for index in items.indices { handle(items[index], now: now) }
     flushSockets()
   }
 
@@ -54,7 +54,10 @@ extension EdgeLoop {
 
   private func handleReply(session: UInt64, request: UInt64, _ reply: Reply, now: Timestamp) {
     if takesReply(session: session, now: now) { return }
-    if outbox.hasOvertaken(session: session, request: request, reply) { return }
+    // Called for errors alone: each call copies the outbox.
+    if case .error = reply, outbox.hasOvertaken(session: session, request: request, reply) {
+      return
+    }
     guard let pending = outbox.replied(session: session, request: request) else {
       return metrics.deliveriesUnknown.increment()
     }

@@ -15,7 +15,7 @@ final class EdgeLoop {
     case device(WebSocketHandler)
     case request(HTTPHandler)
     /// A question to all shards.
-    case question(CallsQuestion)
+    indirect case question(CallsQuestion)
   }
 
   let eventLoop: any EventLoop
@@ -77,6 +77,7 @@ final class EdgeLoop {
   /// Set on the one loop that checks whether the cluster answers.
   var reach: Reach?
 
+  let allocator = ByteBufferAllocator()
   /// Room for one unmasked message.
   let scratch: UnsafeMutableRawBufferPointer
   private var spareActions: [DeviceSession.Action] = []

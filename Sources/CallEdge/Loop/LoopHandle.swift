@@ -5,7 +5,7 @@ internal import NIOCore
 internal import Synchronization
 
 /// An `EdgeLoop` as other threads see it: they hand work over to its event loop.
-struct LoopHandle: Sendable {
+final class LoopHandle: Sendable {
   let eventLoop: any EventLoop
   private let box: NIOLoopBoundBox<EdgeLoop>
   private let inbox: LoopInbox
@@ -23,17 +23,17 @@ struct LoopHandle: Sendable {
   var onLoop: EdgeLoop { box.value }
 
   func execute(_ body: @escaping @Sendable (EdgeLoop) -> Void) {
-    eventLoop.execute { body(box.value) }
+    eventLoop.execute { [box] in body(box.value) }
   }
 
   /// Runs `body` on the event loop and waits for it.
   func run<T: Sendable>(_ body: @escaping @Sendable (EdgeLoop) -> T) async throws -> T {
-    try await eventLoop.submit { body(box.value) }.get()
+    try await eventLoop.submit { [box] in body(box.value) }.get()
   }
 
   /// Hands items over. The loop is woken once for all that come before it takes them.
   func offer(_ items: [EdgeItem]) {
-    if inbox.add(items) { eventLoop.execute { box.value.handle(inbox.take()) } }
+    if inbox.add(items) { eventLoop.execute { [self] in box.value.handle(inbox.take()) } }
   }
 }
 

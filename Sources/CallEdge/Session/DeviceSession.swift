@@ -15,7 +15,7 @@ package struct DeviceSession {
     /// Verify a token that is to replace the session's, and call `renewed` with the result.
     case authenticateRenewal(request: UInt64, token: String)
     /// Send the token to the user's shard, which returns a ticket for it; then call `replied`.
-    case forwardRenewal(request: UInt64, callee: UserKey, Attach, token: String)
+    indirect case forwardRenewal(request: UInt64, callee: UserKey, Attach, token: String)
     case reply(UInt64, ServerReply)
     /// A reply that nobody waits for: it may leave with the next frame, or some tenths of a second later.
     case replyLazily(UInt64, ServerReply)

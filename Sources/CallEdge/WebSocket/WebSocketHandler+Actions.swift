@@ -109,12 +109,11 @@ extension WebSocketHandler {
       place.receivedAt = readAt
       command.body = .place(place)
     }
-    let now = loop.now
-    switch loop.submit(command, now: now) {
+    switch loop.submit(command, now: turn.now) {
     case .sent: break
     case .repeated: session.wasRepeated(body)
     case .refused(let error):
-      handle(at: now) { $0.wasRefused(request: request, body, error, &$1) }
+      handle(at: turn.now) { $0.wasRefused(request: request, body, error, &$1) }
     }
   }
 

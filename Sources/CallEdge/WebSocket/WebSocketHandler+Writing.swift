@@ -8,26 +8,30 @@ internal import NIOCore
 extension WebSocketHandler {
   func send(_ frame: ServerFrame) {
     loop.metrics.framesOut.increment()
+    write(encoded(frame))
+  }
+
+  private func encoded(_ frame: ServerFrame) -> ByteBuffer {
     let codec = session.codec
-    write(codec.opcode, codec.encode(frame))
+    var buffer = ByteBuffer()
+    codec.withEncoded(frame) {
+      buffer = WebSocketWriter.frame(codec.opcode, $0, allocator: loop.allocator)
+    }
+    return buffer
   }
 
   /// Writes a frame that leaves with the next one, or with the loop's next lazy flush.
   func sendLazily(_ frame: ServerFrame) {
     guard let context else { return }
     loop.metrics.framesOut.increment()
-    let codec = session.codec
-    let buffer = WebSocketWriter.frame(
-      codec.opcode, codec.encode(frame), allocator: context.channel.allocator)
-    context.write(wrapOutboundOut(buffer), promise: nil)
+    context.write(wrapOutboundOut(encoded(frame)), promise: nil)
     guard !needsFlush, !needsLazyFlush else { return }
     needsLazyFlush = true
     loop.flushLazily(self)
   }
 
   func write(_ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>) {
-    guard let context else { return }
-    write(WebSocketWriter.frame(opcode, payload, allocator: context.channel.allocator))
+    write(WebSocketWriter.frame(opcode, payload, allocator: loop.allocator))
   }
 
   private func write(_ buffer: ByteBuffer, promise: EventLoopPromise<Void>? = nil) {
@@ -61,7 +65,7 @@ extension WebSocketHandler {
       if !self.session.isClosing, let latest = self.latestPing.take() { self.pong(latest) }
     }
     write(
-      WebSocketWriter.frame(.pong, payload, allocator: context.channel.allocator), promise: written)
+      WebSocketWriter.frame(.pong, payload, allocator: loop.allocator), promise: written)
   }
 
   // MARK: What waits for the device
@@ -90,7 +94,7 @@ extension WebSocketHandler {
     written.futureResult.assumeIsolated().whenSuccess {
       self.context?.close(mode: .output, promise: nil)
     }
-    write(WebSocketWriter.close(reason, allocator: context.channel.allocator), promise: written)
+    write(WebSocketWriter.close(reason, allocator: loop.allocator), promise: written)
     loop.retire(self)
     endSession()
   }

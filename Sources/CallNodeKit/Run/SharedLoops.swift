@@ -18,8 +18,7 @@ final class SharedLoops: Sendable {
     let loops = Array(group.makeIterator())
     executors = loops.map { GuestExecutor(on: $0) }
     threads = zip(loops, executors).map { loop, executor in
-      ActorThread(
-        executor: executor, taskExecutor: executor.taskExecutor, timers: LoopTimers(loop))
+      ActorThread(executor: executor, taskExecutor: executor, timers: LoopTimers(loop))
     }
   }
 

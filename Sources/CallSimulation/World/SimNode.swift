@@ -21,7 +21,7 @@ package final class SimNode: @unchecked Sendable {
   /// What its tasks prefer: with it, all of them run on the world's thread.
   package let taskExecutor: SimTaskExecutor
 
-  private var jobs: [(job: UnownedJob, isActors: Bool)] = []
+  private var jobs: [UnownedJob] = []
   private static let jobsMost = 500_000
   private var backlog: [(isTimer: Bool, body: () -> Void)] = []
   private var isReady = false
@@ -109,8 +109,8 @@ package final class SimNode: @unchecked Sendable {
 
   // MARK: Jobs
 
-  fileprivate func enqueue(_ job: UnownedJob, isActors: Bool) {
-    jobs.append((job, isActors))
+  fileprivate func enqueue(_ job: UnownedJob) {
+    jobs.append(job)
     makeReady()
   }
 
@@ -137,9 +137,10 @@ package final class SimNode: @unchecked Sendable {
       }
       // Frozen as an effect of one of its own jobs: the others wait.
       if state == .frozen { break }
-      let (job, isActors) = jobs[index]
+      let job = jobs[index]
       index += 1
-      if isActors { job.runSynchronously(on: serial) } else { job.runSynchronously(on: task) }
+      // As `GuestExecutor` does.
+      job.runSynchronously(isolatedTo: serial, taskExecutor: task)
     }
     jobs.removeFirst(index)
   }
@@ -150,7 +151,7 @@ package final class SimExecutor: SerialExecutor, @unchecked Sendable {
   fileprivate(set) var node: SimNode?
 
   package func enqueue(_ job: consuming ExecutorJob) {
-    node?.enqueue(UnownedJob(job), isActors: true)
+    node?.enqueue(UnownedJob(job))
   }
 
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
@@ -164,7 +165,7 @@ package final class SimTaskExecutor: TaskExecutor, @unchecked Sendable {
   fileprivate init(_ executor: SimExecutor) { self.executor = executor }
 
   package func enqueue(_ job: consuming ExecutorJob) {
-    executor.node?.enqueue(UnownedJob(job), isActors: false)
+    executor.node?.enqueue(UnownedJob(job))
   }
 }
 
@@ -199,6 +200,8 @@ package final class SimTimers: Timers, @unchecked Sendable {
     let elapsed = local.microseconds - began - skew
     return Timestamp(microseconds: began + elapsed * 1_000_000 / (1_000_000 + drift))
   }
+
+  package var microseconds: Int64 { localMicroseconds }
 
   package var now: ContinuousClock.Instant {
     world.instantOfBeginning

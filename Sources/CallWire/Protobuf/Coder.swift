@@ -65,10 +65,18 @@ struct Packer: Coder {
   /// The protobuf bytes of a value.
   @inline(__always)
   static func bytes<Message: Root>(_: Message.Type, _ value: Message.Value) -> [UInt8] {
+    withBytes(Message.self, value) { unsafe [UInt8]($0) }
+  }
+
+  /// Calls `body` with the protobuf bytes of a value. They are in what is left of the arena, which `body` must not use.
+  @safe @inline(__always)
+  static func withBytes<Message: Root, Result>(
+    _: Message.Type, _ value: Message.Value, _ body: (UnsafeRawBufferPointer) -> Result
+  ) -> Result {
     Arena.withArena { arena in
       var value = value
       let message = Packer(arena: arena).build(Message.self, &value)
-      return ProtobufWriter.bytes(message, Message.layout, arena)
+      return ProtobufWriter.withBytes(message, Message.layout, arena, body)
     }
   }
 }

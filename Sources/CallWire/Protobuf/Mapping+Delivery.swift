@@ -5,10 +5,10 @@ internal import CallCore
 
 extension Callmesh__V1__Delivery: Mapping {
   static var blank: Delivery {
-    Delivery(
-      call: .zero, callee: "", version: 0, at: .zero, event: .ringing(by: Callmesh__V1__Party.blank)
-    )
+    Delivery(call: .zero, callee: "", version: 0, at: .zero, event: blankEvent)
   }
+  /// Once: an event is allocated.
+  private static let blankEvent = Delivery.Event.ringing(by: Callmesh__V1__Party.blank)
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__delivery__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.address(&value.callee, &value.call, &m.call)

@@ -204,6 +204,7 @@ package struct ProtobufReader {
   }
 
   private mutating func longVarint(bytesMax: Int) -> UInt64? {
+    if unsafe end - next >= 8, let value = varintInWord(bytesMax: bytesMax) { return value }
     var value: UInt64 = 0
     for index in 0..<min(bytesMax, unsafe end - next) {
       let byte = unsafe next.load(fromByteOffset: index, as: UInt8.self)
@@ -214,5 +215,18 @@ package struct ProtobufReader {
       }
     }
     return nil
+  }
+
+  /// One of at most eight bytes, from eight bytes that are there. nil: it is longer.
+  private mutating func varintInWord(bytesMax: Int) -> UInt64? {
+    var word = unsafe UInt64(littleEndian: next.loadUnaligned(as: UInt64.self))
+    let bytes = (~word & 0x8080_8080_8080_8080).trailingZeroBitCount / 8 + 1
+    guard bytes <= min(bytesMax, 8) else { return nil }
+    unsafe next += bytes
+    word &= 0x7f7f_7f7f_7f7f_7f7f & UInt64.max >> UInt64(64 - 8 * bytes)
+    // Seven bits of each byte, then fourteen of each two, then twenty-eight of each four move together.
+    word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1
+    word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2
+    return word & 0x0fff_ffff | (word & 0x0fff_ffff_0000_0000) >> 4
   }
 }

@@ -37,10 +37,19 @@ package struct ProtobufWriter {
 
   /// - Parameter message: of that layout, in the arena.
   @safe
-  static func bytes(_ message: UnsafeRawPointer, _ layout: WireLayout, _ arena: Arena) -> [UInt8] {
+  static func withBytes<Result>(
+    _ message: UnsafeRawPointer, _ layout: WireLayout, _ arena: Arena,
+    _ body: (UnsafeRawBufferPointer) -> Result
+  ) -> Result {
     var writer = ProtobufWriter(arena)
     unsafe writer.write(message, layout)
-    return unsafe [UInt8](UnsafeRawBufferPointer(start: writer.next, count: writer.count))
+    return unsafe body(UnsafeRawBufferPointer(start: writer.next, count: writer.count))
+  }
+
+  /// - Parameter message: of that layout, in the arena.
+  @safe
+  static func bytes(_ message: UnsafeRawPointer, _ layout: WireLayout, _ arena: Arena) -> [UInt8] {
+    withBytes(message, layout, arena) { unsafe [UInt8]($0) }
   }
 
   /// For tests, which compare this with what protobuf-c writes.

@@ -71,7 +71,7 @@ final class ConnectionThread: @unchecked Sendable {
     executor = GuestExecutor { outbox.wakeIfAsleep() }
     timers = BusTimers(outbox)
     actorThread = ActorThread(
-      executor: executor, taskExecutor: executor.taskExecutor, timers: timers)
+      executor: executor, taskExecutor: executor, timers: timers)
   }
 
   var isAttached: Bool { link?.state.isAttached ?? false }
