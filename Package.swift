@@ -192,12 +192,15 @@ let package = Package(
       dependencies: [
         "NATSBus", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth", .arguments, .log,
       ], swiftSettings: settings),
-    .executableTarget(
-      name: "callload",
-      dependencies: [
+    library(
+      "CallLoadKit",
+      [
         "CallClient", "CallWire", "CallCore", "CallAuth", "CallJudge", "CallTestKit", .arguments,
         .histogram, .log, .lifecycle, .unixSignals,
-      ] + Target.Dependency.nio, swiftSettings: settings),
+      ] + Target.Dependency.nio),
+    .executableTarget(
+      name: "callload", dependencies: ["CallLoadKit"], swiftSettings: settings,
+      linkerSettings: staticLibraries),
 
     .executableTarget(
       name: "callsim", dependencies: ["CallSimulation", "CallCore", .arguments],
@@ -269,7 +272,7 @@ let package = Package(
     tests(
       "CallLoadTests",
       [
-        "callload", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore", "CallTestKit",
+        "CallLoadKit", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore", "CallTestKit",
         .histogram, .arguments,
       ]),
     tests(

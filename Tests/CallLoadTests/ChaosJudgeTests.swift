@@ -1,10 +1,9 @@
 import CallCore
+import CallLoadKit
 import CallTestKit
 import CallWire
 import FoundationEssentials
-import Histogram
 import Testing
-import callload
 
 /// What the judge makes of faults: it excuses what they explain, by time and place, and no more.
 @Suite("The judge and faults") struct ChaosJudgeTests {

@@ -1,6 +1,6 @@
 import ArgumentParser
+import CallLoadKit
 import Testing
-import callload
 
 @Suite("--chaos") struct ChaosPlanTests {
   private func refusal(_ texts: String...) -> String {

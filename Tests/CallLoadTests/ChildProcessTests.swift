@@ -1,7 +1,7 @@
+import CallLoadKit
 import FoundationEssentials
 import Glibc
 import Testing
-import callload
 
 @Suite struct ChildProcessTests {
   /// A child with an inherited connection would keep it open after this process closed it: a node that is

@@ -1,8 +1,8 @@
 import CallClient
 import CallCore
+import CallLoadKit
 import CallTestKit
 import Testing
-import callload
 
 /// The edge of each device, by which the judge decides what a fault of an edge explains.
 @Suite("At which edge a device is") struct EdgeMoveTests {

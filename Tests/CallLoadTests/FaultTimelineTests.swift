@@ -1,6 +1,6 @@
 import CallCore
+import CallLoadKit
 import Testing
-import callload
 
 /// What faults disturb, where and for how long.
 @Suite("The timeline of faults") struct FaultTimelineTests {

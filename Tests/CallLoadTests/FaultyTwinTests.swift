@@ -1,7 +1,6 @@
+import CallLoadKit
 import CallTestKit
-import Histogram
 import Testing
-import callload
 
 @Suite struct FaultyTwinTests {
   @Test(arguments: 1...5 as ClosedRange<UInt64>)

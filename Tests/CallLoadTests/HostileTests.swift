@@ -1,6 +1,6 @@
 import ArgumentParser
+import CallLoadKit
 import Testing
-import callload
 
 @Suite("Attacks beside the load") struct HostileTests {
   private let quiet = {

@@ -1,7 +1,7 @@
 import CallCore
+import CallLoadKit
 import CallWire
 import Testing
-import callload
 
 /// A call of device 0 to devices 3 to 5, from 10 s to its ring timeout at 40 s.
 struct JudgedCall {

@@ -1,10 +1,9 @@
 import CallClient
 import CallCore
+import CallLoadKit
 import CallTestKit
 import CallWire
-import Histogram
 import Testing
-import callload
 
 /// Under faults some devices register during the load, and these registrations must exist at its end.
 @Suite("Registering under faults") struct LateRegistrationTests {

@@ -1,9 +1,9 @@
 import CallClient
 import CallCore
+import CallLoadKit
 import CallTestKit
 import CallWire
 import Testing
-import callload
 
 @Suite struct LoadRunTests {
   private func rig(

@@ -1,8 +1,8 @@
 import CallCore
 import CallJudge
+import CallLoadKit
 import CallWire
 import Testing
-import callload
 
 /// A fault excuses that something is late, or refused. It never excuses a wrong end.
 @Suite("The judge and outages") struct OutageJudgeTests {

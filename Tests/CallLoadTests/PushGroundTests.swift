@@ -1,9 +1,9 @@
 import CallCore
+import CallLoadKit
 import CallPush
 import CallTestKit
 import FoundationEssentials
 import Testing
-import callload
 
 /// The provider that callload plays.
 @Suite struct PushGroundTests {

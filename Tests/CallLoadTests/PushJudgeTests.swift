@@ -1,7 +1,7 @@
 import CallCore
 import CallJudge
+import CallLoadKit
 import Testing
-import callload
 
 /// The judge of pushes, fed by hand.
 @Suite struct PushJudgeTests {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CallCore
+import CallLoadKit
 import Testing
-import callload
 
 /// The command line of sleeping devices, and what the report says of pushes.
 @Suite struct PushReportTests {

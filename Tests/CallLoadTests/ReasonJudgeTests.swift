@@ -1,7 +1,7 @@
 import CallCore
+import CallLoadKit
 import CallWire
 import Testing
-import callload
 
 /// Which reasons of ends, and which missed calls, the judge accepts.
 @Suite("The judge and reasons") struct ReasonJudgeTests {

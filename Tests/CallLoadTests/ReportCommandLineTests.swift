@@ -1,6 +1,6 @@
 import ArgumentParser
+import CallLoadKit
 import Testing
-import callload
 
 @Suite("Command line of callload") struct ReportCommandLineTests {
   private func plan(_ words: String...) throws -> RunPlan {
@@ -27,8 +27,10 @@ import callload
     #expect(command.devicesPerUser == 3)
     #expect(command.rate == 200)
     #expect(command.duration.seconds == 30)
-    #expect(command.coordinators == 2)
-    #expect(command.edges == 2)
+    let settings = try plan().settings
+    #expect(settings.coordinators == 2)
+    #expect(settings.edges == 2)
+    #expect(settings.processes == 1)
     #expect(command.protocol == .pb)
   }
 
@@ -102,15 +104,9 @@ import callload
     let limit = FileLimit(soft: 1_024, hard: 4_096)
     #expect(limit.refusal(devices: 100) == nil)
     let text = limit.refusal(devices: 10_000) ?? ""
-    #expect(text.contains("10,000 devices need 10,256 open files"))
+    #expect(text.contains("10,000 devices in one process need 10,256 open files"))
     #expect(text.contains("may have 1,024 (hard limit 4,096)"))
     #expect(text.contains("--nofile=10256:10256"))
     #expect(text.contains("at most --devices 768"))
-  }
-
-  @Test("too many devices for the local ports of one edge") func ports() {
-    #expect(PortRange.refusal(devices: 50_000, edges: 2, range: 28_232) == nil)
-    let text = PortRange.refusal(devices: 60_000, edges: 2, range: 28_232)
-    #expect(text?.contains("use --edges 3") == true)
   }
 }

@@ -1,5 +1,5 @@
+import CallLoadKit
 import Testing
-import callload
 
 @Suite("Live display") struct ReportDisplayTests {
   private var calling: LiveStatus {

@@ -1,6 +1,6 @@
+import CallCore
+import CallLoadKit
 import FoundationEssentials
-import Histogram
-import callload
 
 /// A report in which every field has a value of its own.
 func makeReport() -> RunReport {
@@ -44,9 +44,9 @@ func makeResult() -> RunResult {
   result.callsByPart = ["answered": 4_000, "cancelled": 2_000]
   result.loadSeconds = 30
   result.rampSeconds = 2.5
-  var ring = Histogram<UInt32>(highestTrackableValue: 60_000_000)
-  for value: UInt64 in 1...100 { ring.record(value * 10) }
-  ring.record(2_000)
+  var ring = LatencyHistogram()
+  for value: Int64 in 1...100 { ring.record(Span(microseconds: value * 10)) }
+  ring.record(Span(microseconds: 2_000))
   result.latency[.ring] = ring
   return result
 }

@@ -1,5 +1,5 @@
+import CallLoadKit
 import Testing
-import callload
 
 @Suite("Report as JSON") struct ReportJSONTests {
   @Test("the promised names hold the promised values") func names() throws {

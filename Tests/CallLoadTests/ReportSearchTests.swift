@@ -1,5 +1,5 @@
+import CallLoadKit
 import Testing
-import callload
 
 @Suite("Search for the highest rate") struct ReportSearchTests {
   /// Runs a search against a cluster that holds up to `limit`.

@@ -1,5 +1,5 @@
+import CallLoadKit
 import Testing
-import callload
 
 @Suite("Report as text") struct ReportTextTests {
   @Test("a run that went well") func goodRun() {

@@ -1,6 +1,6 @@
+import CallLoadKit
 import FoundationEssentials
 import Testing
-import callload
 
 @Suite struct ScenarioTests {
   /// The repository's folder of scenario files.

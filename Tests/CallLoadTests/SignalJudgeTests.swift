@@ -1,8 +1,8 @@
 import CallCore
 import CallJudge
+import CallLoadKit
 import CallWire
 import Testing
-import callload
 
 /// Candidates arrive once and in order, as the apps see them.
 @Suite("The judge and candidates") struct SignalJudgeTests {

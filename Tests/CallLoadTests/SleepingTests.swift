@@ -1,8 +1,7 @@
 import CallCore
+import CallLoadKit
 import CallTestKit
-import Histogram
 import Testing
-import callload
 
 /// Devices that sleep, against the cluster in memory.
 @Suite struct SleepingTests {

@@ -1,8 +1,8 @@
 import CallClient
 import CallCore
+import CallLoadKit
 import CallPush
 import CallTestKit
-import callload
 
 /// A load run against the cluster in memory, in virtual time.
 struct TwinRun {

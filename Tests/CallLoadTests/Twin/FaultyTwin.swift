@@ -24,6 +24,8 @@ final class FaultyTwin: DeviceNetwork {
   /// due is done afterwards. Shards are those of the product's hash, of `shardCount`.
   var silentShards: Set<Int> = []
   var shardCount = 1
+  /// Its edges refuse connections.
+  var isDown = false
 
   init(loop: VirtualDeviceLoop, fault: Fault? = nil, seed: UInt64 = 1) {
     self.loop = loop
@@ -36,7 +38,9 @@ final class FaultyTwin: DeviceNetwork {
 
   func connect(to edge: String, delegate: any DeviceLinkDelegate) -> any DeviceLink {
     let link = FaultyTwinLink(twin: self, delegate: delegate)
-    loop.schedule(at: loop.now + latency()) { link.open() }
+    loop.schedule(at: loop.now + latency()) { [self] in
+      if isDown { link.breakOff() } else { link.open() }
+    }
     return link
   }
 

@@ -1,0 +1,97 @@
+import CallAuth
+
+/// The targets of the load. All methods throw ``SetupError`` that names option, value and remedy.
+extension LoadCommand {
+  func localCluster(
+    chaos: ChaosPlan?, sleep: SleepOptions?, hostile: HostilePlan?, files: FileLimit
+  ) throws -> LocalClusterOptions {
+    for (option, value) in [("--keys", keys), ("--app", app)] {
+      try need(
+        value == nil, option, value ?? "",
+        "goes with --edge only; a local cluster makes its own keys")
+    }
+    // Debian installs it in a folder that only root has in PATH.
+    guard let nats = nats ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
+    else {
+      throw SetupError(
+        "nats-server is not in PATH; install it (Debian: apt-get install nats-server) "
+          + "or say where it is with --nats")
+    }
+    try needProgram("--nats", nats, "nats-server")
+    guard let callnode = callnode ?? Executables.beside("callnode") else {
+      throw SetupError(
+        "callnode is not beside callload; build it (make build) or say where it is with --callnode")
+    }
+    try needProgram("--callnode", callnode, "callnode")
+    var options = LocalClusterOptions(natsPath: nats, callnodePath: callnode)
+    options.otherCallnodePath = try restartProgram()
+    options.edges = try edgeCount(files)
+    options.coordinators = coordinators ?? options.coordinators
+    options.nodes = nodes ?? 0
+    options.natsServers = natsServers
+    if sleep != nil { options.pushGateways = pushGateways }
+    options.shards = shards
+    options.tls = tls
+    if hostile != nil {
+      options.otherApps = ["hostile"]
+      options.hasStandardLimits = true
+    }
+    options.nodeSettings = try nodeSettings()
+    options.callctlPath = Executables.beside("callctl")
+    if let chaos {
+      options.hasRelays = chaos.needsRelays
+      guard options.callctlPath != nil else {
+        throw SetupError("--chaos needs callctl beside callload, to see who owns what; build it")
+      }
+    }
+    return options
+  }
+
+  private func needProgram(_ option: String, _ path: String, _ name: String) throws {
+    try need(
+      Executables.isExecutable(path), option, path, "no program is there; give the path of \(name)")
+  }
+
+  private func restartProgram() throws -> String? {
+    guard let path = otherCallnode else { return nil }
+    try need(
+      !chaos.isEmpty, "--other-callnode", path,
+      "no node is started again; add --chaos rolling-restart=10s, or another")
+    try needProgram("--other-callnode", path, "callnode")
+    return path
+  }
+
+  private func nodeSettings() throws -> [String: String] {
+    var settings: [String: String] = [:]
+    for text in nodeSetting {
+      let parts = text.split(separator: "=", maxSplits: 1)
+      guard parts.count == 2, parts[0].allSatisfy({ $0.isASCII && $0.isLetter }) else {
+        throw SetupError("--node-setting \(text): give it as key=value, such as leaseTimeout=2s")
+      }
+      settings[String(parts[0])] = String(parts[1])
+    }
+    return settings
+  }
+
+  /// The keys to sign tokens with, and the app that the devices belong to.
+  func edgeKeys() throws -> (AppKeys, app: String) {
+    guard let path = keys else {
+      throw SetupError("--edge needs --keys FILE, the key file of the edges, to sign tokens with")
+    }
+    let keys: AppKeys
+    do {
+      keys = try AppKeys.load(path: path)
+    } catch {
+      throw SetupError("--keys \(error)")
+    }
+    let names = keys.appNames
+    guard let app = app ?? (names.count == 1 ? names[0] : nil) else {
+      throw SetupError(
+        "--keys \(path) has several apps; choose one with --app: \(names.joined(separator: ", "))")
+    }
+    guard names.contains(app) else {
+      throw SetupError("--app \(app): not in \(path), which has \(names.joined(separator: ", "))")
+    }
+    return (keys, app)
+  }
+}

@@ -1,0 +1,94 @@
+enum LoadHelp {
+  static var text: String {
+    """
+    Without --edge it starts a cluster of its own on this machine (one nats-server, coordinators \
+    and edges, each a process, on loopback), and stops it at the end. Every device is a real \
+    client with a connection of its own. Calls arrive at a fixed rate whatever the cluster does, \
+    and latencies count from when a call should have been placed.
+
+    EXAMPLES
+      callload --devices 100 --duration 5s
+          A first look: a small cluster, a few seconds.
+      callload --devices 10000
+          10,000 devices of 3,334 users, 200 calls a second for 30 seconds.
+      callload --devices 10000 --rate 500 --duration 2m --json run.json
+          Longer and harder, with the figures in a file.
+      callload --devices 3000 --find-max
+          The highest rate that this machine holds.
+      callload --devices 1000 --scenario answered --protocol json --seed 7
+          Answered calls only, in JSON, and the same ones every time.
+      callload --devices 300 --rate 20 --chaos kill-coordinator=5s,kill-edge=7s
+          Processes of the cluster are killed while it works, and come back.
+      callload --devices 300 --rate 20 --duration 1m --nats-servers 3 --chaos all --seed 7
+          Every fault there is, on a replicated store, the same ones every time.
+      callload --devices 3000 --sleeping 40%
+          Four of ten devices have no session; the cluster must wake them.
+      callload --devices 1000 --rate 50 --duration 10s --hostile each,all
+          Attackers beside the load: one attack after the other, then all together.
+      callload --devices 3000 --nodes 2
+          Nodes that are an edge and a coordinator in one process.
+      callload --devices 100000 --nodes 7 --idle 10s --json run.json
+          More devices than a process may have files: several processes, one report.
+      callload --devices 10000 --chaos kill-all-edges --duration 1m --plot run.svg
+          All devices lose their edges at once; the chart shows what calls notice of it.
+      callload --plot costs.svg --from 1000.json 10000.json 100000.json
+          What a call and an idle device cost, by devices.
+      callload --devices 10000 --tls
+          The same over wss://, with a certificate that the devices verify.
+      callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\
+               --keys keys.json --app demo
+          A cluster that is already there.
+
+    CHAOS
+      A fault comes every INTERVAL, a quarter more or less by the seed, and lasts LENGTH, or by the \
+    seed between two lengths (kill-all-nats=20s/1s-15s). Calls are placed all the while.
+    \(chaosKinds)
+      all                   all of them but drain, with their defaults
+      Faults of a kind wait for a node whose like is well, where there are several. They stop \
+    early enough for everything to settle before the end. The judge forgives that a fault makes \
+    something late, or refused with "try again", by time and node, and never a wrong end.
+
+    SLEEPING
+      With --sleeping devices register push tokens and then let go of their connections. callload is \
+    the provider, a strict APNs: what the cluster pushes wakes the device after --wake-delay; it \
+    attaches for that call, rings, answers or declines, half of the refusals over HTTP with what the \
+    push allows, and sleeps again when the call is over. Callers are awake. The apps are a mix of \
+    SDKs, each with the payloads and the clean-up pushes that it knows.
+
+    HOSTILE
+      With --hostile the load runs once alone, then once beside each attack that is named; each run has \
+    a cluster of its own. Attackers are a process of their own at a low priority, and have addresses of \
+    their own (127.66.0.1 and up; the devices have 127.1.0.1 and up) and good tokens of users who are \
+    not those of the load. An attack lasts --duration; the load goes on for --recovery. The rates are \
+    those below, whatever the edges do, but no connection holds more than 256 kB unsent, and one that \
+    the edge closed is opened again a second later.
+    \(attacks)
+      each                all of them, one after the other
+      all                 all of them at the same time
+      The aim: no failure of the load, ring p99 at most twice that of the quiet run or 10 ms, no node \
+    beyond twice its quiet memory, rings as quick as before within 10 s of the end of the attack. \
+    With --edge only that cluster is attacked: give none but your own.
+
+    EXIT STATUS
+      0  all devices connected, all calls completed, every correctness count is 0
+      1  something of that does not hold, or the aim under an attack is missed
+      2  the run could not begin: wrong options, something missing
+      130  ended by Ctrl-C or SIGTERM, after printing what is there
+    """
+  }
+
+  private static var chaosKinds: String {
+    list(
+      ChaosKind.allCases.map { kind in
+        (kind.rawValue, "  \(kind.facts.summary) (\(ChaosPlan.Entry(kind).text))")
+      })
+  }
+
+  private static var attacks: String { list(Attack.allCases.map { ($0.rawValue, $0.help) }) }
+
+  private static func list(_ lines: [(name: String, text: String)]) -> String {
+    lines.map { line in
+      "  \(line.name)\(String(repeating: " ", count: max(1, 20 - line.name.count)))\(line.text)"
+    }.joined(separator: "\n")
+  }
+}

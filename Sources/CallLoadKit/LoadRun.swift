@@ -1,0 +1,225 @@
+import CallAuth
+import CallClient
+import FoundationEssentials
+import Glibc
+import UnixSignals
+
+/// One run from the cluster's start to the exit status.
+package struct LoadRun: Sendable {
+  let plan: RunPlan
+  let console: Console
+  let processes = ProcessSet()
+  let control = RunControl()
+  let progress = LoadProgress()
+  /// The command line, which processes of devices get as well.
+  private let words = Array(ProcessInfo.processInfo.arguments.dropFirst())
+
+  enum Outcome: Sendable {
+    case report([String], exitStatus: Int32)
+    case failed(String, exitStatus: Int32)
+  }
+
+  package func execute() async -> Int32 {
+    let folder: TemporaryFolder
+    do {
+      folder = try TemporaryFolder()
+    } catch {
+      Output.write("callload: \(error)\n", to: STDERR_FILENO)
+      return 2
+    }
+    let outcome = await withTaskGroup(of: Void.self) { group in
+      group.addTask { await watchSignals(folder) }
+      group.addTask { await watchProcesses() }
+      group.addTask { await console.run { status() } }
+      let outcome = await work(folder)
+      control.begin(step: "stopping")
+      await processes.stop()
+      group.cancelAll()
+      return outcome
+    }
+    console.close()
+    leave(folder)
+    switch outcome {
+    case .report(let lines, let status):
+      Output.write(lines.joined(separator: "\n") + "\n", to: STDOUT_FILENO)
+      return status
+    case .failed(let message, let status):
+      Output.write("callload: \(message)\n", to: STDERR_FILENO)
+      return status
+    }
+  }
+
+  private func work(_ folder: TemporaryFolder) async -> Outcome {
+    do {
+      if let hostile = plan.hostile { return try await self.hostile(hostile, folder) }
+      let servers = try await servers(folder)
+      let session = try await makeSession(servers, folder)
+      control.attach(session.source)
+      control.begin(step: "")
+      if let search = plan.search { return try await found(session, search) }
+      let report = try await session.run()
+      await servers.ground?.stop()
+      try write(report)
+      return .report(
+        report.text(Terminal.standardOutput.style), exitStatus: Verdict(report).exitStatus)
+    } catch is StartGivenUp {
+      return control.wasInterrupted
+        ? .failed("ended before the load began", exitStatus: 130)
+        : .failed(control.incidents.joined(separator: "\n"), exitStatus: 2)
+    } catch {
+      return control.wasInterrupted
+        ? .failed("ended before there was anything to report", exitStatus: 130)
+        : .failed((["\(error)"] + control.incidents).joined(separator: "\n"), exitStatus: 2)
+    }
+  }
+
+  private func found(_ session: LoadSession, _ search: RunPlan.Search) async throws -> Outcome {
+    let (report, best) = try await session.search(search) { console.say($0) }
+    var lines = best?.text(Terminal.standardOutput.style) ?? []
+    if let best { try write(best, search: report) }
+    if !lines.isEmpty { lines.append("") }
+    lines += report.text(Terminal.standardOutput.style)
+    let status: Int32 =
+      control.wasInterrupted ? 130 : report.best != nil && control.incidents.isEmpty ? 0 : 1
+    return .report(lines, exitStatus: status)
+  }
+
+  func makeSession(_ servers: Servers, _ folder: TemporaryFolder) async throws -> LoadSession {
+    var session = LoadSession(
+      plan: plan, servers: servers, source: try await makeSource(servers, folder), control: control)
+    session.summarise = { [console, control] text in
+      console.say("[\(Units.duration(seconds: control.secondsSinceStart.rounded()))] \(text)")
+    }
+    session.say = { [console, plan, control] text in
+      guard plan.command.verbose else { return }
+      console.say("[\(Units.fixed(control.secondsSinceStart, 1)) s] \(text)")
+    }
+    return session
+  }
+
+  func servers(_ folder: TemporaryFolder) async throws -> Servers {
+    switch plan.target {
+    case .edges(let urls, let keys, let app):
+      return Servers(
+        edgeURLs: urls, trust: plan.trust, caFile: plan.command.ca, keys: keys,
+        keysPath: plan.command.keys ?? "", app: app)
+    case .local(let options):
+      var ground: PushGround?
+      if let sleep = plan.sleep {
+        control.begin(step: "starting the push provider")
+        let roster = Roster(
+          devices: plan.settings.devices, devicesPerUser: plan.settings.devicesPerUser)
+        ground = try await PushGround.start(
+          SleepPlan(sleep, roster: roster, seed: plan.settings.seed), roster, in: folder)
+      }
+      let cluster = try await LocalCluster.start(
+        options, in: folder, processes: processes,
+        say: { step in
+          control.begin(step: step)
+          if plan.command.verbose { console.say(step) }
+        }, isWanted: { control.isWanted })
+      if plan.command.verbose {
+        console.say("\(cluster.natsURL), edges \(cluster.edgeURLs.joined(separator: " "))")
+        for child in processes.all { console.say("  \(child.name): process \(child.processID)") }
+      }
+      return Servers(
+        edgeURLs: cluster.edgeURLs,
+        trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system,
+        caFile: cluster.caFile, keys: cluster.keys, keysPath: folder.file("keys.json"),
+        app: options.app, local: cluster, ground: ground)
+    }
+  }
+
+  private func makeSource(_ servers: Servers, _ folder: TemporaryFolder) async throws
+    -> any LoadSource
+  {
+    let target = LoadTarget(
+      edges: servers.edgeURLs, app: servers.app, keysPath: servers.keysPath,
+      caFile: servers.caFile, seed: plan.settings.seed,
+      shardCount: plan.chaos == nil ? nil : servers.local?.shards)
+    let parts = plan.parts
+    guard parts.count == 1 else {
+      control.begin(step: "starting \(parts.count) processes of devices")
+      return try await PartedLoad.start(
+        parts, target, words: words, progress: progress, folder: folder, processes: processes,
+        fail: { [console, control] what in
+          console.say(what)
+          control.fail(what)
+        })
+    }
+    var options = try LoadOptions(plan.command, target, keys: servers.keys, part: parts[0])
+    options.keepsRings = plan.hostile != nil
+    options.sleep = plan.sleep
+    let engine = LoadEngine(options: options, progress: progress)
+    servers.ground?.attach(engine)
+    return engine
+  }
+
+  /// The first signal ends the run in good order, the second one at once.
+  private func watchSignals(_ folder: TemporaryFolder) async {
+    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+    for await signal in signals {
+      if control.wasInterrupted {
+        processes.killNow()
+        console.close()
+        leave(folder)
+        _exit(130)
+      }
+      console.say("\(signal): ending the run; once more to stop at once")
+      control.interrupt()
+    }
+  }
+
+  private func watchProcesses() async {
+    while let (child, end) = await processes.nextDeath() {
+      child.expectEnd()
+      console.say("\(child.name) \(end); its last words:\n\(child.logTail())")
+      control.fail("\(child.name) \(end), which nobody asked it to")
+      // A process that an attack ends is a finding, and the next attack has a cluster of its own.
+      guard plan.hostile != nil else { return }
+    }
+  }
+
+  private func status() -> LiveStatus {
+    var status = LiveStatus()
+    status.step = control.step
+    status.elapsedSeconds = control.secondsSinceStart
+    status.load = progress.snapshot
+    return status
+  }
+
+  func write(_ report: RunReport, search: SearchReport? = nil) throws {
+    if let path = plan.command.json {
+      save(try report.json(search: search).encoded(), to: path)
+    }
+    if let path = plan.command.hgrm {
+      save(Data(report.percentileDistributions().utf8), to: path)
+    }
+    if let path = plan.command.plot, let plot = report.plot() {
+      save(Data(plot.svg().utf8), to: path)
+    }
+  }
+
+  private func save(_ data: Data, to path: String) {
+    do {
+      try data.write(to: URL(filePath: path))
+    } catch {
+      console.say("\(path) could not be written: \(error)")
+    }
+  }
+
+  private func leave(_ folder: TemporaryFolder) {
+    guard plan.command.keep else { return folder.remove() }
+    folder.keep()
+    Output.write("store and logs are in \(folder.path)\n", to: STDERR_FILENO)
+  }
+}
+
+extension Terminal {
+  package static var standardOutput: Terminal {
+    Terminal(descriptor: STDOUT_FILENO, environment: ProcessInfo.processInfo.environment)
+  }
+  package static var standardError: Terminal {
+    Terminal(descriptor: STDERR_FILENO, environment: ProcessInfo.processInfo.environment)
+  }
+}

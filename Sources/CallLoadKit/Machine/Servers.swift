@@ -1,0 +1,67 @@
+package import CallAuth
+package import CallClient
+import Glibc
+
+/// The edges under load, and their processes where callload started them.
+package struct Servers: Sendable {
+  package var edgeURLs: [String]
+  package var trust = EdgeTrust.system
+  /// Of the authority that `trust` stands for; nil: the machine's.
+  package var caFile: String?
+  package var keys: AppKeys
+  package var keysPath: String
+  package var app: String
+  package var local: LocalCluster?
+  package var ground: PushGround?
+
+  func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
+    guard let local else { return [] }
+    return local.processes.map { process in
+      let sample = process.sample()
+      return (
+        process.role, sample == nil ? "\(process.name) (ended)" : process.name, sample ?? .init()
+      )
+    }
+  }
+
+  func edgeMemoryBytes() -> UInt64? {
+    guard local != nil else { return nil }
+    return sample().filter { $0.role == .edge || $0.role == .node }.reduce(0) {
+      $0 + $1.sample.residentBytes
+    }
+  }
+}
+
+/// The usage of callload's and of the local cluster's processes at one time.
+struct Usage: Sendable {
+  var servers: [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)]
+  /// Of this process and of those of the devices.
+  var own = ProcessFiles.Sample()
+  var at = ContinuousClock.now
+
+  /// - Parameter clients: the processes of the devices beside this one.
+  init(_ servers: Servers, clients: [Int32]) {
+    self.servers = servers.sample()
+    for process in [getpid()] + clients {
+      guard let sample = ProcessFiles.sample(processID: process) else { continue }
+      own.cpuMicroseconds += sample.cpuMicroseconds
+      own.residentBytes += sample.residentBytes
+    }
+  }
+
+  func processes(since before: Usage) -> [ProcessUsage] {
+    zip(before.servers, servers).map { before, after in
+      ProcessUsage(
+        role: after.role, name: after.name,
+        cpuMicroseconds: after.sample.cpuMicroseconds(since: before.sample),
+        memoryBytes: after.sample.residentBytes)
+    }
+  }
+}
+
+extension ProcessFiles.Sample {
+  /// 0 for a process that has ended, whose usage cannot be read.
+  func cpuMicroseconds(since before: Self) -> UInt64 {
+    cpuMicroseconds - min(before.cpuMicroseconds, cpuMicroseconds)
+  }
+}

@@ -1,0 +1,49 @@
+import CallCore
+import Glibc
+
+extension Span {
+  static let zero = Self(microseconds: 0)
+  init(seconds: Double) { self.init(microseconds: Int64(seconds * 1_000_000)) }
+  var seconds: Double { Double(microseconds) / 1_000_000 }
+}
+
+extension Timestamp {
+  static let zero = Self(microseconds: 0)
+
+  static var wallClock: Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+  }
+
+  static func - (time: Self, span: Span) -> Self {
+    Timestamp(microseconds: time.microseconds - span.microseconds)
+  }
+
+  /// `span` later; the far future stays the far future.
+  func later(by span: Span) -> Timestamp { self == .distantFuture ? self : self + span }
+}
+
+struct LatencyBook {
+  private(set) var histograms: [LatencyPhase: LatencyHistogram] = [:]
+  /// Ring latencies since the last read, for the live display. Bounded: further ones are left out.
+  private var recentRings: [Int64] = []
+
+  private static let recentMax = 4096
+
+  mutating func record(_ phase: LatencyPhase, _ span: Span) {
+    histograms[phase, default: LatencyHistogram()].record(span)
+    if phase == .ring, recentRings.count < Self.recentMax {
+      recentRings.append(max(1, span.microseconds))
+    }
+  }
+
+  /// The 99th percentile of ring since the last call of this method.
+  mutating func takeRecentRingP99() -> UInt64? {
+    guard !recentRings.isEmpty else { return nil }
+    recentRings.sort()
+    let value = recentRings[min(recentRings.count - 1, recentRings.count * 99 / 100)]
+    recentRings.removeAll(keepingCapacity: true)
+    return UInt64(value)
+  }
+}

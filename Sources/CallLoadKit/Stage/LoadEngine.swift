@@ -1,0 +1,138 @@
+import CallClient
+import CallCore
+package import CallTestKit
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// Connects devices, lets them call each other, and judges what each received, on its own event loop.
+package final class LoadEngine: LoadSource {
+  let options: LoadOptions
+  package let progress: LoadProgress
+  package var processIDs: [Int32] { [] }
+  private let state = Mutex(State())
+
+  private struct Running: Sendable {
+    let group: MultiThreadedEventLoopGroup
+    let loop: any EventLoop
+    let rig: NIOLoopBound<LoadRig>
+    let runner: PushActionRunner?
+  }
+
+  private struct State {
+    var running: Running?
+    var isStopped = false
+  }
+
+  private var running: Running? { state.withLock { $0.running } }
+
+  package init(options: LoadOptions, progress: LoadProgress) {
+    self.options = options
+    self.progress = progress
+  }
+
+  /// - Throws: what minting a token threw as well.
+  package func connect() async throws {
+    let running = try await start()
+    try await withCheckedThrowingContinuation {
+      (continuation: CheckedContinuation<Void, any Error>) in
+      running.loop.execute {
+        do {
+          try running.rig.value.connect { continuation.resume() }
+        } catch {
+          continuation.resume(throwing: error)
+        }
+      }
+    }
+    let setup = try await running.loop.submit { running.rig.value.setupResult }.get()
+    if setup.devicesConnected == 0, !setup.interrupted {
+      let causes = setup.failures.greatestFirst.map { "\($0.key) (\($0.value))" }
+      throw SetupError("no device could connect: \(causes.joined(separator: ", "))")
+    }
+  }
+
+  package func load(rate: Double, duration: Double) async throws -> RunResult {
+    try await load(calls: LoadRig.calls(rate: rate, duration: duration), duration: duration)
+  }
+
+  func load(calls: Int, duration: Double) async throws -> RunResult {
+    guard let running else {
+      throw SetupError("load needs connected devices: call connect first")
+    }
+    return await withCheckedContinuation { continuation in
+      running.loop.execute {
+        running.rig.value.load(calls: calls, duration: duration) {
+          continuation.resume(returning: $0)
+        }
+      }
+    }
+  }
+
+  package func note(_ step: FaultStep) async {
+    guard let running else { return }
+    try? await running.loop.submit { running.rig.value.note(step) }.get()
+  }
+
+  /// A push reached the provider. From any thread.
+  package func arrived(_ push: APNsPush) {
+    guard let running else { return }
+    running.loop.execute { running.rig.value.pushArrived(push) }
+  }
+
+  package func disconnect() async {
+    guard let running = state.withLock({ $0.running.take() }) else { return }
+    running.runner?.close()
+    await withCheckedContinuation { continuation in
+      running.loop.execute {
+        running.rig.value.disconnect { continuation.resume() }
+      }
+    }
+    try? await running.group.shutdownGracefully()
+  }
+
+  package func stop() {
+    let running = state.withLock {
+      $0.isStopped = true
+      return $0.running
+    }
+    running?.loop.execute { running?.rig.value.interrupt() }
+  }
+
+  private func start() async throws -> Running {
+    if let running { return running }
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let eventLoop = group.next()
+    let runner = options.sleep.map { _ in
+      PushActionRunner(edges: options.edges, trust: options.trust)
+    }
+    let rig = try await eventLoop.submit { [options, progress] in
+      let rig = LoadRig(
+        options: options, progress: progress,
+        loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: .wallClock),
+        network: NIODeviceNetwork(
+          eventLoop: eventLoop, codec: options.codec, trust: options.trust, sources: Self.sources),
+        nonce: UInt64.random(in: 0 ... .max))
+      rig.actByPush = runner.map { Self.acting($0, on: eventLoop) }
+      return NIOLoopBound(rig, eventLoop: eventLoop)
+    }.get()
+    let running = Running(group: group, loop: eventLoop, rig: rig, runner: runner)
+    let isStopped = state.withLock {
+      $0.running = running
+      return $0.isStopped
+    }
+    if isStopped { eventLoop.execute { rig.value.interrupt() } }
+    return running
+  }
+
+  /// Devices of a local cluster come from 127.1.0.0/16, ten to an address where there are 10,000.
+  private static let sources = SourceAddresses(second: 1, count: 1_000)
+
+  private static func acting(
+    _ runner: PushActionRunner, on loop: any EventLoop
+  ) -> (PushAction, @escaping (Result<CallState, CallError>) -> Void) -> Void {
+    { action, completion in
+      let completion = NIOLoopBound(completion, eventLoop: loop)
+      runner.perform(action) { result in loop.execute { completion.value(result) } }
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import CallAuth
+import CallClient
+import CallWire
+import Glibc
+
+extension LoadOptions {
+  /// The options of one process of a run.
+  /// - Throws: ``SetupError`` or another error that says which file cannot be read.
+  init(_ command: LoadCommand, _ target: LoadTarget, keys: AppKeys, part: LoadPart) throws {
+    let lifetimeSeconds = Int64(command.tokenLifetime.seconds)
+    self.init(edges: target.edges) { user, device in
+      try keys.mintToken(
+        app: target.app, user: user, device: device, lifetimeSeconds: lifetimeSeconds,
+        now: Int64(time(nil)))
+    }
+    if let caFile = target.caFile { trust = try EdgeTrust(caFile: caFile) }
+    app = target.app
+    self.part = part
+    devices = part.devices
+    devicesPerUser = command.devicesPerUser
+    rampPerSecond = command.ramp.map(part.share)
+    reconnectSpreadSeconds = command.reconnectSpread?.seconds
+    connectsInFlight = max(1, connectsInFlight / part.count)
+    scenario = try Scenario(argument: command.scenario)
+    signals = command.signals
+    unregistered = command.unregistered.value
+    seed = target.seed
+    keepsSeries = command.plot != nil
+    codec = command.protocol == .pb ? .protobuf : .json
+    if let shardCount = target.shardCount {
+      isDisturbed = true
+      self.shardCount = shardCount
+      // An answered call whose sides have both lost their sockets ends after a minute.
+      settleSeconds = 75 + (reconnectSpreadSeconds ?? 0)
+    }
+  }
+}

@@ -1,0 +1,116 @@
+package import CallClient
+import CallCore
+package import CallWire
+import Synchronization
+
+package struct LoadOptions: Sendable {
+  package var devices = 10_000
+  package var devicesPerUser = 3
+  /// The users of this process among those of the run.
+  package var part = LoadPart.whole
+  /// Connections begun a second; nil: as many as `connectsInFlight` allows.
+  package var rampPerSecond: Double?
+  package var connectsInFlight = 64
+  /// Of the devices' clients; nil: their default.
+  package var reconnectSpreadSeconds: Double?
+  /// `wss://host:port` or `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
+  package var edges: [String] = []
+  package var trust = EdgeTrust.system
+  package var scenario: Scenario = .default
+  /// Candidates that each side of every call sends; 0: what the scenario says.
+  package var signals = 0
+  /// The share of users whose devices attach and do not register: the cluster knows only their sessions.
+  package var unregistered = 0.0
+  package var codec: DeviceCodec = .protobuf
+  package var sleep: SleepOptions?
+  /// Of the run. With ``part`` it decides who calls whom, the part of each call, and all delays.
+  package var seed: UInt64 = 1
+  package var app = "load"
+  package var mintToken: @Sendable (_ user: String, _ device: String) throws -> String
+  /// How long after the last arrival calls may take to end, beyond what their part plans.
+  package var settleSeconds: Double = 15
+  /// Of the cluster, where faults are injected into it; 0: unknown.
+  package var shardCount = 0
+  package var isDisturbed = false
+  /// Keeps histograms of each interval of the load, for percentiles over time.
+  package var keepsSeries = false
+  /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
+  package var keepsRings = false
+  /// The ramp ends after this time, and the devices connected by then take part.
+  package var rampTimeoutSeconds: Double = 180
+
+  package init(
+    edges: [String],
+    mintToken: @escaping @Sendable (_ user: String, _ device: String) throws -> String
+  ) {
+    self.edges = edges
+    self.mintToken = mintToken
+  }
+
+  var roster: Roster {
+    Roster(devices: devices, devicesPerUser: devicesPerUser, firstUser: part.firstUser)
+  }
+
+  /// What this process draws from: the run's seed, and another one for each further process.
+  package var ownSeed: UInt64 {
+    guard part.number > 0 else { return seed }
+    var random = SplitMix64(seed: seed ^ UInt64(part.number) << 48)
+    return random.next()
+  }
+}
+
+/// The live numbers of a run, written by the engine and read from any task.
+package final class LoadProgress: Sendable {
+  package enum Phase: String, CaseIterable, Codable, Sendable {
+    case idle, connecting, registering, calling, settling, disconnecting, done
+  }
+
+  package struct Snapshot: Codable, Sendable {
+    package var phase: Phase = .idle
+    /// Of the phase: devices connected or registered, calls placed, calls settled.
+    package var done = 0
+    package var total = 0
+    package var devicesConnected = 0
+    package var callsLive = 0
+    package var callsPlaced = 0
+    package var callsCompleted = 0
+    /// Failed calls, and devices that could not connect or register.
+    package var errors = 0
+    /// Broken correctness rules, as far as calls have been judged.
+    package var violations = 0
+    package var faults = 0
+    /// Calls placed in the last second.
+    package var rate: Double = 0
+    /// 99th percentile of ring in microseconds, over the last second; nil without calls.
+    package var ringP99: UInt64?
+
+    package init() {}
+  }
+
+  private let state = Mutex(Snapshot())
+
+  package init() {}
+
+  package var snapshot: Snapshot { state.withLock { $0 } }
+
+  func update(_ change: (inout Snapshot) -> Void) { state.withLock { change(&$0) } }
+
+  /// A phase begins: the other numbers stay.
+  func begin(_ phase: Phase, of total: Int) {
+    update {
+      $0.phase = phase
+      $0.done = 0
+      $0.total = total
+    }
+  }
+
+  /// A run or a stage begins: all numbers do.
+  func restart(_ phase: Phase, of total: Int, devicesConnected: Int = 0) {
+    update {
+      $0 = Snapshot()
+      $0.phase = phase
+      $0.total = total
+      $0.devicesConnected = devicesConnected
+    }
+  }
+}

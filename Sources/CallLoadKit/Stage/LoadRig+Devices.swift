@@ -1,0 +1,89 @@
+import CallClient
+import CallCore
+import CallWire
+
+/// The rig's devices, and what they pass on to the ramp, the registrations and the stage.
+extension LoadRig {
+  func makeDevice(_ index: Int) throws -> LoadDevice {
+    let user = roster.userName(roster.user(of: index))
+    let name = roster.deviceName(index)
+    // All edges in the device's own order, so that devices spread evenly, also when an edge is gone.
+    var random = SplitMix64(seed: options.ownSeed &* 0x9E37_79B9 &+ UInt64(index))
+    let edges = Array(options.edges.indices).shuffled(using: &random)
+    var configuration = ClientMachine.Configuration(
+      edges: edges.map { options.edges[$0] }, token: try options.mintToken(user, name),
+      device: name)
+    configuration.client = "callload/1"
+    configuration.renewsToken = true
+    // Without faults, a device that needs a third attempt is a failure.
+    configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
+    configuration.commandAttempts = options.isDisturbed ? 6 : 2
+    configuration.endedCallsMax = 4
+    if let spread = options.reconnectSpreadSeconds {
+      configuration.reconnectSpread = Span(seconds: spread)
+    }
+    return LoadDevice(index: index, edges: edges, rig: self, configuration: configuration)
+  }
+
+  func renewToken(_ device: LoadDevice) {
+    let token = try? options.mintToken(
+      roster.userName(roster.user(of: device.index)), roster.deviceName(device.index))
+    device.driver.tokenRenewed(token)
+  }
+
+  func linkClosed(_ device: LoadDevice, _ link: ClientMachine.Link, _ cause: LinkClosed) {
+    switch link {
+    case .current:
+      if stage?.faults.excuses(device) != true { count("device: \(cause.kind)") }
+      if options.isDisturbed, device.isAttached, device.lostAt == nil { device.lostAt = loop.now }
+      stage?.faults.lost(device)
+      willDisconnect(device)
+    // It still has its former connection.
+    case .next: count("device, moving: \(cause.kind)")
+    }
+  }
+
+  /// The device is about to lose its connection, by accident or as its part plans.
+  func willDisconnect(_ device: LoadDevice) {
+    device.ping = nil
+    stage?.checker.detached(device: device.index, from: device.calls, at: loop.now)
+  }
+
+  func handle(_ event: ClientEvent, _ device: LoadDevice) {
+    switch event {
+    case .attached(_, let again): attached(device, again: again)
+    case .detached: break
+    case .notTrusted: ramp?.failed(device)
+    case .refused(let error):
+      count("device refused: \(error.code.name)")
+      if device.setup == .connected { connectedCount -= 1 }
+      ramp?.failed(device)
+      device.setup = .refused
+    case .replied(_, .register, let reply): registrations.replied(device, reply)
+    case .replied(let request, let command, let reply):
+      stage?.replied(device, request, command, reply)
+    case .gaveUp(let request, let command):
+      if case .register = command { registrations.replied(device, nil) }
+      if case .ping = command { device.ping = nil }
+      stage?.gaveUp(device, request, command)
+    case .notice(let notice):
+      if notice.kind != .tokenExpires, stage?.faults.excuses(device) != true {
+        count("notice: \(notice.kind.name)")
+      }
+    case .call(let call, let event): stage?.happened(call, event, device)
+    }
+  }
+
+  private func attached(_ device: LoadDevice, again: Bool) {
+    ramp?.attached(device)
+    stage?.faults.attached(device, lostAt: device.lostAt.take())
+    if let call = device.wokenFor.take() {
+      stage?.pushes?.wokenAttached(device, call)
+      if stage?.live[call] == nil {
+        // It came too late, was notified of that, and no call keeps it awake.
+        loop.schedule(at: loop.now + .milliseconds(500)) { device.fallAsleep() }
+      }
+    }
+    if again { stage?.attachedAgain(device) }
+  }
+}

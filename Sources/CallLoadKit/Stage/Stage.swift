@@ -1,0 +1,246 @@
+import CallClient
+import CallCore
+import CallJudge
+import CallWire
+import Glibc
+import NIOCore
+
+/// A stage of load: arrivals at a rate, then settling, then the result. On the rig's loop.
+final class Stage {
+  unowned let rig: LoadRig
+  let loop: any DeviceLoop
+  let options: LoadOptions
+  let startedAt: Timestamp
+  let arrivalsEndAt: Timestamp
+  private let completion: (RunResult) -> Void
+  private var random: SplitMix64
+  /// Apart from that of the arrivals, which depend on the seed alone.
+  var pingRandom: SplitMix64
+  private var nextArrival: Timestamp
+  private var drawn = 0
+  var result: RunResult
+  var placedAtLastLook = 0
+  var failed = 0
+  var checker: CallChecker
+  var book = LatencyBook()
+  private(set) var live: [CallID: LiveCall] = [:]
+  /// Calls that are over for everybody, kept a while in case something is retransmitted.
+  private var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
+  private(set) var plans: [CallID: CallPlan] = [:]
+  var arrivalsDone = false
+  var interruptedAt: Timestamp?
+  /// The stage does not end before: devices are about to wake or to register.
+  private var staysUntil = Timestamp.zero
+  private(set) lazy var faults = FaultWatch(self, rig)
+  private(set) lazy var pushes = rig.sleep.map { PushDesk(self, rig, $0) }
+
+  /// A call that is over is watched for retransmissions for this long, then judged.
+  private static let quietSpan: Span = .milliseconds(1700)
+  private static let interruptedSpan: Span = .seconds(2)
+  /// Calls that a fault held up may keep their users busy for this long after it.
+  private static let busyAfterFault: Span = .seconds(10)
+
+  init(
+    _ rig: LoadRig, calls: Int, duration: Double, _ completion: @escaping (RunResult) -> Void
+  ) {
+    self.rig = rig
+    self.loop = rig.loop
+    self.options = rig.options
+    result = rig.setupResult
+    result.callsExpected = calls
+    if options.keepsSeries { result.series = LatencySeries(durationSeconds: duration) }
+    self.completion = completion
+    startedAt = loop.now + .milliseconds(20)
+    arrivalsEndAt = startedAt + Span(seconds: duration)
+    nextArrival = startedAt
+    random = SplitMix64(seed: options.ownSeed)
+    pingRandom = SplitMix64(seed: options.ownSeed)
+    checker = CallChecker(
+      roster: rig.roster, seed: options.seed,
+      timeline: FaultTimeline(roster: rig.roster, app: options.app, shardCount: options.shardCount))
+    arrivalsDone = rig.isInterrupted
+    interruptedAt = rig.isInterrupted ? startedAt : nil
+  }
+
+  var devices: [LoadDevice] { rig.devices }
+  var isInterrupted: Bool { interruptedAt != nil }
+  /// Calls are placed, or faults are not settled.
+  var mayStillBeDisturbed: Bool { !arrivalsDone || faults.isSettling }
+  private var settle: Span { Span(seconds: options.settleSeconds) }
+
+  func stay(until time: Timestamp) { staysUntil = max(staysUntil, time) }
+
+  func begin() {
+    rig.progress.restart(
+      .calling, of: result.callsExpected, devicesConnected: rig.connectedCount)
+    scheduleArrival()
+    // While faults are injected a ping measures outages.
+    if !options.isDisturbed { schedulePing(at: startedAt) }
+  }
+
+  func interrupt() {
+    guard interruptedAt == nil else { return }
+    interruptedAt = loop.now
+    endArrivals()
+  }
+
+  // MARK: Arrivals
+
+  /// Draws the next of the remaining arrivals evenly at random: a Poisson process, given its count.
+  private func scheduleArrival() {
+    guard !arrivalsDone else { return }
+    guard drawn < result.callsExpected else { return endArrivals() }
+    let left = Double(result.callsExpected - drawn)
+    let share = 1 - Glibc.pow(1 - Double.random(in: 0..<1, using: &random), 1 / left)
+    let span = Double((arrivalsEndAt - nextArrival).microseconds)
+    nextArrival = nextArrival + Span(microseconds: Int64(span * share))
+    drawn += 1
+    loop.schedule(at: nextArrival) { [weak self, drawn, nextArrival] in
+      self?.arrive(drawn, nextArrival)
+    }
+  }
+
+  private func endArrivals() {
+    arrivalsDone = true
+    rig.progress.update {
+      $0.phase = .settling
+      $0.total = isInterrupted ? result.callsPlaced : drawn
+    }
+  }
+
+  private func arrive(_ number: Int, _ intended: Timestamp) {
+    guard !arrivalsDone else { return }
+    scheduleArrival()
+    guard let plan = rig.planner.draw(number: number, intended: intended, now: loop.now, devices)
+    else { return noFreePair(at: intended) }
+    place(plan)
+  }
+
+  /// Under faults calls last longer, and users without sessions cannot call: there may be too few.
+  private func noFreePair(at now: Timestamp) {
+    let fault = checker.timeline.disturbed(from: now - Self.busyAfterFault, to: now)
+    guard let fault else { return fail("no free pair of users") }
+    faults.explains("not placed, no pair of users was free", by: fault.kind)
+  }
+
+  private func place(_ plan: CallPlan) {
+    let attached = plan.callees.filter { devices[$0].isAttached }
+    let live = LiveCall(plan: plan, expectedInvites: attached.count { !devices[$0].sleeps })
+    self.live[plan.call] = live
+    plans[plan.call] = plan
+    result.callsPlaced += 1
+    result.callsByPart[plan.kind.rawValue, default: 0] += 1
+    checker.planned(
+      CallChecker.Facts(
+        call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
+        placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds)),
+        attached: Set(attached)))
+    faults.placed(plan.call)
+    pushes?.planned(plan)
+    for device in plan.devices { devices[device].calls.append(plan.call) }
+    let callee = rig.roster.userName(rig.roster.user(of: plan.callees.lowerBound))
+    devices[plan.caller].submit(
+      .place(
+        CallAddress(callee: callee, call: plan.call),
+        PlaceRequest(
+          call: plan.call, ringTimeoutSeconds: plan.ringTimeoutSeconds,
+          description: LiveCall.description)))
+    signalAfterPlacing(live)
+  }
+
+  // MARK: Ends
+
+  func finishIfSettled(_ call: CallID) {
+    if let found = live[call], checker.isSettled(call) { finish(found) }
+  }
+
+  /// The call is over, or given up. It is judged after a while.
+  private func finish(_ call: LiveCall) {
+    let plan = call.plan
+    recordLast(call)
+    quiet.append((plan.call, loop.now + Self.quietSpan))
+    forget(plan)
+  }
+
+  private func forget(_ plan: CallPlan) {
+    live[plan.call] = nil
+    for device in plan.devices { devices[device].calls.removeAll { $0 == plan.call } }
+    rig.planner.release(plan)
+  }
+
+  func tick(at now: Timestamp, ticks: Int) {
+    rig.registrations.tick(self, at: now)
+    while let next = quiet.first, next.until <= now { judge(quiet.removeFirst().call, at: now) }
+    pushes?.judge(at: now)
+    if ticks % 10 == 0 {
+      for call in live.values where call.plan.overAt + settle < now { finish(call) }
+      showProgress()
+    }
+    endIfDone(at: now)
+  }
+
+  private func judge(_ call: CallID, at now: Timestamp) {
+    guard let plan = plans[call] else { return }
+    // A lost delivery may still be retransmitted.
+    guard !isDisturbed(plan, at: now) else {
+      return quiet.append((call, now + Self.quietSpan))
+    }
+    plans[call] = nil
+    let found = checker.judge(call, at: now, allowed: plan.allowed) { devices[$0].isCallable }
+    guard let verdict = found else { return }
+    defer { pushes?.callJudged(plan) }
+    faults.judged(call, fate(verdict, plan))
+  }
+
+  private func fate(_ verdict: CallChecker.Verdict, _ plan: CallPlan) -> ChaosResult.Fate {
+    if let violation = verdict.violations.first {
+      fail("rule broken: \(violation.rule.title)")
+      return .wrong
+    }
+    if plan.allowed.contains(verdict.outcome) {
+      result.callsCompleted += 1
+      return .asPlanned
+    }
+    if let fault = verdict.explainedBy {
+      faults.explains("\(verdict.outcome.name) instead of \(plan.allowed[0].name)", by: fault)
+      return verdict.outcome.isRefusal ? .refused : .changed
+    }
+    let planned = plan.allowed.map(\.name).joined(separator: " or ")
+    let cause = "\(verdict.outcome.name) instead of \(planned)"
+    fail(cause)
+    result.failureExamples[cause] = result.failureExamples[cause] ?? verdict.story
+    return .wrong
+  }
+
+  private func isDisturbed(_ plan: CallPlan, at now: Timestamp) -> Bool {
+    guard !checker.timeline.isEmpty, now < plan.overAt + settle else { return false }
+    let shard = checker.timeline.shard(ofDevice: plan.callees.lowerBound)
+    return checker.timeline.isDisturbed(shard: shard, or: plan.devices, from: now, to: now)
+  }
+
+  private func fail(_ cause: String) {
+    result.failures[cause, default: 0] += 1
+    failed += 1
+  }
+
+  private func endIfDone(at now: Timestamp) {
+    faults.tick(at: now)
+    // A part of the load may have few calls, or none, and is there until the end all the same.
+    guard arrivalsDone, isInterrupted || !faults.isSettling && arrivalsEndAt <= now else { return }
+    if let interruptedAt, interruptedAt + Self.interruptedSpan < now { abandonLive() }
+    guard live.isEmpty, quiet.isEmpty, isInterrupted || staysUntil <= now else { return }
+    pushes?.judge(at: .distantFuture)
+    showProgress()
+    completion(finalResult())
+  }
+
+  /// The stage was interrupted: nothing is known of the end of live calls, so they are not judged.
+  private func abandonLive() {
+    guard !live.isEmpty else { return }
+    result.failures["ended early", default: 0] += live.count
+    for call in live.values {
+      plans[call.plan.call] = nil
+      forget(call.plan)
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import CallClient
+import CallCore
+import CallLoadKit
+import CallTestKit
+import Testing
+
+/// The devices that lose their sessions by a fault, and when the last of them is back.
+@Suite("Devices that a fault disconnects") struct FaultCourseTests {
+  private static let devices = 30
+
+  /// All edges die three seconds into the load.
+  /// - Parameter backSeconds: when they are up again, after that; nil: never.
+  private func course(
+    backSeconds: Int64?, lostEdges: [Int] = [0, 1], kind: ChaosKind = .killAllEdges
+  ) throws -> RunResult? {
+    let loop = VirtualDeviceLoop()
+    let twin = FaultyTwin(loop: loop)
+    twin.shardCount = 4
+    var options = LoadOptions(edges: ["ws://twin-1:1", "ws://twin-2:1"]) { user, device in
+      FaultyTwin.token(user: user, device: device)
+    }
+    options.devices = Self.devices
+    options.isDisturbed = true
+    options.shardCount = 4
+    options.settleSeconds = 75
+    let rig = LoadRig(
+      options: options, progress: LoadProgress(), loop: loop, network: twin, nonce: 5)
+    var isConnected = false
+    try rig.connect { isConnected = true }
+    try #require(loop.run(for: .seconds(60)) { isConnected })
+    var result: RunResult?
+    rig.load(rate: 1, duration: 20) { result = $0 }
+    let fault = ChaosFault(id: 1, kind: kind, node: "all", role: .edge, edges: lostEdges)
+    let killAt = loop.now + .seconds(3)
+    loop.schedule(at: killAt) {
+      rig.note(.begins(fault))
+      twin.isDown = true
+      for link in Array(twin.sessions.values) { link.breakOff() }
+      rig.note(.happened(fault))
+    }
+    loop.schedule(at: killAt + .seconds(backSeconds ?? 2)) {
+      if backSeconds != nil { twin.isDown = false }
+      rig.note(.lifted(fault))
+    }
+    _ = loop.run(for: .seconds(300)) { result != nil }
+    return result
+  }
+
+  @Test("all come back, and the last one counts") func back() throws {
+    let result = try #require(try course(backSeconds: 4))
+    let chaos = try #require(result.chaos)
+    let course = try #require(chaos.courses.first)
+    #expect(chaos.courses.count == 1)
+    #expect(course.disconnected == Self.devices)
+    #expect(course.neverBack == 0)
+    #expect((2_900...3_000).contains(Int(course.atSeconds * 1_000)))
+    #expect(course.liftedSeconds.map { Int(($0 - course.atSeconds).rounded()) } == 4)
+    // Not before the edges are up. Devices wait no longer than for some failed attempts.
+    #expect((4_000_000...9_000_000).contains(course.allBackMicroseconds))
+    // A histogram rounds up, by a thousandth.
+    #expect(course.allBackMicroseconds + course.allBackMicroseconds / 999 >= chaos.reconnect.max)
+    #expect(chaos.injected == [.killAllEdges: 1])
+    #expect(result.failures.isEmpty, "\(result.failures)")
+    #expect(result.isCorrect, "\(result.examples)")
+  }
+
+  @Test("devices that stay away are a failure of the run") func neverBack() throws {
+    let result = try #require(try course(backSeconds: nil))
+    #expect(result.chaos?.neverBack == Self.devices)
+    let verdict = Verdict(
+      RunReport(settings: RunSettings(), machine: MachineFacts(), result: result))
+    #expect(verdict.problems.contains("30 devices never came back after a fault"))
+  }
+
+  @Test("devices of other edges are not counted") func oneEdge() throws {
+    let course = try #require(
+      try course(backSeconds: 1, lostEdges: [1], kind: .killEdge)?.chaos?.courses.first)
+    #expect(course.disconnected > 0)
+    #expect(course.disconnected < Self.devices)
+  }
+}
