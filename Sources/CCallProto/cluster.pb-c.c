@@ -3118,7 +3118,7 @@ const ProtobufCMessageDescriptor callmesh__v1__silent_edge__descriptor =
   (ProtobufCMessageInit) callmesh__v1__silent_edge__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_descriptors[5] =
 {
   {
     "shard",
@@ -3168,17 +3168,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__announce_request__field_desc
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "nearer",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnnounceRequest, nearer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__announce_request__field_indices_by_name[] = {
   1,   /* field[1] = epoch */
   2,   /* field[2] = format */
+  4,   /* field[4] = nearer */
   3,   /* field[3] = number */
   0,   /* field[0] = shard */
 };
 static const ProtobufCIntRange callmesh__v1__announce_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor =
 {
@@ -3188,7 +3201,7 @@ const ProtobufCMessageDescriptor callmesh__v1__announce_request__descriptor =
   "Callmesh__V1__AnnounceRequest",
   "callmesh.v1",
   sizeof(Callmesh__V1__AnnounceRequest),
-  4,
+  5,
   callmesh__v1__announce_request__field_descriptors,
   callmesh__v1__announce_request__field_indices_by_name,
   1,  callmesh__v1__announce_request__number_ranges,

@@ -2344,7 +2344,7 @@ const ProtobufCMessageDescriptor callmesh__v1__header__descriptor =
   (ProtobufCMessageInit) callmesh__v1__header__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[6] =
 {
   {
     "token",
@@ -2406,18 +2406,31 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[5]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "nearer",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attach, nearer),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
   4,   /* field[4] = client */
   1,   /* field[1] = device */
   3,   /* field[3] = device_name */
   2,   /* field[2] = for_call */
+  5,   /* field[5] = nearer */
   0,   /* field[0] = token */
 };
 static const ProtobufCIntRange callmesh__v1__attach__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
 {
@@ -2427,7 +2440,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
   "Callmesh__V1__Attach",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attach),
-  5,
+  6,
   callmesh__v1__attach__field_descriptors,
   callmesh__v1__attach__field_indices_by_name,
   1,  callmesh__v1__attach__number_ranges,
@@ -3683,7 +3696,7 @@ const ProtobufCMessageDescriptor callmesh__v1__done__descriptor =
   (ProtobufCMessageInit) callmesh__v1__done__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[7] =
 {
   {
     "session",
@@ -3757,10 +3770,23 @@ static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "nearer",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attached, nearer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
   2,   /* field[2] = device */
   5,   /* field[5] = for_call */
+  6,   /* field[6] = nearer */
   3,   /* field[3] = ping_seconds */
   4,   /* field[4] = server_time_ms */
   0,   /* field[0] = session */
@@ -3769,7 +3795,7 @@ static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__attached__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
 {
@@ -3779,7 +3805,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
   "Callmesh__V1__Attached",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attached),
-  6,
+  7,
   callmesh__v1__attached__field_descriptors,
   callmesh__v1__attached__field_indices_by_name,
   1,  callmesh__v1__attached__number_ranges,
@@ -4633,7 +4659,7 @@ const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor =
   (ProtobufCMessageInit) callmesh__v1__stop__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__notice__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__notice__field_descriptors[4] =
 {
   {
     "kind",
@@ -4671,16 +4697,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__notice__field_descriptors[3]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "nearer",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Notice, nearer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__notice__field_indices_by_name[] = {
   0,   /* field[0] = kind */
   1,   /* field[1] = message */
+  3,   /* field[3] = nearer */
   2,   /* field[2] = retry_after_ms */
 };
 static const ProtobufCIntRange callmesh__v1__notice__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__notice__descriptor =
 {
@@ -4690,7 +4729,7 @@ const ProtobufCMessageDescriptor callmesh__v1__notice__descriptor =
   "Callmesh__V1__Notice",
   "callmesh.v1",
   sizeof(Callmesh__V1__Notice),
-  3,
+  4,
   callmesh__v1__notice__field_descriptors,
   callmesh__v1__notice__field_indices_by_name,
   1,  callmesh__v1__notice__number_ranges,
@@ -4965,7 +5004,7 @@ const ProtobufCEnumDescriptor callmesh__v1__signal_kind__descriptor =
   callmesh__v1__signal_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__notice_kind__enum_values_by_number[6] =
+static const ProtobufCEnumValue callmesh__v1__notice_kind__enum_values_by_number[7] =
 {
   { "NOTICE_KIND_UNSPECIFIED", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_UNSPECIFIED", 0 },
   { "NOTICE_KIND_SESSION_REPLACED", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_SESSION_REPLACED", 1 },
@@ -4973,14 +5012,16 @@ static const ProtobufCEnumValue callmesh__v1__notice_kind__enum_values_by_number
   { "NOTICE_KIND_GO_AWAY", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_GO_AWAY", 3 },
   { "NOTICE_KIND_TOKEN_TAKEN", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_TAKEN", 4 },
   { "NOTICE_KIND_TOKEN_EXPIRES", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_EXPIRES", 5 },
+  { "NOTICE_KIND_NEARER", "CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_NEARER", 6 },
 };
 static const ProtobufCIntRange callmesh__v1__notice_kind__value_ranges[] = {
-{0, 0},{0, 6}
+{0, 0},{0, 7}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__notice_kind__enum_values_by_name[6] =
+static const ProtobufCEnumValueIndex callmesh__v1__notice_kind__enum_values_by_name[7] =
 {
   { "NOTICE_KIND_DEVICE_REMOVED", 2 },
   { "NOTICE_KIND_GO_AWAY", 3 },
+  { "NOTICE_KIND_NEARER", 6 },
   { "NOTICE_KIND_SESSION_REPLACED", 1 },
   { "NOTICE_KIND_TOKEN_EXPIRES", 5 },
   { "NOTICE_KIND_TOKEN_TAKEN", 4 },
@@ -4993,9 +5034,9 @@ const ProtobufCEnumDescriptor callmesh__v1__notice_kind__descriptor =
   "NoticeKind",
   "Callmesh__V1__NoticeKind",
   "callmesh.v1",
-  6,
+  7,
   callmesh__v1__notice_kind__enum_values_by_number,
-  6,
+  7,
   callmesh__v1__notice_kind__enum_values_by_name,
   1,
   callmesh__v1__notice_kind__value_ranges,

@@ -82,6 +82,8 @@ package struct RunResult: Codable, Sendable {
   package var devicesExpected = 0
   package var devicesConnected = 0
   package var devicesRegistered = 0
+  /// How often devices have moved to nearer edges.
+  package var nearerMoves = 0
   /// Devices whose request to register has no reply: the cluster may have registered them.
   package var registrationsOfUnknownFate = 0
   package var callsExpected = 0

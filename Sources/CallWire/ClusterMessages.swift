@@ -158,10 +158,13 @@ public struct AnnounceRequest: Sendable, Equatable {
   public var epoch: UInt64
   /// Counts the requests of one term, from 1; 0 from earlier versions.
   public var number: UInt64
-  public init(shard: UInt32, epoch: UInt64, number: UInt64 = 0) {
+  /// Where devices reach the edge of the owner's process; empty: they are not to be sent there.
+  public var nearer: String
+  public init(shard: UInt32, epoch: UInt64, number: UInt64 = 0, nearer: String = "") {
     self.shard = shard
     self.epoch = epoch
     self.number = number
+    self.nearer = nearer
   }
 }
 

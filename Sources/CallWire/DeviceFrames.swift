@@ -47,15 +47,18 @@ public struct AttachRequest: Sendable, Equatable {
   public var forCall: CallID?
   public var deviceName: String
   public var client: String
+  /// The device wants to know which edge is nearer to its user's calls.
+  public var wantsNearer: Bool
   public init(
     token: String = "", device: String = "", forCall: CallID? = nil, deviceName: String = "",
-    client: String = ""
+    client: String = "", wantsNearer: Bool = false
   ) {
     self.token = token
     self.device = device
     self.forCall = forCall
     self.deviceName = deviceName
     self.client = client
+    self.wantsNearer = wantsNearer
   }
 }
 
@@ -114,9 +117,11 @@ public struct AttachedInfo: Sendable, Equatable {
   public var pingSeconds: UInt32
   public var serverTime: Timestamp
   public var forCall: CallState?
+  /// The address of an edge that is nearer to the user's calls; empty: this one is as good.
+  public var nearer: String
   public init(
     session: String, user: String, device: DeviceID, pingSeconds: UInt32, serverTime: Timestamp,
-    forCall: CallState? = nil
+    forCall: CallState? = nil, nearer: String = ""
   ) {
     self.session = session
     self.user = user
@@ -124,5 +129,6 @@ public struct AttachedInfo: Sendable, Equatable {
     self.pingSeconds = pingSeconds
     self.serverTime = serverTime
     self.forCall = forCall
+    self.nearer = nearer
   }
 }

@@ -36,6 +36,25 @@ import Testing
     #expect(taken.all == [batch(2)])
   }
 
+  @Test func ownersLearnWhereTheEdgeIsAndThatItHasChanged() {
+    let exchange = LocalExchange()
+    let changes = Taken<Int>()
+    let address = Taken<String>()
+    for shard in [3, 4] {
+      _ = exchange.serve(
+        shard: shard, epoch: 5, edgeChanged: { changes.add(shard) }, { _ in })
+    }
+    #expect(exchange.edgeAddress == "")
+    let edge = exchange.receive(edge: 7, at: { address.all.last ?? "" }, { _ in })
+    address.add("wss://here")
+    #expect(exchange.edgeAddress == "wss://here")
+    exchange.dismiss(4, before: 6)
+    exchange.edgeChanged()
+    #expect(changes.all == [3])
+    edge.cancel()
+    #expect(exchange.edgeAddress == "")
+  }
+
   @Test func anOwnerThatAnotherHasFollowedGetsNothing() {
     let exchange = LocalExchange()
     let taken = Taken<CommandBatch>()

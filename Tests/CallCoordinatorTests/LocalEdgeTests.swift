@@ -13,8 +13,13 @@ import Testing
     private let taken = Mutex<[EdgeItem]>([])
     var items: [EdgeItem] { taken.withLock { $0 } }
 
+    /// Where devices reach it.
+    let address = Mutex("")
+
     func listen(as number: UInt64) -> any BusSubscription {
-      exchange.receive(edge: number) { [self] items in taken.withLock { $0 += items } }
+      exchange.receive(
+        edge: number, at: { [self] in address.withLock { $0 } },
+        { [self] items in taken.withLock { $0 += items } })
     }
 
     func replied(to request: UInt64) -> Bool {
@@ -49,6 +54,22 @@ import Testing
       subscription.cancel()
       #expect(edge.exchange.offer(query(3, bench), to: 0))
       try await eventually("the bus has the answer") { bench.isAnswered(3) }
+    }
+  }
+
+  /// Other edges send devices to the edge of the process as long as it takes some.
+  @Test func requestsForSessionsSayWhereTheEdgeIs() async throws {
+    let edge = LocalEdge()
+    edge.address.withLock { $0 = "wss://here" }
+    try await WorkerBench(exchange: edge.exchange).run { bench in
+      let subscription = edge.listen(as: bench.edge.number)
+      try await bench.adopt(0)
+      #expect(bench.edge.announceRequests.map(\.nearer) == ["wss://here"])
+      edge.address.withLock { $0 = "" }
+      edge.exchange.edgeChanged()
+      try await eventually("all edges learn it") { bench.edge.announceRequests.count == 2 }
+      #expect(bench.edge.announceRequests.map(\.nearer) == ["wss://here", ""])
+      subscription.cancel()
     }
   }
 

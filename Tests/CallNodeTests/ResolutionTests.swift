@@ -39,6 +39,7 @@ import Testing
         switch setting.key {
         case "keysFile": "/k.json"
         case "allowedOrigins": "https://app.example"
+        case "publicUrl": "wss://node-1.example:443"
         case "trustedProxies": "10.0.0.0/8"
         default: setting.hasDefault ? setting.defaultText : "3"
         }

@@ -132,7 +132,8 @@ struct Generator: RandomNumberGenerator {
     Notice(
       kind: Notice.Kind.allCases.filter { $0 != .unknown }.randomElement(using: &self)!,
       message: text(20),
-      retryAfterMilliseconds: UInt32(truncatingIfNeeded: number()))
+      retryAfterMilliseconds: UInt32(truncatingIfNeeded: number()),
+      nearer: chance(30) ? text(20) : "")
   }
 
   mutating func event(_ kind: Int) -> Delivery.Event {
@@ -183,7 +184,8 @@ extension Generator {
       return .attach(
         AttachRequest(
           token: text(40), device: chance(50) ? device().text : "",
-          forCall: chance(50) ? self.call() : nil, deviceName: text(10), client: text(10)))
+          forCall: chance(50) ? self.call() : nil, deviceName: text(10), client: text(10),
+          wantsNearer: chance(50)))
     case 1: return .detach
     case 2: return .register(registration())
     case 3: return .unregister(chance(50) ? device() : nil)
@@ -230,7 +232,8 @@ extension Generator {
         .attached(
           AttachedInfo(
             session: text(10), user: user(), device: device(), pingSeconds: 25,
-            serverTime: milliseconds(), forCall: chance(50) ? state() : nil)))
+            serverTime: milliseconds(), forCall: chance(50) ? state() : nil,
+            nearer: chance(50) ? text(20) : "")))
     case 3:
       return .reply(
         id: number(),

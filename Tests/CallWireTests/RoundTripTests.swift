@@ -57,7 +57,7 @@ import Testing
       try #require(try ClusterCodec.lease(ClusterCodec.encode(lease)) == lease)
       let request = AnnounceRequest(
         shard: UInt32(truncatingIfNeeded: generator.next()), epoch: generator.next(),
-        number: generator.number())
+        number: generator.number(), nearer: generator.chance(50) ? generator.text(20) : "")
       try #require(try ClusterCodec.announceRequest(ClusterCodec.encode(request)) == request)
       let done = AnnounceDone(
         shard: request.shard, epoch: request.epoch, edge: generator.next(),

@@ -30,6 +30,25 @@ import Testing
     #expect(phases.sorted() == latency.keys.sorted())
   }
 
+  @Test func devicesMoveToTheNodeThatOwnsTheirShard() async throws {
+    let folder = try Self.makeFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let output = try await TestCluster.runAlone(
+      "callload",
+      [
+        "--devices", "90", "--rate", "5", "--duration", "10s", "--shards", "16", "--seed", "5",
+        "--nodes", "2", "--nearer", "--chaos", "rolling-restart=3s", "--node-setting",
+        "drainSeconds=1s", "--json", folder + "/run.json",
+      ])
+    #expect(output.status == 0, "\(output.text)")
+    #expect(output.text.contains("every correctness count is 0"))
+    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
+    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
+    let moves = try #require(Self.value("devices.nearer_moves", in: report) as? Int)
+    // About half of the devices are at the wrong node at first.
+    #expect(moves >= 10, "\(output.text)")
+  }
+
   @Test func aRollingRestartWithAnotherProgramIsAnUpgradeAndTheWayBack() async throws {
     let folder = try Self.makeFolder()
     defer { try? FileManager.default.removeItem(atPath: folder) }

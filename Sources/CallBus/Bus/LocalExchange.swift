@@ -12,12 +12,14 @@ public final class LocalExchange: Sendable {
   private struct Shard {
     var epoch: UInt64
     var take: @Sendable (CommandBatch) -> Void
+    var edgeChanged: @Sendable () -> Void
   }
   private struct State {
     var shards: [Int: Shard] = [:]
     /// The number of this process's edge. It remains when the edge has left.
     var edge: UInt64?
     var takeItems: (@Sendable ([EdgeItem]) -> Void)?
+    var edgeAddress: (@Sendable () -> String)?
   }
   private let state = Mutex(State())
   private let observe: (@Sendable (Parcel) -> Void)?
@@ -47,12 +49,16 @@ public final class LocalExchange: Sendable {
   // MARK: Shards
 
   /// Takes commands for a shard from now until the subscription is cancelled.
-  /// - Parameter take: called on the edge's threads while the exchange is locked, so it must not block or call the
-  ///   exchange.
+  /// - Parameters:
+  ///   - edgeChanged: called on the edge's threads when `edgeAddress` has changed.
+  ///   - take: called on the edge's threads while the exchange is locked, so it must not block or call the exchange.
   package func serve(
-    shard: Int, epoch: UInt64, _ take: @escaping @Sendable (CommandBatch) -> Void
+    shard: Int, epoch: UInt64, edgeChanged: @escaping @Sendable () -> Void = {},
+    _ take: @escaping @Sendable (CommandBatch) -> Void
   ) -> any BusSubscription {
-    state.withLock { $0.shards[shard] = Shard(epoch: epoch, take: take) }
+    state.withLock {
+      $0.shards[shard] = Shard(epoch: epoch, take: take, edgeChanged: edgeChanged)
+    }
     return LocalSubscription { [self] in dismiss(shard, before: epoch + 1) }
   }
 
@@ -77,19 +83,37 @@ public final class LocalExchange: Sendable {
   // MARK: The edge
 
   /// Takes what shards have for the edge's sessions, until the subscription is cancelled.
-  /// - Parameter take: as for `serve`, on the workers' threads.
+  /// - Parameters:
+  ///   - address: as `edgeAddress`; called on the workers' threads.
+  ///   - take: as for `serve`, on the workers' threads.
   package func receive(
-    edge: UInt64, _ take: @escaping @Sendable ([EdgeItem]) -> Void
+    edge: UInt64, at address: @escaping @Sendable () -> String = { "" },
+    _ take: @escaping @Sendable ([EdgeItem]) -> Void
   ) -> any BusSubscription {
     state.withLock {
       $0.edge = edge
       $0.takeItems = take
+      $0.edgeAddress = address
     }
-    return LocalSubscription { [self] in state.withLock { $0.takeItems = nil } }
+    return LocalSubscription { [self] in
+      state.withLock {
+        $0.takeItems = nil
+        $0.edgeAddress = nil
+      }
+    }
   }
 
   /// Whether this is the number of this process's edge.
   package func isLocal(_ edge: UInt64) -> Bool { state.withLock { $0.edge == edge } }
+
+  /// Where devices reach this process's edge; empty if they are not to be sent there.
+  package var edgeAddress: String { state.withLock { $0.edgeAddress }?() ?? "" }
+
+  /// `edgeAddress` has changed.
+  package func edgeChanged() {
+    let owners = state.withLock { Array($0.shards.values) }
+    for owner in owners { owner.edgeChanged() }
+  }
 
   /// Hands items to this process's edge.
   /// - Returns: false if the edge is another's, or has left.

@@ -6,7 +6,8 @@ package final class DeviceDriver {
   package typealias Completion = @Sendable (Result<ServerReply, CallError>) -> Void
 
   package private(set) var machine: ClientMachine
-  /// The edge that the device is, or was last, connected to: its place in the configuration's `edges`.
+  /// The edge that the device is, or was last, connected to: its place in the configuration's `edges`, or
+  /// their number if it is none of them.
   package private(set) var edge = 0
   /// The device stays away until ``resume()`` or ``woken(for:)``.
   package private(set) var isSuspended = false
@@ -138,7 +139,7 @@ package final class DeviceDriver {
   private func connect(to edge: Int, as side: ClientMachine.Link, _ host: DeviceHost) {
     let begun = DriverLink(driver: self, side: side, edge: edge)
     if side == .current { current = begun } else { next = begun }
-    begun.link = host.network.connect(to: machine.configuration.edges[edge], delegate: begun)
+    begun.link = host.network.connect(to: machine.address(ofEdge: edge), delegate: begun)
   }
 
   /// Closes the current connection.

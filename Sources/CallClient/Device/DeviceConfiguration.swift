@@ -51,6 +51,15 @@ public struct DeviceConfiguration: Sendable {
   /// The time after which a new token that has not come is requested again.
   public var newTokenTimeout: Span = .seconds(30)
 
+  /// Whether the device moves to the edge that the cluster names as nearer to its user's calls. It does so
+  /// between calls, and the edge need not be in `edges`.
+  public var followsNearer = false
+  /// The device moves at a random moment of this span, because all devices of a shard learn of its new
+  /// owner at once.
+  public var nearerSpread: Span = .seconds(60)
+  /// The least time between two such moves, successful or not.
+  public var nearerPause: Span = .seconds(600)
+
   /// - Parameters:
   ///   - edges: the edges' addresses; see the property.
   ///   - token: the user's JWT.

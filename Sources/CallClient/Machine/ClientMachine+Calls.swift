@@ -22,6 +22,7 @@ extension ClientMachine {
     guard let index = calls.index(forKey: call) else { return }
     // In place: the view's arrays are not copied.
     emit(call, calls.values[index].take(delivery), &turn)
+    if delivery.event.isInvite { stayForCall(&turn) }
     let view = calls.values[index]
     let address = CallAddress(callee: view.role == .callee ? "" : view.callee, call: call)
     acks.append(

@@ -41,7 +41,9 @@ extension ClientMachine {
     guard pending.count < 2 * configuration.pendingMax else { return nil }
     switch command {
     // Resuming a call of a former run of the app makes it known here.
-    case .place(let address, _), .call(let address, .resume): place(address)
+    case .place(let address, _), .call(let address, .resume):
+      stayForCall(&turn)
+      place(address)
     default: break
     }
     lastRequest += 1

@@ -19,7 +19,8 @@ extension ClientMachine {
       .attach(
         AttachRequest(
           token: token, device: configuration.device, forCall: wokenFor.last,
-          deviceName: configuration.deviceName, client: configuration.client)))
+          deviceName: configuration.deviceName, client: configuration.client,
+          wantsNearer: configuration.followsNearer)))
     if unansweredAttaches.count == Self.unansweredAttachesMax { unansweredAttaches.removeFirst() }
     unansweredAttaches.append((frame.id, now))
     return frame
@@ -74,7 +75,8 @@ extension ClientMachine {
 
   mutating func connect(_ turn: inout Turn) {
     state = .connecting(deadline: turn.now + configuration.attachTimeout)
-    turn.actions.append(.connect(edge: edge % configuration.edges.count))
+    if edge == configuration.edges.count { edge = listedEdge }
+    turn.actions.append(.connect(edge: edge))
   }
 
   /// Schedules an attempt at the next edge: at a random moment of `reconnectSpread` after a session
@@ -130,6 +132,8 @@ extension ClientMachine {
     wokenAttached(info, &turn)
     if attachedBefore { resumeCalls(&turn) }
     attachedBefore = true
+    presentAddress = address(ofEdge: edge)
+    noteNearer(info.nearer, &turn)
   }
 
   static func isFinal(_ code: CallError.Code) -> Bool {
@@ -165,6 +169,7 @@ extension ClientMachine {
     // The app decides whether to register again.
     case .deviceRemoved, .tokenTaken, .unknown: break
     case .tokenExpires: askForToken(&turn)
+    case .nearer: noteNearer(notice.nearer, &turn)
     case .goAway:
       noteDraining(edge, now: turn.now)
       let hint = Span.milliseconds(Int64(notice.retryAfterMilliseconds))

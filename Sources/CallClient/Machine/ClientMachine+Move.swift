@@ -1,8 +1,8 @@
 import CallCore
 import CallWire
 
-// Moving from an edge that shuts down: the device attaches to another edge while the former
-// connection still serves, so that it can be rung at every moment.
+// Moving from an edge that shuts down, or to a nearer one: the device attaches to another edge while the
+// former connection still serves, so that it can be rung at every moment.
 extension ClientMachine {
   /// The state of a move to another edge.
   struct Move: Sendable {
@@ -15,6 +15,8 @@ extension ClientMachine {
     var phase: Phase
     var request: UInt64 = 0
     var failures = 0
+    /// The device prefers the other edge, and stays if that does not take it.
+    var isToNearer = false
 
     /// When the next step is due.
     var deadline: Timestamp {
@@ -33,7 +35,7 @@ extension ClientMachine {
 
   /// Remembers that an edge shuts down.
   mutating func noteDraining(_ edge: Int, now: Timestamp) {
-    let edge = edge % configuration.edges.count
+    guard edge < configuration.edges.count else { return }
     drainingEdges.removeAll { $0.edge == edge || $0.until <= now }
     drainingEdges.append(DrainingEdge(edge: edge, until: now + configuration.drainingEdgeAvoided))
   }
@@ -42,6 +44,8 @@ extension ClientMachine {
   /// failure: an edge may have restarted meanwhile, and the others may be in trouble.
   func edgeAfter(_ edge: Int, now: Timestamp) -> Int {
     let count = configuration.edges.count
+    // Behind a nearer edge comes the one that the device left for it.
+    let edge = edge < count ? edge : listedEdge + count - 1
     guard failures == 0 else { return (edge + 1) % count }
     for step in 1...count {
       let candidate = (edge + step) % count
@@ -59,10 +63,12 @@ extension ClientMachine {
     guard state == .attached else { return }
     let jitter = Int64.random(in: 0...max(1, hint.microseconds / 8), using: &turn.random)
     let until = turn.now + hint + Span(microseconds: jitter)
+    if case .waiting? = move?.phase, move?.isToNearer == true { move = nil }
     guard let present = move else {
       move = Move(edge: edgeAfter(edge, now: turn.now), phase: .waiting(until: until))
       return
     }
+    move?.isToNearer = false
     // After a failure the wait is not cut short: the other edge may be in trouble.
     if case .waiting(let former) = present.phase, present.failures == 0, until < former {
       move?.phase = .waiting(until: until)
@@ -74,6 +80,7 @@ extension ClientMachine {
     guard let move, move.deadline <= turn.now else { return }
     switch move.phase {
     case .waiting:
+      if move.isToNearer, !mayMoveToNearer(&turn) { return }
       self.move?.phase = .connecting(deadline: turn.now + configuration.attachTimeout)
       turn.actions.append(.connectNext(edge: move.edge))
     case .connecting, .attaching:
@@ -101,8 +108,7 @@ extension ClientMachine {
     guard let move, case .attaching = move.phase else { return }
     switch frame {
     case .reply(move.request, .attached(let info)):
-      edge = move.edge
-      self.move = nil
+      hasMoved(move)
       turn.actions.append(.switchOver)
       attached(info, move.request, &turn)
     case .reply(move.request, .error(let error)) where error.code != .draining:
@@ -123,9 +129,19 @@ extension ClientMachine {
     }
   }
 
+  private mutating func hasMoved(_ move: Move) {
+    edge = move.edge
+    if move.isToNearer { nearerMoves += 1 }
+    self.move = nil
+  }
+
   /// The other edge does not take the device: tries the next one after a wait.
   private mutating func moveFailed(_ turn: inout Turn) {
     guard var move else { return }
+    if move.isToNearer {
+      self.move = nil
+      return
+    }
     let wait = backoff.span(failures: move.failures, random: &turn.random)
     move.failures += 1
     move.edge = edgeAfter(move.edge, now: turn.now)
@@ -141,8 +157,7 @@ extension ClientMachine {
     guard let move, case .attaching(let deadline) = move.phase else { return false }
     state = .attaching(deadline: deadline)
     attachRequest = move.request
-    edge = move.edge
-    self.move = nil
+    hasMoved(move)
     turn.actions.append(.switchOver)
     return true
   }

@@ -23,12 +23,12 @@ package struct ClientMachine: Sendable {
   }
 
   package enum Action: Sendable, Equatable {
-    /// Begin a connection to `edges[edge]`, in place of any that is there.
+    /// Begin a connection to `address(ofEdge:)`, in place of any that is there.
     case connect(edge: Int)
     case send(ClientFrame)
     /// Close the connection; its events no longer matter.
     case close
-    /// Begin a connection to `edges[edge]` beside the current one, which still serves.
+    /// Begin a connection to `address(ofEdge:)` beside the current one, which still serves.
     case connectNext(edge: Int)
     /// Send over the connection that was begun by `connectNext`.
     case sendNext(ClientFrame)
@@ -63,7 +63,18 @@ package struct ClientMachine: Sendable {
   var acks: [PendingAck] = []
   var acksDueAt: Timestamp?
   var endedCalls: [CallID] = []
+  /// The edge of the current connection: a place in `edges`, or the place behind them for `nearerAddress`.
   var edge: Int
+  /// The last edge of the list.
+  var listedEdge: Int
+  /// The nearer edge that is not in the list. It may have changed since the current connection was made.
+  var nearerAddress = ""
+  /// The address of the edge that the device is attached to.
+  var presentAddress = ""
+  /// Before this time the device does not move to a nearer edge.
+  var nearerNotBefore = Timestamp(microseconds: 0)
+  /// How often the device has moved to a nearer edge.
+  package internal(set) var nearerMoves = 0
   var failures = 0
   var attachedBefore = false
   var attachRequest: UInt64 = 0
@@ -91,7 +102,8 @@ package struct ClientMachine: Sendable {
   package init(_ configuration: Configuration) {
     self.configuration = configuration
     token = configuration.token
-    self.edge = configuration.firstEdge
+    edge = configuration.firstEdge % max(1, configuration.edges.count)
+    listedEdge = edge
   }
 
   package var isAttached: Bool { state == .attached }

@@ -76,7 +76,8 @@ extension ShardWorker {
 
   func askForSessions(_ shard: HeldShard) {
     let request = AnnounceRequest(
-      shard: UInt32(shard.number), epoch: shard.term.epoch, number: shard.announcements.next())
+      shard: UInt32(shard.number), epoch: shard.term.epoch, number: shard.announcements.next(),
+      nearer: exchange?.edgeAddress ?? "")
     outbox.add(
       OutgoingMessage(subject: subjects.announceRequests, bytes: ClusterCodec.encode(request)))
   }

@@ -36,6 +36,8 @@ extension ShardWorker {
     case .receivedOwnHeartbeat(let since): receivedOwnHeartbeat(since: since, now: now)
     case .edgeLost(let edge, let until): edgeLost(edge, awaitedUntil: until, now: now)
     case .edgeReturned(let edge): edgeReturned(edge, now: now)
+    case .ownEdgeChanged(let term):
+      if let shard = holding(term), shard.keepsTime { askForSessions(shard) }
     case .beginRecovery(let term): beginRecovery(term)
     case .adopt(let shard): adopt(shard, now: now)
     case .abandon(let term): if recovering[term.shard]?.term == term { abandon(term.shard) }

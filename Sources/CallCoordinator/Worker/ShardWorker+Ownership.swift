@@ -23,10 +23,12 @@ extension ShardWorker {
     var made: [any BusSubscription] = []
     if let exchange {
       made.append(
-        exchange.serve(shard: shard, epoch: term.epoch) { batch in
-          inbox.offerCommands(shard: shard, CommandParcel(local: batch))
-          inbox.wake()
-        })
+        exchange.serve(
+          shard: shard, epoch: term.epoch, edgeChanged: { inbox.offer(.ownEdgeChanged(term)) },
+          { batch in
+            inbox.offerCommands(shard: shard, CommandParcel(local: batch))
+            inbox.wake()
+          }))
     }
     do {
       for source in CommandSource.allCases {

@@ -160,7 +160,7 @@ package actor ShardWorker {
       case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
         .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer,
-        .mayPush,
+        .mayPush, .ownEdgeChanged,
         .receivedOwnHeartbeat:
         break
       }

@@ -30,6 +30,9 @@ package enum WorkerEvent: Sendable {
   /// An edge is alive that was not known, or that counted as lost: its sessions are requested.
   case edgeReturned(UInt64)
 
+  /// The edge of this process begins or ceases to take devices: all edges learn it with the next request.
+  case ownEdgeChanged(ShardTerm)
+
   /// This node has the lease: the worker subscribes to the shard's commands and keeps them until it is recovered.
   case beginRecovery(ShardTerm)
   /// The shard is replayed and fenced.

@@ -181,15 +181,22 @@ public struct Notice: Sendable, Equatable {
     case tokenTaken = 4
     /// The session ends soon, with its token, unless the device renews it.
     case tokenExpires = 5
+    /// Another edge is nearer to the user's calls: see `nearer`.
+    case nearer = 6
 
     public var name: String { "\(self)" }
   }
   public var kind: Kind
   public var message: String
   public var retryAfterMilliseconds: UInt32
-  public init(kind: Kind, message: String, retryAfterMilliseconds: UInt32 = 0) {
+  /// The address of the nearer edge.
+  public var nearer: String
+  public init(
+    kind: Kind, message: String, retryAfterMilliseconds: UInt32 = 0, nearer: String = ""
+  ) {
     self.kind = kind
     self.message = message
     self.retryAfterMilliseconds = retryAfterMilliseconds
+    self.nearer = nearer
   }
 }

@@ -84,6 +84,11 @@ final class PeerGate: Sendable {
     }
   }
 
+  /// Whether a tenth of the connections is free.
+  var hasRoom: Bool {
+    connections.withLock { $0.all < limits.connectionsMax - limits.connectionsMax / 10 }
+  }
+
   /// A connection is closed.
   func release(_ address: PeerAddress?) {
     let key = limited(address)

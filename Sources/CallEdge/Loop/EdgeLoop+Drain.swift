@@ -26,7 +26,7 @@ extension EdgeLoop {
     let handlers = devicesIdleFirst
     let schedule = DrainSchedule(begins: now, span: span, count: handlers.count)
     drain = Drain(schedule: schedule, waiting: handlers.reversed().map(\.number), closes: closes)
-    shared.rules.isDraining = true
+    shared.setDraining(true)
     continueDrain(now: now)
     flushSockets()
     flushCommands(all: true)
@@ -49,7 +49,7 @@ extension EdgeLoop {
   /// Takes devices and calls again. Devices that were notified still go.
   func endDrain() {
     drain = nil
-    shared.rules.isDraining = false
+    shared.setDraining(false)
   }
 
   /// Notifies and closes the sessions whose time has come.

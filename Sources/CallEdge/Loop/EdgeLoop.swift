@@ -65,7 +65,7 @@ final class EdgeLoop {
   /// How many questions for calls are under way.
   var questionsOpen = 0
 
-  // MARK: State of +Tokens, +Drain and +Reach
+  // MARK: State of +Tokens, +Drain, +Reach and +Nearer
 
   /// The generation of keys and revocations by which the sessions were checked.
   var tokenGeneration: UInt64
@@ -76,6 +76,10 @@ final class EdgeLoop {
   var drain: Drain?
   /// Set on the one loop that checks whether the cluster answers.
   var reach: Reach?
+  /// Sessions whose devices are to be told which edge is nearer, the next one last.
+  var nearerWaiting: [UInt64] = []
+  /// How many of them the gauge has.
+  var nearerCounted = 0
 
   let allocator = ByteBufferAllocator()
   /// Room for one unmasked message.
@@ -244,6 +248,7 @@ final class EdgeLoop {
     }
     if !slow.isEmpty { sweepSlow() }
     continueDrain(now: now)
+    tellNearer()
     if ticks % Self.ticksPerLazyFlush == 0 { flushLazySockets() }
     flushCommands(all: false)
     flushSockets()

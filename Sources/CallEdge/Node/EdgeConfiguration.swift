@@ -15,6 +15,9 @@ public struct EdgeConfiguration: Sendable {
   public var port = 0
   /// The TLS of devices' connections; nil: none, for loopback and behind a proxy that ends TLS.
   public var tls: EdgeTLS?
+  /// The address at which devices reach this edge and no other. Devices that ask for it are sent here when this
+  /// process also owns their user's shard; nil: none are.
+  public var publicURL: String?
   /// Fixed when the cluster is created.
   public var shardCount = 64
   /// Threads that serve connections. At most 256.

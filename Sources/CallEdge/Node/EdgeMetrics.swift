@@ -20,6 +20,8 @@ final class EdgeMetrics: Sendable {
   let signalGaps: Gauge
   let signalGapsForgotten: Counter
   let cutOffs: Counter
+  let nearerWaiting: Gauge
+  let nearerTold: Counter
   let ringLatency: LatencyHistogram
   let busDropped: Counter
   let deliveriesTotal: Counter
@@ -93,6 +95,11 @@ final class EdgeMetrics: Sendable {
     cutOffs = counter(
       "cut_offs_total",
       "Times that no shard answered for so long that devices were told to try other edges.")
+    nearerWaiting = gauge(
+      "nearer_waiting", "Devices that are to be told which edge is nearer, since their shard moved."
+    )
+    nearerTold = counter(
+      "nearer_told_total", "Devices that were told which edge is nearer, since their shard moved.")
     ringLatency = registry.histogram(
       "callmesh_ring_seconds",
       "From a place's arrival at an edge until this edge has written the call's last invite.",

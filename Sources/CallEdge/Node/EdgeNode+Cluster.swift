@@ -28,9 +28,9 @@ extension EdgeNode {
   /// Subscribes to the shards' deliveries, and to the requests of their new owners.
   /// - Throws: what the bus throws.
   func subscribeSessions(_ loops: [LoopHandle]) throws -> [any BusSubscription] {
-    let local = shared.exchange?.receive(edge: incarnation) { [shared] in
-      Self.distribute($0, to: loops, shared)
-    }
+    let local = shared.exchange?.receive(
+      edge: incarnation, at: { [shared] in shared.addressOffered },
+      { [shared] in Self.distribute($0, to: loops, shared) })
     return [try subscribeDeliveries(loops), try subscribeAnnounceRequests(loops)]
       + (local.map { [$0] } ?? [])
   }
@@ -90,10 +90,12 @@ extension EdgeNode {
       else { return shared.metrics.batchesUnreadable.increment() }
       let shard = Int(request.shard)
       shared.exchange?.dismiss(shard, before: request.epoch)
+      let isNews = shared.rules.nearer.note(shard: shard, epoch: request.epoch, request.nearer)
       // The last loop to finish reports it. On the bus's one connection that comes after all announcements.
       let left = Countdown(loops.count)
       for loop in loops {
         loop.execute {
+          if isNews { $0.nearerChanged(ofShard: shard) }
           guard let announced = left.isLast(adding: $0.announce(shard: shard)) else { return }
           let done = AnnounceDone(
             shard: request.shard, epoch: request.epoch, edge: shared.incarnation,

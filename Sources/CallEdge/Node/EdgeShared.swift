@@ -82,6 +82,19 @@ final class EdgeShared: Sendable {
     ) { Double(tls?.refused ?? 0) }
   }
 
+  /// Begins or ends to refuse attaches and calls.
+  func setDraining(_ isDraining: Bool) {
+    guard rules.isDraining != isDraining else { return }
+    rules.isDraining = isDraining
+    if configuration.publicURL != nil { exchange?.edgeChanged() }
+  }
+
+  /// Where the devices of this process's shards are sent; empty while this edge has no room for more.
+  var addressOffered: String {
+    guard let address = configuration.publicURL, !rules.isDraining, gate.hasRoom else { return "" }
+    return address
+  }
+
   /// Hands commands to their shard's owner, if that is in this process.
   /// - Returns: otherwise the message that brings them to their owner.
   func handOver(_ commands: [Command], to shard: Int) -> OutgoingMessage? {

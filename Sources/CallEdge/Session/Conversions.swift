@@ -69,7 +69,8 @@ extension CloseReason {
     case .sessionReplaced: self = .sessionReplaced
     // Nobody closes a session for its token at present: it can still be rung.
     case .deviceRemoved, .tokenTaken: self = .deviceRemoved
-    case .goAway, .unknown: self = .goAway
+    // A nearer edge is no reason to close a session.
+    case .goAway, .nearer, .unknown: self = .goAway
     case .tokenExpires: self = .tokenExpired
     }
   }

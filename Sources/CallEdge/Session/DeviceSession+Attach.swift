@@ -61,7 +61,7 @@ extension DeviceSession {
     }
     let identity = Identity(
       user: user, device: device, deviceName: request.deviceName, client: request.client,
-      attachedAt: turn.now)
+      attachedAt: turn.now, wantsNearer: request.wantsNearer)
     sentIdentity = identity
     grant = TokenGrant(claims)
     phase = .attaching(claims, request: id, request, identity)
@@ -109,6 +109,7 @@ extension DeviceSession {
         session: SessionRef(edge: rules.edge, number: number).description,
         user: identity.user.user, device: identity.device,
         pingSeconds: UInt32(clamping: rules.configuration.pingInterval.microseconds / 1_000_000),
-        serverTime: now, forCall: forCall))
+        serverTime: now, forCall: forCall,
+        nearer: identity.wantsNearer ? rules.nearer.address(for: identity.user) : ""))
   }
 }

@@ -75,6 +75,8 @@ package struct DeviceSession {
     var deviceName: String
     var client: String
     var attachedAt: Timestamp
+    /// The device wants to know which edge is nearer.
+    var wantsNearer = false
 
     /// An attach that replaces no session of the device elsewhere.
     var announcement: Attach {
@@ -185,6 +187,14 @@ package struct DeviceSession {
   /// The sender of this session's commands, once it is known.
   package var sender: (user: UserKey, device: DeviceID)? {
     sentIdentity.map { ($0.user, $0.device) }
+  }
+
+  /// The edge that is nearer now; nil if the device is not attached or did not ask for it.
+  package var nearerNotice: Notice? {
+    guard case .attached(let identity) = phase, identity.wantsNearer else { return nil }
+    return Notice(
+      kind: .nearer, message: "This edge is nearer to your calls; none: stay.",
+      nearer: rules.nearer.address(for: identity.user))
   }
 
   /// The command that announces this session to a shard's new owner; nil unless it is attached.

@@ -53,10 +53,14 @@ package final class SessionRules: Sendable {
 
   /// The limits of apps; nil: all apps have the defaults.
   let apps: AppGates?
+  /// The edges that devices are sent to, if they asked for it.
+  package let nearer: NearerEdges
 
   package init(edge: UInt64, configuration: EdgeConfiguration, apps: AppGates? = nil) {
     self.edge = edge
     self.apps = apps
     self.configuration = configuration
+    nearer = NearerEdges(
+      own: configuration.publicURL ?? "", shardCount: configuration.shardCount)
   }
 }

@@ -42,6 +42,8 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// How many of the live calls placed here the app's gate has counted.
   var liveCallsCounted: UInt8 = 0
   var isCountedAttached = false
+  /// Its device will be told which edge is nearer.
+  var awaitsNearer = false
 
   // MARK: State of +Writing
 

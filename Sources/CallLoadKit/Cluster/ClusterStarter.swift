@@ -129,6 +129,9 @@ struct ClusterStarter {
       command.environment["CALLMESH_TLS_KEY"] = folder.file(LocalCluster.keyFile)
     }
     command.environment[Self.environmentName(of: "keysFile")] = folder.file("keys.json")
+    if options.nearer, role == .node {
+      command.environment[Self.environmentName(of: "publicUrl")] = options.edgeURL(port: port)
+    }
     if options.otherCallnodePath != nil {
       command.environment[Self.environmentName(of: "sessionTickets")] = "offered"
     }

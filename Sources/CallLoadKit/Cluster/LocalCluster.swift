@@ -9,6 +9,8 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var edges = 2
   /// Processes that are an edge and a coordinator each, in place of those; 0: none.
   package var nodes = 0
+  /// Whether each node has an address of its own, to which devices are sent that ask for it.
+  package var nearer = false
   /// 1, or 3 that store each record three times.
   package var natsServers = 1
   package var shards = 64
@@ -46,6 +48,10 @@ package struct LocalClusterOptions: Sendable, Equatable {
     limits[app] = Dictionary(uniqueKeysWithValues: rates.map { ($0, $0.facts.range.upperBound) })
     return limits
   }
+}
+
+extension LocalClusterOptions {
+  func edgeURL(port: Int) -> String { "\(tls ? "wss" : "ws")://127.0.0.1:\(port)" }
 }
 
 /// nats-servers and nodes on this machine's loopback, each a process, with all files in a temporary folder.
@@ -110,7 +116,7 @@ package struct LocalCluster: Sendable {
     let natsURL = nats.map(\.url).joined(separator: ",")
     return LocalCluster(
       natsURL: natsURL,
-      edgeURLs: edges.map { "\(options.tls ? "wss" : "ws")://127.0.0.1:\($0.port)" },
+      edgeURLs: edges.map { options.edgeURL(port: $0.port) },
       caFile: options.tls ? folder.file(Self.caFile) : nil, keys: keys,
       natsVersion: natsVersion(log: nats[0].process.process.logPath), shards: options.shards,
       nats: nats, coordinators: coordinators, edges: edges, pushGateways: pushGateways,

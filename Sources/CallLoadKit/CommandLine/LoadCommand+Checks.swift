@@ -41,6 +41,9 @@ extension LoadCommand {
     try need(
       [1, 3].contains(natsServers), "--nats-servers", natsServers,
       "give 1, or 3 that keep each record three times")
+    if nearer, nodes == nil || !edge.isEmpty {
+      throw SetupError("--nearer: goes with --nodes only")
+    }
     try need((1...4096).contains(shards), "--shards", shards, "give 1 to 4096")
   }
 

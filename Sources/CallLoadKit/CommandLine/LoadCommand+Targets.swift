@@ -28,6 +28,7 @@ extension LoadCommand {
     options.edges = try edgeCount(files)
     options.coordinators = coordinators ?? options.coordinators
     options.nodes = nodes ?? 0
+    options.nearer = nearer
     options.natsServers = natsServers
     if sleep != nil { options.pushGateways = pushGateways }
     options.shards = shards

@@ -94,6 +94,11 @@ package struct LoadCommand: ParsableCommand, Sendable {
       "Nodes of the local cluster, each an edge and a coordinator in one process, in place of --coordinators and --edges."
   ) package var nodes: Int?
 
+  @Flag(
+    help:
+      "With --nodes: devices move to the node that owns their user's shard, before the load and when shards move."
+  ) package var nearer = false
+
   @Option(
     help: ArgumentHelp(
       "nats-servers of the local cluster: 1, or 3 that keep each record three times.",

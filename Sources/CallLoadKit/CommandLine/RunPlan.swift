@@ -61,6 +61,7 @@ package struct RunPlan: Sendable {
       target = .local(options)
       parts = try command.parts(files, probes: chaos == nil ? 0 : options.shards * options.edges)
       settings.nodes = options.nodes
+      settings.nearer = options.nearer
       if options.nodes == 0 {
         (settings.coordinators, settings.edges) = (options.coordinators, options.edges)
       }

@@ -47,8 +47,8 @@ final class LoadDevice {
     return driver
   }
 
-  /// The index of its present or last edge among the load's.
-  var edge: Int { edges[driver.edge] }
+  /// The index of its present or last edge among the load's; -1 if it is none of them.
+  var edge: Int { driver.edge < edges.count ? edges[driver.edge] : -1 }
   var isAttached: Bool { driver.machine.isAttached }
   var isCallable: Bool { isAttached || isAsleep }
 

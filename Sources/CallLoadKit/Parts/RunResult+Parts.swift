@@ -21,6 +21,7 @@ extension RunResult {
     latency.add(part.latency)
     series = Self.sum(series, part.series) { $0.add($1) }
     rings += part.rings
+    nearerMoves += part.nearerMoves
     loadSeconds = max(loadSeconds, part.loadSeconds)
     rampSeconds = max(rampSeconds, part.rampSeconds)
     interrupted = interrupted || part.interrupted

@@ -37,6 +37,7 @@ extension RunReport {
     [
       "expected": result.devicesExpected, "connected": result.devicesConnected,
       "registered": result.devicesRegistered, "per_user": settings.devicesPerUser,
+      "nearer_moves": settings.nearer ? result.nearerMoves : nil,
     ]
   }
 
@@ -70,7 +71,7 @@ extension RunSettings {
     [
       "processes": processes, "scenario": scenario, "protocol": protocolName, "seed": seed,
       "duration_seconds": durationSeconds, "coordinators": coordinators, "edges": edges,
-      "nodes": nodes > 0 ? nodes : nil,
+      "nodes": nodes > 0 ? nodes : nil, "nearer": nearer ? true : nil,
       "nats_servers": edgeURLs.isEmpty ? natsServers : 0, "tls": tls ? true : nil,
       "chaos": chaos.isEmpty ? nil : chaos, "hostile": attacks.isEmpty ? nil : attacks,
       "other_callnode": otherCallnode, "push_gateways": sleepingShare > 0 ? pushGateways : nil,

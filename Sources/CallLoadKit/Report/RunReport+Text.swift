@@ -63,6 +63,7 @@ extension RunReport {
     }
     add("devices connected", result.devicesConnected, result.devicesExpected, rampNote())
     add("devices registered", result.devicesRegistered, result.devicesExpected)
+    if settings.nearer { table.add("moves to nearer edges", Units.count(result.nearerMoves)) }
     let rate = result.callsPlaced > 0 ? result.callsPerSecond : nil
     add(
       "calls placed", result.callsPlaced, result.callsExpected,

@@ -15,6 +15,8 @@ package struct RunSettings: Sendable, Equatable {
   package var edges = 0
   /// Processes that are an edge and a coordinator each.
   package var nodes = 0
+  /// Devices move to the node that owns their user's shard.
+  package var nearer = false
   package var natsServers = 1
   package var tls = false
   package var chaos = ""

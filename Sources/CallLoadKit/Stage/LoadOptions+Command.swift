@@ -26,6 +26,7 @@ extension LoadOptions {
     unregistered = command.unregistered.value
     seed = target.seed
     keepsSeries = command.plot != nil
+    followsNearer = command.nearer
     codec = command.protocol == .pb ? .protobuf : .json
     if let shardCount = target.shardCount {
       isDisturbed = true

@@ -34,6 +34,8 @@ package struct LoadOptions: Sendable {
   package var isDisturbed = false
   /// Keeps histograms of each interval of the load, for percentiles over time.
   package var keepsSeries = false
+  /// Devices move to the edges that the cluster names as nearer.
+  package var followsNearer = false
   /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
   package var keepsRings = false
   /// The ramp ends after this time, and the devices connected by then take part.

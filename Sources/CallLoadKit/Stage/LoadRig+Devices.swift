@@ -22,6 +22,9 @@ extension LoadRig {
     if let spread = options.reconnectSpreadSeconds {
       configuration.reconnectSpread = Span(seconds: spread)
     }
+    configuration.followsNearer = options.followsNearer
+    configuration.nearerSpread = Self.nearerSpread
+    configuration.nearerPause = .seconds(10)
     return LoadDevice(index: index, edges: edges, rig: self, configuration: configuration)
   }
 
@@ -67,10 +70,19 @@ extension LoadRig {
       if case .ping = command { device.ping = nil }
       stage?.gaveUp(device, request, command)
     case .notice(let notice):
-      if notice.kind != .tokenExpires, stage?.faults.excuses(device) != true {
+      if !isExpected(notice, device), stage?.faults.excuses(device) != true {
         count("notice: \(notice.kind.name)")
       }
     case .call(let call, let event): stage?.happened(call, event, device)
+    }
+  }
+
+  private func isExpected(_ notice: Notice, _ device: LoadDevice) -> Bool {
+    switch notice.kind {
+    case .tokenExpires, .nearer: true
+    // A device that moves replaces its own session.
+    case .sessionReplaced: options.followsNearer && device.driver.machine.state != .stopped
+    case .unknown, .deviceRemoved, .goAway, .tokenTaken: false
     }
   }
 

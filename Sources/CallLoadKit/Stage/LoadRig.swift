@@ -33,6 +33,9 @@ package final class LoadRig {
   private var ticks = 0
 
   static let tick: Span = .milliseconds(100)
+  /// The time over which devices spread their moves to nearer edges, and how long the load waits for these.
+  static let nearerSpread: Span = .seconds(3)
+  private static let untilMoved: Span = .seconds(5)
 
   package init(
     options: LoadOptions, progress: LoadProgress, loop: any DeviceLoop,
@@ -66,7 +69,8 @@ package final class LoadRig {
       if missing > 0 { setupFailures["device: not connected", default: 0] += missing }
       progress.update { $0.devicesConnected = self.connectedCount }
       for device in devices where device.setup == .connected { device.fallAsleep() }
-      completion()
+      guard options.followsNearer else { return completion() }
+      loop.schedule(at: loop.now + Self.untilMoved, completion)
     }
     self.ramp = ramp
     ramp.begin()
@@ -126,6 +130,7 @@ package final class LoadRig {
     result.devicesConnected = connectedCount
     result.devicesRegistered = registrations.count
     result.registrationsOfUnknownFate = registrations.unknownFate
+    result.nearerMoves = devices.reduce(0) { $0 + $1.driver.machine.nearerMoves }
     result.failures = setupFailures
     result.latency = ramp?.book.histograms ?? [:]
     result.rampSeconds = ramp?.seconds ?? 0

@@ -26,6 +26,7 @@ extension Stage {
     let setup = rig.setupResult
     result.devicesConnected = setup.devicesConnected
     result.devicesRegistered = setup.devicesRegistered
+    result.nearerMoves = setup.nearerMoves
     result.registrationsOfUnknownFate = setup.registrationsOfUnknownFate
     result.interrupted = setup.interrupted
     result.correctness = checker.counts

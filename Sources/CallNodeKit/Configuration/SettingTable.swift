@@ -95,6 +95,11 @@ extension Setting {
       "tlsKey", \.tlsKey, .path, unset: "none: no TLS",
       remedy: "It goes with tlsCertificate; give both or none.")
     "The key of that certificate in PEM, not encrypted. The file is read again when it changes."
+    Setting(
+      "publicUrl", \.edge.publicURL, .deviceURL, unset: "none: no device is sent here",
+      remedy: "Write the address as devices use it: wss://node-1.example:443.")
+    "The address at which devices reach this node and no other. With it, a node with all roles has "
+      + "devices that ask for it sent here while it owns their users' shards."
     Setting("eventLoops", \.eventLoops, .integer(1...256), unset: "one per core")
     "Threads that serve connections."
     Setting("pingInterval", \.edge.pingInterval, .duration(1, 600))

@@ -56,6 +56,14 @@ extension ValueKind where Value == String {
       read: { NATSURL.isValidList($0) ? $0 : nil }, text: NATSURL.withoutCredentials)
   }
 
+  /// Where devices reach an edge.
+  package static var deviceURL: Self {
+    Self(
+      "url", "up to \(NearerEdges.addressBytesMax) characters",
+      demand: "a URL such as wss://node-1.example:443, of at most "
+        + "\(NearerEdges.addressBytesMax) characters", NearerEdges.isAcceptable)
+  }
+
   private static func isLine(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.count <= 4096 && text.utf8.allSatisfy { $0 >= 32 && $0 != 127 }
   }

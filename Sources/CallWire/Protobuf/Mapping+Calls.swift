@@ -124,5 +124,6 @@ extension Callmesh__V1__Notice: Mapping {
     }
     try c.text(&value.message, &m.message, "message")
     c.number(&value.retryAfterMilliseconds, &m.retry_after_ms)
+    try c.text(&value.nearer, &m.nearer, "nearer")
   }
 }

@@ -175,6 +175,7 @@ extension Callmesh__V1__Attach: Mapping {
     try c.optionalID(&value.forCall, &m.for_call, "attach.forCall")
     try c.text(&value.deviceName, &m.device_name, "attach.deviceName")
     try c.text(&value.client, &m.client, "attach.client")
+    c.flag(&value.wantsNearer, &m.nearer)
   }
 }
 

@@ -175,6 +175,7 @@ extension Callmesh__V1__AnnounceRequest: Root {
     c.number(&value.shard, &m.shard)
     c.number(&value.epoch, &m.epoch)
     c.number(&value.number, &m.number)
+    try c.text(&value.nearer, &m.nearer, "nearer")
   }
 }
 

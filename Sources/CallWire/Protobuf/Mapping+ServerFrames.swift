@@ -100,5 +100,6 @@ extension Callmesh__V1__Attached: Mapping {
     c.number(&value.pingSeconds, &m.ping_seconds)
     c.time(&value.serverTime, milliseconds: &m.server_time_ms)
     try c.optional(&value.forCall, &m.for_call)
+    try c.text(&value.nearer, &m.nearer, "nearer")
   }
 }

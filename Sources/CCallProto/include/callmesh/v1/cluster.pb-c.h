@@ -536,10 +536,14 @@ struct  Callmesh__V1__AnnounceRequest
    * Counts the requests of one term, from 1. 0: not said.
    */
   uint64_t number;
+  /*
+   * Where devices reach the edge of the owner's process; empty: they are not to be sent there.
+   */
+  char *nearer;
 };
 #define CALLMESH__V1__ANNOUNCE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__announce_request__descriptor) \
-    , 0, 0, 0, 0 }
+    , 0, 0, 0, 0, (char *)protobuf_c_empty_string }
 
 
 /*

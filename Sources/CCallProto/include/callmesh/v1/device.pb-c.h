@@ -124,7 +124,11 @@ typedef enum _Callmesh__V1__NoticeKind {
   /*
    * The session ends soon, with its token, unless that is renewed.
    */
-  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_EXPIRES = 5
+  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_TOKEN_EXPIRES = 5,
+  /*
+   * Another edge is nearer to the user's calls: see `nearer`.
+   */
+  CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_NEARER = 6
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__NOTICE_KIND)
 } Callmesh__V1__NoticeKind;
 
@@ -242,10 +246,14 @@ struct  Callmesh__V1__Attach
    * SDK name and version, for operators.
    */
   char *client;
+  /*
+   * The device wants to know which edge is nearer to its user's calls.
+   */
+  protobuf_c_boolean nearer;
 };
 #define CALLMESH__V1__ATTACH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__Detach
@@ -611,10 +619,14 @@ struct  Callmesh__V1__Attached
    * Set when the attach named a call.
    */
   Callmesh__V1__CallState *for_call;
+  /*
+   * The address of an edge that is nearer to the user's calls; empty: this one is as good.
+   */
+  char *nearer;
 };
 #define CALLMESH__V1__ATTACHED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attached__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Registered
@@ -831,10 +843,11 @@ struct  Callmesh__V1__Notice
   Callmesh__V1__NoticeKind kind;
   char *message;
   uint32_t retry_after_ms;
+  char *nearer;
 };
 #define CALLMESH__V1__NOTICE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__notice__descriptor) \
-    , CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_UNSPECIFIED, (char *)protobuf_c_empty_string, 0 }
+    , CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
 
 
 /*
