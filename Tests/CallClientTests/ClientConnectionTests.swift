@@ -43,6 +43,28 @@ import Testing
     }
   }
 
+  /// Thousands of devices that want to connect at once, and all try again soon, keep edges busy with attempts that
+  /// have been given up.
+  @Test func anAttemptWithoutAnAnswerIsFollowedByALongerWait() {
+    var device = Device()
+    device.start()
+    var waits: [Int64] = []
+    for isOpened in [false, true, false] {
+      if isOpened { device.open() }
+      device.pass(.seconds(10))
+      guard case .waiting(let until) = device.machine.state else {
+        Issue.record("does not wait")
+        return
+      }
+      waits.append((until - device.now).microseconds)
+      device.pass(until - device.now)
+    }
+    for (index, wait) in waits.enumerated() {
+      let ceiling = Int64(1_000_000) << Int64(index)
+      #expect(wait >= ceiling / 2 && wait <= ceiling)
+    }
+  }
+
   @Test func aRefusedTokenIsNotTriedAgain() {
     var device = Device()
     device.start()

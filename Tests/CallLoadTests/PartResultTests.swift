@@ -44,6 +44,7 @@ import Testing
     result.series = series
     result.rings = [RingSample(dueSeconds: 1, microseconds: 2)]
     (result.loadSeconds, result.rampSeconds, result.interrupted) = (30, 3, true)
+    result.nearerMoves = 4
     (result.chaos, result.pushes) = (chaos, pushes)
     return result
   }
@@ -151,11 +152,20 @@ import Testing
     var (one, other) = (LoadProgress.Snapshot(), LoadProgress.Snapshot())
     (one.phase, one.done, one.total, one.callsLive, one.faults) = (.calling, 30, 100, 4, 1)
     (other.phase, other.done, other.total, other.callsLive, other.faults) = (.settling, 7, 50, 2, 1)
-    (one.ringP99, other.rate) = (900, 12)
+    (one.ringP99, other.rate, other.callsPlaced) = (900, 12, 50)
     let sum = LoadProgress.Snapshot(sum: [one, other])
     #expect(sum.phase == .calling)
     #expect((sum.done, sum.total, sum.callsLive, sum.faults) == (80, 150, 6, 1))
     #expect(sum.ringP99 == 900)
     #expect(sum.rate == 12)
+  }
+
+  @Test("a part that is ahead has done what its phase asked") func progressOfDevices() {
+    var (one, other) = (LoadProgress.Snapshot(), LoadProgress.Snapshot())
+    (one.phase, one.done, one.total, one.devicesConnected) = (.registering, 10, 90, 100)
+    (other.phase, other.done, other.total, other.devicesConnected) = (.calling, 3, 500, 101)
+    let sum = LoadProgress.Snapshot(sum: [one, other])
+    #expect(sum.phase == .registering)
+    #expect((sum.done, sum.total) == (111, 191))
   }
 }

@@ -79,7 +79,10 @@ import Testing
     for (rig, part) in zip(rigs, parts) {
       rig.load(calls: part.share(of: 100), duration: 20) { results.append($0) }
     }
-    #expect(loop.run(for: .seconds(120)) { results.count == 3 })
+    // A rig lives as long as somebody holds it.
+    withExtendedLifetime(rigs) {
+      #expect(loop.run(for: .seconds(120)) { results.count == 3 })
+    }
     var sum = RunResult()
     for result in results { sum.add(result) }
     sum.lost(registrations: twin.registered.count)

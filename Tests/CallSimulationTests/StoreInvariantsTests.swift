@@ -56,8 +56,10 @@ import Testing
         guard let journal = try? await bus.openJournal(JournalOptions()) else { return }
         nats.stall([bus.node], for: .milliseconds(100))
         _ = bus.node.start { try? await journal.purge(shard: 0, through: 1) }
-        _ = bus.node.start {
-          journal.append(shard: 0, expecting: expecting, ClusterCodec.encode(record)) { _ in }
+        _ = world.schedule(after: .milliseconds(1)) {
+          _ = bus.node.start {
+            journal.append(shard: 0, expecting: expecting, ClusterCodec.encode(record)) { _ in }
+          }
         }
       }
       world.run(for: .seconds(2))

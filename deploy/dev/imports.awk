@@ -30,7 +30,8 @@ BEGIN {
   allow("CallNodeKit", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
   allow("callnode", "CallNodeKit")
   allow("callctl", seams " CallAuth NATSBus")
-  allow("callload", "CallCore CallWire CallTelemetry CallAuth CallClient CallJudge CallTestKit")
+  allow("CallLoadKit", "CallCore CallWire CallAuth CallClient CallJudge CallTestKit")
+  allow("callload", "CallLoadKit")
   allow("CallBench", "CallCore CallWire CallTelemetry CallCoordinator CallClient CallSimulation")
   allow("Benchmarks", seams " CallAuth CallCoordinator CallPush CallTestKit NATSBus")
 

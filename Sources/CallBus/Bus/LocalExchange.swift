@@ -7,7 +7,8 @@ internal import Synchronization
 /// It makes such a process cheaper and is no rule of the cluster: a shard accepts over the bus what comes from all other
 /// edges. Between an edge and a shard of one process it is the only way, so that nothing can overtake on the bus what was
 /// handed over here: a worker ignores messages of its own process's edge (`isLocal`). Those were sent while the shard had
-/// another owner, which lost them; edges retransmit to each new owner.
+/// another owner, which lost them; edges retransmit to each new owner. A thousand simulated seeds without that rule broke
+/// nothing, since a command that comes again or late changes nothing; it keeps an order that new commands may rely on.
 public final class LocalExchange: Sendable {
   private struct Shard {
     var epoch: UInt64

@@ -32,9 +32,9 @@ public struct DeviceConfiguration: Sendable {
   /// devices of an edge lose their sessions at once.
   public var reconnectSpread: Span = .seconds(1)
   /// The wait before the second attempt to connect. It doubles with each further attempt, with jitter
-  /// of half.
+  /// of half, and is four times as long after an attempt that got no answer in time.
   public var backoffMinimum: Span = .milliseconds(250)
-  /// The longest wait between attempts to connect.
+  /// The longest wait between attempts to connect; four times that after one that got no answer in time.
   public var backoffMaximum: Span = .seconds(15)
   /// How long an edge that announced its shutdown is avoided. It is used all the same if there is no
   /// other, or after an attempt failed.

@@ -81,13 +81,18 @@ extension ClientMachine {
 
   /// Schedules an attempt at the next edge: at a random moment of `reconnectSpread` after a session
   /// broke, otherwise after a wait that doubles with each failure, with jitter of half.
-  mutating func wait(atLeast minimum: Span = .seconds(0), _ turn: inout Turn) {
+  /// - Parameter isUnanswered: the last attempt got no answer in time. Where thousands of devices want to connect at
+  ///   once, edges that answer all of them too late answer none: then each waits longer.
+  mutating func wait(
+    atLeast minimum: Span = .seconds(0), isUnanswered: Bool = false, _ turn: inout Turn
+  ) {
     let span: Span
     if state == .attached {
       let spread = max(0, configuration.reconnectSpread.microseconds)
       span = Span(microseconds: Int64.random(in: 0...spread, using: &turn.random))
     } else {
-      span = backoff.span(failures: failures, random: &turn.random)
+      let once = backoff.span(failures: failures, random: &turn.random)
+      span = isUnanswered ? Span(microseconds: 4 * once.microseconds) : once
       failures += 1
     }
     edge = edgeAfter(edge, now: turn.now)

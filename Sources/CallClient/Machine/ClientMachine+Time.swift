@@ -32,7 +32,7 @@ extension ClientMachine {
     case .connecting(let deadline), .attaching(let deadline):
       guard deadline <= turn.now else { return }
       turn.actions.append(.close)
-      wait(&turn)
+      wait(isUnanswered: true, &turn)
     case .attached:
       guard turn.now < silenceEndsAt else {
         turn.actions.append(.close)

@@ -74,7 +74,7 @@ extension CallError.Code {
   public var sentence: String {
     switch self {
     case .malformedFrame: "The frame could not be read."
-    case .frameTooLarge: "The frame is larger than 128 kB."
+    case .frameTooLarge: "The frame is larger than the edge allows."
     case .unknownCommand: "The frame holds no command that this server knows."
     case .wrongFrameType: "This subprotocol uses the other kind of WebSocket frame."
     case .notAttached: "Send attach first."

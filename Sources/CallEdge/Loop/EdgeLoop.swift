@@ -81,7 +81,7 @@ final class EdgeLoop {
   /// How many of them the gauge has.
   var nearerCounted = 0
 
-  let allocator = ByteBufferAllocator()
+  var frames = FrameBuffers()
   /// Room for one unmasked message.
   let scratch: UnsafeMutableRawBufferPointer
   private var spareActions: [DeviceSession.Action] = []

@@ -8,30 +8,41 @@ internal import NIOCore
 extension WebSocketHandler {
   func send(_ frame: ServerFrame) {
     loop.metrics.framesOut.increment()
-    write(encoded(frame))
+    write(encoded(frame, leavesSoon: true))
   }
 
-  private func encoded(_ frame: ServerFrame) -> ByteBuffer {
+  private func encoded(_ frame: ServerFrame, leavesSoon: Bool) -> ByteBuffer {
     let codec = session.codec
     var buffer = ByteBuffer()
-    codec.withEncoded(frame) {
-      buffer = WebSocketWriter.frame(codec.opcode, $0, allocator: loop.allocator)
-    }
+    codec.withEncoded(frame) { buffer = framed(codec.opcode, $0, leavesSoon: leavesSoon) }
     return buffer
+  }
+
+  /// - Parameter leavesSoon: with what the loop flushes next.
+  private func framed(
+    _ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>, leavesSoon: Bool
+  ) -> ByteBuffer {
+    guard leavesSoon, !isSlow else {
+      return WebSocketWriter.frame(opcode, payload, allocator: loop.frames.allocator)
+    }
+    let header = WebSocketFrameHeader(opcode, payloadBytes: payload.count)
+    return loop.frames.filled(bytes: header.frameBytesMax) {
+      WebSocketWriter.write(header, payload, into: &$0)
+    }
   }
 
   /// Writes a frame that leaves with the next one, or with the loop's next lazy flush.
   func sendLazily(_ frame: ServerFrame) {
     guard let context else { return }
     loop.metrics.framesOut.increment()
-    context.write(wrapOutboundOut(encoded(frame)), promise: nil)
+    context.write(wrapOutboundOut(encoded(frame, leavesSoon: false)), promise: nil)
     guard !needsFlush, !needsLazyFlush else { return }
     needsLazyFlush = true
     loop.flushLazily(self)
   }
 
   func write(_ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>) {
-    write(WebSocketWriter.frame(opcode, payload, allocator: loop.allocator))
+    write(framed(opcode, payload, leavesSoon: true))
   }
 
   private func write(_ buffer: ByteBuffer, promise: EventLoopPromise<Void>? = nil) {
@@ -65,7 +76,7 @@ extension WebSocketHandler {
       if !self.session.isClosing, let latest = self.latestPing.take() { self.pong(latest) }
     }
     write(
-      WebSocketWriter.frame(.pong, payload, allocator: loop.allocator), promise: written)
+      WebSocketWriter.frame(.pong, payload, allocator: loop.frames.allocator), promise: written)
   }
 
   // MARK: What waits for the device
@@ -94,7 +105,7 @@ extension WebSocketHandler {
     written.futureResult.assumeIsolated().whenSuccess {
       self.context?.close(mode: .output, promise: nil)
     }
-    write(WebSocketWriter.close(reason, allocator: loop.allocator), promise: written)
+    write(WebSocketWriter.close(reason, allocator: loop.frames.allocator), promise: written)
     loop.retire(self)
     endSession()
   }
@@ -141,14 +152,19 @@ enum WebSocketWriter {
     allocator: ByteBufferAllocator
   ) -> ByteBuffer {
     let header = WebSocketFrameHeader(opcode, payloadBytes: payload.count)
-    var buffer = allocator.buffer(
-      capacity: header.payloadBytes + WebSocketFrameHeader.unmaskedBytesMax)
+    var buffer = allocator.buffer(capacity: header.frameBytesMax)
+    write(header, payload, into: &buffer)
+    return buffer
+  }
+
+  static func write(
+    _ header: WebSocketFrameHeader, _ payload: some Collection<UInt8>, into buffer: inout ByteBuffer
+  ) {
     buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: WebSocketFrameHeader.unmaskedBytesMax)
     {
       header.write(into: $0)
     }
     buffer.writeBytes(payload)
-    return buffer
   }
 
   /// A close frame with the reason's code and text.
@@ -158,6 +174,11 @@ enum WebSocketWriter {
       .close, [UInt8(code >> 8), UInt8(code & 0xff)] + Array(reason.text.utf8),
       allocator: allocator)
   }
+}
+
+extension WebSocketFrameHeader {
+  /// Of the whole frame.
+  fileprivate var frameBytesMax: Int { payloadBytes + Self.unmaskedBytesMax }
 }
 
 extension DeviceCodec {

@@ -134,8 +134,8 @@ extension LoadProgress.Snapshot {
     self.init()
     phase = parts.map(\.phase).min { $0.rank < $1.rank } ?? .idle
     for part in parts {
-      done += part.phase == phase ? part.done : part.total
-      total += part.total
+      done += part.phase == phase ? part.done : part.all(of: phase)
+      total += part.phase == phase ? part.total : part.all(of: phase)
       devicesConnected += part.devicesConnected
       callsLive += part.callsLive
       callsPlaced += part.callsPlaced
@@ -146,6 +146,17 @@ extension LoadProgress.Snapshot {
       faults = max(faults, part.faults)
       rate += part.rate
       ringP99 = [ringP99, part.ringP99].compactMap(\.self).max()
+    }
+  }
+}
+
+extension LoadProgress.Snapshot {
+  /// What a part had to do in a phase that it has left.
+  fileprivate func all(of phase: LoadProgress.Phase) -> Int {
+    switch phase {
+    case .connecting, .registering: devicesConnected
+    case .calling, .settling: callsPlaced
+    case .idle, .disconnecting, .done: total
     }
   }
 }

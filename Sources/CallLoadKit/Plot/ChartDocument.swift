@@ -16,7 +16,7 @@ package struct ChartDocument: Sendable {
   private static let heading = 64.0
   private static let chartHeight = 300.0
   /// The frame of a chart's lines within its part of the document.
-  private static let frame = (left: 90.0, right: 20.0, top: 58.0, bottom: 52.0)
+  private static let frame = (left: 90.0, right: 40.0, top: 58.0, bottom: 52.0)
   /// More marks than this have no names beside them, which would overlap.
   private static let namedMarksMax = 8
   /// Apart from colours, for eyes and printers that see none.
