@@ -1899,7 +1899,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[6] =
 {
   {
     "for_call",
@@ -1961,6 +1961,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "only_places",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AttachCommand, only_places),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   2,   /* field[2] = announce */
@@ -1968,11 +1980,12 @@ static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   3,   /* field[3] = client */
   1,   /* field[1] = device_name */
   0,   /* field[0] = for_call */
+  5,   /* field[5] = only_places */
 };
 static const ProtobufCIntRange callmesh__v1__attach_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
 {
@@ -1982,7 +1995,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
   "Callmesh__V1__AttachCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__AttachCommand),
-  5,
+  6,
   callmesh__v1__attach_command__field_descriptors,
   callmesh__v1__attach_command__field_indices_by_name,
   1,  callmesh__v1__attach_command__number_ranges,
@@ -2065,7 +2078,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[8] =
 {
   {
     "call",
@@ -2151,9 +2164,22 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "caller_name",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, caller_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   0,   /* field[0] = call */
+  7,   /* field[7] = caller_name */
   2,   /* field[2] = description */
   5,   /* field[5] = device_name */
   3,   /* field[3] = headers */
@@ -2164,7 +2190,7 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -2174,7 +2200,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  7,
+  8,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
   1,  callmesh__v1__place_command__number_ranges,

@@ -2344,7 +2344,7 @@ const ProtobufCMessageDescriptor callmesh__v1__header__descriptor =
   (ProtobufCMessageInit) callmesh__v1__header__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[7] =
 {
   {
     "token",
@@ -2418,6 +2418,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[6]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "only_places",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attach, only_places),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
   4,   /* field[4] = client */
@@ -2425,12 +2437,13 @@ static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
   3,   /* field[3] = device_name */
   2,   /* field[2] = for_call */
   5,   /* field[5] = nearer */
+  6,   /* field[6] = only_places */
   0,   /* field[0] = token */
 };
 static const ProtobufCIntRange callmesh__v1__attach__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
 {
@@ -2440,7 +2453,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
   "Callmesh__V1__Attach",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attach),
-  6,
+  7,
   callmesh__v1__attach__field_descriptors,
   callmesh__v1__attach__field_indices_by_name,
   1,  callmesh__v1__attach__number_ranges,
@@ -3889,7 +3902,7 @@ const ProtobufCMessageDescriptor callmesh__v1__registered__descriptor =
   (ProtobufCMessageInit) callmesh__v1__registered__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__party__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__party__field_descriptors[4] =
 {
   {
     "user",
@@ -3927,16 +3940,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__party__field_descriptors[3] 
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "name",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Party, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__party__field_indices_by_name[] = {
   1,   /* field[1] = device */
   2,   /* field[2] = device_name */
+  3,   /* field[3] = name */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange callmesh__v1__party__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__party__descriptor =
 {
@@ -3946,7 +3972,7 @@ const ProtobufCMessageDescriptor callmesh__v1__party__descriptor =
   "Callmesh__V1__Party",
   "callmesh.v1",
   sizeof(Callmesh__V1__Party),
-  3,
+  4,
   callmesh__v1__party__field_descriptors,
   callmesh__v1__party__field_indices_by_name,
   1,  callmesh__v1__party__number_ranges,

@@ -1095,7 +1095,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__journal_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__device__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__device__field_descriptors[4] =
 {
   {
     "user",
@@ -1133,16 +1133,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__device__field_descriptors[3]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "user_name",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Device, user_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__device__field_indices_by_name[] = {
   1,   /* field[1] = device */
   2,   /* field[2] = name */
   0,   /* field[0] = user */
+  3,   /* field[3] = user_name */
 };
 static const ProtobufCIntRange callmesh__v1__device__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
 {
@@ -1152,7 +1165,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   "Callmesh__V1__Device",
   "callmesh.v1",
   sizeof(Callmesh__V1__Device),
-  3,
+  4,
   callmesh__v1__device__field_descriptors,
   callmesh__v1__device__field_indices_by_name,
   1,  callmesh__v1__device__number_ranges,

@@ -7,11 +7,12 @@ extension AppKeys {
   /// - Parameters:
   ///   - kid: the key; nil: the app's first one that can sign.
   ///   - device: where set, the token is good for this device only.
+  ///   - name: the user's display name.
   ///   - now: seconds since 1970; the token expires `lifetimeSeconds` later.
   /// - Throws: `TokenMinterError`, or the error of signing.
   package func mintToken(
-    kid: String? = nil, app: String, user: String, device: String? = nil, lifetimeSeconds: Int64,
-    now: Int64
+    kid: String? = nil, app: String, user: String, device: String? = nil, name: String? = nil,
+    lifetimeSeconds: Int64, now: Int64
   ) throws -> String {
     guard let entry = apps[app] else {
       throw TokenMinterError(
@@ -22,7 +23,7 @@ extension AppKeys {
         "app \"\(app)\" has only public keys; add the privateKey of one to the key file")
     }
     return try key.mintToken(
-      app: app, user: user, device: device, lifetimeSeconds: lifetimeSeconds, now: now)
+      app: app, user: user, device: device, name: name, lifetimeSeconds: lifetimeSeconds, now: now)
   }
 
   /// The id of an app's first key of an algorithm, such as `ES256`; nil if it has none.
@@ -42,7 +43,7 @@ public struct TokenMinterError: Error, Sendable, Equatable, CustomStringConverti
 
 extension AppKeys.Key {
   fileprivate func mintToken(
-    app: String, user: String, device: String?, lifetimeSeconds: Int64, now: Int64
+    app: String, user: String, device: String?, name: String?, lifetimeSeconds: Int64, now: Int64
   ) throws -> String {
     guard IdentifierRules.isUser(user) else {
       throw TokenMinterError("a user id is 1 to 128 bytes of text that can be seen")
@@ -56,7 +57,8 @@ extension AppKeys.Key {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let header = Header(alg: algorithm, kid: kid, typ: "JWT")
-    let claims = Claims(app: app, sub: user, iat: now, exp: now &+ lifetimeSeconds, device: device)
+    let claims = Claims(
+      app: app, sub: user, iat: now, exp: now &+ lifetimeSeconds, device: device, name: name)
     let text =
       base64URL(try encoder.encode(header)) + "." + base64URL(try encoder.encode(claims))
     return text + "." + base64URL(try signature(of: Data(text.utf8)))
@@ -85,6 +87,7 @@ private struct Claims: Encodable {
   var iat: Int64
   var exp: Int64
   var device: String?
+  var name: String?
 }
 
 /// RFC 4648, section 5, without padding.

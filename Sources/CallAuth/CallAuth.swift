@@ -8,6 +8,8 @@ public struct DeviceClaims: Sendable, Equatable {
   public var user: String
   /// If set, the token is valid for this device only.
   public var device: String?
+  /// The user's display name, as `DisplayName.shown`; empty: none.
+  public var name: String
   /// Seconds since 1970.
   public var expiresAtSeconds: Int64
   /// Seconds since 1970; an estimate for a token without `iat`: see `TokenVerifier.verify`.
@@ -15,12 +17,13 @@ public struct DeviceClaims: Sendable, Equatable {
   /// The number of the key that signed it.
   public var keyNumber: UInt32
   public init(
-    app: String, user: String, device: String?, expiresAtSeconds: Int64,
+    app: String, user: String, device: String?, name: String = "", expiresAtSeconds: Int64,
     issuedAtSeconds: Int64 = 0, keyNumber: UInt32 = 0
   ) {
     self.app = app
     self.user = user
     self.device = device
+    self.name = name
     self.expiresAtSeconds = expiresAtSeconds
     self.issuedAtSeconds = issuedAtSeconds
     self.keyNumber = keyNumber

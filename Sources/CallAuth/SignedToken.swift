@@ -30,6 +30,15 @@ struct SignedToken {
     var nbf: Double?
     var iat: Double?
     var device: String?
+    var name: Name?
+
+    /// OpenID Connect's claim. One that is no text is as good as none: an app may have used the name for itself.
+    struct Name: Decodable {
+      let text: String
+      init(from decoder: any Decoder) {
+        text = (try? decoder.singleValueContainer().decode(String.self)) ?? ""
+      }
+    }
 
     /// nil if the number is not a time.
     var expirySeconds: Int64? {

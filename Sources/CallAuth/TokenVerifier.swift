@@ -60,7 +60,8 @@ public struct TokenVerifier: Sendable {
     else { throw .tooLong(maximumSeconds: maximumAgeSeconds) }
     return DeviceClaims(
       app: app.name, user: parsed.payload.sub, device: parsed.payload.device,
-      expiresAtSeconds: expiry, issuedAtSeconds: issued, keyNumber: key.number)
+      name: DisplayName.shown(parsed.payload.name?.text ?? ""), expiresAtSeconds: expiry,
+      issuedAtSeconds: issued, keyNumber: key.number)
   }
 
   /// A token without `kid` is accepted if the app has a single key.

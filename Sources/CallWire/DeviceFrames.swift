@@ -49,10 +49,13 @@ public struct AttachRequest: Sendable, Equatable {
   public var client: String
   /// The device wants to know which edge is nearer to its user's calls.
   public var wantsNearer: Bool
+  /// The device places calls, and is not rung by those to its user.
+  public var onlyPlaces: Bool
   public init(
     token: String = "", device: String = "", forCall: CallID? = nil, deviceName: String = "",
-    client: String = "", wantsNearer: Bool = false
+    client: String = "", wantsNearer: Bool = false, onlyPlaces: Bool = false
   ) {
+    self.onlyPlaces = onlyPlaces
     self.token = token
     self.device = device
     self.forCall = forCall

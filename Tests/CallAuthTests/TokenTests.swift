@@ -96,6 +96,28 @@ private func keyFile() -> AppKeys {
     #expect(throws: AuthFailure.expired) { try verifier.verify(token, now: now + 60) }
   }
 
+  @Test(arguments: [
+    (#""Ann Lee""#, "Ann Lee"), (#""\u202eeeL\u0000""#, "eeL"), (#""""#, ""), ("null", ""),
+    ("7", ""),
+    (#"["Ann"]"#, ""), (#"{"given":"Ann"}"#, ""),
+  ])
+  func aNameIsShownAsFarAsItCanBe(claim: String, name: String) throws {
+    let token = forge(
+      header: #"{"alg":"HS256","kid":"k1"}"#, payload: payload(#","name":\#(claim)"#),
+      secret: secret)
+    #expect(try verifier.verify(token, now: now).name == name)
+  }
+
+  @Test func namesAreMinted() throws {
+    func name(_ given: String?) throws -> String {
+      let token = try keys.mintToken(
+        app: "demo", user: "ann", name: given, lifetimeSeconds: 60, now: now)
+      return try verifier.verify(token, now: now).name
+    }
+    #expect(try name("Ann Lee") == "Ann Lee")
+    #expect(try name(nil) == "")
+  }
+
   @Test func expiryIsWrittenAsAWholeNumber() async throws {
     let token = try keys.mintToken(app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
     var part = String(token.split(separator: ".")[1])

@@ -32,6 +32,24 @@ import Testing
     #expect(!next.deliveries(to: Bench.session("alice1", 2)).isEmpty)
   }
 
+  @Test(arguments: [false, true])
+  func theCallersNameIsKept(checkpoint: Bool) {
+    var bench = Bench()
+    bench.attach("b1")
+    let request = PlaceRequest(
+      call: Bench.callID, description: "offer", deviceName: "phone", callerName: "Alice Liddell")
+    bench.say(.place(request), user: "alice", device: "alice1")
+    let caller = Party(user: "alice", device: "alice1", deviceName: "phone", name: "Alice Liddell")
+    #expect(bench.invites("b1").map(\.caller) == [caller])
+    var next = next(bench, checkpoint: checkpoint, attach: ["b1"])
+    #expect(next.invites("b1").map(\.caller) == [caller])
+    // Its token has another name since, and the caller's device repeats the command.
+    var again = request
+    again.callerName = "Alice Hargreaves"
+    let reply = next.say(.place(again), user: "alice", device: "alice1")
+    #expect(reply?.state?.phase == .placed)
+  }
+
   /// Its caller announces itself before the new owner has told anybody.
   @Test(arguments: [false, true])
   func anEndThatNobodyHeardIsToldAfterTheCallerWasAnnounced(checkpoint: Bool) {

@@ -38,7 +38,10 @@ private let call = CallID(high: 1, low: 2)
   @Test func tokenInTheAttachIsCheckedAndTheShardAsked() {
     var machine = SessionMachine()
     machine.say(
-      1, .attach(AttachRequest(token: "t", device: "phone", forCall: call, client: "sdk 1")))
+      1,
+      .attach(
+        AttachRequest(
+          token: "t", device: "phone", forCall: call, client: "sdk 1", onlyPlaces: true)))
     #expect(machine.take() == [.authenticate(token: "t")])
     machine.authenticated(.success(.of()))
     #expect(
@@ -46,7 +49,9 @@ private let call = CallID(high: 1, low: 2)
         .forward(
           request: 1, callee: ann,
           .attach(
-            Attach(forCall: call, deviceName: "", client: "sdk 1", attachedAt: SessionMachine.start)
+            Attach(
+              forCall: call, deviceName: "", client: "sdk 1", attachedAt: SessionMachine.start,
+              onlyPlaces: true)
           ))
       ])
     #expect(!machine.session.isAttached)

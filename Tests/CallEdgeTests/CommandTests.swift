@@ -44,6 +44,27 @@ private let call = CallID(high: 1, low: 2)
     }
   }
 
+  @Test func aPlaceHasTheNameOfTheLatestToken() {
+    func placed(_ machine: inout SessionMachine, as id: UInt64) -> String? {
+      var request = PlaceRequest(call: CallID(high: 1, low: id))
+      request.callerName = "what the device says of itself here does not count"
+      machine.say(id, .place(CallAddress(callee: "bob", call: request.call), request))
+      guard case .forward(_, _, .place(let sent))? = machine.take().first else { return nil }
+      return sent.callerName
+    }
+    var claims = DeviceClaims.of()
+    claims.name = "Ann Lee"
+    var machine = SessionMachine(claims: claims)
+    machine.say(1, .attach(AttachRequest(device: "phone")))
+    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
+    machine.turn.actions = []
+    #expect(placed(&machine, as: 2) == "Ann Lee")
+    claims.name = "Ann Smith"
+    machine.session.renewed(3, "token", .success(claims), &machine.turn)
+    machine.turn.actions = []
+    #expect(placed(&machine, as: 4) == "Ann Smith")
+  }
+
   @Test func registrationsGetTheFingerprintsOfTheirTokens() {
     let token = String(repeating: "ab", count: 32)
     var given = RegistrationRequest(

@@ -143,6 +143,14 @@ private let call = CallID(high: 1, low: 2)
       machine.session.announcement
         == .attach(
           Attach(deviceName: "Ann's phone", announce: true, attachedAt: SessionMachine.start)))
+    var placer = SessionMachine(claims: .of())
+    placer.say(1, .attach(AttachRequest(device: "phone", onlyPlaces: true)))
+    placer.reply(1, .attach(Attach()), .attached(forCall: nil))
+    guard case .attach(let said)? = placer.session.announcement else {
+      Issue.record("no announcement")
+      return
+    }
+    #expect(said.onlyPlaces)
     machine.say(2, .detach)
     #expect(machine.session.announcement == nil)
     #expect(SessionMachine(claims: .of()).session.announcement == nil)

@@ -30,7 +30,8 @@ import Testing
 
     // The first is, to the letter, what we write.
     let job = pushJob(
-      caller: Party(user: "ann", device: "ann-phone", deviceName: "Ann's phone"), video: true,
+      caller: Party(
+        user: "ann", device: "ann-phone", deviceName: "Ann's phone", name: "Ann Lee"), video: true,
       headers: [CustomHeader(name: "X-Team", value: "support")])
     #expect(encode(job, capability: "…").text == shown[0])
   }

@@ -59,6 +59,23 @@ import Testing
         == #"{"callUUID":"\#(Self.call)","handle":"ann",\#(Self.note())}"#)
   }
 
+  /// Handles are ids, by which apps call back; names are what people read.
+  @Test func namesOfCallers() {
+    let ann = Party(user: "ann", device: "ann-phone", name: "Ann Lee")
+    func text(_ dialect: PushDialect, _ purpose: PushPurpose = .ring) -> String {
+      encode(pushJob(purpose, dialect: dialect, caller: ann)).text
+    }
+    for dialect in PushDialect.allCases {
+      #expect(
+        text(dialect).contains(#""caller":{"user":"ann","device":"ann-phone","name":"Ann Lee"}"#),
+        "\(dialect)")
+    }
+    #expect(text(.apple).contains(#""handle":"ann","callerName":"Ann Lee","#))
+    #expect(text(.telnyx).contains(#""caller_name":"Ann Lee","caller_number":"ann""#))
+    #expect(text(.sinch).contains(#""loc-args":["Ann Lee"]"#))
+    #expect(text(.callmesh, .missedNotice).contains(#""loc-args":["Ann Lee"]"#))
+  }
+
   @Test(arguments: [false, true]) func fcsdk(video: Bool) {
     let note = Self.note()
     #expect(

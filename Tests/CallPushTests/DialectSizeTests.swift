@@ -100,7 +100,8 @@ import Testing
   @Test func partsGoInTheirOrder() throws {
     let by = Party(user: "bob", device: "bob-tablet", deviceName: "Bob's tablet")
     let job = pushJob(
-      .cancel, caller: Party(user: "ann", device: "ann-phone", deviceName: "Ann's phone"),
+      .cancel,
+      caller: Party(user: "ann", device: "ann-phone", deviceName: "Ann's phone", name: "Ann Lee"),
       headers: [CustomHeader(name: "a", value: "b")], reason: .declined, by: by)
     var orders: [[OptionalPart]] = []
     for count in stride(from: 4000, to: 5200, by: 1) {
@@ -109,7 +110,7 @@ import Testing
       if orders.last != shed { orders.append(shed) }
     }
     let all: [OptionalPart] = [
-      .headers, .byDeviceName, .callerDeviceName, .byDevice, .callerDevice, .placedAt,
+      .headers, .byDeviceName, .callerDeviceName, .byDevice, .callerDevice, .placedAt, .callerName,
     ]
     #expect(OptionalPart.allCases == all)
     #expect(orders == (0...all.count).map { Array(all.prefix($0)) })

@@ -66,7 +66,9 @@ struct Generator: RandomNumberGenerator {
     list(4) { CustomHeader(name: "X-" + $0.text(5), value: $0.body().prefix(100).description) }
   }
 
-  mutating func party() -> Party { Party(user: user(), device: device(), deviceName: text(10)) }
+  mutating func party() -> Party {
+    Party(user: user(), device: device(), deviceName: text(10), name: text(10))
+  }
 
   mutating func signal() -> Signal {
     Signal(index: number(), kind: SignalKind.allCases.randomElement(using: &self)!, body: body())
@@ -185,7 +187,7 @@ extension Generator {
         AttachRequest(
           token: text(40), device: chance(50) ? device().text : "",
           forCall: chance(50) ? self.call() : nil, deviceName: text(10), client: text(10),
-          wantsNearer: chance(50)))
+          wantsNearer: chance(50), onlyPlaces: chance(50)))
     case 1: return .detach
     case 2: return .register(registration())
     case 3: return .unregister(chance(50) ? device() : nil)

@@ -21,6 +21,8 @@ public struct DeviceConfiguration: Sendable {
   public var deviceName = ""
   /// The SDK's name and version, for the operators' statistics.
   public var client = "callmesh-swift/1"
+  /// The device places calls, and is not rung by those to its user: a click-to-call page, a robot.
+  public var onlyPlaces = false
   /// The time after which an unanswered command is retransmitted. The cluster itself answers
   /// `tryAgain` after 5 s.
   public var commandTimeout: Span = .seconds(7)

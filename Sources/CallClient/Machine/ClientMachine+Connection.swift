@@ -20,7 +20,7 @@ extension ClientMachine {
         AttachRequest(
           token: token, device: configuration.device, forCall: wokenFor.last,
           deviceName: configuration.deviceName, client: configuration.client,
-          wantsNearer: configuration.followsNearer)))
+          wantsNearer: configuration.followsNearer, onlyPlaces: configuration.onlyPlaces)))
     if unansweredAttaches.count == Self.unansweredAttachesMax { unansweredAttaches.removeFirst() }
     unansweredAttaches.append((frame.id, now))
     return frame

@@ -123,6 +123,10 @@ struct CallmeshNote: Equatable {
       guard let text = deviceName.text else { throw .invalid("callmesh.\(name).deviceName") }
       party.deviceName = text
     }
+    if let shown = value["name"] {
+      guard let text = shown.text else { throw .invalid("callmesh.\(name).name") }
+      party.name = text
+    }
     return party
   }
 

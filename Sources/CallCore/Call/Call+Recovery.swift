@@ -43,7 +43,9 @@ extension Call {
       }
     }
     for device in devices {
-      guard let session = device.session, legIndex(device.id) == nil else { continue }
+      guard let session = device.session, !device.onlyPlaces, legIndex(device.id) == nil else {
+        continue
+      }
       let party = Party(user: facts.callee.user, device: device.id, deviceName: device.name)
       attached(party, session, &turn)
     }

@@ -1,10 +1,13 @@
 /// What it means for a call that sessions of its devices begin and end.
 extension Call {
   /// A device of the callee has a session, perhaps a new one: it gets the present state.
-  mutating func attached(_ party: Party, _ session: SessionRef, _ turn: inout Turn) {
+  /// - Parameter joins: false for a device that only places calls. Only a push can have made it ring.
+  mutating func attached(
+    _ party: Party, _ session: SessionRef, joins: Bool = true, _ turn: inout Turn
+  ) {
     if case .caller = role(of: facts.callee, party.device) { return }
     guard let leg = legIndex(party.device) else {
-      if isRinging { join(party, session, &turn) }
+      if isRinging, joins { join(party, session, &turn) }
       return
     }
     let same = legs[leg].endpoint.session == session

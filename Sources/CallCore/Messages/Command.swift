@@ -106,11 +106,14 @@ public struct Attach: Sendable, Equatable {
   /// When the session was attached, by the edge's clock. An announced session does not replace one of the
   /// same device that was attached later.
   public var attachedAt: Timestamp
+  /// The device places calls, and is not rung by those to its user.
+  public var onlyPlaces: Bool
 
   public init(
     forCall: CallID? = nil, deviceName: String = "", client: String = "", announce: Bool = false,
-    attachedAt: Timestamp = Timestamp(microseconds: 0)
+    attachedAt: Timestamp = Timestamp(microseconds: 0), onlyPlaces: Bool = false
   ) {
+    self.onlyPlaces = onlyPlaces
     self.forCall = forCall
     self.deviceName = deviceName
     self.client = client
@@ -153,13 +156,15 @@ public struct PlaceRequest: Sendable, Equatable {
   public var video: Bool
   /// The name of the caller's device, as in its session.
   public var deviceName: String
+  /// The caller's display name, as in the session's token; empty: none.
+  public var callerName: String
   /// When the edge received it, by the edge's clock; nil: not known. For a metric only.
   public var receivedAt: Timestamp?
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
     headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
-    receivedAt: Timestamp? = nil
+    callerName: String = "", receivedAt: Timestamp? = nil
   ) {
     self.receivedAt = receivedAt
     self.call = call
@@ -168,6 +173,7 @@ public struct PlaceRequest: Sendable, Equatable {
     self.headers = headers
     self.video = video
     self.deviceName = deviceName
+    self.callerName = callerName
   }
 }
 

@@ -3,11 +3,17 @@ public struct Party: Sendable, Hashable {
   public var user: String
   public var device: DeviceID
   public var deviceName: String
-  public init(user: String, device: DeviceID, deviceName: String = "") {
+  /// The user's display name, of the caller only; empty: the token gave none.
+  public var name: String
+  public init(user: String, device: DeviceID, deviceName: String = "", name: String = "") {
     self.user = user
     self.device = device
     self.deviceName = deviceName
+    self.name = name
   }
+
+  /// What to show for the user.
+  public var shownName: String { name.isEmpty ? user : name }
 }
 
 /// What a device is sent about a call. Retransmitted until the device acknowledges its version.

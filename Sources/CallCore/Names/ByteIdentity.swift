@@ -72,12 +72,13 @@ extension DeviceID {
 extension Party {
   public static func == (one: Party, other: Party) -> Bool {
     one.device == other.device && one.user.hasBytes(of: other.user)
-      && one.deviceName == other.deviceName
+      && one.deviceName == other.deviceName && one.name == other.name
   }
 
   public func hash(into hasher: inout Hasher) {
     user.hashBytes(into: &hasher)
     hasher.combine(device)
     hasher.combine(deviceName)
+    hasher.combine(name)
   }
 }

@@ -13,6 +13,10 @@ extension ShardMachine {
     }
     var role = calls[slot].role(of: command.user, command.device)
     if case .calleeDevice = role, verb.joins, calls[slot].isRinging {
+      let sender = users[command.user]?.device(command.device)
+      if let sender, sender.session == command.session, sender.onlyPlaces {
+        return turn.reply(command, .error(CallError(.notParty)))
+      }
       role = join(command, id, &turn)
     }
     var answer: Reply? = .error(CallError(.notParty))

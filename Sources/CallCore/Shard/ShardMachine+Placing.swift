@@ -12,13 +12,16 @@ extension ShardMachine {
       let state = state(of: request.call, seenBy: command)
       return turn.reply(command, .call(state))
     }
-    if let refusal = refusal(of: request) ?? admission(of: command, turn) {
+    if let refusal = refusal(of: request) ?? admission(of: command, turn)
+      ?? refusal(of: command.callee, turn)
+    {
       return turn.reply(command, .error(refusal))
     }
     let facts = PlacedFacts(
       callee: command.callee,
       caller: Party(
-        user: command.user.user, device: command.device, deviceName: request.deviceName),
+        user: command.user.user, device: command.device, deviceName: request.deviceName,
+        name: request.callerName),
       placedAt: turn.now, deadline: turn.now + ringTimeout(request), video: request.video,
       description: request.description, headers: request.headers, legs: [], fingerprint: fingerprint
     )
@@ -81,7 +84,7 @@ extension ShardMachine {
   /// devices first, then those that attached last.
   private func reached(_ facts: PlacedFacts, _ turn: borrowing Turn) -> [User.Device] {
     let all = (users[facts.callee]?.devices ?? []).filter {
-      ($0.session != nil || (mayPush && $0.wakes) || isAwaited($0, turn))
+      isReached($0, turn)
         && !(facts.caller.user.hasBytes(of: facts.callee.user) && $0.id == facts.caller.device)
     }
     guard all.count > limits.legsPerCall else { return all }
@@ -93,13 +96,26 @@ extension ShardMachine {
     return Array(preferred.prefix(limits.legsPerCall))
   }
 
+  private func isReached(_ device: User.Device, _ turn: borrowing Turn) -> Bool {
+    if device.session != nil { return !device.onlyPlaces }
+    return mayPush && device.wakes || isAwaited(device, turn)
+  }
+
   /// Whether a registered device lost its session so lately that it may be on its way back. Devices that are
   /// not registered are gone with their session.
   private func isAwaited(_ device: User.Device, _ turn: borrowing Turn) -> Bool {
-    guard device.session == nil, device.registration != nil, let brokeAt = device.brokeAt else {
+    guard device.registration != nil, !device.onlyPlaces, let brokeAt = device.brokeAt else {
       return false
     }
     return turn.now < brokeAt + limits.reattachGrace
+  }
+
+  /// Why nobody of that name can be called; nil: somebody can, or could if a device were there.
+  private func refusal(of callee: UserKey, _ turn: borrowing Turn) -> CallError? {
+    guard OutsideAddress.isOne(callee.user), users[callee]?.devices.isEmpty ?? true,
+      sessionsUnknownUntil(of: callee, turn) == nil
+    else { return nil }
+    return CallError(.noGateway)
   }
 
   /// Why a request is refused whatever the state of the shard; nil: it is not.

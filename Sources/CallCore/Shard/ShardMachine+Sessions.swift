@@ -33,6 +33,7 @@ extension ShardMachine {
       device.brokeAt = nil
       device.attachedAt = attach.attachedAt
       device.client = attach.client
+      device.onlyPlaces = attach.onlyPlaces
       if !attach.deviceName.isEmpty { device.name = attach.deviceName }
     }
     if ignored {
@@ -78,11 +79,13 @@ extension ShardMachine {
   /// The device gets the present state of its user's calls.
   private mutating func ringAttached(_ command: Command, _ turn: inout Turn) {
     guard let user = users[command.user], !user.calls.isEmpty else { return }
-    let name = user.device(command.device)?.name ?? ""
-    let party = Party(user: command.user.user, device: command.device, deviceName: name)
+    let device = user.device(command.device)
+    let party = Party(
+      user: command.user.user, device: command.device, deviceName: device?.name ?? "")
+    let joins = device?.onlyPlaces != true
     let before = turn.outcome.effects.count
     for id in user.calls {
-      mutate(id) { $0.attached(party, command.session, &turn) }
+      mutate(id) { $0.attached(party, command.session, joins: joins, &turn) }
     }
     if turn.outcome.effects.count > before { turn.outcome.raise(to: .urgent) }
   }

@@ -7,6 +7,8 @@ struct User: Sendable {
     /// nil: not attached.
     var session: SessionRef?
     var attachedAt = Timestamp(microseconds: 0)
+    /// Its session, or the last one, only places calls: it is no leg.
+    var onlyPlaces = false
     /// When this session took the place of another; nil where it did not.
     var replacedAt: Timestamp?
     /// When its last session ended, however.

@@ -60,7 +60,7 @@ extension CallError.Code {
       400
     case .notAccepted, .expired, .tokenTooLong, .revoked: 401
     case .forbidden, .notParty, .foreignPushTopic: 403
-    case .noSuchResource, .unknownDevice, .unknownCall: 404
+    case .noSuchResource, .noGateway, .unknownDevice, .unknownCall: 404
     case .methodNotAllowed: 405
     case .callIDTaken, .wrongState: 409
     case .frameTooLarge: 413

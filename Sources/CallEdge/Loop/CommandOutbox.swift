@@ -273,7 +273,7 @@ extension Command {
   }
 
   /// Whether another command under the same request id is a repetition of this one. The times with which an
-  /// attach and a place are stamped do not count.
+  /// attach and a place are stamped do not count, and neither does the name, which a renewed token may change.
   fileprivate func isRepeated(by other: Command) -> Bool {
     var other = other
     // A session that renews its token gets another credential.
@@ -284,6 +284,7 @@ extension Command {
     }
     if case .place(var mine) = body, case .place(let theirs) = other.body {
       mine.receivedAt = theirs.receivedAt
+      mine.callerName = theirs.callerName
       return mine == theirs && callee == other.callee
     }
     return self == other

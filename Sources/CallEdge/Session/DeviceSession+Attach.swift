@@ -60,8 +60,9 @@ extension DeviceSession {
       return failAttach(id, error, &turn)
     }
     let identity = Identity(
-      user: user, device: device, deviceName: request.deviceName, client: request.client,
-      attachedAt: turn.now, wantsNearer: request.wantsNearer)
+      user: user, device: device, deviceName: request.deviceName, name: claims.name,
+      client: request.client, attachedAt: turn.now, wantsNearer: request.wantsNearer,
+      onlyPlaces: request.onlyPlaces)
     sentIdentity = identity
     grant = TokenGrant(claims)
     phase = .attaching(claims, request: id, request, identity)
@@ -72,7 +73,7 @@ extension DeviceSession {
         .attach(
           Attach(
             forCall: request.forCall, deviceName: request.deviceName, client: request.client,
-            attachedAt: turn.now))))
+            attachedAt: turn.now, onlyPlaces: request.onlyPlaces))))
   }
 
   /// Refuses an attach. It counts as an unreadable frame does, so that nobody tries tokens without end.

@@ -56,6 +56,7 @@ extension DeviceSession {
     case .place(let address, var request):
       request.call = address.call
       request.deviceName = identity.deviceName
+      request.callerName = identity.name
       notePlacing(address.call, callee: callee(address))
       return (callee(address), .place(request))
     case .call(let address, let verb):

@@ -33,13 +33,15 @@ extension DeviceSession {
     _ request: UInt64, _ token: String, _ result: Result<DeviceClaims, CallError>,
     _ turn: inout Turn
   ) {
-    guard case .attached(let identity) = phase else { return }
+    guard case .attached(var identity) = phase else { return }
     do throws(CallError) {
       let claims = try result.get()
       guard UserKey(app: claims.app, user: claims.user) == identity.user else {
         throw CallError(.forbidden, "The token is another user's.")
       }
       _ = try DeviceID.resolve(claimed: claims.device, named: identity.device.text).get()
+      identity.name = claims.name
+      phase = .attached(identity)
       guard case .ticket = credential else {
         // The coordinator is of a former version, and gives no tickets.
         grant = TokenGrant(claims)

@@ -73,14 +73,19 @@ package struct DeviceSession {
     var user: UserKey
     var device: DeviceID
     var deviceName: String
+    /// The user's display name, as in the latest token.
+    var name: String
     var client: String
     var attachedAt: Timestamp
     /// The device wants to know which edge is nearer.
     var wantsNearer = false
+    var onlyPlaces = false
 
     /// An attach that replaces no session of the device elsewhere.
     var announcement: Attach {
-      Attach(deviceName: deviceName, client: client, announce: true, attachedAt: attachedAt)
+      Attach(
+        deviceName: deviceName, client: client, announce: true, attachedAt: attachedAt,
+        onlyPlaces: onlyPlaces)
     }
   }
 

@@ -53,6 +53,7 @@ enum CallmeshDialect {
       PayloadMember("user", party.user),
       device.isEmpty ? nil : PayloadMember("device", device),
       party.deviceName.isEmpty ? nil : PayloadMember("deviceName", party.deviceName),
+      party.name.isEmpty ? nil : PayloadMember("name", party.name),
     ]
     return members.compactMap(\.self)
   }
@@ -72,7 +73,7 @@ enum AlertForm {
   }
 
   static func missedNotice(_ draft: PushDraft) -> PayloadMember {
-    // An extension of the app may replace the user by the contact's name.
+    // An extension of the app may replace the name by that of the contact.
     aps(
       draft, alert: missedKey(draft.job), category: "CALLMESH_MISSED_CALL",
       [PayloadMember("sound", "default"), PayloadMember("mutable-content", 1)])
@@ -83,14 +84,14 @@ enum AlertForm {
   ) -> PayloadMember {
     let category = PayloadMember("category", category)
     let thread = PayloadMember("thread-id", draft.job.call.hex)
-    return PayloadMember("aps", [alert(key, draft.job)] + members + [category, thread])
+    return PayloadMember("aps", [alert(key, draft)] + members + [category, thread])
   }
 
   /// A text of the app, by its key, with the caller as its argument.
-  static func alert(_ key: String, _ job: PushJob) -> PayloadMember {
+  static func alert(_ key: String, _ draft: PushDraft) -> PayloadMember {
     PayloadMember(
       "alert",
-      [PayloadMember("loc-key", key), PayloadMember("loc-args", .texts([job.caller.user]))])
+      [PayloadMember("loc-key", key), PayloadMember("loc-args", .texts([draft.caller.shownName]))])
   }
 
   private static func missedKey(_ job: PushJob) -> String {

@@ -1,14 +1,17 @@
 internal import CallCore
 
 /// As in Apple's "Responding to VoIP Notifications from PushKit": `callUUID` and `handle`. An app that follows it reads
-/// one push, the call. It learns of the end over its connection.
+/// one push, the call. It learns of the end over its connection. The caller's name is apart, for CallKit's
+/// `localizedCallerName`.
 enum AppleDialect {
   static let ring = PayloadForm(kind: .voip) { draft in
-    [
+    let name = draft.caller.name
+    return [
       PayloadMember("callUUID", draft.job.call.description),
       PayloadMember("handle", draft.job.caller.user),
+      name.isEmpty ? nil : PayloadMember("callerName", name),
       CallmeshDialect.note(draft),
-    ]
+    ].compactMap(\.self)
   }
 }
 
@@ -60,7 +63,7 @@ enum TelnyxDialect {
       [
         PayloadMember("voice_sdk_id", call),
         PayloadMember("call_id", call),
-        PayloadMember("caller_name", draft.job.caller.user),
+        PayloadMember("caller_name", draft.caller.shownName),
         PayloadMember("caller_number", draft.job.caller.user),
       ])
   }
@@ -82,7 +85,7 @@ enum SinchDialect {
   static let ring = PayloadForm(kind: .voip, refusal: refusal) { draft in
     let payload = payload(draft.job)
     return [
-      PayloadMember("aps", [AlertForm.alert("SIN_INCOMING_CALL_DISPLAY_NAME", draft.job)]),
+      PayloadMember("aps", [AlertForm.alert("SIN_INCOMING_CALL_DISPLAY_NAME", draft)]),
       PayloadMember("SIN", payload),
       PayloadMember("sin", payload),
       CallmeshDialect.note(draft),

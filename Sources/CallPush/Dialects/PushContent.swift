@@ -49,6 +49,8 @@ public enum OptionalPart: UInt8, Sendable, CaseIterable {
   case byDevice
   case callerDevice
   case placedAt
+  /// The caller's display name: then the user's id stands for it.
+  case callerName
 }
 
 /// The result of encoding a push.

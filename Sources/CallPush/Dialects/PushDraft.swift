@@ -32,6 +32,7 @@ struct PushDraft: Sendable {
     case .byDevice: by?.device = ""
     case .callerDevice: caller.device = ""
     case .placedAt: placedAt = nil
+    case .callerName: caller.name = ""
     }
     if left.last != part { left.append(part) }
     return true
@@ -45,6 +46,7 @@ struct PushDraft: Sendable {
     case .byDevice: by?.device.text.isEmpty == false
     case .callerDevice: !caller.device.text.isEmpty
     case .placedAt: placedAt != nil
+    case .callerName: !caller.name.isEmpty
     }
   }
 

@@ -55,11 +55,7 @@ enum TwilioDialect {
 
   /// E.164 numbers are unchanged; anything else is a client's identity.
   private static func address(_ user: String) -> String {
-    let digits = user.utf8.dropFirst()
-    let isNumber =
-      user.utf8.first == UInt8(ascii: "+") && (7...15).contains(digits.count)
-      && digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-    return isNumber ? user : "client:" + user
+    OutsideAddress.isE164(user) ? user : "client:" + user
   }
 
   private static func sid(_ prefix: String, _ text: String) -> String {

@@ -27,7 +27,7 @@ extension HistoryChecker {
     let all = links.filter { _, link in
       guard let since = link.attachedAt, since <= asked,
         link.who.user.hasBytes(of: placed.callee.user),
-        link.who != Who(placed.caller)
+        link.who != Who(placed.caller), !SimOptions.onlyPlaces(link.who)
       else { return false }
       switch facts.legEnds[link.who.device] {
       // It refused, by HTTP perhaps.

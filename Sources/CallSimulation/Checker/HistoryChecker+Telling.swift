@@ -138,6 +138,10 @@ extension HistoryChecker {
     try require(
       deadline.milliseconds == invite.deadline.milliseconds, .oneStory, call,
       "\(who) hears of another deadline")
+    try require(!SimOptions.onlyPlaces(who), .placersDoNotRing, call, "\(who) is told to ring")
+    try require(
+      invite.caller.name == SimOptions.displayName(invite.caller.user), .oneStory, call,
+      "\(who) sees the caller as \"\(invite.caller.name)\"")
     // By the cluster's clocks: a device may read its deliveries late, after it slept.
     try require(
       decided <= invite.deadline + .seconds(4), .noLateInvite, call,

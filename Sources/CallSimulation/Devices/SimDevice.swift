@@ -69,6 +69,7 @@ package final class SimDevice {
       token: options.token(of: who.user), device: who.device)
     configuration.firstEdge = random.below(edges.count)
     configuration.deviceName = who.device
+    configuration.onlyPlaces = SimOptions.onlyPlaces(who)
     configuration.endedCallsMax = 64
     configuration.backoffMaximum = .seconds(4)
     configuration.attachTimeout = .seconds(5)

@@ -47,6 +47,12 @@ package struct SimOptions: Sendable {
     }
   }
 
+  /// Whether a device only places calls.
+  static func onlyPlaces(_ who: Who) -> Bool { who.device == "d3" }
+
+  /// The display name in a user's token.
+  static func displayName(_ user: String) -> String { "\(user.uppercased()) of \(app)" }
+
   /// - Throws: when tokens cannot be made, which would be a mistake of the simulation.
   package init() async throws {
     var limits = CallLimits()
@@ -68,7 +74,7 @@ package struct SimOptions: Sendable {
     for number in 0..<Self.userCount {
       let user = Self.user(number)
       tokens[UserKey(app: Self.app, user: user)] = try keys.mintToken(
-        app: Self.app, user: user, lifetimeSeconds: 86_400,
+        app: Self.app, user: user, name: Self.displayName(user), lifetimeSeconds: 86_400,
         now: SimWorld.beginning.microseconds / 1_000_000 - 3600)
     }
     self.tokens = tokens

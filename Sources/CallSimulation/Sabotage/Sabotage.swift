@@ -24,6 +24,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case registrationNotStored = "registration-not-stored"
   /// Registrations are written unconditionally, and some of them late while there are faults.
   case registrationUnfenced = "registration-unfenced"
+  /// A new owner's record of a call lacks the caller's display name.
+  case callerNameLost = "caller-name-lost"
+  /// Edges announce devices that only place calls as others.
+  case placersAnnounced = "placers-announced"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -66,6 +70,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .sessionForgotten: .unreachableAttached
     case .signalsSwapped: .signalsInOrder
     case .secondDeviceUnannounced: .attachedRing
+    case .placersAnnounced: .placersDoNotRing
     default: nil
     }
   }

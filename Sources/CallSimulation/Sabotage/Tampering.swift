@@ -46,6 +46,9 @@ final class Tampering {
         bus.filterIncoming = { [unowned self] in toShard($0) }
       }
     }
+    if sabotage == .placersAnnounced {
+      for edge in edges { edge.onConnect = { $0.filterOutgoing = Self.announcingPlacers } }
+    }
     let unannounced: ((DeviceID) -> Bool)? =
       switch sabotage {
       case .announcementsIgnored: { _ in true }
@@ -83,6 +86,10 @@ final class Tampering {
     case .deadlineLostOnReplay:
       nats.tamper.changesRecord = {
         StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes, Self.postponeDeadlines))
+      }
+    case .callerNameLost:
+      nats.tamper.changesRecord = {
+        StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes, Self.forgetNames))
       }
     case .recordDropped:
       nats.observers.appended.append { [unowned self] _, shard, record in
@@ -236,6 +243,19 @@ final class Tampering {
     return message
   }
 
+  private static func announcingPlacers(_ message: OutgoingMessage) -> OutgoingMessage? {
+    guard message.subject.isOfCommands else { return message }
+    var message = message
+    message.bytes = edit(message.bytes, ClusterCodec.commandBatch, ClusterCodec.encode) {
+      for index in $0.commands.indices {
+        guard case .attach(var attach) = $0.commands[index].body, attach.announce else { continue }
+        attach.onlyPlaces = false
+        $0.commands[index].body = .attach(attach)
+      }
+    }
+    return message
+  }
+
   // MARK: Records
 
   private static func edit(_ bytes: [UInt8], _ change: (inout JournalRecord) -> Void) -> [UInt8] {
@@ -259,6 +279,14 @@ final class Tampering {
     case .ended: twice == .end
     // Signals are repeated on their way to the shard.
     default: false
+    }
+  }
+
+  private static func forgetNames(_ record: inout JournalRecord) {
+    for index in record.entries.indices {
+      guard case .placed(var facts) = record.entries[index].change else { continue }
+      facts.caller.name = ""
+      record.entries[index].change = .placed(facts)
     }
   }
 

@@ -48,7 +48,7 @@ final class Workload: FaultSource {
       // Some never register: they are reached by their sockets, or not at all.
       let isGuest = guests.chance(0.25)
       for device in owned {
-        device.registers = !isGuest
+        device.registers = !isGuest && !SimOptions.onlyPlaces(device.who)
         prepare(device)
       }
       devices.append((user, owned))

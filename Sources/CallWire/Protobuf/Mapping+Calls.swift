@@ -19,6 +19,7 @@ extension Callmesh__V1__Party: Mapping {
     try c.text(&value.user, &m.user, "user")
     try c.device(&value.device, &m.device)
     try c.text(&value.deviceName, &m.device_name, "deviceName")
+    try c.text(&value.name, &m.name, "name")
   }
 }
 

@@ -176,6 +176,7 @@ extension Callmesh__V1__Attach: Mapping {
     try c.text(&value.deviceName, &m.device_name, "attach.deviceName")
     try c.text(&value.client, &m.client, "attach.client")
     c.flag(&value.wantsNearer, &m.nearer)
+    c.flag(&value.onlyPlaces, &m.only_places)
   }
 }
 

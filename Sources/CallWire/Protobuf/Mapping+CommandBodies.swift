@@ -57,6 +57,7 @@ extension Callmesh__V1__PlaceCommand: Mapping {
     try c.array(&value.headers, &m.n_headers, &m.headers)
     c.flag(&value.video, &m.video)
     try c.text(&value.deviceName, &m.device_name, "deviceName")
+    try c.text(&value.callerName, &m.caller_name, "callerName")
     c.time(&value.receivedAt, microseconds: &m.received_at_us)
   }
 }
@@ -70,6 +71,7 @@ extension Callmesh__V1__AttachCommand: Mapping {
     c.flag(&value.announce, &m.announce)
     try c.text(&value.client, &m.client, "client")
     c.time(&value.attachedAt, microseconds: &m.attached_at_us)
+    c.flag(&value.onlyPlaces, &m.only_places)
   }
 }
 

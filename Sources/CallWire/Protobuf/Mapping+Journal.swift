@@ -159,6 +159,7 @@ extension Callmesh__V1__Device: Mapping {
     try c.text(&value.user, &m.user, "device.user")
     try c.device(&value.device, &m.device, "device.device")
     try c.text(&value.deviceName, &m.name, "device.name")
+    try c.text(&value.name, &m.user_name, "device.userName")
   }
 }
 

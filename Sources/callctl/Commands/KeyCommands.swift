@@ -19,6 +19,7 @@ struct TokenCommand: ParsableCommand {
   @Option(help: "The app.") var app: String
   @Option(help: "The user's id.") var user: String
   @Option(help: "Good for this device only.") var device: String?
+  @Option(help: "The user's display name, which those who are called see.") var name: String?
   @Option(help: "How long it is good: 30s, 10m, 1h, 7d; a bare number is seconds.")
   var lifetime = "1h"
   @Option(
@@ -42,7 +43,7 @@ struct TokenCommand: ParsableCommand {
     let token: String
     do {
       token = try keys.mintToken(
-        app: app, user: user, device: device, lifetimeSeconds: seconds, now: now)
+        app: app, user: user, device: device, name: name, lifetimeSeconds: seconds, now: now)
     } catch {
       throw CallctlError.failed("no token could be made: \(error).")
     }

@@ -233,10 +233,14 @@ struct  Callmesh__V1__AttachCommand
   protobuf_c_boolean announce;
   char *client;
   int64_t attached_at_us;
+  /*
+   * The device is not rung.
+   */
+  protobuf_c_boolean only_places;
 };
 #define CALLMESH__V1__ATTACH_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach_command__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0 }
+    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 /*
@@ -282,10 +286,14 @@ struct  Callmesh__V1__PlaceCommand
    * When the edge received it, by the edge's clock; 0: not known.
    */
   int64_t received_at_us;
+  /*
+   * The display name in the token of the caller's session.
+   */
+  char *caller_name;
 };
 #define CALLMESH__V1__PLACE_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
-    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0 }
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__AckCommand

@@ -250,10 +250,14 @@ struct  Callmesh__V1__Attach
    * The device wants to know which edge is nearer to its user's calls.
    */
   protobuf_c_boolean nearer;
+  /*
+   * The device places calls, and is not rung by those to its user.
+   */
+  protobuf_c_boolean only_places;
 };
 #define CALLMESH__V1__ATTACH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 struct  Callmesh__V1__Detach
@@ -659,10 +663,14 @@ struct  Callmesh__V1__Party
   char *user;
   char *device;
   char *device_name;
+  /*
+   * The display name, of a caller whose token has one.
+   */
+  char *name;
 };
 #define CALLMESH__V1__PARTY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__party__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 /*

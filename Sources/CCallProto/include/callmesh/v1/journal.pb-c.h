@@ -128,10 +128,14 @@ struct  Callmesh__V1__Device
   char *user;
   char *device;
   char *name;
+  /*
+   * The display name, of a caller.
+   */
+  char *user_name;
 };
 #define CALLMESH__V1__DEVICE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__device__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__PlacedEntry
