@@ -13,7 +13,8 @@ import Testing
   private static let address = CallAddress(callee: "bob", call: call)
 
   private static func party(_ who: Who) -> Party {
-    Party(user: who.user, device: DeviceID(who.device))
+    Party(
+      user: who.user, device: DeviceID(who.device), name: "\(who.user.uppercased()) of sim")
   }
 
   private static func at(_ seconds: Double) -> Timestamp {

@@ -12,7 +12,10 @@ import Testing
   let bob1 = Who("bob", "b1")
   let bob2 = Who("bob", "b2")
 
-  func party(_ who: Who) -> Party { Party(user: who.user, device: DeviceID(who.device)) }
+  func party(_ who: Who) -> Party {
+    Party(
+      user: who.user, device: DeviceID(who.device), name: "\(who.user.uppercased()) of sim")
+  }
 
   func delivery(_ version: UInt64, _ event: Delivery.Event) -> ServerFrame {
     .delivery(Delivery(call: call, callee: "bob", version: version, at: at(0), event: event))
