@@ -592,6 +592,96 @@ void   callmesh__v1__token_taken__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__token_taken__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__crossed_call__init
+                     (Callmesh__V1__CrossedCall         *message)
+{
+  static const Callmesh__V1__CrossedCall init_value = CALLMESH__V1__CROSSED_CALL__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__crossed_call__get_packed_size
+                     (const Callmesh__V1__CrossedCall *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__crossed_call__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__crossed_call__pack
+                     (const Callmesh__V1__CrossedCall *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__crossed_call__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__crossed_call__pack_to_buffer
+                     (const Callmesh__V1__CrossedCall *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__crossed_call__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__CrossedCall *
+       callmesh__v1__crossed_call__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__CrossedCall *)
+     protobuf_c_message_unpack (&callmesh__v1__crossed_call__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__crossed_call__free_unpacked
+                     (Callmesh__V1__CrossedCall *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__crossed_call__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__merge_request__init
+                     (Callmesh__V1__MergeRequest         *message)
+{
+  static const Callmesh__V1__MergeRequest init_value = CALLMESH__V1__MERGE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__merge_request__get_packed_size
+                     (const Callmesh__V1__MergeRequest *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__merge_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__merge_request__pack
+                     (const Callmesh__V1__MergeRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__merge_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__merge_request__pack_to_buffer
+                     (const Callmesh__V1__MergeRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__merge_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__MergeRequest *
+       callmesh__v1__merge_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__MergeRequest *)
+     protobuf_c_message_unpack (&callmesh__v1__merge_request__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__merge_request__free_unpacked
+                     (Callmesh__V1__MergeRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__merge_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message)
 {
@@ -1416,7 +1506,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[35] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[37] =
 {
   {
     "session",
@@ -1755,6 +1845,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[3
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "crossed",
+    31,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, crossed),
+    &callmesh__v1__crossed_call__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "merge",
+    32,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, merge),
+    &callmesh__v1__merge_request__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "devices_per_user",
     60,
     PROTOBUF_C_LABEL_NONE,
@@ -1853,13 +1967,15 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   16,   /* field[16] = cancel */
   20,   /* field[20] = candidate */
   17,   /* field[17] = connected */
+  28,   /* field[28] = crossed */
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
-  28,   /* field[28] = devices_per_user */
+  30,   /* field[30] = devices_per_user */
   18,   /* field[18] = hang_up */
+  29,   /* field[29] = merge */
   10,   /* field[10] = place */
-  34,   /* field[34] = push_capability */
+  36,   /* field[36] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
@@ -1867,11 +1983,11 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   21,   /* field[21] = resume */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
-  29,   /* field[29] = ticket_high */
-  32,   /* field[32] = ticket_key */
-  30,   /* field[30] = ticket_low */
-  31,   /* field[31] = ticket_times */
-  33,   /* field[33] = token */
+  31,   /* field[31] = ticket_high */
+  34,   /* field[34] = ticket_key */
+  32,   /* field[32] = ticket_low */
+  33,   /* field[33] = ticket_times */
+  35,   /* field[35] = token */
   25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
@@ -1880,9 +1996,9 @@ static const ProtobufCIntRange callmesh__v1__command__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
-  { 60, 28 },
-  { 80, 29 },
-  { 0, 35 }
+  { 60, 30 },
+  { 80, 31 },
+  { 0, 37 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -1892,7 +2008,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  35,
+  37,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
   4,  callmesh__v1__command__number_ranges,
@@ -2653,6 +2769,160 @@ const ProtobufCMessageDescriptor callmesh__v1__token_taken__descriptor =
   callmesh__v1__token_taken__field_indices_by_name,
   1,  callmesh__v1__token_taken__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__token_taken__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__crossed_call__field_descriptors[4] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CrossedCall, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "survivor",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CrossedCall, survivor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CrossedCall, by),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_survivor_answered",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CrossedCall, is_survivor_answered),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__crossed_call__field_indices_by_name[] = {
+  2,   /* field[2] = by */
+  0,   /* field[0] = call */
+  3,   /* field[3] = is_survivor_answered */
+  1,   /* field[1] = survivor */
+};
+static const ProtobufCIntRange callmesh__v1__crossed_call__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__crossed_call__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.CrossedCall",
+  "CrossedCall",
+  "Callmesh__V1__CrossedCall",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__CrossedCall),
+  4,
+  callmesh__v1__crossed_call__field_descriptors,
+  callmesh__v1__crossed_call__field_indices_by_name,
+  1,  callmesh__v1__crossed_call__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__crossed_call__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__merge_request__field_descriptors[4] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MergeRequest, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "merged",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MergeRequest, merged),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MergeRequest, caller),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_name",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MergeRequest, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__merge_request__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  2,   /* field[2] = caller */
+  3,   /* field[3] = device_name */
+  1,   /* field[1] = merged */
+};
+static const ProtobufCIntRange callmesh__v1__merge_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.MergeRequest",
+  "MergeRequest",
+  "Callmesh__V1__MergeRequest",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__MergeRequest),
+  4,
+  callmesh__v1__merge_request__field_descriptors,
+  callmesh__v1__merge_request__field_indices_by_name,
+  1,  callmesh__v1__merge_request__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__merge_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__caller_gone__field_descriptors[1] =

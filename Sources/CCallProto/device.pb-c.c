@@ -3979,7 +3979,7 @@ const ProtobufCMessageDescriptor callmesh__v1__party__descriptor =
   (ProtobufCMessageInit) callmesh__v1__party__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__call_state__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__call_state__field_descriptors[9] =
 {
   {
     "call",
@@ -4077,6 +4077,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__call_state__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "survivor",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CallState, survivor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__call_state__field_indices_by_name[] = {
   5,   /* field[5] = at_ms */
@@ -4086,12 +4098,13 @@ static const unsigned callmesh__v1__call_state__field_indices_by_name[] = {
   7,   /* field[7] = missed */
   1,   /* field[1] = phase */
   3,   /* field[3] = reason */
+  8,   /* field[8] = survivor */
   2,   /* field[2] = version */
 };
 static const ProtobufCIntRange callmesh__v1__call_state__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__call_state__descriptor =
 {
@@ -4101,7 +4114,7 @@ const ProtobufCMessageDescriptor callmesh__v1__call_state__descriptor =
   "Callmesh__V1__CallState",
   "callmesh.v1",
   sizeof(Callmesh__V1__CallState),
-  8,
+  9,
   callmesh__v1__call_state__field_descriptors,
   callmesh__v1__call_state__field_indices_by_name,
   1,  callmesh__v1__call_state__number_ranges,
@@ -4621,7 +4634,7 @@ const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor =
   (ProtobufCMessageInit) callmesh__v1__answered__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__stop__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__stop__field_descriptors[4] =
 {
   {
     "reason",
@@ -4659,16 +4672,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__stop__field_descriptors[3] =
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "survivor",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Stop, survivor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__stop__field_indices_by_name[] = {
   1,   /* field[1] = by */
   2,   /* field[2] = missed */
   0,   /* field[0] = reason */
+  3,   /* field[3] = survivor */
 };
 static const ProtobufCIntRange callmesh__v1__stop__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor =
 {
@@ -4678,7 +4704,7 @@ const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor =
   "Callmesh__V1__Stop",
   "callmesh.v1",
   sizeof(Callmesh__V1__Stop),
-  3,
+  4,
   callmesh__v1__stop__field_descriptors,
   callmesh__v1__stop__field_indices_by_name,
   1,  callmesh__v1__stop__number_ranges,

@@ -1544,7 +1544,7 @@ const ProtobufCMessageDescriptor callmesh__v1__alerting_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__alerting_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__answered_entry__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__answered_entry__field_descriptors[5] =
 {
   {
     "by",
@@ -1594,17 +1594,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__answered_entry__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "merged",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AnsweredEntry, merged),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__answered_entry__field_indices_by_name[] = {
   1,   /* field[1] = at_us */
   0,   /* field[0] = by */
   3,   /* field[3] = connect_deadline_us */
   2,   /* field[2] = description */
+  4,   /* field[4] = merged */
 };
 static const ProtobufCIntRange callmesh__v1__answered_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor =
 {
@@ -1614,7 +1627,7 @@ const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor =
   "Callmesh__V1__AnsweredEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__AnsweredEntry),
-  4,
+  5,
   callmesh__v1__answered_entry__field_descriptors,
   callmesh__v1__answered_entry__field_indices_by_name,
   1,  callmesh__v1__answered_entry__number_ranges,
@@ -1723,7 +1736,7 @@ const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__connected_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[5] =
 {
   {
     "reason",
@@ -1773,17 +1786,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "survivor",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EndedEntry, survivor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__ended_entry__field_indices_by_name[] = {
   2,   /* field[2] = at_us */
   1,   /* field[1] = by */
   3,   /* field[3] = missed */
   0,   /* field[0] = reason */
+  4,   /* field[4] = survivor */
 };
 static const ProtobufCIntRange callmesh__v1__ended_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
 {
@@ -1793,7 +1819,7 @@ const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
   "Callmesh__V1__EndedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__EndedEntry),
-  4,
+  5,
   callmesh__v1__ended_entry__field_descriptors,
   callmesh__v1__ended_entry__field_indices_by_name,
   1,  callmesh__v1__ended_entry__number_ranges,

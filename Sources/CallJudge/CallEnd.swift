@@ -73,6 +73,8 @@ package struct EndEvidence<Device: Hashable & Sendable> {
   package var everybodyRefused = true
   /// Whether a device was reached and stayed within reach.
   package var isReachable = false
+  /// Whether it crossed the call to which it is said to have given way, and it was the one to give way.
+  package var crossed = false
   /// Whether the media may have failed to connect, or both sides to stay connected.
   package var mayHaveFailed = false
   package var acts: (Device) -> CallActs
@@ -97,7 +99,7 @@ package struct EndEvidence<Device: Hashable & Sendable> {
     let acts = end.by.map(acts) ?? []
     switch end.reason {
     case .answeredElsewhere: return .contradiction("a call cannot end as answered elsewhere")
-    case .glare: return .contradiction("there was no crossing call")
+    case .glare: return crossed ? nil : .contradiction("there was no crossing call")
     case .unanswered:
       if isBeforeTimeout { return .contradiction("the ring timeout had not passed") }
       return end.by == nil ? nil : .contradiction("somebody was named")

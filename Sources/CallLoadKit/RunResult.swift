@@ -36,6 +36,7 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
   case registrationLost
   // What no fault excuses.
   case unreachableThoughAttached, attachedNotRung, signalsOutOfOrder, signalsLost, signalsDoubled
+  case twoCallsOfGlare
   // Of pushes.
   case pushedAfterEnd, pushedTwice, cleanUpToWinner, cleanUpUnasked, wokenRangAfterEnd
   case pushContract
@@ -67,6 +68,7 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
     case .signalsOutOfOrder: "signals out of order"
     case .signalsLost: "signals lost"
     case .signalsDoubled: "signals doubled"
+    case .twoCallsOfGlare: "two calls of one glare"
     case .pushedAfterEnd: "pushed after the end"
     case .pushedTwice: "pushed twice"
     case .cleanUpToWinner: "clean-up to the winner"

@@ -53,7 +53,9 @@ extension Command.Body {
     case .register: 2048
     case .ack(let items): 96 + 32 * items.count
     case .callerGone(let calls): 96 + 20 * calls.count
-    case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken: 192
+    case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
+      .crossed, .merge:
+      192
     }
   }
 }

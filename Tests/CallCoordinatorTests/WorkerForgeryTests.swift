@@ -43,7 +43,10 @@ import Testing
     let taken = TokenTaken(
       fingerprint: "fpt1", byUser: "mallory", byDevice: "m1",
       at: bench.clock.now() + .seconds(60))
-    return [.pushReport(report), .tokenTaken(taken)]
+    let call = CallID(high: 3, low: 4)
+    let crossed = CrossedCall(call: call, survivor: call, by: "b1", isSurvivorAnswered: true)
+    let merge = MergeRequest(call: call, merged: call, caller: "mallory")
+    return [.pushReport(report), .tokenTaken(taken), .crossed(crossed), .merge(merge)]
   }
 
   @Test("edges report no pushes and take no tokens, under no name")
@@ -57,7 +60,7 @@ import Testing
         publish(bench, body, of: bob, "b1", peer: 1234)
       }
       try await eventually("all are turned away") {
-        bench.metrics.commandsForged.value == 4
+        bench.metrics.commandsForged.value == 8
       }
       #expect(await bench.voipToken(bob, "b1") == "t1")
     }

@@ -127,7 +127,7 @@ import Testing
           #expect(session == Bench.session("d0"))
           #expect(notice.kind == .deviceRemoved)
           #expect(number == 10)
-        case .reply, .deliver, .close, .push, .withdrawPushes, .token, .releaseToken: break
+        case .reply, .deliver, .close, .push, .withdrawPushes, .token, .tell, .releaseToken: break
         }
       }
       for effect in bench.effects {

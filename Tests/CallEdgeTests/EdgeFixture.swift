@@ -39,13 +39,13 @@ final class FakeShards: Sendable {
   static let agreeing: Script = { command in
     switch command.body {
     case .attach: command.request == 0 ? nil : .attached(forCall: nil)
-    case .sessionClosed, .callerGone, .ack: nil
+    case .sessionClosed, .callerGone, .ack, .crossed: nil
     case .register:
       .registered(expiresAt: Timestamp(microseconds: 5_000_000), removed: ["old"])
     case .call(let call, .query), .call(let call, .decline), .call(let call, .busy):
       .call(CallState(call: call, callee: command.callee.user, phase: .ringing, version: 3))
     case .calls: .calls(LiveCalls())
-    case .unregister, .place, .call, .pushReport, .tokenTaken: .done
+    case .unregister, .place, .call, .pushReport, .tokenTaken, .merge: .done
     }
   }
 

@@ -43,6 +43,7 @@ import Testing
     (.losesRegistrations, .registrationLost), (.findsNobody, .unreachableThoughAttached),
     (.leavesADeviceOut, .attachedNotRung), (.reordersSignals, .signalsOutOfOrder),
     (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
+    (.connectsBothThatCross, .twoCallsOfGlare),
   ]
 
   @Test func everyFaultAndEveryRuleIsCovered() {
@@ -77,6 +78,7 @@ import Testing
     (.losesRegistrations, .registrationLost), (.findsNobody, .unreachableThoughAttached),
     (.reordersSignals, .signalsOutOfOrder),
     (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
+    (.connectsBothThatCross, .twoCallsOfGlare),
   ])
   func aFaultIsNotMistakenForAnother(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
     let result = try #require(try TwinRun(fault: fault).outcome()).result

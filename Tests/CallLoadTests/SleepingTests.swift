@@ -55,7 +55,9 @@ import Testing
 
   @Test(arguments: expected)
   func aFaultIsReported(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
-    let outcome = try #require(try TwinRun(fault: fault, sleep: Self.options()).outcome())
+    // So many that there are devices of all dialects.
+    let run = TwinRun(fault: fault, devices: 240, sleep: Self.options())
+    let outcome = try #require(try run.outcome())
     let result = outcome.result
     #expect(outcome.faultsPlayed > 0)
     #expect((result.correctness[rule] ?? 0) > 0, "\(result.correctness)")

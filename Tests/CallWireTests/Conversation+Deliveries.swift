@@ -19,6 +19,10 @@ extension Conversation {
       case .deliver(let session, let delivery):
         tell(session, .delivery(delivery))
         if acksAreLeftOut { try acknowledge(session, delivery) }
+        if case .invite(let invite) = delivery.event {
+          sessions[session.number]?.rung.append((delivery.call, invite.caller))
+          try reportCrossings(session)
+        }
       case .notice(let session, let notice): tell(session, .notice(notice))
       case .close(let session, let notice):
         tell(session, .notice(notice))
@@ -41,9 +45,41 @@ extension Conversation {
         }
         machine.tokenStepDone(token: token, result, now: now, into: &done)
         try perform(&done)
+      case .tell(let user, let device, let body, _):
+        // The machine has the shards of all users.
+        try send(body, of: user, device, to: user, SessionRef(edge: 0, number: 0))
       case .push, .withdrawPushes, .releaseToken: break
       }
     }
+  }
+
+  /// What an edge tells the shard of a call that gives way to a crossing one.
+  private mutating func reportCrossings(_ ref: SessionRef) throws {
+    guard let session = sessions[ref.number] else { return }
+    let user = session.user
+    for placed in session.calls {
+      for rung in session.rung where rung.caller.user == placed.callee.user {
+        let isFirst = Crossing.survives(
+          placed.call, caller: user.user, over: rung.call, caller: rung.caller.user)
+        let crossed =
+          isFirst
+          ? CrossedCall(call: rung.call, survivor: placed.call, by: session.device)
+          : CrossedCall(call: placed.call, survivor: rung.call, by: rung.caller.device)
+        let callee = isFirst ? user : placed.callee
+        try send(.crossed(crossed), of: user, session.device, to: callee, ref)
+      }
+    }
+  }
+
+  private mutating func send(
+    _ body: Command.Body, of user: UserKey, _ device: DeviceID, to callee: UserKey,
+    _ ref: SessionRef
+  ) throws {
+    var outcome = Outcome()
+    let command = Command(
+      session: ref, request: 0, user: user, device: device, callee: callee, body: body)
+    machine.handle(command, now: now, into: &outcome)
+    try perform(&outcome)
   }
 
   mutating func acknowledge(_ ref: SessionRef, _ delivery: Delivery) throws {

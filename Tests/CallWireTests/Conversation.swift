@@ -17,6 +17,8 @@ struct Conversation {
     var deviceName: String
     /// What it placed or resumed, for when it breaks.
     var calls: [(callee: UserKey, call: CallID)] = []
+    /// What rang there, for its edge to see that calls cross.
+    var rung: [(call: CallID, caller: Party)] = []
   }
 
   var machine: ShardMachine

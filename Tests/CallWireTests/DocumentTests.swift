@@ -85,7 +85,9 @@ import Testing
         Issue.record("line \(block.line + 1 + index): is \(pair.0), has to be \(pair.1)")
         break
       }
-      #expect(block.lines.count == played.count, "line \(block.line)")
+      #expect(
+        block.lines.count == played.count,
+        "line \(block.line); the whole:\n\(played.joined(separator: "\n"))")
     }
   }
 

@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 20
+  static let commandKinds = 22
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -45,7 +45,7 @@ extension Generator {
       .attach(
         Attach(
           forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
-          announce: chance(50), attachedAt: microseconds()))
+          announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50)))
     case 1: .sessionClosed(graceful: chance(50))
     case 2: .callerGone(list(4) { $0.call() })
     case 3: .register(registration())
@@ -55,7 +55,7 @@ extension Generator {
         PlaceRequest(
           call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
           description: body(), headers: headers(), video: chance(50), deviceName: text(10),
-          receivedAt: chance(50) ? microseconds() : nil))
+          callerName: text(10), receivedAt: chance(50) ? microseconds() : nil))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .call(call(), .alerting)
     case 8: .call(call(), .answer(description: body()))
@@ -69,6 +69,13 @@ extension Generator {
     case 16: .call(call(), .signal(.candidate, body: body()))
     case 17: .call(call(), .resume)
     case 18: .calls(shard: UInt32(truncatingIfNeeded: next()))
+    case 19:
+      .crossed(
+        CrossedCall(
+          call: call(), survivor: call(), by: device(), isSurvivorAnswered: chance(50)))
+    case 20:
+      .merge(
+        MergeRequest(call: call(), merged: call(), caller: self.user(), deviceName: text(10)))
     default: .call(call(), .query)
     }
   }
@@ -152,7 +159,8 @@ extension Generator {
     case 3:
       .answered(
         AnsweredFacts(
-          by: party(), at: microseconds(), description: body(), connectDeadline: microseconds()))
+          by: party(), at: microseconds(), description: body(), connectDeadline: microseconds(),
+          merged: chance(50) ? call() : nil))
     case 4:
       .legEnded(
         device(), LegEnd.allCases.randomElement(using: &self)!,
@@ -162,7 +170,8 @@ extension Generator {
       .ended(
         EndedFacts(
           reason: EndReason.allCases.randomElement(using: &self)!,
-          by: chance(50) ? party() : nil, at: microseconds(), missed: chance(50)))
+          by: chance(50) ? party() : nil, at: microseconds(), missed: chance(50),
+          survivor: chance(50) ? call() : nil))
     case 7:
       .signal(
         fromCaller: chance(50), device(),

@@ -80,7 +80,8 @@ struct Generator: RandomNumberGenerator {
       version: number(),
       reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
       by: chance(50) ? party() : nil, at: milliseconds(),
-      deadline: chance(50) ? milliseconds() : nil, missed: chance(50))
+      deadline: chance(50) ? milliseconds() : nil, missed: chance(50),
+      survivor: chance(50) ? call() : nil)
   }
 
   mutating func liveCalls() -> LiveCalls {
@@ -151,7 +152,8 @@ struct Generator: RandomNumberGenerator {
       .stop(
         Stop(
           reason: EndReason.allCases.randomElement(using: &self)!,
-          by: chance(50) ? party() : nil, missed: chance(50)))
+          by: chance(50) ? party() : nil, missed: chance(50),
+          survivor: chance(50) ? call() : nil))
     default: .signal(signal())
     }
   }

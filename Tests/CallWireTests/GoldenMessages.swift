@@ -48,6 +48,7 @@ extension GoldenValues {
     ("caller.resume", .call(call, .resume)),
     ("query", .call(call, .query)),
     ("calls", .calls(shard: 63)),
+    ("crossed", .crossed(CrossedCall(call: call, survivor: otherCall, by: "ann-phone"))),
   ]
 
   /// Of gateways and coordinators.
@@ -69,7 +70,19 @@ extension GoldenValues {
             call: call, device: "bob-phone", purpose: .missedNotice,
             fingerprint: "00112233445566778899aabbccddeeff", outcome: outcome, at: later))
       )
-    } + [("tokenTaken", .tokenTaken(taken))]
+    } + [
+      ("tokenTaken", .tokenTaken(taken)),
+      (
+        "crossedAnswered",
+        .crossed(
+          CrossedCall(call: call, survivor: otherCall, by: "ann-phone", isSurvivorAnswered: true))
+      ),
+      (
+        "merge",
+        .merge(
+          MergeRequest(call: call, merged: otherCall, caller: "ann", deviceName: "Bob's phone"))
+      ),
+    ]
   }()
 
   private static let ticket = SessionTicket(

@@ -25,6 +25,7 @@ struct GoldenValue: Sendable {
 /// One value of every kind that is kept or crosses versions.
 enum GoldenValues {
   static let call = CallID(high: 0x6ba7_b810_9dad_11d1, low: 0x80b4_00c0_4fd4_30c8)
+  static let otherCall = CallID(high: 0x6ba7_b811_9dad_11d1, low: 0x80b4_00c0_4fd4_30c8)
   static let bob = UserKey(app: "demo", user: "bob")
   static let caller = Party(user: "ann", device: "ann-phone", deviceName: "Ann's phone")
   static let phone = Party(user: "bob", device: "bob-phone", deviceName: "Bob's phone")

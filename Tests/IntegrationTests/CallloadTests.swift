@@ -144,7 +144,8 @@ import Testing
     "twoWinners", "noWinner", "ringingAfterEnd", "toldToRingAfterEnd", "wrongReason",
     "winnerToldItLost", "duplicateEnd", "commandLost", "unexplainedError",
     "acceptedThenForgotten", "timeoutLate", "registrationLost", "unreachableThoughAttached",
-    "attachedNotRung", "signalsOutOfOrder", "signalsLost", "signalsDoubled", "pushedAfterEnd",
+    "attachedNotRung", "signalsOutOfOrder", "signalsLost", "signalsDoubled", "twoCallsOfGlare",
+    "pushedAfterEnd",
     "pushedTwice", "cleanUpToWinner", "cleanUpUnasked", "wokenRangAfterEnd", "pushContract",
   ]
 

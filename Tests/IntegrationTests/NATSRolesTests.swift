@@ -67,7 +67,7 @@ struct NATSRolesTests {
       "callload",
       [
         "--edge", cluster.url("e1"), "--edge", cluster.url("e2"), "--keys",
-        cluster.folder + "/keys.json", "--devices", "60", "--rate", "20", "--duration", "3s",
+        cluster.folder + "/keys.json", "--devices", "120", "--rate", "15", "--duration", "4s",
       ])
     #expect(load.status == 0, "\(load.text)")
     for node in cluster.running {
@@ -86,7 +86,7 @@ struct NATSRolesTests {
       "callload",
       [
         "--edge", cluster.url("n1"), "--edge", cluster.url("n2"), "--keys",
-        cluster.folder + "/keys.json", "--devices", "60", "--rate", "20", "--duration", "2s",
+        cluster.folder + "/keys.json", "--devices", "120", "--rate", "15", "--duration", "3s",
       ])
     #expect(load.status == 0, "\(load.text)")
     let status = try await cluster.callctl("status", "--once")

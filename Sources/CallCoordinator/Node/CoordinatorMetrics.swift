@@ -57,6 +57,8 @@ package struct CoordinatorMetrics: Sendable {
   package let pushesUnwanted: Counter
   package let tokenClaims: Counter
   package let peerAnswersUnreadable: Counter
+  package let crossings: Counter
+  package let crossingsUnconfirmed: Counter
   package let calls: CallMetrics
   private let pushReports: [String: Counter]
   private let registry: MetricsRegistry
@@ -167,6 +169,10 @@ package struct CoordinatorMetrics: Sendable {
         + "owner spoke for the shard.")
     peerAnswersUnreadable = counter(
       "peer_answers_unreadable", "Answers of other shards that could not be decoded.")
+    crossings = counter("crossings", "Calls that crossed another one, as told to its shard.")
+    crossingsUnconfirmed = counter(
+      "crossings_unconfirmed",
+      "Calls that crossed another one whose shard did not confirm that: that call rings on.")
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")
     pushReports = registry.counters(
       "callmesh_coordinator_push_reports_total", "Reports of gateways, repeats included.",

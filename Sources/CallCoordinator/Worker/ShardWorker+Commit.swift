@@ -178,6 +178,8 @@ extension ShardWorker {
       write(RegistrationWrites.Key(user, device), nil, token, shard, now: now)
     case .push(let job): add(job, shard, now: now)
     case .withdrawPushes(let call): withdrawals.append(call)
+    case .tell(let user, let device, let body, let until):
+      tell(user, device, body, until: until, shard.term, now: now)
     case .token(let step, let token): carryOut(step, token, shard, now: now)
     case .releaseToken(let fingerprint, let owner):
       jobs.append(.releaseToken(fingerprint: fingerprint, owner))

@@ -7,17 +7,6 @@ internal import Logging
 /// The steps by which a registration gets its push tokens: claims in the bucket of tokens, and questions to the shards
 /// of former owners.
 extension ShardWorker {
-  /// A question to the shard of a former owner, retransmitted until it is answered.
-  struct Exchange {
-    var term: ShardTerm
-    var token: UInt64
-    var message: OutgoingMessage
-    var againAt: Timestamp
-    var deadline: Timestamp
-  }
-
-  private static var repeatsQuestionAfter: Span { .milliseconds(300) }
-
   func carryOut(_ step: TokenStep, _ token: UInt64, _ shard: HeldShard, now: Timestamp) {
     let term = shard.term
     switch step {
@@ -93,78 +82,9 @@ extension ShardWorker {
   private func notify(
     _ former: TokenOwner, _ taken: TokenTaken, _ token: UInt64, _ term: ShardTerm, now: Timestamp
   ) {
-    guard listenAsPeer() else { return tokenStepDone(term, token, .failed, now: now) }
-    lastExchange += 1
-    let command = Command(
-      session: SessionRef(edge: peer, number: lastExchange), request: lastExchange,
-      user: former.user, device: former.device, callee: former.user, body: .tokenTaken(taken))
-    let shard = ShardHash.shard(of: former.user, count: configuration.shardCount)
-    let message = OutgoingMessage(
-      subject: subjects.peers(shard: shard),
-      bytes: ClusterCodec.encode(CommandBatch(peer: peer, commands: [command])))
-    let exchange = Exchange(
-      term: term, token: token, message: message, againAt: now + Self.repeatsQuestionAfter,
-      deadline: now + configuration.formerOwnerTimeout)
-    exchanges[lastExchange] = exchange
-    exchangeAt = min(exchangeAt, exchange.againAt, exchange.deadline)
-    outbox.add(message)
-  }
-
-  /// Subscribes to answers, with the first question.
-  private func listenAsPeer() -> Bool {
-    if peerSubscription != nil { return true }
-    do {
-      peerSubscription = try bus.subscribe(subjects.replies(to: peer)) { [weak inbox] message in
-        inbox?.offer(.peerAnswer(message.bytes))
-      }
-      return true
-    } catch {
-      logger.warning(
-        "Cannot listen for other shards' answers.", metadata: .keys([.error: "\(error)"]))
-      return false
-    }
-  }
-
-  func takeAnswers(_ bytes: [UInt8], now: Timestamp) {
-    guard let batch = try? ClusterCodec.edgeBatch(bytes) else {
-      return metrics.peerAnswersUnreadable.increment()
-    }
-    metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
-    for item in batch.items {
-      guard case .reply(let request, let reply) = item.body, let exchange = exchanges[request]
-      else { continue }
-      switch reply {
-      case .done: end(request, exchange, .notified, now: now)
-      // It is retransmitted soon.
-      case .error(let error) where error.code == .tryAgain: continue
-      case .error, .attached, .registered, .call, .answer, .calls:
-        end(request, exchange, .failed, now: now)
-      }
-    }
-  }
-
-  private func end(
-    _ number: UInt64, _ exchange: Exchange, _ result: TokenStepResult, now: Timestamp
-  ) {
-    exchanges[number] = nil
-    tokenStepDone(exchange.term, exchange.token, result, now: now)
-  }
-
-  /// Retransmits the questions that are due, and ends those whose deadline has passed.
-  func askAgain(now: Timestamp) {
-    guard exchangeAt <= now else { return }
-    exchangeAt = .distantFuture
-    for number in exchanges.keys.sorted() {
-      guard let exchange = exchanges[number] else { continue }
-      if exchange.deadline <= now || holding(exchange.term) == nil {
-        end(number, exchange, .failed, now: now)
-        continue
-      }
-      if exchange.againAt <= now {
-        outbox.add(exchange.message)
-        exchanges[number]!.againAt = now + Self.repeatsQuestionAfter
-      }
-      exchangeAt = min(exchangeAt, exchanges[number]!.againAt, exchange.deadline)
-    }
+    let isAsked = ask(
+      former.user, former.device, .tokenTaken(taken), about: .token(token),
+      until: now + configuration.formerOwnerTimeout, term, now: now)
+    if !isAsked { tokenStepDone(term, token, .failed, now: now) }
   }
 }

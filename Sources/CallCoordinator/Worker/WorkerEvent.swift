@@ -93,7 +93,9 @@ package enum CommandSource: Sendable, CaseIterable {
   func may(say body: Command.Body) -> Bool {
     switch body {
     case .pushReport: self == .gateways
-    case .tokenTaken: self == .coordinators
+    case .tokenTaken, .merge: self == .coordinators
+    case .crossed(let crossed):
+      self == (crossed.isSurvivorAnswered ? .coordinators : .edges)
     case .call(_, .query): self != .coordinators
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .call, .calls:
       self == .edges

@@ -23,11 +23,15 @@ extension Call {
     return .answer(won: legs[leg].state == .won, state(for: .leg(leg)))
   }
 
-  private mutating func win(_ leg: Int, description: String, _ turn: inout Turn) {
+  /// - Parameter merged: the device's own call, which crossed this one and gave way; nil: it answered.
+  @discardableResult
+  mutating func win(
+    _ leg: Int, description: String, merged: CallID? = nil, _ turn: inout Turn
+  ) -> AnsweredFacts {
     let losers = legs.indices.filter { $0 != leg && legs[$0].state.mayStillRing }
     let facts = AnsweredFacts(
       by: legs[leg].party, at: turn.now, description: description,
-      connectDeadline: turn.now + turn.limits.connectGrace)
+      connectDeadline: turn.now + turn.limits.connectGrace, merged: merged)
     let early = legs[leg].signals.waiting
     commit(.answered(facts), .urgent, &turn)
     deliverToCaller(
@@ -40,6 +44,7 @@ extension Call {
     if callerLostUntil != nil {
       commit(.callerLost(until: turn.now + turn.limits.resumeGraceAnswered), .urgent, &turn)
     }
+    return facts
   }
 
   // MARK: Declining

@@ -16,6 +16,13 @@ extension Call {
     legs[leg].endpoint.deliver(delivery, &turn)
   }
 
+  /// The invite, as it would be sent now.
+  var invite: Invite {
+    Invite(
+      caller: facts.caller, deadline: facts.deadline, video: facts.video,
+      description: facts.description, headers: facts.headers, signals: callerSignals.waiting)
+  }
+
   /// Rings a device: the invite, with all that the caller has sent so far.
   mutating func invite(leg: Int, _ turn: inout Turn) {
     guard legs[leg].endpoint.session != nil else { return }
@@ -23,9 +30,6 @@ extension Call {
     legs[leg].invitation = legs[leg].invitation.wasSent ? .resent : .sent
     // Past the deadline the call ends in a moment, and the device is stopped then.
     guard facts.deadline > turn.now else { return }
-    let invite = Invite(
-      caller: facts.caller, deadline: facts.deadline, video: facts.video,
-      description: facts.description, headers: facts.headers, signals: callerSignals.waiting)
     deliver(to: leg, .invite(invite), &turn)
     timeline.note(.invited, UInt8(clamping: leg), at: turn.now)
     planPushAfterSilence(leg, turn)
@@ -42,11 +46,16 @@ extension Call {
 
   /// Sends the winner's device first that it has the call, since its app may have begun anew, and then the
   /// deliveries that it has not acknowledged.
-  mutating func deliverAnswerToWinner(_ leg: Int, _ answer: AnsweredFacts, _ turn: inout Turn) {
+  mutating func deliverAnswerToWinner(
+    _ leg: Int, _ conversation: CallStage.Conversation, _ turn: inout Turn
+  ) {
+    let answer = conversation.answer
     let waiting = legs[leg].endpoint.takeAll()
+    if answer.merged != nil, !conversation.isWinnerConnected {
+      deliverInvite(toWinner: leg, answer, &turn)
+    }
     deliver(to: leg, .answered(Answered(by: answer.by)), decided: answer.at, &turn)
-    for delivery in waiting {
-      if case .answered = delivery.event { continue }
+    for delivery in waiting where delivery.event.isSignal {
       deliver(to: leg, delivery.event, decided: delivery.at, &turn)
     }
   }

@@ -60,7 +60,11 @@ extension Call {
   /// - Parameters:
   ///   - by: who caused it; nil where nobody did (a timeout).
   ///   - silent: whose device learns the end from the reply to its command, and gets no delivery.
-  mutating func end(_ reason: EndReason, by: Party?, silent: Role? = nil, _ turn: inout Turn) {
+  ///   - survivor: the crossing call to which this one gives way.
+  mutating func end(
+    _ reason: EndReason, by: Party?, silent: Role? = nil, survivor: CallID? = nil,
+    _ turn: inout Turn
+  ) {
     let winner = winner
     // When the call was answered, those that had left were stopped already.
     let live = legs.indices.filter {
@@ -70,26 +74,26 @@ extension Call {
     let isMissed = reason.isMissedCall && !legs.contains { $0.state.isDeclined }
     let isPushed = winner == nil && (hasRingPushUnderWay || legs.contains { $0.ringPush.mayRing })
     if isMissed || isPushed { wantsPush = true }
-    commit(
-      .ended(EndedFacts(reason: reason, by: by, at: turn.now, missed: isMissed)),
-      reason == .hungUp ? .relaxed : .urgent, &turn)
+    let facts = EndedFacts(
+      reason: reason, by: by, at: turn.now, missed: isMissed, survivor: survivor)
+    commit(.ended(facts), reason == .hungUp ? .relaxed : .urgent, &turn)
     caller.clear()
     if case .caller = silent {
     } else {
-      deliverToCaller(.stop(Stop(reason: reason, by: by)), &turn)
+      deliverToCaller(.stop(facts.stop(for: nil)), &turn)
     }
     for leg in live {
       if case .leg(leg) = silent {
         legs[leg].endpoint.clear()
       } else {
-        stop(leg: leg, Stop(reason: reason, by: by, missed: isMissed), &turn)
+        stop(leg: leg, facts.stop(for: legs[leg].party.device), &turn)
       }
     }
     if let winner {
       legs[winner].endpoint.clear()
       if case .leg(winner) = silent {
       } else {
-        deliver(to: winner, .stop(Stop(reason: reason, by: by)), &turn)
+        deliver(to: winner, .stop(facts.stop(for: nil)), &turn)
       }
     }
     settleIfAcknowledged(&turn)

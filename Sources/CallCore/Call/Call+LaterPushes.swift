@@ -12,6 +12,7 @@ extension Call {
       case .won, .declined, .busy: continue
       case .waking, .delivered, .alerting, .gone, .stopped: break
       }
+      let reason = reason.seen(by: legs[leg].party.device, cause: by)
       guard let registration = devices.registration(of: legs[leg].party.device),
         let purpose = Self.cleanUp(of: reason, for: registration)
       else { continue }
@@ -128,9 +129,8 @@ extension Call {
         leg.map { legs[$0].pushPurposes }
         ?? (noticedDevices.contains(device.id) ? [.missedNotice] : [])
       for purpose in purposes where stillMatters(purpose, leg, turn) {
-        guard let job = job(purpose, registration, reason: reason, by: by, turn) else {
-          continue
-        }
+        let seen = reason?.seen(by: device.id, cause: by)
+        guard let job = job(purpose, registration, reason: seen, by: by, turn) else { continue }
         turn.outcome.effects.append(.push(job))
       }
     }

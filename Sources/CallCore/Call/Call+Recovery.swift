@@ -65,6 +65,7 @@ extension Call {
     }
     // The winner recognises by its index what it has already.
     let forWinner = legs[winner].endpoint.takeAll()
+    if answer.merged != nil { deliverAnswerToWinner(winner, conversation, &turn) }
     for signal in callerSignals.waiting {
       deliver(to: winner, .signal(signal), &turn)
     }
@@ -99,16 +100,16 @@ extension Call {
       case .stopped, .gone:
         let lost = ending.answer.map { Stop(reason: .answeredElsewhere, by: $0.by) }
         stop(
-          leg: leg, lost ?? Stop(reason: end.reason, by: end.by, missed: end.missed),
+          leg: leg, lost ?? end.stop(for: legs[leg].party.device),
           decided: ending.answer?.at ?? end.at, &turn)
       case .won:
         legs[leg].invitation = .sent
-        stop(leg: leg, Stop(reason: end.reason, by: end.by), decided: end.at, &turn)
+        stop(leg: leg, end.stop(for: nil), decided: end.at, &turn)
       case .waking, .delivered, .alerting, .declined, .busy: break
       }
     }
     // The caller, too, where it ended the call: perhaps by staying away for too long, without knowing.
-    deliverToCaller(.stop(Stop(reason: end.reason, by: end.by)), decided: end.at, &turn)
+    deliverToCaller(.stop(end.stop(for: nil)), decided: end.at, &turn)
     settleIfAcknowledged(&turn)
   }
 }

@@ -27,7 +27,7 @@ extension Call {
       if conversation.winnerLostUntil != nil {
         commit(.winnerLost(until: nil), .urgent, &turn)
       }
-      return deliverAnswerToWinner(leg, conversation.answer, &turn)
+      return deliverAnswerToWinner(leg, conversation, &turn)
     case .answered, .ended: break
     }
     legs[leg].endpoint.retransmitAll(&turn)

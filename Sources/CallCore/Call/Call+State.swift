@@ -19,7 +19,8 @@ extension Call {
       if let answer = ending.answer, !hasCall(role, answer) {
         state.lost(to: answer)
       } else {
-        state.reason = ending.facts.reason
+        let stop = ending.facts.stop(for: device(of: role))
+        (state.reason, state.survivor) = (stop.reason, stop.survivor)
         state.by = ending.facts.by
         state.at = ending.facts.at
         if case .caller = role {} else { state.missed = ending.facts.missed }
@@ -36,6 +37,15 @@ extension Call {
     guard let refusal = leg.state.refusal, let at = refusal.at else { return }
     state.ended(refusal.reason, by: leg.party, at: at)
     state.missed = false
+  }
+
+  /// nil: the caller's.
+  private func device(of role: Role) -> DeviceID? {
+    switch role {
+    case .caller, .stranger: nil
+    case .leg(let leg): legs[leg].party.device
+    case .calleeDevice(let device): device
+    }
   }
 
   /// Whether the answered call is this device's call.

@@ -57,7 +57,7 @@ struct Call: Sendable {
     case caller
     case leg(Int)
     /// A device of the callee without a leg: it may join.
-    case calleeDevice
+    case calleeDevice(DeviceID)
     case stranger
   }
 
@@ -67,7 +67,7 @@ struct Call: Sendable {
     if user.user.hasBytes(of: facts.caller.user), device == facts.caller.device { return .caller }
     guard user.user.hasBytes(of: facts.callee.user) else { return .stranger }
     if let leg = legIndex(device) { return .leg(leg) }
-    return .calleeDevice
+    return .calleeDevice(device)
   }
 
   // MARK: Decisions

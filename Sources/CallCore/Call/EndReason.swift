@@ -16,7 +16,7 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   case hungUp = 7
   /// Answered but never connected, or both sides vanished.
   case failed = 8
-  /// Merged into the crossing call.
+  /// It gave way to a crossing call, which goes on.
   case glare = 9
 
   /// The reason's name on the wire (JSON) and in logs.

@@ -13,6 +13,9 @@ public struct CallLimits: Sendable, Equatable {
   /// How long a call waits for a registered device whose session broke just before the call was
   /// placed, and for any device while an edge is missing. Zero: a call waits for no device.
   public var reattachGrace: Span = .seconds(5)
+  /// For how long the shard of a call that gave way to a crossing one asks that one's shard to connect the two
+  /// devices. After that the surviving call rings on.
+  public var mergeTimeout: Span = .seconds(30)
   /// Before a delivery is retransmitted: first, second, … time. After the last it is given up until
   /// the device attaches again.
   public var deliveryRepeats: [Span] = [

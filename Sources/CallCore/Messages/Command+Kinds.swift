@@ -8,7 +8,9 @@ extension Command.Body {
   public var isAboutSession: Bool {
     switch self {
     case .attach, .sessionClosed, .call(_, .resume), .callerGone: true
-    case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken: false
+    case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken, .crossed,
+      .merge:
+      false
     }
   }
 
@@ -18,7 +20,9 @@ extension Command.Body {
     case .call(_, let verb): verb.urgency
     case .ack: .idle
     case .calls: .slow
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken: .urgent
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
+      .crossed, .merge:
+      .urgent
     // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
     case .pushReport: .idle
     }
@@ -30,6 +34,8 @@ extension Command.Body {
     case .call(let call, _): call
     case .place(let request): request.call
     case .pushReport(let report): report.call
+    case .crossed(let crossed): crossed.call
+    case .merge(let request): request.call
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
       nil
     }

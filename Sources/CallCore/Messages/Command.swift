@@ -59,6 +59,10 @@ public struct Command: Sendable, Equatable {
     indirect case pushReport(PushReport)
     /// Another device registers a push token that `user` and `device` had.
     indirect case tokenTaken(TokenTaken)
+    /// A call gives way to one that crosses it.
+    indirect case crossed(CrossedCall)
+    /// A call gave way, and `device`, which had placed it, takes the one that crossed it.
+    indirect case merge(MergeRequest)
   }
 }
 

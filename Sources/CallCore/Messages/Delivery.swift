@@ -43,7 +43,8 @@ public struct Delivery: Sendable, Equatable {
     case invite(Invite)
     /// To the caller: a device alerts its user.
     case ringing(by: Party)
-    /// To the caller: somebody answered.
+    /// To the caller: somebody answered. To the device that has the call: it does, also where it did not answer
+    /// itself because two calls crossed.
     case answered(Answered)
     /// To any side: it is over for this device.
     case stop(Stop)
@@ -94,10 +95,15 @@ public struct Stop: Sendable, Equatable {
   public var by: Party?
   /// For the callee: this is a missed call.
   public var missed: Bool
-  public init(reason: EndReason, by: Party? = nil, missed: Bool = false) {
+  /// Of a call that gave way to a crossing one (`glare`): that one.
+  public var survivor: CallID?
+  public init(
+    reason: EndReason, by: Party? = nil, missed: Bool = false, survivor: CallID? = nil
+  ) {
     self.reason = reason
     self.by = by
     self.missed = missed
+    self.survivor = survivor
   }
 }
 
@@ -133,11 +139,14 @@ public struct CallState: Sendable, Equatable {
   /// While it rings.
   public var deadline: Timestamp?
   public var missed: Bool
+  /// Of a call that gave way to a crossing one (`glare`): that one.
+  public var survivor: CallID?
   public init(
     call: CallID, callee: String, phase: CallPhase, version: UInt64 = 0, reason: EndReason? = nil,
     by: Party? = nil, at: Timestamp = Timestamp(microseconds: 0), deadline: Timestamp? = nil,
-    missed: Bool = false
+    missed: Bool = false, survivor: CallID? = nil
   ) {
+    self.survivor = survivor
     self.call = call
     self.callee = callee
     self.phase = phase

@@ -16,6 +16,9 @@ public enum Effect: Sendable, Equatable {
   case withdrawPushes(CallID)
   /// A step of a registration's way to its tokens; answer with `tokenStepDone`.
   indirect case token(TokenStep, token: UInt64)
+  /// Send a command in the name of a device to its user's shard, until that confirms it or the time is over. Not
+  /// answered.
+  indirect case tell(UserKey, DeviceID, Command.Body, until: Timestamp)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
   indirect case releaseToken(fingerprint: String, TokenOwner)
 }
@@ -137,11 +140,17 @@ public struct AnsweredFacts: Sendable, Equatable {
   public var at: Timestamp
   public var description: String
   public var connectDeadline: Timestamp
-  public init(by: Party, at: Timestamp, description: String, connectDeadline: Timestamp) {
+  /// The device did not answer itself: it had placed this call, which crossed and gave way.
+  public var merged: CallID?
+  public init(
+    by: Party, at: Timestamp, description: String, connectDeadline: Timestamp,
+    merged: CallID? = nil
+  ) {
     self.by = by
     self.at = at
     self.description = description
     self.connectDeadline = connectDeadline
+    self.merged = merged
   }
 }
 
@@ -150,11 +159,16 @@ public struct EndedFacts: Sendable, Equatable {
   public var by: Party?
   public var at: Timestamp
   public var missed: Bool
-  public init(reason: EndReason, by: Party?, at: Timestamp, missed: Bool) {
+  /// The crossing call to which this one gave way.
+  public var survivor: CallID?
+  public init(
+    reason: EndReason, by: Party?, at: Timestamp, missed: Bool, survivor: CallID? = nil
+  ) {
     self.reason = reason
     self.by = by
     self.at = at
     self.missed = missed
+    self.survivor = survivor
   }
 }
 

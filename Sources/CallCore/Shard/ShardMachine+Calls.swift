@@ -30,11 +30,13 @@ extension ShardMachine {
   }
 
   /// A device that a push woke may answer or decline before it has attached.
-  private mutating func join(_ command: Command, _ id: CallID, _ turn: inout Turn) -> Call.Role {
-    var role = Call.Role.calleeDevice
+  mutating func join(
+    _ command: Command, _ id: CallID, named name: String = "", _ turn: inout Turn
+  ) -> Call.Role {
+    var role = Call.Role.calleeDevice(command.device)
     let device = users[command.user]?.device(command.device)
     let party = Party(
-      user: command.user.user, device: command.device, deviceName: device?.name ?? "")
+      user: command.user.user, device: command.device, deviceName: device?.name ?? name)
     mutate(id) { call in
       guard call.legs.count < turn.limits.legsPerCallLifetime else { return }
       call.commit(.legJoined(party), .urgent, &turn)

@@ -69,6 +69,7 @@ extension ShardMachine {
     }
     expireRegistrations(now: now, &turn)
     retransmitPushes(&turn)
+    requestMerges(&turn)
     carryOutPushes(&turn)
     if !turn.outcome.isEmpty { turn.outcome.raise(to: .urgent) }
   }

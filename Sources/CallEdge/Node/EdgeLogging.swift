@@ -49,7 +49,8 @@ extension Command.Body {
     case .ack: ("acknowledgement", .trace)
     case .callerGone: ("loss of the caller", .trace)
     case .attach: ("attach", .trace)
-    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .calls:
+    case .crossed: ("crossing", .debug)
+    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .calls:
       ("command", .trace)
     }
   }
@@ -60,7 +61,9 @@ extension Command.Body {
     case .ack(let items): items.map(\.call)
     case .callerGone(let calls): calls
     case .attach(let attach): attach.forCall.map { [$0] } ?? []
-    case .sessionClosed, .register, .unregister, .place, .call, .pushReport, .tokenTaken, .calls:
+    case .crossed(let crossed): [crossed.call, crossed.survivor]
+    case .sessionClosed, .register, .unregister, .place, .call, .pushReport, .tokenTaken, .merge,
+      .calls:
       call.map { [$0] } ?? []
     }
   }

@@ -61,6 +61,7 @@ extension DeviceSession {
       return (callee(address), .place(request))
     case .call(let address, let verb):
       if verb == .resume { notePlacing(address.call, callee: callee(address)) }
+      if verb.endsRinging { forgetRung(address.call) }
       return (callee(address), .call(address.call, verb))
     }
   }

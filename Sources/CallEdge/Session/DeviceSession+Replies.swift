@@ -23,6 +23,7 @@ extension DeviceSession {
     let answer = ServerReply(reply, device: identity.device)
     turn.actions.append(
       reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
+    if body.mayHavePlaced { reportCrossings(&turn) }
   }
 
   /// A forwarded command is a repetition of one that waits for its reply: one reply will answer both.
@@ -44,11 +45,17 @@ extension DeviceSession {
   package mutating func willDeliver(_ delivery: Delivery) -> Bool {
     if isClosing { return false }
     switch delivery.event {
-    case .invite(let invite): inCallUntil = max(inCallUntil, invite.deadline)
+    case .invite(let invite):
+      inCallUntil = max(inCallUntil, invite.deadline)
+      noteRings(delivery.call, invite)
     case .stop:
       inCallUntil = Timestamp(microseconds: 0)
       forget(delivery.call)
-    case .ringing, .answered, .signal: noteExists(of: delivery.call)
+      forgetRung(delivery.call)
+    case .answered:
+      noteExists(of: delivery.call)
+      forgetRung(delivery.call)
+    case .ringing, .signal: noteExists(of: delivery.call)
     }
     return true
   }

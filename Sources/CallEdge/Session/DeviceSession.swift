@@ -24,6 +24,8 @@ package struct DeviceSession {
     case forward(request: UInt64, callee: UserKey, Command.Body)
     /// Ask all shards for the calls that concern the device, then call `callsListed`.
     case askForCalls(request: UInt64)
+    /// Tell the shard of `callee` that its call gives way to a crossing one. It has no reply.
+    indirect case reportCrossing(callee: UserKey, CrossedCall)
     /// Send acknowledgements to the shard of `callee`. They have no reply.
     case acknowledge(callee: UserKey, [Acknowledgement])
     case ping
@@ -133,6 +135,8 @@ package struct DeviceSession {
   /// When the connection must be attached; while attached, when the next ping is due.
   var deadline: Timestamp
   var placedCalls: [PlacedCall] = []
+  /// Calls that ring here.
+  var rungCalls: [RungCall] = []
   /// The time until which a call that was delivered here rings or goes on. Of several calls the latest counts. It
   /// only decides which sessions are closed last when the edge drains.
   var inCallUntil = Timestamp(microseconds: 0)

@@ -57,6 +57,9 @@ extension WebSocketHandler {
     case .acknowledge(let callee, let items):
       guard let sender = session.sender else { return }
       loop.acknowledge(command(0, from: sender, callee: callee, .ack(items)))
+    case .reportCrossing(let callee, let crossed):
+      guard let sender = session.sender else { return }
+      loop.submit(unanswered: command(0, from: sender, callee: callee, .crossed(crossed)))
     case .askForCalls(let request): askForCalls(request)
     case .ping: write(.ping, EmptyCollection())
     case .close(let reason): sendClose(reason)
@@ -145,6 +148,7 @@ extension WebSocketHandler {
   func deliver(_ delivery: Delivery) -> Bool {
     guard session.willDeliver(delivery) else { return false }
     send(.delivery(delivery))
+    if session.mayCross(delivery) { handle { $0.reportCrossings(&$1) } }
     return true
   }
 

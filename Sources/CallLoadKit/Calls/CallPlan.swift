@@ -22,6 +22,10 @@ struct CallPlan {
   /// Where the part allows both: it is answered after the first act.
   let answersThen: Bool
   let seed: UInt64
+  /// Of a call that crosses another one: that one.
+  let crosses: CallID?
+  /// The second call of two that cross.
+  let isCallBack: Bool
   private let alertMs: ClosedRange<Double>
 
   init(
@@ -51,6 +55,31 @@ struct CallPlan {
     self.answersThen = Double.random(in: 0..<1, using: &random) < part.answered
     self.seed = random.next()
     self.alertMs = part.alertMs
+    isCallBack = false
+    crosses =
+      part.kind == .crossing
+      ? CallID(high: call.high ^ seed.byteSwapped, low: call.low ^ random.next()) : nil
+  }
+
+  /// The call with which the actor of another one calls its caller back.
+  /// - Parameter callees: the devices of that caller's user.
+  init?(callBackOf plan: CallPlan, to callees: Range<Int>) {
+    guard let call = plan.crosses, !plan.isCallBack else { return nil }
+    self.call = call
+    kind = plan.kind
+    caller = plan.actor
+    self.callees = callees
+    placeAt = plan.placeAt + plan.act
+    ringTimeoutSeconds = plan.ringTimeoutSeconds
+    (actor, other) = (plan.caller, plan.caller)
+    (act, then, talk, away) = (.zero, plan.then, plan.talk, plan.away)
+    hangUpByCaller = plan.hangUpByCaller
+    exchangesCandidates = plan.exchangesCandidates
+    answersThen = plan.answersThen
+    seed = plan.seed.byteSwapped
+    crosses = plan.call
+    isCallBack = true
+    alertMs = plan.alertMs
   }
 
   /// How long a device takes from the invite to alerting.
@@ -75,6 +104,8 @@ struct CallPlan {
     case .cancelAtAnswer: [.answered, .ended(.cancelled)]
     case .unanswered: [.ended(.unanswered)]
     case .busy: [.ended(.busy)]
+    // `CrossingJudge` looks at both.
+    case .crossing: [.answered, .ended(.glare)]
     }
   }
 

@@ -8,6 +8,8 @@ final class CallPlanner {
   private var stage: UInt64 = 0
   private var recentPairs = PairLimiter()
   private var liveCalls: [Int32]
+  /// Live calls of one user to another; of two that are to cross, in both directions.
+  private var livePairs: [UInt64: Int] = [:]
   /// Users that take no other call, since their device drops its connection.
   private var isReserved: [Bool]
 
@@ -26,9 +28,10 @@ final class CallPlanner {
   func begin(stage: UInt64) { self.stage = stage }
 
   /// Draws a part, and two users that are free for it; another part where no users are.
+  /// - Parameter mayCross: whether a call may be drawn that another one is to cross.
   /// - Returns: nil where no users are free for any part.
   func draw(
-    number: Int, intended: Timestamp, now: Timestamp, _ devices: [LoadDevice]
+    number: Int, intended: Timestamp, now: Timestamp, mayCross: Bool, _ devices: [LoadDevice]
   ) -> CallPlan? {
     var random = SplitMix64(
       seed: options.ownSeed &* 0x1_0000_01B3 &+ stage << 40 &+ UInt64(number))
@@ -39,8 +42,10 @@ final class CallPlanner {
         for _ in 0..<Self.drawsMax {
           let caller = Int.random(in: 0..<roster.devices, using: &random)
           let callee = Int.random(in: 0..<roster.users, using: &random)
-          guard
+          guard part.kind != .crossing || mayCross,
             isFit(part, caller: devices[caller], devices[roster.devices(of: callee)], toMissing),
+            part.kind != .crossing
+              || devices[roster.devices(of: roster.user(of: caller))].allSatisfy(\.isThere),
             take(part, roster.user(of: caller), callee, at: now)
           else { continue }
           let seed = random.next()
@@ -59,31 +64,50 @@ final class CallPlanner {
     guard caller.isAttached, !caller.sleeps else { return false }
     // A device that drops its connection must have one.
     if part.kind == .calleeReturns, callees.contains(where: \.sleeps) { return false }
+    // Whoever calls back must be there.
+    if part.kind == .crossing { return callees.allSatisfy(\.isThere) }
     return toMissing || callees.allSatisfy(\.isCallable)
   }
 
   /// Reserves two users for a call, if they are free for it.
   private func take(_ part: Scenario.Part, _ caller: Int, _ callee: Int, at now: Timestamp) -> Bool
   {
-    guard caller != callee, isFree(caller, alone: part.kind == .callerReturns),
-      isFree(callee, alone: part.kind == .calleeReturns), recentPairs.take(caller, callee, at: now)
+    let isCrossing = part.kind == .crossing
+    // Calls in both directions cross, unless one of them is answered.
+    guard caller != callee, livePairs[Self.pair(callee, caller)] == nil,
+      !isCrossing || livePairs[Self.pair(caller, callee)] == nil,
+      isFree(caller, alone: part.kind == .callerReturns, calls: isCrossing ? 2 : 1),
+      isFree(callee, alone: part.kind == .calleeReturns, calls: isCrossing ? 2 : 1),
+      recentPairs.take(caller, callee, at: now),
+      !isCrossing || recentPairs.take(callee, caller, at: now)
     else { return false }
     if part.kind == .callerReturns { isReserved[caller] = true }
     if part.kind == .calleeReturns { isReserved[callee] = true }
-    liveCalls[caller] += 1
-    liveCalls[callee] += 1
+    count(caller, callee, 1)
+    if isCrossing { count(callee, caller, 1) }
     return true
   }
 
-  private func isFree(_ user: Int, alone: Bool) -> Bool {
-    !isReserved[user] && liveCalls[user] < (alone ? 1 : Int32(Self.liveCallsMax))
+  private func count(_ caller: Int, _ callee: Int, _ change: Int) {
+    liveCalls[caller] += Int32(change)
+    liveCalls[callee] += Int32(change)
+    let pair = Self.pair(caller, callee)
+    let count = livePairs[pair, default: 0] + change
+    livePairs[pair] = count > 0 ? count : nil
+  }
+
+  private static func pair(_ caller: Int, _ callee: Int) -> UInt64 {
+    UInt64(caller) << 32 | UInt64(callee)
+  }
+
+  private func isFree(_ user: Int, alone: Bool, calls: Int) -> Bool {
+    !isReserved[user] && Int(liveCalls[user]) + calls <= (alone ? 1 : Self.liveCallsMax)
   }
 
   func release(_ plan: CallPlan) {
     let caller = roster.user(of: plan.caller)
     let callee = roster.user(of: plan.callees.lowerBound)
-    liveCalls[caller] -= 1
-    liveCalls[callee] -= 1
+    count(caller, callee, -1)
     if plan.dropsConnection { isReserved[plan.kind == .callerReturns ? caller : callee] = false }
   }
 }

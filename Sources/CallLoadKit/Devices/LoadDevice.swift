@@ -51,6 +51,8 @@ final class LoadDevice {
   var edge: Int { driver.edge < edges.count ? edges[driver.edge] : -1 }
   var isAttached: Bool { driver.machine.isAttached }
   var isCallable: Bool { isAttached || isAsleep }
+  /// It has a session, and never sleeps.
+  var isThere: Bool { isAttached && !sleeps }
 
   func address(_ call: CallID) -> CallAddress { driver.machine.address(call) }
 

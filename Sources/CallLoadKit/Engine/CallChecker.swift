@@ -41,6 +41,7 @@ package struct CallChecker: Sendable {
   /// Judged calls: the caller of each, and the calls, oldest first.
   private var remembered: [CallID: Int] = [:]
   private var rememberedOrder = CircularBuffer<CallID>()
+  private var crossings = CrossingJudge()
   /// The last call that a push woke a device for.
   private var wokenFor: [Int: CallID] = [:]
 
@@ -202,6 +203,12 @@ package struct CallChecker: Sendable {
     }
     remember(call, caller: record.facts.caller)
     let outcome = record.outcome
+    if let other = record.facts.crosses,
+      let what = crossings.judged(call, crosses: other, outcome)
+    {
+      record.violate(.twoCallsOfGlare, what)
+      broken(.twoCallsOfGlare, of: call, record.story(what, seed: seed))
+    }
     var verdict = Verdict(outcome: outcome, violations: record.violations)
     if !allowed.contains(outcome) {
       verdict.explainedBy = record.explanation(of: outcome, timeline)?.kind

@@ -36,7 +36,7 @@ extension CallRecord {
     for callee in callees {
       // A device that refused was notified of the end of its own part; a loser is not in the call any more.
       guard winner == nil || winner == callee.device, let told = callee.stop?.reason, told != end,
-        callee.acts.isDisjoint(with: .refusal)
+        callee.acts.isDisjoint(with: .refusal), end != .glare || told != .answeredElsewhere
       else { continue }
       return violate(
         .acceptedThenForgotten,

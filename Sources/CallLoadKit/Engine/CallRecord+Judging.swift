@@ -37,6 +37,8 @@ extension CallRecord {
       violate(.twoWinners, "the caller was told of another winner than the one that was told so")
     }
     guard winners.isEmpty else { return }
+    // Then it stops the user's other devices because another call was answered.
+    if survivor != nil, answeredBy == nil { return }
     if answeredBy != nil || everybody.contains(where: { $0.end?.reason == .answeredElsewhere }) {
       // A winner that is gone could not be notified.
       let answerers = callees.filter { $0.acts.contains(.answer) }
@@ -149,6 +151,8 @@ extension CallRecord {
       $0.invitedAt == nil || !$0.acts.isDisjoint(with: [.busy, .declineHere])
     }
     evidence.isReachable = callees.contains { $0.invitedAt != nil && !$0.wasAway }
+    // The callee's device that placed the other call is named, and told the same.
+    evidence.crossed = facts.crosses != nil && survivor == facts.crosses
     evidence.mayHaveFailed = everybody.contains { $0.wasAway }
     return evidence
   }

@@ -15,12 +15,23 @@ extension CallRecord {
     case .answered(let answered):
       self.answered(device, by: number(of: answered.by), delivery.version, at: now)
     case .stop(let stop):
+      gaveWay(device, stop.reason, to: stop.survivor)
       stopped(
         device,
         DeviceRecord.End(
           callEnd: CallEnd(reason: stop.reason, by: stop.by.map(number)), missed: stop.missed,
           version: delivery.version, at: now))
     case .ringing, .signal: break
+    }
+  }
+
+  /// A device was told that the call gave way to another one.
+  mutating func gaveWay(_ device: Int, _ reason: EndReason?, to call: CallID?) {
+    guard reason == .glare else { return }
+    survivor = survivor ?? call
+    if call == nil || call != facts.crosses {
+      violate(
+        .wrongReason, "\(name(of: device)) was told that it gave way, but not to the crossing call")
     }
   }
 
@@ -140,6 +151,7 @@ extension CallRecord {
   ) {
     switch state.phase {
     case .ended:
+      gaveWay(device, state.reason, to: state.survivor)
       if device == facts.caller { ringOverAt = ringOverAt ?? now }
       guard let reason = state.reason else { return }
       let name = name(of: device)

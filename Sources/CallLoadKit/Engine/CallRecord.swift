@@ -80,11 +80,14 @@ extension CallChecker {
     package var ringTimeout: Span
     /// The callee's devices that had a session before the call was placed.
     package var attached: Set<Int>
+    /// The call that is to cross this one.
+    package var crosses: CallID?
 
     package init(
       call: CallID, part: Scenario.Kind, caller: Int, callees: Range<Int>, placedAt: Timestamp,
-      ringTimeout: Span, attached: Set<Int> = []
+      ringTimeout: Span, attached: Set<Int> = [], crosses: CallID? = nil
     ) {
+      self.crosses = crosses
       self.call = call
       self.part = part
       self.caller = caller
@@ -123,6 +126,8 @@ struct CallRecord: Sendable {
   var violations: [Violation<CorrectnessRule>] = []
   var errors: [(device: Int, command: ClientCommand, code: CallError.Code, at: Timestamp)] = []
   var signals = SignalLedger()
+  /// The call that goes on, as devices were told that this one gave way.
+  var survivor: CallID?
 
   static let traceMax = 200
   /// Candidates take at most this many lines, so that the call's end has room.

@@ -111,7 +111,7 @@ extension CallPlan {
   func needs(_ device: Int) -> Bool {
     switch kind {
     case .unanswered: false
-    case .busy: true
+    case .busy, .crossing: true
     case .twoAnswer: device == actor || device == other
     case .declinedHere: device == actor || answersThen && device == other
     case .answered, .declinedEverywhere, .cancelled, .cancelAtAnswer, .calleeReturns,

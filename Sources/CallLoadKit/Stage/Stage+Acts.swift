@@ -31,7 +31,7 @@ extension Stage {
     case .cancelAtAnswer:
       answer(live, plan.actor, at: act)
       cancel(live, at: act)
-    case .unanswered: break
+    case .unanswered, .crossing: break
     case .busy:
       for callee in plan.callees { refuse(live, callee, .busy, at: act + plan.alert(callee)) }
     case .calleeReturns:

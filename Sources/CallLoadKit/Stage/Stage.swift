@@ -111,9 +111,16 @@ final class Stage {
   private func arrive(_ number: Int, _ intended: Timestamp) {
     guard !arrivalsDone else { return }
     scheduleArrival()
-    guard let plan = rig.planner.draw(number: number, intended: intended, now: loop.now, devices)
-    else { return noFreePair(at: intended) }
+    let plan = rig.planner.draw(
+      number: number, intended: intended, now: loop.now,
+      mayCross: drawn < result.callsExpected, devices)
+    guard let plan else { return noFreePair(at: intended) }
     place(plan)
+    let callees = rig.roster.devices(of: rig.roster.user(of: plan.caller))
+    guard let back = CallPlan(callBackOf: plan, to: callees) else { return }
+    // It is one of the calls that are to be placed.
+    drawn += 1
+    loop.schedule(at: back.placeAt) { [weak self] in self?.place(back) }
   }
 
   /// Under faults calls last longer, and users without sessions cannot call: there may be too few.
@@ -134,7 +141,7 @@ final class Stage {
       CallChecker.Facts(
         call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
         placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds)),
-        attached: Set(attached)))
+        attached: Set(attached), crosses: plan.crosses))
     faults.placed(plan.call)
     pushes?.planned(plan)
     for device in plan.devices { devices[device].calls.append(plan.call) }

@@ -83,6 +83,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case unreachableAttached = "unreachable although a device was attached"
   case attachedRing = "an attached device was not rung"
   case placersDoNotRing = "who only places calls is not rung"
+  case crossingsMerge = "crossing calls become one"
   case noStrangeError = "no error without a reason"
   case newsOnce = "each piece of news once"
   case noPushAfterEnd = "no push after the end"

@@ -31,6 +31,7 @@ extension HistoryChecker {
     case .answered(let answer):
       try require(facts.answered == nil, .oneRecord, call, "answered twice in the journal")
       try require(facts.ended == nil, .oneRecord, call, "answered after its end")
+      try mayMerge(answer, call)
       facts.answered = answer
       facts.answeredAt = now
     case .legEnded(let device, let end, _): facts.legEnds[device.text] = end
@@ -44,7 +45,7 @@ extension HistoryChecker {
       facts.mayBeLost = true
     case .ended(let end):
       try require(facts.ended == nil, .oneRecord, call, "ended twice in the journal")
-      if let objection = objection(to: end, facts) {
+      if let objection = objection(to: end, facts, call) {
         let rule: HistoryRule =
           if case .contradiction = objection { .oneStory } else { .endsHaveCauses }
         try require(false, rule, call, "\(end.reason.name), but \(objection.text)")
@@ -53,15 +54,17 @@ extension HistoryChecker {
       try require(why == nil, .unreachableAttached, call, why ?? "")
       facts.ended = end
       facts.endedAt = now
+      if end.survivor != nil { gaveWay.append(call) }
     }
   }
 
-  private func objection(to end: EndedFacts, _ facts: Facts) -> EndObjection? {
+  private func objection(to end: EndedFacts, _ facts: Facts, _ call: CallID) -> EndObjection? {
     // A session may break, or be presumed to have, without a record.
     var evidence = EndEvidence(
       caller: facts.journalCaller, winner: facts.journalWinner,
       acts: { facts.acts[$0] ?? [] }, mayBeLost: { _ in facts.mayBeLost })
     evidence.knowsEveryAnswer = true
+    evidence.crossed = gaveWayRightly(end, facts, call)
     evidence.isBeforeTimeout = facts.placed.map { end.at + bounds.skew < $0.deadline } ?? false
     evidence.mayHaveFailed =
       facts.mayBeLost || !facts.isConnected

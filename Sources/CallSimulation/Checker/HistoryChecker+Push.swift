@@ -71,7 +71,9 @@ extension HistoryChecker {
     evidence.isWinner = facts.journalWinner == who
     evidence.isCaller = facts.journalCaller == who
     let isRefuser = facts.legEnds[device].map { $0 == .declinedHere || $0 == .busy } ?? false
-    evidence.endedItsPart = isRefuser || facts.ended?.by.map(Who.init) == who
+    // Where a call gave way, the device named placed the other one, and may ring for this one.
+    let ended = facts.ended.flatMap { $0.reason == .glare ? nil : $0.by }
+    evidence.endedItsPart = isRefuser || ended.map(Who.init) == who
     return evidence
   }
 

@@ -57,7 +57,10 @@ extension HistoryChecker {
       try registered(who)
       if case .register(let request) = question.command { heard(who, request) }
     case .call(let state):
-      if case .place(let address, _) = question.command { calls[address.call]?.accepted = true }
+      if case .place(let address, _) = question.command {
+        calls[address.call]?.accepted = true
+        noteCrossings(who)
+      }
       try toldState(who, state, asked: question.at)
     case .answer(true, let state): try toldWon(who, state.call)
     case .answer(false, let state): try toldState(who, state, asked: question.at)
@@ -78,6 +81,7 @@ extension HistoryChecker {
         "\(who) hears that the call is not known")
     case .answered: if let by = state.by { try toldAnswered(Who(by), call, teller: who) }
     case .ended:
+      try toldSurvivor(who, state.reason, state.survivor, call)
       try toldEnd(
         who, CallEnd(reason: state.reason ?? .failed, by: state.by.map(Who.init)), call,
         version: nil)
@@ -120,6 +124,7 @@ extension HistoryChecker {
       try require(
         version >= before || version >> 20 != before >> 20, .versionsGrow, call,
         "\(who) hears the end as version \(version), after \(before)")
+      try toldSurvivor(who, stop.reason, stop.survivor, call)
       try toldEnd(
         who, CallEnd(reason: stop.reason, by: stop.by.map(Who.init)), call, version: version)
     case .signal(let signal):
@@ -134,11 +139,19 @@ extension HistoryChecker {
     _ who: Who, _ invite: Invite, _ call: CallID, decided: Timestamp
   ) throws(HistoryViolation) {
     calls[call]?.told[who]?.invited = true
-    let deadline = calls[call]?.placed?.deadline ?? invite.deadline
+    noteCrossings(who)
+    var deadline = calls[call]?.placed?.deadline ?? invite.deadline
+    // Who takes a call because its own one gave way gets the invite for the description in it.
+    let taken = calls[call]?.answered.flatMap { $0.merged != nil && Who($0.by) == who ? $0 : nil }
+    if let taken, invite.deadline.milliseconds != deadline.milliseconds {
+      deadline = max(deadline, taken.connectDeadline)
+    }
     try require(
       deadline.milliseconds == invite.deadline.milliseconds, .oneStory, call,
       "\(who) hears of another deadline")
-    try require(!SimOptions.onlyPlaces(who), .placersDoNotRing, call, "\(who) is told to ring")
+    try require(
+      !SimOptions.onlyPlaces(who) || taken != nil, .placersDoNotRing, call,
+      "\(who) is told to ring")
     try require(
       invite.caller.name == SimOptions.displayName(invite.caller.user), .oneStory, call,
       "\(who) sees the caller as \"\(invite.caller.name)\"")
@@ -202,7 +215,11 @@ extension HistoryChecker {
     try require(
       before == end, .oneEnd, call,
       "\(who) was told \(before.reason.name), and now \(end.reason.name)")
-    if end.reason == .answeredElsewhere {
+    if end.reason == .answeredElsewhere, let truth = facts.ended, truth.reason == .glare {
+      try require(
+        end.by == truth.by.map(Who.init) && who != end.by && who != facts.journalCaller, .oneStory,
+        call, "\(who) is told answered elsewhere of a call that gave way")
+    } else if end.reason == .answeredElsewhere {
       let by = end.by ?? who
       try require(by != who, .oneStory, call, "\(who): answered elsewhere by itself, or nobody")
       try toldAnswer(by, call, teller: who)
@@ -214,6 +231,16 @@ extension HistoryChecker {
       let last = max(calls[call]?.told[who]?.endVersion ?? 0, version)
       calls[call]?.told[who]?.endVersion = last
     }
+  }
+
+  /// Who is told that a call gave way is told for which one.
+  private func toldSurvivor(
+    _ who: Who, _ reason: EndReason?, _ survivor: CallID?, _ call: CallID
+  ) throws(HistoryViolation) {
+    let truth = reason == .glare ? calls[call]?.ended?.survivor : nil
+    try require(
+      survivor == truth || !knowsJournal, .crossingsMerge, call,
+      "\(who) is not told which call goes on")
   }
 
   private mutating func toldCallEnd(

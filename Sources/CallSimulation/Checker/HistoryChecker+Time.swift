@@ -26,7 +26,7 @@ extension HistoryChecker {
       if facts.ended == nil { still.append(call) }
     }
     live = still
-    return wokenInVain() ?? delayedJob()
+    return unmergedCrossing() ?? wokenInVain() ?? delayedJob()
   }
 
   private func overdue(_ call: CallID, _ facts: Facts) -> HistoryViolation? {

@@ -27,6 +27,8 @@ package struct HistoryChecker: Sendable {
     package var waitForDevices: Span = .seconds(4)
     /// Within this time an attached device is invited, if there was no fault on its way for `takeover`.
     package var ring: Span = .seconds(2)
+    /// Within this time two calls that cross become one, if there was no fault for `calmBefore`.
+    package var merge: Span = .seconds(1)
 
     package init() {}
   }
@@ -158,6 +160,9 @@ package struct HistoryChecker: Sendable {
   var senders = SignalSenders()
   /// Calls under the rules of time; ended ones are removed.
   var live: [CallID] = []
+  var crossings: [CrossingPair] = []
+  /// Calls that gave way, until their survivors were judged.
+  var gaveWay: [CallID] = []
   /// True once a record of the journal was seen.
   var knowsJournal = false
 

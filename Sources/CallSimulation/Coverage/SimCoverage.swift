@@ -83,6 +83,7 @@ final class SimCoverage {
       if seen.stage == "placed" { step(call, to: "ringing") }
     case .answered(let facts):
       calls[call]?.answeredBy = facts.by
+      if facts.merged != nil { race("R8 merged", call) }
       calls[call]?.connectDeadline = world.now + options.limits.connectGrace
       step(call, to: "answered")
     case .legEnded(_, let end, _): world.count("transition.leg → \(end)")
@@ -116,7 +117,13 @@ final class SimCoverage {
       if seen.answers.contains(where: { near($0.at, world.now, milliseconds: 30) }) {
         race("R2 timeout", call)
       }
-    case .answeredElsewhere, .declined, .cancelled, .busy, .hungUp, .glare: break
+    case .glare:
+      race("R8", call)
+      if facts.survivor.map({ calls[$0]?.stage == "ringing" }) ?? false {
+        race("R8 in mid-ring", call)
+      }
+      if record.epoch > seen.epoch { race("R8 moved", call) }
+    case .answeredElsewhere, .declined, .cancelled, .busy, .hungUp: break
     }
   }
 

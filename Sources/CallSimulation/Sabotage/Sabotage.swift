@@ -28,6 +28,12 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case callerNameLost = "caller-name-lost"
   /// Edges announce devices that only place calls as others.
   case placersAnnounced = "placers-announced"
+  /// Edges do not report that two calls cross.
+  case crossingUnnoticed = "crossing-unnoticed"
+  /// The shard of a call that gave way does not ask the other one's to connect both devices.
+  case mergeNotAsked = "merge-not-asked"
+  /// A call that gave way ends without saying for which one.
+  case survivorNotNamed = "survivor-not-named"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -71,6 +77,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .signalsSwapped: .signalsInOrder
     case .secondDeviceUnannounced: .attachedRing
     case .placersAnnounced: .placersDoNotRing
+    case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     default: nil
     }
   }
@@ -81,7 +88,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     // An owner has to freeze while it writes a registration, which the next owner writes as well.
     case .registrationUnfenced: .brutal
     // A call has to ring after some seconds without faults.
-    case .secondDeviceUnannounced: .calm
+    case .secondDeviceUnannounced, .crossingUnnoticed, .mergeNotAsked: .calm
     default: .usual
     }
   }

@@ -157,6 +157,10 @@ final class Tampering {
     case (.notRepeated, _):
       let key = Said(session: item.session, call: delivery.call, version: delivery.version)
       return said.insert(key).inserted ? [item] : []
+    case (.survivorNotNamed, .stop(var stop)):
+      stop.survivor = nil
+      delivery.event = .stop(stop)
+      return [again()]
     case (.callerNotTold, .stop):
       return callers[delivery.call] == item.session ? [] : [item]
     case (.stopWithoutReason, .stop):
@@ -185,6 +189,7 @@ final class Tampering {
 
   private func change(_ batch: inout CommandBatch) {
     if sabotage == .appliedTwice, twice == .signal { repeatSignals(&batch) }
+    batch.commands.removeAll { isHidden($0.body) }
     if sabotage == .signalsSwapped { swaps.apply(to: &batch) }
     if sabotage == .sessionForgotten { Self.forgetSessions(&batch) }
     for index in batch.commands.indices {
@@ -204,6 +209,14 @@ final class Tampering {
         batch.commands[index].credential = credential(batch.commands[index])
       default: break
       }
+    }
+  }
+
+  private func isHidden(_ body: Command.Body) -> Bool {
+    switch body {
+    case .crossed: sabotage == .crossingUnnoticed
+    case .merge: sabotage == .mergeNotAsked
+    default: false
     }
   }
 

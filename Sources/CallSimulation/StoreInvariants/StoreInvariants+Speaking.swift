@@ -104,6 +104,7 @@ extension StoreInvariants {
       let isOver =
         stop.reason == .answeredElsewhere
         ? shards[shard].winners[delivery.call] != nil
+          || shards[shard].gaveWay.contains(delivery.call)
         : shards[shard].ended.contains(delivery.call)
       if !isRefuser, !isOver {
         broken("a device is told to stop, which no record says", call: delivery.call)

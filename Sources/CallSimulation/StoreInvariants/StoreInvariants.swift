@@ -30,6 +30,8 @@ package final class StoreInvariants: @unchecked Sendable {
     var placed: Set<CallID> = []
     var winners: [CallID: DeviceID] = [:]
     var ended: Set<CallID> = []
+    /// Those that ended because they gave way to a crossing call.
+    var gaveWay: Set<CallID> = []
     /// Devices that declined, or were busy, for themselves.
     var refusers: [CallID: Set<DeviceID>] = [:]
     /// All records ever, replayed one by one.
@@ -206,7 +208,8 @@ package final class StoreInvariants: @unchecked Sendable {
       {
         broken("two devices won: \(former.text) and \(facts.by.device.text)", call: entry.call)
       }
-    case .ended:
+    case .ended(let facts):
+      if facts.reason == .glare { shards[shard].gaveWay.insert(entry.call) }
       if !shards[shard].ended.insert(entry.call).inserted {
         broken("the call ended twice", call: entry.call)
       }

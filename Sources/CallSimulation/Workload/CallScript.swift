@@ -16,6 +16,8 @@ struct CallScript {
     case placeAgain
     /// The same call id with other content.
     case placeOther
+    /// The device calls the caller.
+    case callBack
     case register
     case unregister
     case breakLink(silently: Bool)
@@ -58,6 +60,7 @@ struct CallScript {
     case bothHangUp = "both hang up"
     case leavesInMidRing = "leaves in mid-ring"
     case onlyPlaced = "only placed"
+    case crossing
     case streamed
 
     /// Whether one side hangs up a while after the answer, if there is one.
@@ -78,6 +81,18 @@ struct CallScript {
   var steps: [Step] = []
   /// Timed from when the answer is in the journal.
   var stepsFromAnswer: [Step] = []
+
+  /// The call with which a device calls back.
+  static func crossing(_ random: inout SimRandom) -> CallScript {
+    var script = CallScript(kind: .crossing)
+    script.ringTimeoutSeconds = UInt32(random.number(2...6))
+    script.stepsFromAnswer = [
+      Step(
+        at: .milliseconds(Int64(random.number(200...5000))),
+        who: random.chance(0.5) ? .caller : .winner, act: .hangUp)
+    ]
+    return script
+  }
 
   /// Writes the script of a call to a user of so many devices.
   static func write(devices: Int, limits: CallLimits, _ random: inout SimRandom) -> CallScript {

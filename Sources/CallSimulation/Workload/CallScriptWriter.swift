@@ -96,6 +96,7 @@ struct CallScriptWriter {
       let after = random.number(300...4000)
       addFromAnswer(after, .caller, .hangUp)
       addFromAnswer(after + random.below(6), .winner, .hangUp)
+    case .crossing: fillCrossing()
     case .leavesInMidRing:
       let pause = random.span(.seconds(1), .seconds(6))
       let act: Act = random.chance(0.5) ? .signOff(pause) : .unregister
@@ -125,6 +126,21 @@ struct CallScriptWriter {
       addFromAnswer(at, .winner, act)
       if random.chance(0.3) { addFromAnswer(at + random.below(40), .caller, act) }
       if random.chance(0.3) { addFromAnswer(at + random.below(40), .caller, .hangUp) }
+    }
+  }
+
+  /// Mostly both call within the time that an invite takes; else one side rings already.
+  private mutating func fillCrossing() {
+    let at = random.chance(0.6) ? random.below(60) : random.number(60...soon)
+    add(at, one, .callBack)
+    switch random.below(6) {
+    case 0: add(at + random.below(80), .caller, .say(.cancel))
+    case 1:
+      let other = Actor.callee(random.below(devices))
+      add(at + random.below(80), other, .answer, ifRinging: true)
+    case 2: add(at + random.below(80), one, breakLink())
+    case 3: add(at + random.below(80), .caller, breakLink())
+    default: break
     }
   }
 

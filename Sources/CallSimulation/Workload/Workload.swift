@@ -90,8 +90,15 @@ final class Workload: FaultSource {
     else { return }
     let live = caller.calls.values.count { $0.role == .caller && !$0.isEnded }
     if live >= 3 { return }
+    let others = callee.devices.count { $0 !== caller }
+    let script = CallScript.write(devices: others, limits: options.limits, &random)
+    place(from: caller, to: callee, script)
+  }
+
+  private func place(
+    from caller: SimDevice, to callee: (user: String, devices: [SimDevice]), _ script: CallScript
+  ) {
     let callees = callee.devices.filter { $0 !== caller }
-    let script = CallScript.write(devices: callees.count, limits: options.limits, &random)
     let call = CallID(high: random.next(), low: random.next())
     let request = PlaceRequest(
       call: call, ringTimeoutSeconds: script.ringTimeoutSeconds, description: "offer",
@@ -128,6 +135,7 @@ final class Workload: FaultSource {
       if !needsCall.isDisjoint(with: CallActs(verb)), device.calls[call] == nil { return }
       device.submit(.call(address, verb))
     case .signal: signal(device, address)
+    case .callBack: callBack(device, running.caller.who.user)
     case .placeAgain: device.submit(.place(running.address, running.request))
     case .placeOther:
       var other = running.request
@@ -137,6 +145,13 @@ final class Workload: FaultSource {
     case .unregister: device.submit(.unregister(nil))
     case .breakLink, .goOffline, .sleep, .restart, .signOff: away(device, step.act, call)
     }
+  }
+
+  private func callBack(_ device: SimDevice, _ user: String) {
+    guard isActive, device.isOn, !device.isAsleep,
+      let callee = devices.first(where: { $0.user.hasBytes(of: user) })
+    else { return }
+    place(from: device, to: callee, .crossing(&random))
   }
 
   private func signal(_ device: SimDevice, _ address: CallAddress) {

@@ -73,6 +73,7 @@ extension Callmesh__V1__CallState: Mapping {
     c.time(&value.at, milliseconds: &m.at_ms)
     c.time(&value.deadline, milliseconds: &m.deadline_ms)
     c.flag(&value.missed, &m.missed)
+    try c.optionalID(&value.survivor, &m.survivor, "state.survivor")
   }
 }
 

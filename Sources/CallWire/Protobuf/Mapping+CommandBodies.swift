@@ -98,3 +98,25 @@ extension Callmesh__V1__CallsCommand: Mapping {
     c.number(&value, &m.shard)
   }
 }
+
+extension Callmesh__V1__CrossedCall: Mapping {
+  static var blank: CrossedCall { CrossedCall(call: .zero, survivor: .zero, by: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__crossed_call__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "crossed.call")
+    try c.id(&value.survivor, &m.survivor, "crossed.survivor")
+    try c.device(&value.by, &m.by)
+    c.flag(&value.isSurvivorAnswered, &m.is_survivor_answered)
+  }
+}
+
+extension Callmesh__V1__MergeRequest: Mapping {
+  static var blank: MergeRequest { MergeRequest(call: .zero, merged: .zero, caller: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__merge_request__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "merge.call")
+    try c.id(&value.merged, &m.merged, "merge.merged")
+    try c.text(&value.caller, &m.caller, "merge.caller")
+    try c.text(&value.deviceName, &m.device_name, "merge.deviceName")
+  }
+}

@@ -85,5 +85,6 @@ extension Callmesh__V1__Stop: Mapping {
     try c.known(&value.reason, &m.reason, "reason")
     try c.optional(&value.by, &m.by)
     c.flag(&value.missed, &m.missed)
+    try c.optionalID(&value.survivor, &m.survivor, "stop.survivor")
   }
 }

@@ -205,6 +205,7 @@ extension Callmesh__V1__AnsweredEntry: Mapping {
     c.time(&value.at, microseconds: &m.at_us)
     try c.text(&value.description, &m.description, "description")
     c.time(&value.connectDeadline, microseconds: &m.connect_deadline_us)
+    try c.optionalID(&value.merged, &m.merged, "merged")
   }
 }
 
@@ -216,6 +217,7 @@ extension Callmesh__V1__EndedEntry: Mapping {
     try c.optional(&value.by, &m.by)
     c.time(&value.at, microseconds: &m.at_us)
     c.flag(&value.missed, &m.missed)
+    try c.optionalID(&value.survivor, &m.survivor, "survivor")
   }
 }
 

@@ -29,7 +29,8 @@ extension FaultyTwin {
     }
   }
 
-  private func win(_ call: Call, _ leg: Int) -> ServerReply {
+  @discardableResult
+  func win(_ call: Call, _ leg: Int) -> ServerReply {
     let winner = call.legs[leg].party
     call.stage = .answered(leg)
     tell(call, call.caller, .answered(Answered(by: winner, signals: call.legs[leg].signals)))

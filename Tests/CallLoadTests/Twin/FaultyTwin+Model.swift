@@ -39,6 +39,8 @@ extension FaultyTwin {
     case losesSignals
     /// Passes a candidate on twice, as two.
     case doublesSignals
+    /// Connects both of two calls that cross.
+    case connectsBothThatCross
     case losesRegistrations
     case pushesAfterEnd
     /// Pushes a device twice, as two pushes.
@@ -89,6 +91,8 @@ extension FaultyTwin {
     var version: UInt64 = 1 << 20
     var signalCount: UInt64 = 0
     var isFaulty = false
+    /// Of a call that gave way.
+    var survivor: CallID?
     var isForgotten = false
 
     init(

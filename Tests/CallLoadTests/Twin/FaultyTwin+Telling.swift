@@ -97,6 +97,7 @@ extension FaultyTwin {
         state.reason = stop.reason
         state.by = stop.by
       }
+      if state.reason == .glare { state.survivor = call.survivor }
     }
     return state
   }

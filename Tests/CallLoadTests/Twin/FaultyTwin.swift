@@ -175,6 +175,7 @@ final class FaultyTwin: DeviceNetwork {
       invite(call, call.legs.count - 1)
     }
     pushSleepers(call)
+    cross(call)
     if call.legs.isEmpty { end(call, .unreachable, by: nil) }
     loop.schedule(at: call.deadline) { [weak self] in self?.ringOut(call) }
   }

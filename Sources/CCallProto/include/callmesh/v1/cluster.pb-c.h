@@ -29,6 +29,8 @@ typedef struct Callmesh__V1__DeclineCommand Callmesh__V1__DeclineCommand;
 typedef struct Callmesh__V1__SignalCommand Callmesh__V1__SignalCommand;
 typedef struct Callmesh__V1__PushReport Callmesh__V1__PushReport;
 typedef struct Callmesh__V1__TokenTaken Callmesh__V1__TokenTaken;
+typedef struct Callmesh__V1__CrossedCall Callmesh__V1__CrossedCall;
+typedef struct Callmesh__V1__MergeRequest Callmesh__V1__MergeRequest;
 typedef struct Callmesh__V1__CallerGone Callmesh__V1__CallerGone;
 typedef struct Callmesh__V1__EdgeBatch Callmesh__V1__EdgeBatch;
 typedef struct Callmesh__V1__EdgeItem Callmesh__V1__EdgeItem;
@@ -135,7 +137,9 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_CALLER_GONE = 24,
   CALLMESH__V1__COMMAND__BODY_PUSH_REPORT = 25,
   CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN = 26,
-  CALLMESH__V1__COMMAND__BODY_CALLS = 30
+  CALLMESH__V1__COMMAND__BODY_CALLS = 30,
+  CALLMESH__V1__COMMAND__BODY_CROSSED = 31,
+  CALLMESH__V1__COMMAND__BODY_MERGE = 32
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -215,6 +219,11 @@ struct  Callmesh__V1__Command
      */
     Callmesh__V1__TokenTaken *token_taken;
     Callmesh__V1__CallsCommand *calls;
+    Callmesh__V1__CrossedCall *crossed;
+    /*
+     * Of another shard's owner. `user` and `device` name who takes the call.
+     */
+    Callmesh__V1__MergeRequest *merge;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
@@ -397,6 +406,56 @@ struct  Callmesh__V1__TokenTaken
 #define CALLMESH__V1__TOKEN_TAKEN__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__token_taken__descriptor) \
     , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * A call gives way to one that crosses it: its callee has called its caller.
+ */
+struct  Callmesh__V1__CrossedCall
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  ProtobufCBinaryData survivor;
+  /*
+   * The callee's device that placed the survivor.
+   */
+  char *by;
+  /*
+   * Then its id does not count. Of another shard's owner only.
+   */
+  protobuf_c_boolean is_survivor_answered;
+};
+#define CALLMESH__V1__CROSSED_CALL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__crossed_call__descriptor) \
+    , {0,NULL}, {0,NULL}, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * A call gave way: the device that had placed it takes the one that crossed it.
+ */
+struct  Callmesh__V1__MergeRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The one that goes on.
+   */
+  ProtobufCBinaryData call;
+  /*
+   * The one that gave way.
+   */
+  ProtobufCBinaryData merged;
+  /*
+   * Who placed the one that goes on.
+   */
+  char *caller;
+  /*
+   * Of the device that takes it.
+   */
+  char *device_name;
+};
+#define CALLMESH__V1__MERGE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__merge_request__descriptor) \
+    , {0,NULL}, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -985,6 +1044,44 @@ Callmesh__V1__TokenTaken *
 void   callmesh__v1__token_taken__free_unpacked
                      (Callmesh__V1__TokenTaken *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__CrossedCall methods */
+void   callmesh__v1__crossed_call__init
+                     (Callmesh__V1__CrossedCall         *message);
+size_t callmesh__v1__crossed_call__get_packed_size
+                     (const Callmesh__V1__CrossedCall   *message);
+size_t callmesh__v1__crossed_call__pack
+                     (const Callmesh__V1__CrossedCall   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__crossed_call__pack_to_buffer
+                     (const Callmesh__V1__CrossedCall   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__CrossedCall *
+       callmesh__v1__crossed_call__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__crossed_call__free_unpacked
+                     (Callmesh__V1__CrossedCall *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__MergeRequest methods */
+void   callmesh__v1__merge_request__init
+                     (Callmesh__V1__MergeRequest         *message);
+size_t callmesh__v1__merge_request__get_packed_size
+                     (const Callmesh__V1__MergeRequest   *message);
+size_t callmesh__v1__merge_request__pack
+                     (const Callmesh__V1__MergeRequest   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__merge_request__pack_to_buffer
+                     (const Callmesh__V1__MergeRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__MergeRequest *
+       callmesh__v1__merge_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__merge_request__free_unpacked
+                     (Callmesh__V1__MergeRequest *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallerGone methods */
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message);
@@ -1330,6 +1427,12 @@ typedef void (*Callmesh__V1__PushReport_Closure)
 typedef void (*Callmesh__V1__TokenTaken_Closure)
                  (const Callmesh__V1__TokenTaken *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__CrossedCall_Closure)
+                 (const Callmesh__V1__CrossedCall *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__MergeRequest_Closure)
+                 (const Callmesh__V1__MergeRequest *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CallerGone_Closure)
                  (const Callmesh__V1__CallerGone *message,
                   void *closure_data);
@@ -1401,6 +1504,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__decline_command__descripto
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__token_taken__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__crossed_call__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor;

@@ -699,10 +699,14 @@ struct  Callmesh__V1__CallState
    */
   int64_t deadline_ms;
   protobuf_c_boolean missed;
+  /*
+   * As in a stop.
+   */
+  ProtobufCBinaryData survivor;
 };
 #define CALLMESH__V1__CALL_STATE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__call_state__descriptor) \
-    , NULL, CALLMESH__V1__CALL_PHASE__CALL_PHASE_UNKNOWN, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, 0 }
+    , NULL, CALLMESH__V1__CALL_PHASE__CALL_PHASE_UNKNOWN, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, 0, {0,NULL} }
 
 
 struct  Callmesh__V1__AnswerResult
@@ -839,10 +843,14 @@ struct  Callmesh__V1__Stop
   Callmesh__V1__EndReason reason;
   Callmesh__V1__Party *by;
   protobuf_c_boolean missed;
+  /*
+   * Of a call that gave way to a crossing one (glare): the id of that one.
+   */
+  ProtobufCBinaryData survivor;
 };
 #define CALLMESH__V1__STOP__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__stop__descriptor) \
-    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0 }
+    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, {0,NULL} }
 
 
 struct  Callmesh__V1__Notice

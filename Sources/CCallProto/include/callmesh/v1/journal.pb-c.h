@@ -227,10 +227,14 @@ struct  Callmesh__V1__AnsweredEntry
   int64_t at_us;
   char *description;
   int64_t connect_deadline_us;
+  /*
+   * The device's own call, which crossed this one and gave way; absent: the device answered.
+   */
+  ProtobufCBinaryData merged;
 };
 #define CALLMESH__V1__ANSWERED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__answered_entry__descriptor) \
-    , NULL, 0, (char *)protobuf_c_empty_string, 0 }
+    , NULL, 0, (char *)protobuf_c_empty_string, 0, {0,NULL} }
 
 
 struct  Callmesh__V1__LegEndedEntry
@@ -265,10 +269,14 @@ struct  Callmesh__V1__EndedEntry
   Callmesh__V1__Device *by;
   int64_t at_us;
   protobuf_c_boolean missed;
+  /*
+   * The crossing call to which this one gave way.
+   */
+  ProtobufCBinaryData survivor;
 };
 #define CALLMESH__V1__ENDED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ended_entry__descriptor) \
-    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0 }
+    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL} }
 
 
 struct  Callmesh__V1__SignalEntry

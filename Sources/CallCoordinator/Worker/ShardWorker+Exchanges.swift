@@ -1,0 +1,125 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// Commands to other shards, retransmitted until they are answered or their time is over. A new owner of the asking
+/// shard asks again what still matters.
+extension ShardWorker {
+  struct Exchange {
+    enum Subject {
+      /// A registration waits for the answer, under this token.
+      case token(UInt64)
+      /// Nobody waits for the answer.
+      case crossing
+    }
+    var term: ShardTerm
+    var subject: Subject
+    var message: OutgoingMessage
+    var pause: Span
+    var againAt: Timestamp
+    var deadline: Timestamp
+  }
+
+  private static var firstPause: Span { .milliseconds(300) }
+  private static var lastPause: Span { .milliseconds(2400) }
+  /// Policy: refuse. Registrations and crossing calls that wait are far fewer.
+  private static var exchangesMax: Int { 65_536 }
+
+  func tell(
+    _ user: UserKey, _ device: DeviceID, _ body: Command.Body, until: Timestamp, _ term: ShardTerm,
+    now: Timestamp
+  ) {
+    metrics.crossings.increment()
+    let isAsked = ask(user, device, body, about: .crossing, until: until, term, now: now)
+    if !isAsked { metrics.crossingsUnconfirmed.increment() }
+  }
+
+  /// Asks the shard of a user, in the name of one of its devices.
+  /// - Returns: false where it cannot be asked.
+  func ask(
+    _ user: UserKey, _ device: DeviceID, _ body: Command.Body, about subject: Exchange.Subject,
+    until: Timestamp, _ term: ShardTerm, now: Timestamp
+  ) -> Bool {
+    guard exchanges.count < Self.exchangesMax, listenAsPeer() else { return false }
+    lastExchange += 1
+    let command = Command(
+      session: SessionRef(edge: peer, number: lastExchange), request: lastExchange, user: user,
+      device: device, callee: user, body: body)
+    let shard = ShardHash.shard(of: user, count: configuration.shardCount)
+    let message = OutgoingMessage(
+      subject: subjects.peers(shard: shard),
+      bytes: ClusterCodec.encode(CommandBatch(peer: peer, commands: [command])))
+    let exchange = Exchange(
+      term: term, subject: subject, message: message, pause: Self.firstPause,
+      againAt: now + Self.firstPause, deadline: until)
+    exchanges[lastExchange] = exchange
+    exchangeAt = min(exchangeAt, exchange.againAt, exchange.deadline)
+    outbox.add(message)
+    return true
+  }
+
+  /// Subscribes to answers, with the first question.
+  private func listenAsPeer() -> Bool {
+    if peerSubscription != nil { return true }
+    do {
+      peerSubscription = try bus.subscribe(subjects.replies(to: peer)) { [weak inbox] message in
+        inbox?.offer(.peerAnswer(message.bytes))
+      }
+      return true
+    } catch {
+      logger.warning(
+        "Cannot listen for other shards' answers.", metadata: .keys([.error: "\(error)"]))
+      return false
+    }
+  }
+
+  func takeAnswers(_ bytes: [UInt8], now: Timestamp) {
+    guard let batch = try? ClusterCodec.edgeBatch(bytes) else {
+      return metrics.peerAnswersUnreadable.increment()
+    }
+    metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
+    for item in batch.items {
+      guard case .reply(let request, let reply) = item.body, let exchange = exchanges[request]
+      else { continue }
+      switch reply {
+      case .done: end(request, exchange, isConfirmed: true, now: now)
+      // It is retransmitted soon.
+      case .error(let error) where error.code == .tryAgain: continue
+      case .error, .attached, .registered, .call, .answer, .calls:
+        end(request, exchange, isConfirmed: false, now: now)
+      }
+    }
+  }
+
+  private func end(_ number: UInt64, _ exchange: Exchange, isConfirmed: Bool, now: Timestamp) {
+    exchanges[number] = nil
+    switch exchange.subject {
+    case .token(let token):
+      tokenStepDone(exchange.term, token, isConfirmed ? .notified : .failed, now: now)
+    case .crossing:
+      if !isConfirmed { metrics.crossingsUnconfirmed.increment() }
+    }
+  }
+
+  /// Retransmits the questions that are due, and ends those whose deadline has passed.
+  func askAgain(now: Timestamp) {
+    guard exchangeAt <= now else { return }
+    exchangeAt = .distantFuture
+    for number in exchanges.keys.sorted() {
+      guard var exchange = exchanges[number] else { continue }
+      if exchange.deadline <= now || holding(exchange.term) == nil {
+        end(number, exchange, isConfirmed: false, now: now)
+        continue
+      }
+      if exchange.againAt <= now {
+        outbox.add(exchange.message)
+        exchange.pause = min(Span(microseconds: exchange.pause.microseconds * 2), Self.lastPause)
+        exchange.againAt = now + exchange.pause
+        exchanges[number] = exchange
+      }
+      exchangeAt = min(exchangeAt, exchange.againAt, exchange.deadline)
+    }
+  }
+}

@@ -1,0 +1,66 @@
+package import CallCore
+
+/// Crossing calls: this device has placed a call to a user, and a call from that user rings here.
+///
+/// The edges are where both calls of a pair are seen, since each call is in another shard. A session reports a pair to
+/// the shard of the call that gives way, and that shard decides. Both sides' edges report, and each again when an
+/// invite or a `place` is repeated; so a report needs no answer.
+extension DeviceSession {
+  /// A call that rings here.
+  struct RungCall: Equatable {
+    var call: CallID
+    var caller: Party
+  }
+
+  /// Policy: forget the oldest.
+  private static let rungCallsMax = 8
+
+  mutating func noteRings(_ call: CallID, _ invite: Invite) {
+    forgetRung(call)
+    if rungCalls.count >= Self.rungCallsMax { rungCalls.removeFirst() }
+    rungCalls.append(RungCall(call: call, caller: invite.caller))
+  }
+
+  mutating func forgetRung(_ call: CallID) {
+    guard !rungCalls.isEmpty else { return }
+    rungCalls.removeAll { $0.call == call }
+    if rungCalls.isEmpty { rungCalls = [] }
+  }
+
+  /// Whether a delivery makes it worth looking for pairs.
+  package func mayCross(_ delivery: Delivery) -> Bool {
+    guard !placedCalls.isEmpty, case .invite = delivery.event else { return false }
+    return true
+  }
+
+  /// Reports the pairs of which this session sees both calls.
+  package mutating func reportCrossings(_ turn: inout Turn) {
+    guard !rungCalls.isEmpty, case .attached(let identity) = phase else { return }
+    let user = identity.user
+    for placed in placedCalls where placed.isKnown {
+      for rung in rungCalls where rung.caller.user.hasBytes(of: placed.callee.user) {
+        let isPlacedSurvivor = Crossing.survives(
+          placed.call, caller: user.user, over: rung.call, caller: rung.caller.user)
+        let action: Action =
+          isPlacedSurvivor
+          ? .reportCrossing(
+            callee: user,
+            CrossedCall(call: rung.call, survivor: placed.call, by: identity.device))
+          : .reportCrossing(
+            callee: placed.callee,
+            CrossedCall(call: placed.call, survivor: rung.call, by: rung.caller.device))
+        turn.actions.append(action)
+      }
+    }
+  }
+}
+
+extension CallVerb {
+  /// Whether the device that sends it rings no more.
+  var endsRinging: Bool {
+    switch self {
+    case .answer, .decline, .busy: true
+    case .alerting, .cancel, .connected, .hangUp, .signal, .resume, .query: false
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import CallCore
+import CallJudge
+
+/// Judges two calls that were placed to cross, once both are judged: one goes on, and the other one gives way to it.
+struct CrossingJudge: Sendable {
+  /// Of the call of each pair that was judged first.
+  private var outcomes: [CallID: CallOutcome] = [:]
+
+  /// - Returns: what is wrong with the pair; nil where nothing is, or the other call is not judged yet.
+  mutating func judged(
+    _ call: CallID, crosses other: CallID, _ outcome: CallOutcome
+  ) -> String? {
+    guard let first = outcomes.removeValue(forKey: other) else {
+      outcomes[call] = outcome
+      return nil
+    }
+    switch (first, outcome) {
+    case (.answered, .answered): return "both calls of users who called each other went on"
+    case (.ended(.glare), .ended(.glare)):
+      return "both calls of users who called each other gave way"
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,272 @@
+import CallCore
+import Testing
+
+/// R8: two users call each other at the same time and get one call.
+@Suite struct CrossingTests {
+  @Test("R8: one call goes on, and both who placed are in it", arguments: [true, false])
+  func r8OneCall(reportedByBobsEdge: Bool) {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.report(fromBobs: reportedByBobsEdge)
+    // Nothing is said of the surviving call yet: first the other one gives way.
+    #expect(bench.alice.ends.map(\.reason) == [.glare])
+    #expect(bench.alice.ends.map(\.survivor) == [bench.aliceCall])
+    #expect(bench.bob.answers().isEmpty)
+    bench.deliverAll()
+    // Bob's call is over for him, and he learns which one goes on.
+    let stop = bench.alice.stops("b1").first
+    #expect(stop?.reason == .glare)
+    #expect(stop?.survivor == bench.aliceCall)
+    #expect(stop?.by?.device == "alice1")
+    // Both who placed learn that they have the call.
+    #expect(bench.bob.answers("alice1").map(\.by.device) == ["b1"])
+    #expect(bench.bob.answers("b1").map(\.by.device) == ["b1"])
+    #expect(bench.bob.invites("b1").last?.description == "alice's offer")
+    // Everybody else is told that it was answered elsewhere.
+    #expect(bench.bob.stops("b2").map(\.reason) == [.answeredElsewhere])
+    #expect(bench.bob.stops("b2").first?.by?.device == "b1")
+    #expect(bench.alice.stops("alice2").map(\.reason) == [.answeredElsewhere])
+    #expect(bench.alice.stops("alice2").first?.by?.device == "alice1")
+    #expect(bench.alice.stops("alice1").map(\.reason) == [.glare])
+    #expect(bench.stateOfAlicesCall()?.phase == .answered)
+    #expect(bench.stateOfBobsCall()?.survivor == bench.aliceCall)
+    // Nobody missed a call.
+    #expect(bench.alice.ends.allSatisfy { !$0.missed })
+    #expect(bench.alice.stops("alice2").allSatisfy { !$0.missed })
+  }
+
+  @Test("R8: the lower id goes on, whoever placed it")
+  func r8TheLowerID() {
+    var bench = CrossingBench(aliceIsLow: false)
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    bench.report(fromBobs: false)
+    bench.deliverAll()
+    #expect(bench.bob.ends.map(\.reason) == [.glare])
+    #expect(bench.alice.ends.isEmpty)
+    #expect(bench.stateOfBobsCall()?.phase == .answered)
+    #expect(bench.stateOfBobsCall()?.by?.device == "alice1")
+  }
+
+  @Test("R8: of equal ids the call of the lower user id goes on")
+  func r8EqualIDs() {
+    var bench = CrossingBench(sameID: CrossingBench.low)
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    bench.deliverAll()
+    #expect(bench.alice.ends.map(\.reason) == [.glare])
+    #expect(bench.stateOfAlicesCall()?.phase == .answered)
+    #expect(
+      Crossing.survives(CrossingBench.low, caller: "a", over: CrossingBench.low, caller: "ab"))
+  }
+
+  @Test("R8: a report cannot make the call give way that has to go on")
+  func r8TheWrongOne() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.bob.say(
+      .crossed(CrossedCall(call: bench.aliceCall, survivor: bench.bobCall, by: "b1")),
+      device: "b1")
+    #expect(bench.bob.ends.isEmpty)
+  }
+
+  @Test("R8: one side rings already")
+  func r8OneSideRings() {
+    var bench = CrossingBench()
+    bench.placeAlice()
+    bench.bob.acknowledgeAll()
+    bench.bob.say(.call(bench.aliceCall, .alerting), device: "b1")
+    bench.bob.say(.call(bench.aliceCall, .alerting), device: "b2")
+    let invites = bench.bob.invites("b1").count
+    bench.placeBob()
+    bench.report(fromBobs: true)
+    bench.deliverAll()
+    #expect(bench.stateOfAlicesCall()?.by?.device == "b1")
+    // It has the invite, and needs no second one.
+    #expect(bench.bob.invites("b1").count == invites)
+    #expect(bench.bob.stops("b2").map(\.reason) == [.answeredElsewhere])
+  }
+
+  @Test("R8: the caller of the surviving call cancels first")
+  func r8CancelledSurvivor() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    bench.bob.caller(.call(bench.aliceCall, .cancel))
+    bench.deliverAll()
+    #expect(bench.stateOfAlicesCall()?.reason == .cancelled)
+    #expect(bench.stateOfBobsCall()?.reason == .glare)
+    #expect(bench.bob.answers("alice1").isEmpty)
+    // One missed call, not two.
+    #expect((bench.alice.ends + bench.bob.ends).count { $0.missed } == 1)
+  }
+
+  @Test("R8: the caller of the call that would give way cancels first")
+  func r8CancelledBefore() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.alice.say(.call(bench.bobCall, .cancel), user: "bob", device: "b1", callee: "alice")
+    bench.report(fromBobs: false)
+    bench.deliverAll()
+    #expect(bench.stateOfBobsCall()?.reason == .cancelled)
+    // Alice's call rings on.
+    #expect(bench.stateOfAlicesCall()?.phase == .placed)
+  }
+
+  @Test("R8: another device answers the surviving call first")
+  func r8AnsweredSurvivor() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.bob.say(.call(bench.aliceCall, .answer(description: "")), device: "b2")
+    bench.report(fromBobs: true)
+    bench.deliverAll()
+    #expect(bench.stateOfAlicesCall()?.by?.device == "b2")
+    #expect(bench.stateOfBobsCall()?.reason == .glare)
+    #expect(bench.bob.stops("b1").map(\.reason) == [.answeredElsewhere])
+  }
+
+  @Test("R8: another device answers the call that would give way first: the other one does")
+  func r8AnsweredOther() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.alice.say(
+      .call(bench.bobCall, .answer(description: "")), user: "alice", device: "alice2",
+      callee: "alice")
+    bench.report(fromBobs: true)
+    bench.deliverAll()
+    #expect(bench.stateOfBobsCall()?.by?.device == "alice2")
+    #expect(bench.stateOfAlicesCall()?.reason == .glare)
+    #expect(bench.stateOfAlicesCall()?.survivor == bench.bobCall)
+    #expect(bench.bob.stops("b2").map(\.reason) == [.answeredElsewhere])
+    #expect(bench.bob.stops("b2").first?.by?.device == "b1")
+  }
+
+  @Test("R8: the shard of the call that gave way moves before it has asked the other one")
+  func r8TheShardMoves() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    bench.lose()
+    bench.takeOver(bobs: false, epoch: 2)
+    bench.deliverAll()
+    #expect(bench.stateOfAlicesCall()?.by?.device == "b1")
+  }
+
+  @Test("R8: the surviving call's shard moves before and after it connects both")
+  func r8TheOtherShardMoves() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    bench.takeOver(bobs: true, epoch: 2)
+    bench.deliver(keeping: true)
+    #expect(bench.bob.answers("b1").map(\.by.device) == ["b1"])
+    bench.takeOver(bobs: true, epoch: 3)
+    bench.deliverAll()
+    // A new owner does not know whether the device has the invite.
+    #expect(bench.bob.invites("b1").last?.description == "alice's offer")
+    #expect(bench.bob.answers("b1").map(\.by.device) == ["b1"])
+    #expect(bench.bob.answers("alice1").map(\.by.device) == ["b1"])
+    #expect(bench.stateOfAlicesCall()?.by?.device == "b1")
+  }
+
+  @Test("R8: the device that takes the call lost its session, and has the grace to come back")
+  func r8TheWinnerIsAway() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    bench.bob.say(.sessionClosed(graceful: false), device: "b1")
+    bench.deliverAll()
+    #expect(bench.bob.answers("alice1").map(\.by.device) == ["b1"])
+    bench.bob.say(
+      .attach(Attach(deviceName: "b1")), device: "b1", session: Bench.session("b1", 1))
+    let news = bench.bob.deliveries(to: Bench.session("b1", 1))
+    #expect(news.map(\.event.kind) == ["invite", "answered"])
+    #expect(news.last?.after == news.first?.version)
+  }
+
+  @Test("R8: a call that nobody confirms rings on, and the question ends")
+  func r8NobodyConfirms() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    bench.lose()
+    bench.alice.pass(.seconds(31))
+    bench.takeOver(bobs: false, epoch: 2)
+    #expect(bench.messages.isEmpty)
+    bench.bob.pass(.seconds(30))
+    #expect(bench.stateOfAlicesCall()?.reason == .unanswered)
+  }
+
+  @Test("R8: two devices of one user call each other")
+  func r8OneUser() {
+    var bench = CrossingBench()
+    let (one, two) = (CrossingBench.low, CrossingBench.high)
+    bench.bob.place(one, user: "bob", device: "b1")
+    bench.bob.place(two, user: "bob", device: "b2")
+    bench.bob.say(.crossed(CrossedCall(call: two, survivor: one, by: "b1")), device: "b2")
+    bench.collect()
+    // Both are in bob's shard.
+    let (_, request) = bench.messages[0]
+    bench.bob.run { $0.handle(request, now: $1, into: &$2) }
+    #expect(bench.bob.state(one, caller: "bob", "b1", callee: "bob")?.by?.device == "b2")
+    #expect(bench.bob.state(two, caller: "bob", "b2", callee: "bob")?.reason == .glare)
+  }
+
+  @Test("R8: who placed the surviving call is not told that the other one was answered elsewhere")
+  func r8WhoPlacedTheSurvivorAsks() {
+    var bench = CrossingBench()
+    bench.alice.say(
+      .sessionClosed(graceful: true), user: "alice", device: "alice1", callee: "alice")
+    bench.alice.say(
+      .attach(Attach(deviceName: "alice1", onlyPlaces: true)), user: "alice", device: "alice1",
+      callee: "alice")
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    let state = bench.alice.say(
+      .call(bench.bobCall, .query), user: "alice", device: "alice1", callee: "alice")?.state
+    #expect(state?.reason == .glare)
+    #expect(state?.survivor == bench.aliceCall)
+  }
+
+  @Test func strangersReportNothing() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    func crossed(by device: DeviceID) -> Command.Body {
+      .crossed(CrossedCall(call: bench.bobCall, survivor: bench.aliceCall, by: device))
+    }
+    let stranger = bench.alice.say(
+      crossed(by: "alice1"), user: "mallory", device: "m1", callee: "alice")
+    #expect(stranger?.error == .unknownCall)
+    // A device of the callee speaks for a call of its own only.
+    let other = bench.alice.say(
+      crossed(by: "alice1"), user: "alice", device: "alice2", callee: "alice")
+    #expect(other?.error == .notParty)
+    // The caller cannot name a device that the callee does not have.
+    let made = bench.alice.say(crossed(by: "forged"), user: "bob", device: "b1", callee: "alice")
+    #expect(made?.error == .unknownDevice)
+    #expect(bench.alice.ends.isEmpty)
+  }
+
+  @Test func aMergeIsOfBothUsersCallsOnly() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    let merge = Command.Body.merge(
+      MergeRequest(call: bench.aliceCall, merged: bench.bobCall, caller: "mallory"))
+    #expect(bench.bob.say(merge, device: "b1")?.error == .unknownCall)
+    let unknown = Command.Body.merge(
+      MergeRequest(call: Bench.callID, merged: bench.bobCall, caller: "alice"))
+    #expect(bench.bob.say(unknown, device: "b1")?.error == .unknownCall)
+  }
+}
+
+extension Delivery.Event {
+  var kind: String {
+    switch self {
+    case .invite: "invite"
+    case .ringing: "ringing"
+    case .answered: "answered"
+    case .stop: "stop"
+    case .signal: "signal"
+    }
+  }
+}
