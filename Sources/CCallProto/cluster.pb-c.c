@@ -1416,7 +1416,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[35] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[36] =
 {
   {
     "session",
@@ -1755,6 +1755,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[3
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "information",
+    33,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, information),
+    &callmesh__v1__signal_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "devices_per_user",
     60,
     PROTOBUF_C_LABEL_NONE,
@@ -1856,10 +1868,11 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
-  28,   /* field[28] = devices_per_user */
+  29,   /* field[29] = devices_per_user */
   18,   /* field[18] = hang_up */
+  28,   /* field[28] = information */
   10,   /* field[10] = place */
-  34,   /* field[34] = push_capability */
+  35,   /* field[35] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
@@ -1867,22 +1880,23 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   21,   /* field[21] = resume */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
-  29,   /* field[29] = ticket_high */
-  32,   /* field[32] = ticket_key */
-  30,   /* field[30] = ticket_low */
-  31,   /* field[31] = ticket_times */
-  33,   /* field[33] = token */
+  30,   /* field[30] = ticket_high */
+  33,   /* field[33] = ticket_key */
+  31,   /* field[31] = ticket_low */
+  32,   /* field[32] = ticket_times */
+  34,   /* field[34] = token */
   25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[4 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[5 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
-  { 60, 28 },
-  { 80, 29 },
-  { 0, 35 }
+  { 33, 28 },
+  { 60, 29 },
+  { 80, 30 },
+  { 0, 36 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -1892,10 +1906,10 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  35,
+  36,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  4,  callmesh__v1__command__number_ranges,
+  5,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 20
+  static let commandKinds = 21
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -69,6 +69,7 @@ extension Generator {
     case 16: .call(call(), .signal(.candidate, body: body()))
     case 17: .call(call(), .resume)
     case 18: .calls(shard: UInt32(truncatingIfNeeded: next()))
+    case 19: .call(call(), .signal(.information, body: body()))
     default: .call(call(), .query)
     }
   }

@@ -168,7 +168,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 21
+  static let clientKinds = 22
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -217,6 +217,7 @@ extension Generator {
     case 17: return .ping
     case 18: return .calls
     case 19: return .renew(token: text(40))
+    case 20: return .call(call, .signal(.information, body: body()))
     default: return .call(call, .query)
     }
   }

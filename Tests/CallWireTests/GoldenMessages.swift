@@ -45,6 +45,7 @@ extension GoldenValues {
     ("hangUp", .call(call, .hangUp)),
     ("description", .call(call, .signal(.description, body: "v=2\r\n"))),
     ("candidate", .call(call, .signal(.candidate, body: "candidate:1"))),
+    ("information", .call(call, .signal(.information, body: "{\"typing\":true}"))),
     ("caller.resume", .call(call, .resume)),
     ("query", .call(call, .query)),
     ("calls", .calls(shard: 63)),
@@ -105,6 +106,7 @@ extension GoldenValues {
     ("answered", .answered(Answered(by: phone, description: "v=1\r\n"))),
     ("stop", .stop(Stop(reason: .answeredElsewhere, by: phone, missed: true))),
     ("signal", .signal(Signal(index: 2, kind: .description, body: "v=2\r\n"))),
+    ("information", .signal(Signal(index: 3, kind: .information, body: "{\"typing\":true}"))),
   ]
 
   static let items: [(name: String, item: EdgeItem)] = {

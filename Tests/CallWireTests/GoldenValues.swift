@@ -89,8 +89,18 @@ enum GoldenValues {
       ("\($0.0).at", .legEnded("bob-tablet", $0.1, at: later))
     }
 
+  /// Came with the second format, too: a reader of before stops its shard.
+  static let informations: [(name: String, change: JournalEntry.Change)] = [
+    (
+      "information",
+      .signal(
+        fromCaller: true, "ann-phone",
+        Signal(index: 2, kind: .information, body: "{\"typing\":true}", request: 17))
+    )
+  ]
+
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds).map { name, change in
+    (changes + ends + pushes + timedLegEnds + informations).map { name, change in
       (
         "entry.\(name)",
         JournalRecord(

@@ -80,6 +80,9 @@ import Testing
     Limit("later description", .descriptionTooLarge, over: 16_385) {
       .call(address, .signal(.description, body: text($0)))
     },
+    Limit("information", .informationTooLarge, over: 4097) {
+      .call(address, .signal(.information, body: text($0)))
+    },
     Limit("headers", .headersTooLarge, over: 33) {
       place(headers: (0..<$0).map { CustomHeader(name: "n\($0)", value: "") })
     },

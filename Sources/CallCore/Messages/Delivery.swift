@@ -47,7 +47,7 @@ public struct Delivery: Sendable, Equatable {
     case answered(Answered)
     /// To any side: it is over for this device.
     case stop(Stop)
-    /// A description or candidate of the other side.
+    /// A description, candidate or information of the other side.
     case signal(Signal)
 
     var isSignal: Bool { if case .signal = self { true } else { false } }
@@ -101,7 +101,7 @@ public struct Stop: Sendable, Equatable {
   }
 }
 
-/// A session description or an ICE candidate, opaque to the cluster.
+/// A session description, an ICE candidate or an information, opaque to the cluster.
 public struct Signal: Sendable, Equatable {
   /// Grows with each signal of a call and sending device, so that a repetition is recognised. Counts from
   /// 1; jumps when the shard gets a new owner.

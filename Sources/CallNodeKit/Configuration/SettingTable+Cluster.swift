@@ -103,6 +103,8 @@ extension Setting {
     "Descriptions and candidates that wait for one side of a call."
     Setting("signalBytes", \.limits.signalBytes, .integer(64...65_536))
     "One description or candidate sent during a call, in bytes."
+    Setting("informationBytes", \.limits.informationBytes, .integer(64...65_536))
+    "One information sent during an answered call, in bytes."
     Setting("lazyAppend", \.limits.lazyAppend, .duration(0, 1))
     "How long records that are not urgent may wait to share a journal append."
     Setting("callsPerShard", \.limits.callsPerShard, .integer(100...10_000_000))

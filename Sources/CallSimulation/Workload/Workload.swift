@@ -143,8 +143,11 @@ final class Workload: FaultSource {
     signalCounts[device.who, default: 0] += 1
     let number = signalCounts[device.who] ?? 0
     let text = SignalText.write(device.who, number)
-    // Like an app that renegotiates now and then.
-    let kind: SignalKind = number.isMultiple(of: 8) ? .description : .candidate
+    // Like an app that renegotiates now and then, and whose people type to each other, seldom too early.
+    let mayType = device.calls[address.call]?.phase == .answered || number % 16 == 1
+    let kind: SignalKind =
+      number.isMultiple(of: 8)
+      ? .description : number % 4 == 1 && mayType ? .information : .candidate
     device.submit(.call(address, .signal(kind, body: text)))
   }
 

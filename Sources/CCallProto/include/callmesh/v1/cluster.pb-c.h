@@ -135,7 +135,8 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_CALLER_GONE = 24,
   CALLMESH__V1__COMMAND__BODY_PUSH_REPORT = 25,
   CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN = 26,
-  CALLMESH__V1__COMMAND__BODY_CALLS = 30
+  CALLMESH__V1__COMMAND__BODY_CALLS = 30,
+  CALLMESH__V1__COMMAND__BODY_INFORMATION = 33
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -165,7 +166,7 @@ struct  Callmesh__V1__Command
    */
   uint32_t devices_per_user;
   /*
-   * Of a description or candidate: the request that comes first; 0: none is unanswered.
+   * Of a signal: the request that comes first; 0: none is unanswered.
    */
   uint64_t after;
   /*
@@ -215,6 +216,7 @@ struct  Callmesh__V1__Command
      */
     Callmesh__V1__TokenTaken *token_taken;
     Callmesh__V1__CallsCommand *calls;
+    Callmesh__V1__SignalCommand *information;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \

@@ -100,7 +100,8 @@ typedef enum _Callmesh__V1__EndReason {
 } Callmesh__V1__EndReason;
 typedef enum _Callmesh__V1__SignalKind {
   CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE = 0,
-  CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_DESCRIPTION = 1
+  CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_DESCRIPTION = 1,
+  CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_INFORMATION = 2
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__SIGNAL_KIND)
 } Callmesh__V1__SignalKind;
 typedef enum _Callmesh__V1__NoticeKind {
@@ -155,6 +156,7 @@ typedef enum {
   CALLMESH__V1__CLIENT_FRAME__COMMAND_QUERY = 18,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_PING = 20,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS = 21,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_INFORMATION = 33,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW = 70
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__CLIENT_FRAME__COMMAND__CASE)
 } Callmesh__V1__ClientFrame__CommandCase;
@@ -187,6 +189,10 @@ struct  Callmesh__V1__ClientFrame
     Callmesh__V1__Query *query;
     Callmesh__V1__Ping *ping;
     Callmesh__V1__Calls *calls;
+    /*
+     * Only in an answered call.
+     */
+    Callmesh__V1__Signal *information;
     Callmesh__V1__Renew *renew;
   };
 };
@@ -515,7 +521,7 @@ struct  Callmesh__V1__Calls
 
 
 /*
- * A description or a candidate, opaque to the cluster.
+ * A description, a candidate or an information, opaque to the cluster.
  */
 struct  Callmesh__V1__Signal
 {
