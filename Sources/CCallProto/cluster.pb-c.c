@@ -2092,7 +2092,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[9] =
 {
   {
     "call",
@@ -2190,6 +2190,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   0,   /* field[0] = call */
@@ -2197,6 +2209,7 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   2,   /* field[2] = description */
   5,   /* field[5] = device_name */
   3,   /* field[3] = headers */
+  8,   /* field[8] = push_data */
   6,   /* field[6] = received_at_us */
   1,   /* field[1] = ring_timeout_seconds */
   4,   /* field[4] = video */
@@ -2204,7 +2217,7 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -2214,7 +2227,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  8,
+  9,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
   1,  callmesh__v1__place_command__number_ranges,
@@ -3494,7 +3507,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[18] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[19] =
 {
   {
     "format",
@@ -3712,6 +3725,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   1,   /* field[1] = app */
@@ -3726,6 +3751,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   10,   /* field[10] = headers */
   11,   /* field[11] = placed_at_us */
   5,   /* field[5] = purpose */
+  18,   /* field[18] = push_data */
   15,   /* field[15] = reason */
   12,   /* field[12] = ring_deadline_us */
   17,   /* field[17] = ring_unknown */
@@ -3736,7 +3762,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 18 }
+  { 0, 19 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -3746,7 +3772,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  18,
+  19,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
   1,  callmesh__v1__push_job__number_ranges,

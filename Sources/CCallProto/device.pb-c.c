@@ -2800,7 +2800,7 @@ const ProtobufCMessageDescriptor callmesh__v1__unregister__descriptor =
   (ProtobufCMessageInit) callmesh__v1__unregister__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__place__field_descriptors[6] =
 {
   {
     "call",
@@ -2862,18 +2862,31 @@ static const ProtobufCFieldDescriptor callmesh__v1__place__field_descriptors[5] 
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Place, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place__field_indices_by_name[] = {
   0,   /* field[0] = call */
   2,   /* field[2] = description */
   3,   /* field[3] = headers */
+  5,   /* field[5] = push_data */
   1,   /* field[1] = ring_timeout_seconds */
   4,   /* field[4] = video */
 };
 static const ProtobufCIntRange callmesh__v1__place__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place__descriptor =
 {
@@ -2883,7 +2896,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place__descriptor =
   "Callmesh__V1__Place",
   "callmesh.v1",
   sizeof(Callmesh__V1__Place),
-  5,
+  6,
   callmesh__v1__place__field_descriptors,
   callmesh__v1__place__field_indices_by_name,
   1,  callmesh__v1__place__number_ranges,
@@ -4430,7 +4443,7 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   (ProtobufCMessageInit) callmesh__v1__delivery__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[7] =
 {
   {
     "caller",
@@ -4504,19 +4517,32 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[6]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Invite, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   0,   /* field[0] = caller */
   1,   /* field[1] = deadline_ms */
   3,   /* field[3] = description */
   4,   /* field[4] = headers */
+  6,   /* field[6] = push_data */
   5,   /* field[5] = signals */
   2,   /* field[2] = video */
 };
 static const ProtobufCIntRange callmesh__v1__invite__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
 {
@@ -4526,7 +4552,7 @@ const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
   "Callmesh__V1__Invite",
   "callmesh.v1",
   sizeof(Callmesh__V1__Invite),
-  6,
+  7,
   callmesh__v1__invite__field_descriptors,
   callmesh__v1__invite__field_indices_by_name,
   1,  callmesh__v1__invite__number_ranges,

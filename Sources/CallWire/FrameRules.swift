@@ -37,6 +37,10 @@ struct FrameRules {
       try check(call)
       try check(description: request.description)
       try check(request.headers)
+      guard request.pushData.utf8.count <= limits.pushDataBytes else {
+        throw limits.pushDataTooLarge
+      }
+      try check(noNUL: request.pushData, "pushData")
     case .call(let call, let verb):
       try check(call)
       switch verb {

@@ -37,8 +37,8 @@ private let call = CallID(high: 1, low: 2)
   /// A user who misdials, or an SDK that knows commands which this edge does not.
   @Test(arguments: [
     CallError.Code.unknownCommand, .invalidField, .invalidCallee, .descriptionTooLarge,
-    .informationTooLarge, .headersTooLarge, .unknownDialect, .unknownCapability, .invalidDevice,
-    .invalidPushToken,
+    .informationTooLarge, .pushDataTooLarge,
+    .headersTooLarge, .unknownDialect, .unknownCapability, .invalidDevice, .invalidPushToken,
   ])
   func refusedFramesThatCouldBeReadCloseNothing(code: CallError.Code) {
     var machine = SessionMachine.attached()

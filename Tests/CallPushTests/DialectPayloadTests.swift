@@ -1,5 +1,7 @@
+import CallClient
 import CallCore
 import CallPush
+import CallWire
 import Testing
 
 /// Every dialect's payload, to the letter.
@@ -169,6 +171,28 @@ import Testing
         == #"{"aps":{"alert":{"loc-key":"SIN_INCOMING_CALL_DISPLAY_NAME","loc-args":["ann"]}},"#
         + #""SIN":"\#(opaque)","sin":"\#(opaque)",\#(Self.note())}"#)
     #expect(opaque.utf8.count <= 100)
+  }
+
+  /// In the ring of every dialect, for the app and not for the person.
+  @Test(arguments: PushDialect.allCases, [PushProvider.apns, .fcm, .webPush])
+  func pushData(dialect: PushDialect, provider: PushProvider) throws {
+    let data = #"{"room":7,"text":"größe \ €"}"#
+    func job(_ purpose: PushPurpose) -> PushJob {
+      pushJob(purpose, dialect: dialect, provider: provider, pushData: data)
+    }
+    for purpose in PushPurpose.allCases where purpose != .ring {
+      #expect(!encode(job(purpose)).text.contains("room"))
+    }
+    guard let ring = encode(job(.ring)).payload else { return }
+    let reader = PushReader(provider == .webPush ? .callmesh : dialect)
+    guard case .invite(let invite) = try reader.read(ring.bytes) else {
+      Issue.record("no invite")
+      return
+    }
+    #expect(invite.pushData == data)
+    let aps = PayloadValue(json: ring.bytes)?["aps"]
+    #expect(!String(describing: aps).contains("room"))
+    #expect(!encode(pushJob(dialect: dialect, provider: provider)).text.contains("pushData"))
   }
 
   @Test func sinchRelaysWhatItsOwnServerMade() {

@@ -55,7 +55,7 @@ extension Generator {
         PlaceRequest(
           call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
           description: body(), headers: headers(), video: chance(50), deviceName: text(10),
-          receivedAt: chance(50) ? microseconds() : nil))
+          receivedAt: chance(50) ? microseconds() : nil, pushData: body()))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .call(call(), .alerting)
     case 8: .call(call(), .answer(description: body()))
@@ -137,6 +137,7 @@ extension Generator {
       callee: UserKey(app: text(8), user: user()), caller: party(), placedAt: microseconds(),
       deadline: microseconds(), video: chance(50), description: body(), headers: headers(),
       legs: list(4) { $0.party() }, fingerprint: next())
+    facts.pushData = body()
     facts.signalsTaken = list(3) {
       SignalMark(
         fromCaller: $0.chance(50), device: $0.device(), request: $0.next(), content: $0.next())

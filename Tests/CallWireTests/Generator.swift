@@ -144,7 +144,7 @@ struct Generator: RandomNumberGenerator {
       .invite(
         Invite(
           caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
-          headers: headers(), signals: list(3) { $0.signal() }))
+          headers: headers(), pushData: body(), signals: list(3) { $0.signal() }))
     case 1: .ringing(by: party())
     case 2: .answered(Answered(by: party(), description: body(), signals: list(3) { $0.signal() }))
     case 3:
@@ -196,7 +196,8 @@ extension Generator {
         call,
         PlaceRequest(
           call: call.call, ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
-          description: body(), headers: headers(), video: chance(50)))
+          description: body(), headers: headers(), video: chance(50),
+          pushData: String(body().prefix(200))))
     case 5:
       return .ack(
         [AckItem(call: call, version: number())]

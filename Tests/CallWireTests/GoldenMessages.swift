@@ -34,6 +34,10 @@ extension GoldenValues {
           headers: [CustomHeader(name: "X-Team", value: "support")], video: true,
           deviceName: "Bob's phone"))
     ),
+    (
+      "caller.placeWithData",
+      .place(PlaceRequest(call: call, deviceName: "Ann's phone", pushData: "{\"room\":7}"))
+    ),
     ("ack", .ack([Acknowledgement(call: call, version: 1 << 21)])),
     ("alerting", .call(call, .alerting)),
     ("answer", .call(call, .answer(description: "v=1\r\n"))),
@@ -101,6 +105,10 @@ extension GoldenValues {
           caller: caller, deadline: onWire, video: true, description: "v=0\r\n",
           headers: [CustomHeader(name: "X-Team", value: "support")],
           signals: [Signal(index: 1, kind: .candidate, body: "candidate:1")]))
+    ),
+    (
+      "inviteWithData",
+      .invite(Invite(caller: caller, deadline: onWire, pushData: "{\"room\":7}"))
     ),
     ("ringing", .ringing(by: phone)),
     ("answered", .answered(Answered(by: phone, description: "v=1\r\n"))),

@@ -99,8 +99,16 @@ enum GoldenValues {
     )
   ]
 
+  static let placedWithData: (name: String, change: JournalEntry.Change) = {
+    var facts = PlacedFacts(
+      callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
+      headers: [], legs: [phone], fingerprint: 5)
+    facts.pushData = "{\"room\":7}"
+    return ("placedWithData", .placed(facts))
+  }()
+
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations).map { name, change in
+    (changes + ends + pushes + timedLegEnds + informations + [placedWithData]).map { name, change in
       (
         "entry.\(name)",
         JournalRecord(

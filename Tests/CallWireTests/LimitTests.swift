@@ -89,6 +89,9 @@ import Testing
     Limit("bytes of headers", .headersTooLarge, over: 4097) {
       place(headers: [CustomHeader(name: "name", value: text($0 - 4))])
     },
+    Limit("data for pushes", .pushDataTooLarge, over: 1025) {
+      .place(address, PlaceRequest(call: call, pushData: text($0)))
+    },
     Limit("acks", .invalidField, over: 257) {
       .ack((0..<$0).map { AckItem(call: address, version: UInt64($0)) })
     },

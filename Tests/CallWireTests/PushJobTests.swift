@@ -44,7 +44,7 @@ extension Generator {
       video: chance(50), headers: headers(), placedAt: microseconds(),
       ringDeadline: microseconds(), decidedAt: microseconds(), deadline: microseconds(),
       reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
-      by: chance(50) ? party() : nil, isRingUnknown: chance(50))
+      by: chance(50) ? party() : nil, isRingUnknown: chance(50), pushData: body())
   }
 
   mutating func pushKeys(_ count: Int) -> PushKeys {

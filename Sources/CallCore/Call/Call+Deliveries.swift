@@ -25,7 +25,8 @@ extension Call {
     guard facts.deadline > turn.now else { return }
     let invite = Invite(
       caller: facts.caller, deadline: facts.deadline, video: facts.video,
-      description: facts.description, headers: facts.headers, signals: callerSignals.waiting)
+      description: facts.description, headers: facts.headers, pushData: facts.pushData,
+      signals: callerSignals.waiting)
     deliver(to: leg, .invite(invite), &turn)
     timeline.note(.invited, UInt8(clamping: leg), at: turn.now)
     planPushAfterSilence(leg, turn)

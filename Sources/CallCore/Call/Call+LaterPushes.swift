@@ -88,7 +88,8 @@ extension Call {
       headers: facts.headers, placedAt: facts.placedAt, ringDeadline: facts.deadline,
       decidedAt: turn.now, deadline: deadline, reason: reason, by: by,
       isRingUnknown: purpose.isCleanUp
-        && !(legIndex(registration.device).map { legs[$0].ringPush.isReported } ?? true))
+        && !(legIndex(registration.device).map { legs[$0].ringPush.isReported } ?? true),
+      pushData: purpose == .ring ? facts.pushData : "")
   }
 
   /// Since when it rings no more.

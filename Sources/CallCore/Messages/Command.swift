@@ -154,6 +154,8 @@ public struct PlaceRequest: Sendable, Equatable {
   public var description: String
   public var headers: [CustomHeader]
   public var video: Bool
+  /// What the caller's app gives to the callee's apps, in pushes that ring and in the invite; opaque.
+  public var pushData: String
   /// The name of the caller's device, as in its session.
   public var deviceName: String
   /// The caller's display name, as in the session's token; empty: none.
@@ -164,8 +166,9 @@ public struct PlaceRequest: Sendable, Equatable {
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
     headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
-    callerName: String = "", receivedAt: Timestamp? = nil
+    callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = ""
   ) {
+    self.pushData = pushData
     self.receivedAt = receivedAt
     self.call = call
     self.ringTimeoutSeconds = ringTimeoutSeconds

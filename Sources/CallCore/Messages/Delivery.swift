@@ -61,12 +61,15 @@ public struct Invite: Sendable, Equatable {
   public var video: Bool
   public var description: String
   public var headers: [CustomHeader]
+  /// As in the caller's place.
+  public var pushData: String
   /// What the caller sent since, in order.
   public var signals: [Signal]
   public init(
     caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",
-    headers: [CustomHeader] = [], signals: [Signal] = []
+    headers: [CustomHeader] = [], pushData: String = "", signals: [Signal] = []
   ) {
+    self.pushData = pushData
     self.caller = caller
     self.deadline = deadline
     self.video = video

@@ -74,13 +74,16 @@ public struct PushJob: Sendable, Equatable {
   /// Of a clean-up: the result of the device's ring push was unknown when this was decided. If that push never
   /// left, this one is not needed.
   public var isRingUnknown: Bool
+  /// Of a ring: what the caller's app gives to the callee's; opaque.
+  public var pushData: String
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
     dialect: PushDialect, caller: Party, video: Bool, headers: [CustomHeader], placedAt: Timestamp,
     ringDeadline: Timestamp, decidedAt: Timestamp, deadline: Timestamp, reason: EndReason? = nil,
-    by: Party? = nil, isRingUnknown: Bool = false
+    by: Party? = nil, isRingUnknown: Bool = false, pushData: String = ""
   ) {
+    self.pushData = pushData
     self.user = user
     self.device = device
     self.call = call

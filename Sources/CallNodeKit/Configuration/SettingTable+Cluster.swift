@@ -99,6 +99,8 @@ extension Setting {
     "Custom headers of a call, in bytes of all names and values."
     Setting("descriptionBytes", \.limits.descriptionBytes, .integer(0...98_304))
     "A session description, in bytes. A frame has at most 131072."
+    Setting("pushDataBytes", \.limits.pushDataBytes, .integer(0...2048))
+    "What a caller adds to the pushes that ring, in bytes."
     Setting("signalsWaiting", \.limits.signalsWaiting, .integer(1...4096))
     "Descriptions and candidates that wait for one side of a call."
     Setting("signalBytes", \.limits.signalBytes, .integer(64...65_536))

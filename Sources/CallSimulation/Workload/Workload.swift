@@ -95,7 +95,8 @@ final class Workload: FaultSource {
     let call = CallID(high: random.next(), low: random.next())
     let request = PlaceRequest(
       call: call, ringTimeoutSeconds: script.ringTimeoutSeconds, description: "offer",
-      headers: random.chance(0.2) ? [CustomHeader(name: "x", value: "1")] : [])
+      headers: random.chance(0.2) ? [CustomHeader(name: "x", value: "1")] : [],
+      pushData: SimOptions.pushData(call))
     let address = CallAddress(
       callee: callee.user.hasBytes(of: caller.who.user) ? "" : callee.user, call: call)
     running[call] = Running(

@@ -214,6 +214,7 @@ extension Callmesh__V1__Place: Mapping {
     try c.text(&value.request.description, &m.description, "description")
     try c.array(&value.request.headers, &m.n_headers, &m.headers)
     c.flag(&value.request.video, &m.video)
+    try c.text(&value.request.pushData, &m.push_data, "pushData")
   }
 }
 

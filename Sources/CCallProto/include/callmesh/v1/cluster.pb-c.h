@@ -292,10 +292,11 @@ struct  Callmesh__V1__PlaceCommand
    * The display name in the token of the caller's session.
    */
   char *caller_name;
+  char *push_data;
 };
 #define CALLMESH__V1__PLACE_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
-    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__AckCommand
@@ -640,10 +641,14 @@ struct  Callmesh__V1__PushJob
    * Of a clean-up: what became of its ring was not known when it was decided.
    */
   protobuf_c_boolean ring_unknown;
+  /*
+   * Of a ring: the caller's, opaque.
+   */
+  char *push_data;
 };
 #define CALLMESH__V1__PUSH_JOB__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string }
 
 
 /*

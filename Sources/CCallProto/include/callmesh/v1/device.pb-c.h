@@ -376,10 +376,14 @@ struct  Callmesh__V1__Place
   size_t n_headers;
   Callmesh__V1__Header **headers;
   protobuf_c_boolean video;
+  /*
+   * For the callee's apps, in the ring push too; opaque, at most 1 kB.
+   */
+  char *push_data;
 };
 #define CALLMESH__V1__PLACE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place__descriptor) \
-    , NULL, 0, (char *)protobuf_c_empty_string, 0,NULL, 0 }
+    , NULL, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Ack
@@ -810,10 +814,11 @@ struct  Callmesh__V1__Invite
    */
   size_t n_signals;
   Callmesh__V1__SignalItem **signals;
+  char *push_data;
 };
 #define CALLMESH__V1__INVITE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__invite__descriptor) \
-    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL }
+    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Ringing
