@@ -3507,7 +3507,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[19] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[20] =
 {
   {
     "format",
@@ -3737,8 +3737,21 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "alert_token",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, alert_token),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
+  19,   /* field[19] = alert_token */
   1,   /* field[1] = app */
   16,   /* field[16] = by */
   4,   /* field[4] = call */
@@ -3762,7 +3775,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 19 }
+  { 0, 20 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -3772,7 +3785,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  19,
+  20,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
   1,  callmesh__v1__push_job__number_ranges,

@@ -8,7 +8,7 @@ func pushJob(
   _ purpose: PushPurpose = .ring, dialect: PushDialect = .callmesh,
   provider: PushProvider = .apns, caller: Party = Party(user: "ann", device: "ann-phone"),
   video: Bool = false, headers: [CustomHeader] = [], reason: EndReason? = nil, by: Party? = nil,
-  pushData: String = ""
+  pushData: String = "", hasAlertToken: Bool = false
 ) -> PushJob {
   PushJob(
     user: UserKey(app: "demo", user: "bob"), device: "bob-phone",
@@ -19,7 +19,7 @@ func pushJob(
     ringDeadline: Timestamp(microseconds: 1_790_000_030_000_000),
     decidedAt: Timestamp(microseconds: 1_790_000_000_020_001),
     deadline: Timestamp(microseconds: 1_790_000_030_000_000), reason: reason, by: by,
-    pushData: pushData)
+    pushData: pushData, hasAlertToken: hasAlertToken)
 }
 
 extension PayloadOutcome {

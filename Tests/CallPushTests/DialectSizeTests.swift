@@ -142,14 +142,19 @@ import Testing
       String(repeating: "x", count: 1024), String(repeating: "ß", count: 512),
       String(repeating: "\u{1F600}", count: 256),
     ] {
-      let job = pushJob(dialect: dialect, provider: provider, headers: headers, pushData: data)
-      let outcome = encode(job, capability: String(repeating: "c", count: 464))
-      guard let payload = outcome.payload else {
-        #expect(outcome == .noSuchPush)
-        continue
+      for isAlert in [false, true] {
+        let job = pushJob(
+          dialect: dialect, provider: provider, headers: headers, pushData: data,
+          hasAlertToken: isAlert)
+        let outcome = encode(job, capability: String(repeating: "c", count: 464))
+        guard let payload = outcome.payload else {
+          #expect(outcome == .noSuchPush)
+          continue
+        }
+        #expect(!payload.shed.contains(.pushData))
+        #expect(
+          payload.bytes.count <= PayloadEncoder.bytesMaximum(provider, payload.kind))
       }
-      #expect(!payload.shed.contains(.pushData))
-      #expect(payload.bytes.count <= PayloadEncoder.bytesMaximum(provider, payload.kind))
     }
   }
 

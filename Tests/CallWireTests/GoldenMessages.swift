@@ -176,6 +176,7 @@ extension GoldenValues {
       GoldenValue("pushKeys", pushKeys, ClusterCodec.encode, ClusterCodec.pushKeys),
       GoldenValue(
         "pushJobRingUnknown", jobOfAnUnknownRing, ClusterCodec.encode, ClusterCodec.pushJob),
+      GoldenValue("pushJobWithData", jobWithData, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue(
         "pushNeverSent",
         [PushLeg(call: call, device: "bob-phone"), PushLeg(call: call, device: "tablet")],

@@ -89,7 +89,8 @@ extension Call {
       decidedAt: turn.now, deadline: deadline, reason: reason, by: by,
       isRingUnknown: purpose.isCleanUp
         && !(legIndex(registration.device).map { legs[$0].ringPush.isReported } ?? true),
-      pushData: purpose == .ring ? facts.pushData : "")
+      pushData: purpose == .ring ? facts.pushData : "",
+      hasAlertToken: token == registration.request.alertToken)
   }
 
   /// Since when it rings no more.

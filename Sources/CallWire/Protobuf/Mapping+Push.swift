@@ -113,6 +113,7 @@ extension Callmesh__V1__PushJob: Root {
     try c.optional(&value.by, &m.by)
     c.flag(&value.isRingUnknown, &m.ring_unknown)
     try c.text(&value.pushData, &m.push_data, "pushData")
+    c.flag(&value.hasAlertToken, &m.alert_token)
   }
 }
 
