@@ -1506,7 +1506,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[37] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[38] =
 {
   {
     "session",
@@ -1869,6 +1869,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[3
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "information",
+    33,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, information),
+    &callmesh__v1__signal_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "devices_per_user",
     60,
     PROTOBUF_C_LABEL_NONE,
@@ -1971,11 +1983,12 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
-  30,   /* field[30] = devices_per_user */
+  31,   /* field[31] = devices_per_user */
   18,   /* field[18] = hang_up */
+  30,   /* field[30] = information */
   29,   /* field[29] = merge */
   10,   /* field[10] = place */
-  36,   /* field[36] = push_capability */
+  37,   /* field[37] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
@@ -1983,11 +1996,11 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   21,   /* field[21] = resume */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
-  31,   /* field[31] = ticket_high */
-  34,   /* field[34] = ticket_key */
-  32,   /* field[32] = ticket_low */
-  33,   /* field[33] = ticket_times */
-  35,   /* field[35] = token */
+  32,   /* field[32] = ticket_high */
+  35,   /* field[35] = ticket_key */
+  33,   /* field[33] = ticket_low */
+  34,   /* field[34] = ticket_times */
+  36,   /* field[36] = token */
   25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
@@ -1996,9 +2009,9 @@ static const ProtobufCIntRange callmesh__v1__command__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
-  { 60, 30 },
-  { 80, 31 },
-  { 0, 37 }
+  { 60, 31 },
+  { 80, 32 },
+  { 0, 38 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2008,7 +2021,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  37,
+  38,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
   4,  callmesh__v1__command__number_ranges,
@@ -2194,7 +2207,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[9] =
 {
   {
     "call",
@@ -2292,6 +2305,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   0,   /* field[0] = call */
@@ -2299,6 +2324,7 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   2,   /* field[2] = description */
   5,   /* field[5] = device_name */
   3,   /* field[3] = headers */
+  8,   /* field[8] = push_data */
   6,   /* field[6] = received_at_us */
   1,   /* field[1] = ring_timeout_seconds */
   4,   /* field[4] = video */
@@ -2306,7 +2332,7 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -2316,7 +2342,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  8,
+  9,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
   1,  callmesh__v1__place_command__number_ranges,
@@ -3750,7 +3776,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[18] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[20] =
 {
   {
     "format",
@@ -3968,8 +3994,33 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "alert_token",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, alert_token),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
+  19,   /* field[19] = alert_token */
   1,   /* field[1] = app */
   16,   /* field[16] = by */
   4,   /* field[4] = call */
@@ -3982,6 +4033,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   10,   /* field[10] = headers */
   11,   /* field[11] = placed_at_us */
   5,   /* field[5] = purpose */
+  18,   /* field[18] = push_data */
   15,   /* field[15] = reason */
   12,   /* field[12] = ring_deadline_us */
   17,   /* field[17] = ring_unknown */
@@ -3992,7 +4044,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 18 }
+  { 0, 20 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -4002,7 +4054,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  18,
+  20,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
   1,  callmesh__v1__push_job__number_ranges,

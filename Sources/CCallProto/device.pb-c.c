@@ -1942,7 +1942,7 @@ void   callmesh__v1__refusal_body__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__refusal_body__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[21] =
+static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[22] =
 {
   {
     "id",
@@ -2185,6 +2185,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descript
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "information",
+    33,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, information),
+    &callmesh__v1__signal__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "renew",
     70,
     PROTOBUF_C_LABEL_NONE,
@@ -2212,20 +2224,22 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   2,   /* field[2] = detach */
   13,   /* field[13] = hang_up */
   0,   /* field[0] = id */
+  20,   /* field[20] = information */
   18,   /* field[18] = ping */
   5,   /* field[5] = place */
   17,   /* field[17] = query */
   3,   /* field[3] = register */
-  20,   /* field[20] = renew */
+  21,   /* field[21] = renew */
   16,   /* field[16] = resume */
   4,   /* field[4] = unregister */
 };
-static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[3 + 1] =
+static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 20, 18 },
-  { 70, 20 },
-  { 0, 21 }
+  { 33, 20 },
+  { 70, 21 },
+  { 0, 22 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
 {
@@ -2235,10 +2249,10 @@ const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
   "Callmesh__V1__ClientFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ClientFrame),
-  21,
+  22,
   callmesh__v1__client_frame__field_descriptors,
   callmesh__v1__client_frame__field_indices_by_name,
-  3,  callmesh__v1__client_frame__number_ranges,
+  4,  callmesh__v1__client_frame__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__client_frame__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2786,7 +2800,7 @@ const ProtobufCMessageDescriptor callmesh__v1__unregister__descriptor =
   (ProtobufCMessageInit) callmesh__v1__unregister__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__place__field_descriptors[6] =
 {
   {
     "call",
@@ -2848,18 +2862,31 @@ static const ProtobufCFieldDescriptor callmesh__v1__place__field_descriptors[5] 
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Place, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place__field_indices_by_name[] = {
   0,   /* field[0] = call */
   2,   /* field[2] = description */
   3,   /* field[3] = headers */
+  5,   /* field[5] = push_data */
   1,   /* field[1] = ring_timeout_seconds */
   4,   /* field[4] = video */
 };
 static const ProtobufCIntRange callmesh__v1__place__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place__descriptor =
 {
@@ -2869,7 +2896,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place__descriptor =
   "Callmesh__V1__Place",
   "callmesh.v1",
   sizeof(Callmesh__V1__Place),
-  5,
+  6,
   callmesh__v1__place__field_descriptors,
   callmesh__v1__place__field_indices_by_name,
   1,  callmesh__v1__place__number_ranges,
@@ -4429,7 +4456,7 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   (ProtobufCMessageInit) callmesh__v1__delivery__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[7] =
 {
   {
     "caller",
@@ -4503,19 +4530,32 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[6]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Invite, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   0,   /* field[0] = caller */
   1,   /* field[1] = deadline_ms */
   3,   /* field[3] = description */
   4,   /* field[4] = headers */
+  6,   /* field[6] = push_data */
   5,   /* field[5] = signals */
   2,   /* field[2] = video */
 };
 static const ProtobufCIntRange callmesh__v1__invite__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
 {
@@ -4525,7 +4565,7 @@ const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
   "Callmesh__V1__Invite",
   "callmesh.v1",
   sizeof(Callmesh__V1__Invite),
-  6,
+  7,
   callmesh__v1__invite__field_descriptors,
   callmesh__v1__invite__field_indices_by_name,
   1,  callmesh__v1__invite__number_ranges,
@@ -5028,18 +5068,20 @@ const ProtobufCEnumDescriptor callmesh__v1__end_reason__descriptor =
   callmesh__v1__end_reason__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__signal_kind__enum_values_by_number[2] =
+static const ProtobufCEnumValue callmesh__v1__signal_kind__enum_values_by_number[3] =
 {
   { "SIGNAL_KIND_CANDIDATE", "CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE", 0 },
   { "SIGNAL_KIND_DESCRIPTION", "CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_DESCRIPTION", 1 },
+  { "SIGNAL_KIND_INFORMATION", "CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_INFORMATION", 2 },
 };
 static const ProtobufCIntRange callmesh__v1__signal_kind__value_ranges[] = {
-{0, 0},{0, 2}
+{0, 0},{0, 3}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__signal_kind__enum_values_by_name[2] =
+static const ProtobufCEnumValueIndex callmesh__v1__signal_kind__enum_values_by_name[3] =
 {
   { "SIGNAL_KIND_CANDIDATE", 0 },
   { "SIGNAL_KIND_DESCRIPTION", 1 },
+  { "SIGNAL_KIND_INFORMATION", 2 },
 };
 const ProtobufCEnumDescriptor callmesh__v1__signal_kind__descriptor =
 {
@@ -5048,9 +5090,9 @@ const ProtobufCEnumDescriptor callmesh__v1__signal_kind__descriptor =
   "SignalKind",
   "Callmesh__V1__SignalKind",
   "callmesh.v1",
-  2,
+  3,
   callmesh__v1__signal_kind__enum_values_by_number,
-  2,
+  3,
   callmesh__v1__signal_kind__enum_values_by_name,
   1,
   callmesh__v1__signal_kind__value_ranges,

@@ -1172,7 +1172,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   (ProtobufCMessageInit) callmesh__v1__device__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[11] =
+static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[12] =
 {
   {
     "app",
@@ -1306,6 +1306,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "push_data",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   0,   /* field[0] = app */
@@ -1317,13 +1329,14 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   7,   /* field[7] = headers */
   8,   /* field[8] = legs */
   3,   /* field[3] = placed_at_us */
+  11,   /* field[11] = push_data */
   10,   /* field[10] = signals_taken */
   5,   /* field[5] = video */
 };
 static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 11 }
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
 {
@@ -1333,7 +1346,7 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   "Callmesh__V1__PlacedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlacedEntry),
-  11,
+  12,
   callmesh__v1__placed_entry__field_descriptors,
   callmesh__v1__placed_entry__field_indices_by_name,
   1,  callmesh__v1__placed_entry__number_ranges,

@@ -62,17 +62,3 @@ package struct PushEvidence: Sendable {
     return isCaller ? .unwanted("which had placed the call itself") : nil
   }
 }
-
-extension PushPurpose {
-  /// The capability that a registration needs for such a push; nil where it needs none.
-  package var capability: PushCapabilities? {
-    switch self {
-    case .ring: nil
-    case .missed: .missed
-    case .answeredElsewhere: .answeredElsewhere
-    case .cancel: .cancel
-    case .ended: .ended
-    case .missedNotice: .missedNotice
-    }
-  }
-}

@@ -46,7 +46,7 @@ extension Command.Body {
   fileprivate var approximateBytes: Int {
     switch self {
     case .place(let request):
-      128 + request.description.utf8.count
+      128 + request.description.utf8.count + request.pushData.utf8.count
         + request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
     case .call(_, .answer(let description)): 128 + description.utf8.count
     case .call(_, .signal(_, let body)): 128 + body.utf8.count

@@ -37,10 +37,15 @@ struct FrameRules {
       try check(call)
       try check(description: request.description)
       try check(request.headers)
+      guard request.pushData.utf8.count <= limits.pushDataBytes else {
+        throw limits.pushDataTooLarge
+      }
+      try check(noNUL: request.pushData, "pushData")
     case .call(let call, let verb):
       try check(call)
       switch verb {
       case .answer(let description): try check(description: description)
+      case .signal(.information, let body): try check(information: body)
       case .signal(_, let body): try check(signal: body)
       default: break
       }
@@ -85,6 +90,11 @@ struct FrameRules {
         .descriptionTooLarge,
         "A description or candidate of a placed call is at most \(limits.signalBytes) bytes.")
     }
+    try check(noNUL: body, "body")
+  }
+
+  private func check(information body: String) throws(CallError) {
+    guard body.utf8.count <= limits.informationBytes else { throw limits.informationTooLarge }
     try check(noNUL: body, "body")
   }
 

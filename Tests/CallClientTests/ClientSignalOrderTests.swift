@@ -85,10 +85,12 @@ import Testing
 
   // MARK: Deliveries
 
-  private func delivery(_ version: UInt64, after: UInt64, _ body: String) -> ServerFrame {
+  private func delivery(
+    _ version: UInt64, after: UInt64, _ body: String, _ kind: SignalKind = .candidate
+  ) -> ServerFrame {
     var delivery = Delivery(
       call: call, callee: "me", version: version, at: Timestamp(microseconds: 0),
-      event: .signal(Signal(index: version, kind: .candidate, body: body)))
+      event: .signal(Signal(index: version, kind: kind, body: body)))
     delivery.after = after
     return .delivery(delivery)
   }
@@ -126,5 +128,21 @@ import Testing
       call, 1, .invite(Invite(caller: Party(user: "ann", device: "a1"), deadline: device.now)))
     device.hear(delivery(2, after: 1, "c1"))
     #expect(bodies(&device) == ["c1"])
+  }
+
+  /// It does not reach the app. It is acknowledged all the same, or nothing behind it would arrive.
+  @Test func aSignalOfALaterKindIsAcknowledgedAndNoNews() {
+    var device = attached()
+    device.hear(delivery(5, after: 0, "?", .unknown))
+    device.hear(delivery(6, after: 5, "6", .information))
+    device.readCompleted()
+    device.pass(.seconds(1))
+    let actions = device.take()
+    let news = Signal(index: 6, kind: .information, body: "6")
+    #expect(actions.callEvents == [.signal(news)])
+    let acknowledged = actions.frames.flatMap { frame in
+      if case .ack(let items) = frame.command { items.map(\.version) } else { [UInt64]() }
+    }
+    #expect(acknowledged == [5, 6])
   }
 }

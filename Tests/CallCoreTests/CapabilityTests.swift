@@ -40,6 +40,9 @@ import Testing
     Row("telnyx", "iOS-mpn", "4.1.2", [.missed, .answeredElsewhere]),
     Row("telnyx", "TelnyxRTC", "30.0.0", []),
     Row("telnyx", "iOS-empnada-4.0.0", "", []),
+    Row("telnyx", "Android-1.4.3", "", .missed),
+    Row("telnyx", "Android", "4.0.0", .missed),
+    Row("telnyx", "Androids-1.4.3", "", []),
     Row("telnyx", "", "2.9.9", []),
     Row("telnyx", "", "", []),
   ]

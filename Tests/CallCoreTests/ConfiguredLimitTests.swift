@@ -83,7 +83,8 @@ import Testing
   /// What the table says of a code stays true whatever is set.
   @Test(arguments: [
     CallError.Code.rateLimited, .tooManyCalls, .tooManyLiveCalls, .headersTooLarge,
-    .descriptionTooLarge, .tooManySignals, .invalidRingTimeout,
+    .descriptionTooLarge, .informationTooLarge, .pushDataTooLarge, .tooManySignals,
+    .invalidRingTimeout,
   ])
   func theTableNamesNoLimitThatMayBeSet(code: CallError.Code) {
     let digits = code.sentence.filter(\.isNumber)

@@ -10,7 +10,7 @@ private let call = CallID(high: 1, low: 2)
 @Suite struct BadFrameTests {
   @Test(arguments: [
     CallError.Code.malformedFrame, .frameTooLarge, .unknownCommand, .wrongFrameType, .invalidField,
-    .descriptionTooLarge, .headersTooLarge, .invalidCallee,
+    .descriptionTooLarge, .informationTooLarge, .headersTooLarge, .invalidCallee,
   ])
   func badFramesAreAnsweredAndTheSessionStays(code: CallError.Code) {
     var machine = SessionMachine.attached()
@@ -37,6 +37,7 @@ private let call = CallID(high: 1, low: 2)
   /// A user who misdials, or an SDK that knows commands which this edge does not.
   @Test(arguments: [
     CallError.Code.unknownCommand, .invalidField, .invalidCallee, .descriptionTooLarge,
+    .informationTooLarge, .pushDataTooLarge,
     .headersTooLarge, .unknownDialect, .unknownCapability, .invalidDevice, .invalidPushToken,
   ])
   func refusedFramesThatCouldBeReadCloseNothing(code: CallError.Code) {

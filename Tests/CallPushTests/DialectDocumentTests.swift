@@ -25,6 +25,7 @@ import Testing
       return
     }
     #expect(invite.headers.count == 1 && invite.capability != nil)
+    #expect(invite.pushData == #"{"room":7}"#)
     #expect(stop.callKitReason == 4)
     #expect(notice.handle == "ann")
 
@@ -32,7 +33,7 @@ import Testing
     let job = pushJob(
       caller: Party(
         user: "ann", device: "ann-phone", deviceName: "Ann's phone", name: "Ann Lee"), video: true,
-      headers: [CustomHeader(name: "X-Team", value: "support")])
+      headers: [CustomHeader(name: "X-Team", value: "support")], pushData: #"{"room":7}"#)
     #expect(encode(job, capability: "…").text == shown[0])
   }
 }

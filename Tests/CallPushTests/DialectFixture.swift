@@ -7,7 +7,8 @@ import CallWire
 func pushJob(
   _ purpose: PushPurpose = .ring, dialect: PushDialect = .callmesh,
   provider: PushProvider = .apns, caller: Party = Party(user: "ann", device: "ann-phone"),
-  video: Bool = false, headers: [CustomHeader] = [], reason: EndReason? = nil, by: Party? = nil
+  video: Bool = false, headers: [CustomHeader] = [], reason: EndReason? = nil, by: Party? = nil,
+  pushData: String = "", hasAlertToken: Bool = false
 ) -> PushJob {
   PushJob(
     user: UserKey(app: "demo", user: "bob"), device: "bob-phone",
@@ -17,7 +18,8 @@ func pushJob(
     placedAt: Timestamp(microseconds: 1_790_000_000_000_999),
     ringDeadline: Timestamp(microseconds: 1_790_000_030_000_000),
     decidedAt: Timestamp(microseconds: 1_790_000_000_020_001),
-    deadline: Timestamp(microseconds: 1_790_000_030_000_000), reason: reason, by: by)
+    deadline: Timestamp(microseconds: 1_790_000_030_000_000), reason: reason, by: by,
+    pushData: pushData, hasAlertToken: hasAlertToken)
 }
 
 extension PayloadOutcome {

@@ -1,5 +1,7 @@
+import CallClient
 import CallCore
 import CallPush
+import CallWire
 import Testing
 
 /// Every dialect's payload, to the letter.
@@ -72,7 +74,7 @@ import Testing
     }
     #expect(text(.apple).contains(#""handle":"ann","callerName":"Ann Lee","#))
     #expect(text(.telnyx).contains(#""caller_name":"Ann Lee","caller_number":"ann""#))
-    #expect(text(.sinch).contains(#""loc-args":["Ann Lee"]"#))
+    #expect(!text(.sinch).contains("loc-args"))
     #expect(text(.callmesh, .missedNotice).contains(#""loc-args":["Ann Lee"]"#))
   }
 
@@ -166,9 +168,62 @@ import Testing
     let opaque = "cm1.\(Self.hex).1a0c4506c14.1a0c450e130.a"
     #expect(
       encode(pushJob(dialect: .sinch)).text
-        == #"{"aps":{"alert":{"loc-key":"SIN_INCOMING_CALL_DISPLAY_NAME","loc-args":["ann"]}},"#
-        + #""SIN":"\#(opaque)","sin":"\#(opaque)",\#(Self.note())}"#)
+        == #"{"SIN":"\#(opaque)","sin":"\#(opaque)",\#(Self.note())}"#)
     #expect(opaque.utf8.count <= 100)
+  }
+
+  /// What the system shows is one of Sinch's two texts; a caller without a name has the one without an argument.
+  @Test(arguments: ["", "Ann Lee"]) func sinchAlert(name: String) throws {
+    let opaque = "cm1.\(Self.hex).1a0c4506c14.1a0c450e130.a"
+    let job = pushJob(
+      dialect: .sinch, caller: Party(user: "ann", device: "ann-phone", name: name),
+      pushData: "data", hasAlertToken: true)
+    let payload = try #require(encode(job).payload)
+    let alert =
+      name.isEmpty
+      ? #"{"loc-key":"SIN_INCOMING_CALL"}"#
+      : #"{"loc-key":"SIN_INCOMING_CALL_DISPLAY_NAME","loc-args":["Ann Lee"]}"#
+    let text = String(decoding: payload.bytes, as: UTF8.self)
+    #expect(
+      text.hasPrefix(
+        #"{"aps":{"alert":\#(alert),"sound":"default"},"SIN":"\#(opaque)","sin":"\#(opaque)","#))
+    #expect(payload.kind == .alert)
+    #expect(payload.collapseKey == Self.hex)
+    guard case .invite(let invite) = try PushReader(.sinch).read(payload.bytes) else {
+      Issue.record("no invite")
+      return
+    }
+    #expect(invite.capability == "cap" && invite.pushData == "data" && invite.handle == "ann")
+  }
+
+  @Test(arguments: PushDialect.allCases) func onlySinchRingsByAnAlert(dialect: PushDialect) {
+    let payload = encode(pushJob(dialect: dialect, hasAlertToken: true)).payload
+    #expect(payload?.kind == (dialect == .sinch ? .alert : .voip))
+  }
+
+  /// In the ring of every dialect, for the app and not for the person.
+  @Test(arguments: PushDialect.allCases, [PushProvider.apns, .fcm, .webPush])
+  func pushData(dialect: PushDialect, provider: PushProvider) throws {
+    let data = #"{"room":7,"text":"größe \ €"}"#
+    for isAlert in [false, true] {
+      func job(_ purpose: PushPurpose) -> PushJob {
+        pushJob(
+          purpose, dialect: dialect, provider: provider, pushData: data, hasAlertToken: isAlert)
+      }
+      for purpose in PushPurpose.allCases where purpose != .ring {
+        #expect(!encode(job(purpose)).text.contains("room"))
+      }
+      guard let ring = encode(job(.ring)).payload else { continue }
+      let reader = PushReader(provider == .webPush ? .callmesh : dialect)
+      guard case .invite(let invite) = try reader.read(ring.bytes) else {
+        Issue.record("no invite")
+        continue
+      }
+      #expect(invite.pushData == data)
+      let aps = PayloadValue(json: ring.bytes)?["aps"]
+      #expect(!String(describing: aps).contains("room"))
+    }
+    #expect(!encode(pushJob(dialect: dialect, provider: provider)).text.contains("pushData"))
   }
 
   @Test func sinchRelaysWhatItsOwnServerMade() {

@@ -20,7 +20,8 @@ import Testing
         [false, true].map { video in
           pushJob(
             purpose, dialect: dialect, provider: provider, caller: caller, video: video,
-            headers: headers, reason: purpose == .ring ? nil : .declined, by: by)
+            headers: headers, reason: purpose == .ring ? nil : .declined, by: by,
+            pushData: "d\"ä")
         }
       }
     }
@@ -45,7 +46,7 @@ import Testing
           invite
             == PushInvite(
               call: Self.call, callee: "bob", handle: "ann ü", caller: Self.caller,
-              video: job.video, headers: Self.headers,
+              video: job.video, headers: Self.headers, pushData: "d\"ä",
               placedAt: Timestamp(microseconds: 1_790_000_000_000_000),
               sentAt: Timestamp(microseconds: 1_790_000_000_020_000),
               deadline: Timestamp(microseconds: 1_790_000_030_000_000), capability: "cap"))

@@ -110,10 +110,64 @@ import Testing
       if orders.last != shed { orders.append(shed) }
     }
     let all: [OptionalPart] = [
-      .headers, .byDeviceName, .callerDeviceName, .byDevice, .callerDevice, .placedAt, .callerName,
+      .headers, .byDeviceName, .callerDeviceName, .byDevice, .callerDevice, .placedAt, .pushData,
+      .callerName,
     ]
     #expect(OptionalPart.allCases == all)
+    // Only what rings has data.
+    let possible = all.filter { $0 != .pushData }
+    #expect(orders == (0...possible.count).map { Array(possible.prefix($0)) })
+  }
+
+  @Test func dataGoBeforeTheCallersName() throws {
+    let job = pushJob(
+      caller: Party(user: "ann", device: "ann-phone", name: "Ann Lee"), pushData: "some data")
+    var orders: [[OptionalPart]] = []
+    for count in stride(from: 4000, to: 5200, by: 1) {
+      guard let shed = encode(job, capability: String(repeating: "c", count: count)).payload?.shed
+      else { break }
+      if orders.last != shed { orders.append(shed) }
+    }
+    let all: [OptionalPart] = [.callerDevice, .placedAt, .pushData, .callerName]
     #expect(orders == (0...all.count).map { Array(all.prefix($0)) })
+  }
+
+  /// As much text as a caller may give, beside headers that do not fit with it.
+  @Test(arguments: PushDialect.allCases, [PushProvider.apns, .fcm, .webPush])
+  func theLongestDataFit(dialect: PushDialect, provider: PushProvider) throws {
+    let headers = (0..<32).map {
+      CustomHeader(name: "H\($0)", value: String(repeating: "v", count: 120))
+    }
+    for data in [
+      String(repeating: "x", count: 1024), String(repeating: "ß", count: 512),
+      String(repeating: "\u{1F600}", count: 256),
+    ] {
+      for isAlert in [false, true] {
+        let job = pushJob(
+          dialect: dialect, provider: provider, headers: headers, pushData: data,
+          hasAlertToken: isAlert)
+        let outcome = encode(job, capability: String(repeating: "c", count: 464))
+        guard let payload = outcome.payload else {
+          #expect(outcome == .noSuchPush)
+          continue
+        }
+        #expect(!payload.shed.contains(.pushData))
+        #expect(
+          payload.bytes.count <= PayloadEncoder.bytesMaximum(provider, payload.kind))
+      }
+    }
+  }
+
+  /// Where escapes make them several times as long, they are left out, and the push is sent.
+  @Test func dataOfEscapesAreLeftOut() throws {
+    let data = String(repeating: "\u{1}", count: 1024)
+    let payload = try #require(encode(pushJob(provider: .fcm, pushData: data)).payload)
+    #expect(payload.shed.contains(.pushData))
+    guard case .invite(let invite) = try PushReader(.callmesh).read(payload.bytes) else {
+      Issue.record("no invite")
+      return
+    }
+    #expect(invite.pushData == "")
   }
 
   /// The mandatory parts always fit: the largest ids that the cluster accepts, in every dialect.
@@ -130,7 +184,8 @@ import Testing
         for provider in [PushProvider.apns, .fcm, .webPush] {
           var job = pushJob(
             purpose, dialect: dialect, provider: provider, caller: party, headers: headers,
-            reason: .answeredElsewhere, by: party)
+            reason: .answeredElsewhere, by: party,
+            pushData: String(repeating: "\"", count: 1024))
           job.user = UserKey(app: "demo", user: user)
           let outcome = encode(job, capability: String(repeating: "c", count: 464))
           if outcome == .noSuchPush { continue }

@@ -1,3 +1,4 @@
+import CallClient
 import CallCore
 import CallPush
 import CallWire
@@ -38,6 +39,57 @@ import Testing
         #expect(outcome.rejection == .rejected(reason: "dialectHasNone"))
       }
     }
+  }
+
+  /// The core must not decide on a push that no gateway can write: the phone would ring on.
+  @Test func theCoreKnowsWhatDialectsHave() {
+    for dialect in PushDialect.allCases {
+      for purpose in PushPurpose.allCases {
+        for provider in PushProvider.allCases {
+          let outcome = encode(pushJob(purpose, dialect: dialect, provider: provider))
+          #expect(
+            dialect.has(purpose, at: provider) == (outcome.payload != nil),
+            "\(dialect) \(purpose) \(provider)")
+        }
+      }
+    }
+  }
+
+  /// Whatever a device declares.
+  @Test(arguments: PushDialect.allCases, [PushProvider.apns, .fcm, .webPush])
+  func whatIsDecidedCanBeWritten(dialect: PushDialect, provider: PushProvider) {
+    let token = pushJob(provider: provider).token
+    for raw in UInt32(0)..<32 {
+      let registration = Registration(
+        user: UserKey(app: "demo", user: "bob"), device: "bob-phone",
+        request: RegistrationRequest(
+          voipToken: token, alertToken: token, dialect: dialect.rawValue,
+          capabilities: PushCapabilities(rawValue: raw)),
+        registeredAt: Timestamp(microseconds: 1), seenAt: Timestamp(microseconds: 1))
+      for reason in EndReason.allCases {
+        guard let purpose = registration.cleanUp(of: reason) else { continue }
+        #expect(purpose.isCleanUp)
+        let job = pushJob(purpose, dialect: dialect, provider: provider, reason: reason)
+        #expect(encode(job).payload != nil, "\(dialect) \(provider) \(raw) \(reason)")
+      }
+    }
+  }
+
+  /// The handler in Telnyx's guide of version 3 looks for this text, and ends the call as answered elsewhere.
+  @Test(arguments: [PushProvider.apns, .fcm]) func telnyx3IsStopped(provider: PushProvider) throws {
+    let job = pushJob(
+      .missed, dialect: .telnyx, provider: provider, reason: .answeredElsewhere,
+      by: Party(user: "bob", device: "bob-tablet"))
+    let payload = try #require(encode(job).payload)
+    let text = PayloadValue(json: payload.bytes)
+    let word = provider == .apns ? text?["aps"]?["alert"]?.text : text?["message"]?.text
+    #expect(word == "Missed call!")
+    let news = try PushReader(.telnyx, sdkMajorVersion: 3).read(payload.bytes)
+    guard case .stop(let stop) = news else {
+      Issue.record("no stop")
+      return
+    }
+    #expect(stop.callKitReason == 4 && stop.by?.device == "bob-tablet")
   }
 
   @Test func allRowsAreThere() {

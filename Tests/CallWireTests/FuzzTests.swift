@@ -9,7 +9,7 @@ import Testing
   static let codes: Set<CallError.Code> = [
     .malformedFrame, .frameTooLarge, .unknownCommand, .invalidField, .invalidDevice,
     .invalidPushToken, .unknownDialect, .unknownCapability, .invalidCallee, .headersTooLarge,
-    .descriptionTooLarge, .notAccepted,
+    .descriptionTooLarge, .informationTooLarge, .pushDataTooLarge, .notAccepted,
   ]
 
   @Test(arguments: DeviceCodec.allCases) func randomBytes(codec: DeviceCodec) throws {

@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 22
+  static let commandKinds = 23
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -55,7 +55,7 @@ extension Generator {
         PlaceRequest(
           call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
           description: body(), headers: headers(), video: chance(50), deviceName: text(10),
-          callerName: text(10), receivedAt: chance(50) ? microseconds() : nil))
+          callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body()))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .call(call(), .alerting)
     case 8: .call(call(), .answer(description: body()))
@@ -76,6 +76,7 @@ extension Generator {
     case 20:
       .merge(
         MergeRequest(call: call(), merged: call(), caller: self.user(), deviceName: text(10)))
+    case 21: .call(call(), .signal(.information, body: body()))
     default: .call(call(), .query)
     }
   }
@@ -143,6 +144,7 @@ extension Generator {
       callee: UserKey(app: text(8), user: user()), caller: party(), placedAt: microseconds(),
       deadline: microseconds(), video: chance(50), description: body(), headers: headers(),
       legs: list(4) { $0.party() }, fingerprint: next())
+    facts.pushData = body()
     facts.signalsTaken = list(3) {
       SignalMark(
         fromCaller: $0.chance(50), device: $0.device(), request: $0.next(), content: $0.next())

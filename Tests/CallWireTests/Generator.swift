@@ -145,7 +145,7 @@ struct Generator: RandomNumberGenerator {
       .invite(
         Invite(
           caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
-          headers: headers(), signals: list(3) { $0.signal() }))
+          headers: headers(), pushData: body(), signals: list(3) { $0.signal() }))
     case 1: .ringing(by: party())
     case 2: .answered(Answered(by: party(), description: body(), signals: list(3) { $0.signal() }))
     case 3:
@@ -170,7 +170,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 21
+  static let clientKinds = 22
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -198,7 +198,8 @@ extension Generator {
         call,
         PlaceRequest(
           call: call.call, ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
-          description: body(), headers: headers(), video: chance(50)))
+          description: body(), headers: headers(), video: chance(50),
+          pushData: String(body().prefix(200))))
     case 5:
       return .ack(
         [AckItem(call: call, version: number())]
@@ -219,6 +220,7 @@ extension Generator {
     case 17: return .ping
     case 18: return .calls
     case 19: return .renew(token: text(40))
+    case 20: return .call(call, .signal(.information, body: body()))
     default: return .call(call, .query)
     }
   }

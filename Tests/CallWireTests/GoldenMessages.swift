@@ -34,6 +34,10 @@ extension GoldenValues {
           headers: [CustomHeader(name: "X-Team", value: "support")], video: true,
           deviceName: "Bob's phone"))
     ),
+    (
+      "caller.placeWithData",
+      .place(PlaceRequest(call: call, deviceName: "Ann's phone", pushData: "{\"room\":7}"))
+    ),
     ("ack", .ack([Acknowledgement(call: call, version: 1 << 21)])),
     ("alerting", .call(call, .alerting)),
     ("answer", .call(call, .answer(description: "v=1\r\n"))),
@@ -45,6 +49,7 @@ extension GoldenValues {
     ("hangUp", .call(call, .hangUp)),
     ("description", .call(call, .signal(.description, body: "v=2\r\n"))),
     ("candidate", .call(call, .signal(.candidate, body: "candidate:1"))),
+    ("information", .call(call, .signal(.information, body: "{\"typing\":true}"))),
     ("caller.resume", .call(call, .resume)),
     ("query", .call(call, .query)),
     ("calls", .calls(shard: 63)),
@@ -114,10 +119,15 @@ extension GoldenValues {
           headers: [CustomHeader(name: "X-Team", value: "support")],
           signals: [Signal(index: 1, kind: .candidate, body: "candidate:1")]))
     ),
+    (
+      "inviteWithData",
+      .invite(Invite(caller: caller, deadline: onWire, pushData: "{\"room\":7}"))
+    ),
     ("ringing", .ringing(by: phone)),
     ("answered", .answered(Answered(by: phone, description: "v=1\r\n"))),
     ("stop", .stop(Stop(reason: .answeredElsewhere, by: phone, missed: true))),
     ("signal", .signal(Signal(index: 2, kind: .description, body: "v=2\r\n"))),
+    ("information", .signal(Signal(index: 3, kind: .information, body: "{\"typing\":true}"))),
   ]
 
   static let items: [(name: String, item: EdgeItem)] = {
@@ -179,6 +189,7 @@ extension GoldenValues {
       GoldenValue("pushKeys", pushKeys, ClusterCodec.encode, ClusterCodec.pushKeys),
       GoldenValue(
         "pushJobRingUnknown", jobOfAnUnknownRing, ClusterCodec.encode, ClusterCodec.pushJob),
+      GoldenValue("pushJobWithData", jobWithData, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue(
         "pushNeverSent",
         [PushLeg(call: call, device: "bob-phone"), PushLeg(call: call, device: "tablet")],

@@ -90,8 +90,26 @@ enum GoldenValues {
       ("\($0.0).at", .legEnded("bob-tablet", $0.1, at: later))
     }
 
+  /// Came with the second format, too: a reader of before stops its shard.
+  static let informations: [(name: String, change: JournalEntry.Change)] = [
+    (
+      "information",
+      .signal(
+        fromCaller: true, "ann-phone",
+        Signal(index: 2, kind: .information, body: "{\"typing\":true}", request: 17))
+    )
+  ]
+
+  static let placedWithData: (name: String, change: JournalEntry.Change) = {
+    var facts = PlacedFacts(
+      callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
+      headers: [], legs: [phone], fingerprint: 5)
+    facts.pushData = "{\"room\":7}"
+    return ("placedWithData", .placed(facts))
+  }()
+
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds).map { name, change in
+    (changes + ends + pushes + timedLegEnds + informations + [placedWithData]).map { name, change in
       (
         "entry.\(name)",
         JournalRecord(

@@ -80,11 +80,17 @@ import Testing
     Limit("later description", .descriptionTooLarge, over: 16_385) {
       .call(address, .signal(.description, body: text($0)))
     },
+    Limit("information", .informationTooLarge, over: 4097) {
+      .call(address, .signal(.information, body: text($0)))
+    },
     Limit("headers", .headersTooLarge, over: 33) {
       place(headers: (0..<$0).map { CustomHeader(name: "n\($0)", value: "") })
     },
     Limit("bytes of headers", .headersTooLarge, over: 4097) {
       place(headers: [CustomHeader(name: "name", value: text($0 - 4))])
+    },
+    Limit("data for pushes", .pushDataTooLarge, over: 1025) {
+      .place(address, PlaceRequest(call: call, pushData: text($0)))
     },
     Limit("acks", .invalidField, over: 257) {
       .ack((0..<$0).map { AckItem(call: address, version: UInt64($0)) })

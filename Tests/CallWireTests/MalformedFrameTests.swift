@@ -189,4 +189,33 @@ import Testing
     let frame = try DeviceCodec.json.decodeServer(Array(text.utf8))
     #expect(frame == .reply(id: 4, .error(CallError(.internalError, "Not today."))))
   }
+
+  /// A client acknowledges it unread. An edge drops it, so that one that knows the kind can deliver it.
+  @Test func signalsOfALaterKind() throws {
+    let delivery = Delivery(
+      call: LimitTests.call, callee: "bob", version: 9, at: Timestamp(microseconds: 0),
+      event: .signal(Signal(index: 2, kind: .unknown, body: "x")))
+    let text =
+      #"{"delivery":{"call":{"callee":"bob","id":"\#(LimitTests.call)"},"version":9,"#
+      + #""signal":{"index":2,"kind":"later","body":"x"}}}"#
+    #expect(try DeviceCodec.json.decodeServer(Array(text.utf8)) == .delivery(delivery))
+    let bytes = DeviceCodec.protobuf.encode(.delivery(delivery))
+    #expect(try DeviceCodec.protobuf.decodeServer(bytes) == .delivery(delivery))
+
+    let item = EdgeItem(session: 1, body: .delivery(delivery))
+    var batch = ClusterCodec.encode(EdgeBatch(items: [item]))
+    // The number of a kind that is in no schema: 255 as a varint, and then 77.
+    let kind = try #require(batch.indices.dropLast().last { batch[$0...].starts(with: [0xff, 1]) })
+    batch.replaceSubrange(kind...kind + 1, with: [0xcd, 0])
+    #expect(try ClusterCodec.edgeBatch(batch).unreadable == 1)
+  }
+
+  @Test(arguments: DeviceCodec.allCases) func nobodySendsAnUnknownKind(codec: DeviceCodec) {
+    let command = ClientCommand.call(
+      CallAddress(call: LimitTests.call), .signal(.unknown, body: "x"))
+    let error = #expect(throws: FrameError.self) {
+      try codec.decodeClient(codec.encode(ClientFrame(id: 1, command: command)))
+    }
+    #expect(error?.error.code == .unknownCommand)
+  }
 }

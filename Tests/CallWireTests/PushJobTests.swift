@@ -32,6 +32,15 @@ extension GoldenValues {
   }()
 }
 
+extension GoldenValues {
+  static let jobWithData = {
+    var job = jobs[0].job
+    job.pushData = "{\"room\":7}"
+    job.hasAlertToken = true
+    return job
+  }()
+}
+
 extension Generator {
   mutating func pushJob() -> PushJob {
     PushJob(
@@ -44,7 +53,8 @@ extension Generator {
       video: chance(50), headers: headers(), placedAt: microseconds(),
       ringDeadline: microseconds(), decidedAt: microseconds(), deadline: microseconds(),
       reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
-      by: chance(50) ? party() : nil, isRingUnknown: chance(50))
+      by: chance(50) ? party() : nil, isRingUnknown: chance(50), pushData: body(),
+      hasAlertToken: chance(50))
   }
 
   mutating func pushKeys(_ count: Int) -> PushKeys {

@@ -80,7 +80,8 @@ extension CallDevice {
     _ = try await send(call) { .call($0, .hangUp) }
   }
 
-  /// Sends the other side a session description or an ICE candidate. Signals of one call arrive in order.
+  /// Sends the other side a session description, an ICE candidate or, in an answered call, an information of
+  /// the app. Signals of one call arrive in order.
   /// - Throws: `CallError`.
   public func signal(_ call: CallID, _ kind: SignalKind, _ body: String) async throws(CallError) {
     _ = try await send(call) { .call($0, .signal(kind, body: body)) }

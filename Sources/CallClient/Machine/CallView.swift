@@ -135,6 +135,8 @@ package struct CallView: Sendable, Equatable {
     var events: [CallEvent] = []
     for signal in signals where signal.index > lastSignal {
       lastSignal = signal.index
+      // Of a later version: acknowledged like the others, and of no use to the app.
+      guard signal.kind != .unknown else { continue }
       events.append(.signal(signal))
     }
     return events

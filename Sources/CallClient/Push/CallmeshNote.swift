@@ -15,6 +15,7 @@ struct CallmeshNote: Equatable {
   var reason: EndReason?
   var by: Party?
   var headers: [CustomHeader]
+  var pushData: String
 
   static let version: Int64 = 1
 
@@ -52,6 +53,7 @@ struct CallmeshNote: Equatable {
     reason = try Self.reason(note)
     by = try Self.party("by", note)
     headers = try Self.headers(note)
+    pushData = note["pushData"] == nil ? "" : try Self.text("pushData", note)
   }
 
   /// Whether this is one of the alert pushes, which are the same in every dialect.

@@ -44,6 +44,9 @@ public struct PushInvite: Sendable, Equatable {
   public var caller: Party?
   public var video: Bool
   public var headers: [CustomHeader]
+  /// What the caller's app gave to this one; empty: nothing, or there was no room for it, and it comes with the
+  /// invite.
+  public var pushData: String
   /// When the call was placed, by the cluster's clock.
   public var placedAt: Timestamp?
   /// When the push was sent, by the cluster's clock.
@@ -55,9 +58,10 @@ public struct PushInvite: Sendable, Equatable {
 
   package init(
     call: CallID, callee: String? = nil, handle: String, caller: Party? = nil, video: Bool = false,
-    headers: [CustomHeader] = [], placedAt: Timestamp? = nil, sentAt: Timestamp? = nil,
-    deadline: Timestamp? = nil, capability: String? = nil
+    headers: [CustomHeader] = [], pushData: String = "", placedAt: Timestamp? = nil,
+    sentAt: Timestamp? = nil, deadline: Timestamp? = nil, capability: String? = nil
   ) {
+    self.pushData = pushData
     self.call = call
     self.callee = callee
     self.handle = handle

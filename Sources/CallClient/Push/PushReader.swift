@@ -95,8 +95,9 @@ extension PushInvite {
   init(call: CallID, handle: String, video: Bool? = nil, note: CallmeshNote?) {
     self.init(
       call: call, callee: note?.callee, handle: handle, caller: note?.caller,
-      video: video ?? note?.video ?? false, headers: note?.headers ?? [], placedAt: note?.placedAt,
-      sentAt: note?.sentAt, deadline: note?.deadline, capability: note?.capability)
+      video: video ?? note?.video ?? false, headers: note?.headers ?? [],
+      pushData: note?.pushData ?? "", placedAt: note?.placedAt, sentAt: note?.sentAt,
+      deadline: note?.deadline, capability: note?.capability)
   }
 }
 

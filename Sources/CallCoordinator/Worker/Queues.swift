@@ -107,7 +107,8 @@ package struct EdgeOutbox: Sendable {
     switch delivery.event {
     case .invite(let invite):
       let headers = invite.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
-      return 512 + invite.description.utf8.count + headers + bytes(invite.signals)
+      let texts = invite.description.utf8.count + invite.pushData.utf8.count
+      return 512 + texts + headers + bytes(invite.signals)
     case .answered(let answered):
       return 512 + answered.description.utf8.count + bytes(answered.signals)
     case .signal(let signal): return 256 + signal.body.utf8.count

@@ -74,6 +74,7 @@ extension Call {
     var again = facts
     again.description = ""
     again.headers = []
+    again.pushData = ""
     again.legs = []
     again.signalsTaken = marks
     add(.placed(again))

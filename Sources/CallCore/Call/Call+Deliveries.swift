@@ -20,7 +20,8 @@ extension Call {
   var invite: Invite {
     Invite(
       caller: facts.caller, deadline: facts.deadline, video: facts.video,
-      description: facts.description, headers: facts.headers, signals: callerSignals.waiting)
+      description: facts.description, headers: facts.headers, pushData: facts.pushData,
+      signals: callerSignals.waiting)
   }
 
   /// Rings a device: the invite, with all that the caller has sent so far.

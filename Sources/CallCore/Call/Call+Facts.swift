@@ -135,6 +135,7 @@ extension Call {
     callerSignals.release()
     facts.description = ""
     facts.headers = []
+    facts.pushData = ""
     caller.clear()
     for index in legs.indices {
       // What waits for other legs says that they lost, which stays true.

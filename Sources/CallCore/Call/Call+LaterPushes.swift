@@ -14,26 +14,10 @@ extension Call {
       }
       let reason = reason.seen(by: legs[leg].party.device, cause: by)
       guard let registration = devices.registration(of: legs[leg].party.device),
-        let purpose = Self.cleanUp(of: reason, for: registration)
+        let purpose = registration.cleanUp(of: reason)
       else { continue }
       push(purpose, registration, reason: reason, by: by, &turn)
     }
-  }
-
-  /// The push, of those that the device takes, that describes the end best; nil: none fits.
-  static func cleanUp(of reason: EndReason, for registration: Registration) -> PushPurpose? {
-    let takes = registration.capabilities
-    if registration.ringToken != nil {
-      switch reason {
-      case .answeredElsewhere, .declined, .glare:
-        if takes.contains(.answeredElsewhere) { return .answeredElsewhere }
-      case .cancelled, .unanswered, .busy, .unreachable:
-        if takes.contains(.missed) { return .missed }
-      case .hungUp, .failed: break
-      }
-      if takes.contains(.cancel) { return .cancel }
-    }
-    return takes.contains(.ended) && registration.noticeToken != nil ? .ended : nil
   }
 
   /// Sends a notice to each of the user's devices that can show one and does not learn of the missed call
@@ -89,7 +73,9 @@ extension Call {
       headers: facts.headers, placedAt: facts.placedAt, ringDeadline: facts.deadline,
       decidedAt: turn.now, deadline: deadline, reason: reason, by: by,
       isRingUnknown: purpose.isCleanUp
-        && !(legIndex(registration.device).map { legs[$0].ringPush.isReported } ?? true))
+        && !(legIndex(registration.device).map { legs[$0].ringPush.isReported } ?? true),
+      pushData: purpose == .ring ? facts.pushData : "",
+      hasAlertToken: token == registration.request.alertToken)
   }
 
   /// Since when it rings no more.

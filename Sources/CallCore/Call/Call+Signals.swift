@@ -1,8 +1,9 @@
-/// Descriptions and candidates (R17): delivered to the other side, or kept until there is one.
+/// Descriptions, candidates and informations (R17): delivered to the other side, or kept until there is one.
 extension Call {
-  /// Takes a description or candidate.
+  /// Takes a signal.
   ///
-  /// Those of a leg that lost, and those after the end, are dropped: nobody could use them.
+  /// Those of a leg that lost, and those after the end, are dropped: nobody could use them. An information has
+  /// a receiver only once the call is answered.
   /// - Parameter after: the sender's request before this one that was not answered; 0: none.
   /// - Returns: nil where that one was lost on its way. There is no reply then: the edge retransmits both, in
   ///   their order.
@@ -10,6 +11,12 @@ extension Call {
     _ role: Role, request: UInt64, after: UInt64, on session: SessionRef, _ kind: SignalKind,
     _ body: String, _ turn: inout Turn
   ) -> Reply? {
+    if kind == .information {
+      guard body.utf8.count <= turn.limits.informationBytes else {
+        return .error(turn.limits.informationTooLarge)
+      }
+      if isRinging { return .error(CallError(.wrongState, "Nobody has answered yet.")) }
+    }
     switch role {
     case .caller:
       if callerSignals.isRepeat(request: request, on: session, kind, body) { return .done }

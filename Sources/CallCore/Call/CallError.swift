@@ -58,6 +58,8 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case invalidCallee = 410
     case invalidRingTimeout = 411
     case noGateway = 412
+    case informationTooLarge = 413
+    case pushDataTooLarge = 414
 
     case internalError = 500
     case tryAgain = 501
@@ -112,6 +114,8 @@ extension CallError.Code {
     case .invalidCallee: "A user id is 1 to 128 bytes of text that can be seen."
     case .invalidRingTimeout: "The ring timeout is too short or too long."
     case .noGateway: "There is no such user, and no gateway to phone numbers and SIP addresses."
+    case .informationTooLarge: "The information is too large."
+    case .pushDataTooLarge: "The data for pushes are too large."
     case .internalError: "The server failed. The command may or may not have been carried out."
     case .tryAgain: "The cluster cannot answer just now. Send the same command again."
     case .draining: "This node takes no new work. Connect to another."

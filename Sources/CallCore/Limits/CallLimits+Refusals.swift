@@ -49,6 +49,14 @@ extension CallLimits {
     CallError(.descriptionTooLarge, "A session description is at most \(descriptionBytes) bytes.")
   }
 
+  public var pushDataTooLarge: CallError {
+    CallError(.pushDataTooLarge, "The data for pushes are at most \(pushDataBytes) bytes.")
+  }
+
+  public var informationTooLarge: CallError {
+    CallError(.informationTooLarge, "An information is at most \(informationBytes) bytes.")
+  }
+
   public var tooManySignals: CallError {
     CallError(
       .tooManySignals,

@@ -63,9 +63,13 @@ public struct CallLimits: Sendable, Equatable {
   public var headersCount = 32
   public var headersBytes = 4096
   public var descriptionBytes = 65_536
-  /// Descriptions and candidates kept for one side of one call.
+  /// What a caller's app adds to the pushes that ring. The payloads of all providers have room for twice as much.
+  public var pushDataBytes = 1024
+  /// Descriptions, candidates and informations kept for one side of one call.
   public var signalsWaiting = 128
   public var signalBytes = 16_384
+  /// One information of an answered call.
+  public var informationBytes = 4096
   /// In all, of those kept for one side: they go out in one message with the invite or the answer.
   public var signalBytesWaiting = 65_536
   /// How long descriptions and candidates may wait, to share an append; alerting and hang-up four times as long.

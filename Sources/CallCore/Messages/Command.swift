@@ -11,7 +11,7 @@ public struct Command: Sendable, Equatable {
   /// The user whose shard decides: the callee for calls that the sender placed, the sender for all else.
   public var callee: UserKey
   public var body: Body
-  /// In a description or candidate: the request before it, of the same call and session, that is not
+  /// In a signal: the request before it, of the same call and session, that is not
   /// answered yet; 0: there is none. A shard that did not get that one ignores this one.
   public var after: UInt64 = 0
   /// In an attach or a registration: how many registered devices the app allows a user; 0: the app has no limit
@@ -158,6 +158,8 @@ public struct PlaceRequest: Sendable, Equatable {
   public var description: String
   public var headers: [CustomHeader]
   public var video: Bool
+  /// What the caller's app gives to the callee's apps, in pushes that ring and in the invite; opaque.
+  public var pushData: String
   /// The name of the caller's device, as in its session.
   public var deviceName: String
   /// The caller's display name, as in the session's token; empty: none.
@@ -168,8 +170,9 @@ public struct PlaceRequest: Sendable, Equatable {
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
     headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
-    callerName: String = "", receivedAt: Timestamp? = nil
+    callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = ""
   ) {
+    self.pushData = pushData
     self.receivedAt = receivedAt
     self.call = call
     self.ringTimeoutSeconds = ringTimeoutSeconds
@@ -181,7 +184,15 @@ public struct PlaceRequest: Sendable, Equatable {
   }
 }
 
+/// What one side of a call sends the other, in one order.
 public enum SignalKind: UInt8, Sendable, CaseIterable {
   case candidate = 0
   case description = 1
+  /// A message of the apps, for which the cluster has no word. Only in an answered call.
+  case information = 2
+  /// A kind of a later version, as an older client reads it. No command and no journal has it.
+  case unknown = 255
+
+  /// Those that devices send.
+  public static let allCases: [SignalKind] = [.candidate, .description, .information]
 }

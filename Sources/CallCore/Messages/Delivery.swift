@@ -48,7 +48,7 @@ public struct Delivery: Sendable, Equatable {
     case answered(Answered)
     /// To any side: it is over for this device.
     case stop(Stop)
-    /// A description or candidate of the other side.
+    /// A description, candidate or information of the other side.
     case signal(Signal)
 
     var isSignal: Bool { if case .signal = self { true } else { false } }
@@ -62,12 +62,15 @@ public struct Invite: Sendable, Equatable {
   public var video: Bool
   public var description: String
   public var headers: [CustomHeader]
+  /// As in the caller's place.
+  public var pushData: String
   /// What the caller sent since, in order.
   public var signals: [Signal]
   public init(
     caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",
-    headers: [CustomHeader] = [], signals: [Signal] = []
+    headers: [CustomHeader] = [], pushData: String = "", signals: [Signal] = []
   ) {
+    self.pushData = pushData
     self.caller = caller
     self.deadline = deadline
     self.video = video
@@ -107,7 +110,7 @@ public struct Stop: Sendable, Equatable {
   }
 }
 
-/// A session description or an ICE candidate, opaque to the cluster.
+/// A session description, an ICE candidate or an information, opaque to the cluster.
 public struct Signal: Sendable, Equatable {
   /// Grows with each signal of a call and sending device, so that a repetition is recognised. Counts from
   /// 1; jumps when the shard gets a new owner.

@@ -77,7 +77,9 @@ extension JournalEntry {
   var approximateBytes: Int {
     switch change {
     case .placed(let facts):
-      facts.headers.reduce(256 + facts.description.utf8.count + 256 * facts.legs.count) {
+      facts.headers.reduce(
+        256 + facts.description.utf8.count + facts.pushData.utf8.count + 256 * facts.legs.count
+      ) {
         $0 + $1.name.utf8.count + $1.value.utf8.count + 8
       }
     case .answered(let facts): 256 + facts.description.utf8.count
@@ -98,6 +100,8 @@ public struct PlacedFacts: Sendable, Equatable {
   public var description: String
   public var headers: [CustomHeader]
   public var legs: [Party]
+  /// What the caller's app gives to the callee's apps; opaque.
+  public var pushData = ""
   /// Tells a repeated `place` from another call with the same id.
   public var fingerprint: UInt64
   /// In a checkpoint, of a call that goes on and stands there before: the newest descriptions and

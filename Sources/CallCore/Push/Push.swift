@@ -74,13 +74,20 @@ public struct PushJob: Sendable, Equatable {
   /// Of a clean-up: the result of the device's ring push was unknown when this was decided. If that push never
   /// left, this one is not needed.
   public var isRingUnknown: Bool
+  /// Of a ring: what the caller's app gives to the callee's; opaque.
+  public var pushData: String
+  /// Whether the token is the device's for alerts. On Apple's platforms a push that rings is then an alert.
+  public var hasAlertToken: Bool
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
     dialect: PushDialect, caller: Party, video: Bool, headers: [CustomHeader], placedAt: Timestamp,
     ringDeadline: Timestamp, decidedAt: Timestamp, deadline: Timestamp, reason: EndReason? = nil,
-    by: Party? = nil, isRingUnknown: Bool = false
+    by: Party? = nil, isRingUnknown: Bool = false, pushData: String = "",
+    hasAlertToken: Bool = false
   ) {
+    self.pushData = pushData
+    self.hasAlertToken = hasAlertToken
     self.user = user
     self.device = device
     self.call = call

@@ -33,11 +33,12 @@ extension PushCapabilities {
   }
 
   /// Telnyx: 3.x always takes "Missed call!" and knows no other; from 4.0 on apps opt in, which shows
-  /// as `mpn` in the User-Agent (`iOS-mpn-4.1.2`), and know "Answered Elsewhere" as well.
+  /// as `mpn` in the User-Agent (`iOS-mpn-4.1.2`), and know "Answered Elsewhere" as well. Apps on Android take
+  /// "Missed call!" with every version, for any call that ended before they connected.
   private static func telnyx(_ name: String, _ version: SDKVersion?) -> PushCapabilities {
     let tags = name.lowercased().split { !$0.isLetter && !$0.isNumber }
     if tags.contains("mpn") { return [.missed, .answeredElsewhere] }
-    return version?.major == 3 ? .missed : []
+    return version?.major == 3 || tags.contains("android") ? .missed : []
   }
 }
 

@@ -103,7 +103,8 @@ extension PushToken: CustomStringConvertible, CustomDebugStringConvertible, Cust
 
 extension Registration {
   /// The token whose push makes the device ring: that for VoIP; else the other one, where its provider
-  /// wakes an app by any push. On Apple's an alert only shows: it cannot ring.
+  /// wakes an app by any push. On Apple's an alert only shows. Sinch alone rings by one: its text says who calls,
+  /// it has a sound, and Sinch's SDK takes the call from it when the user opens it.
   public var ringToken: PushToken? {
     if let token = request.voipToken, token.provider != .none { return token }
     return wakingAlertToken
@@ -113,7 +114,8 @@ extension Registration {
     guard let token = request.alertToken else { return nil }
     switch token.provider {
     case .fcm, .webPush: return token
-    case .apns, .none: return nil
+    case .apns: return dialect == .sinch ? token : nil
+    case .none: return nil
     }
   }
 

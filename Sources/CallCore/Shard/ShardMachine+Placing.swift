@@ -17,7 +17,7 @@ extension ShardMachine {
     {
       return turn.reply(command, .error(refusal))
     }
-    let facts = PlacedFacts(
+    var facts = PlacedFacts(
       callee: command.callee,
       caller: Party(
         user: command.user.user, device: command.device, deviceName: request.deviceName,
@@ -25,6 +25,7 @@ extension ShardMachine {
       placedAt: turn.now, deadline: turn.now + ringTimeout(request), video: request.video,
       description: request.description, headers: request.headers, legs: [], fingerprint: fingerprint
     )
+    facts.pushData = request.pushData
     ring(facts, request, command, &turn)
   }
 
@@ -133,6 +134,7 @@ extension ShardMachine {
     if request.description.utf8.count > limits.descriptionBytes {
       return limits.descriptionTooLarge
     }
+    if request.pushData.utf8.count > limits.pushDataBytes { return limits.pushDataTooLarge }
     return nil
   }
 
@@ -184,6 +186,8 @@ extension ShardMachine {
       hash.add(header.name, end: 0xff)
       hash.add(header.value, end: 0xff)
     }
+    // Without any it is the number that earlier versions compute: a placing may be repeated to a later one.
+    if !request.pushData.isEmpty { hash.add(request.pushData, end: 0xfe) }
     return ShardHash.mix(
       hash.value ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
   }

@@ -56,7 +56,8 @@ extension CallError.Code {
     case .malformedFrame, .unknownCommand, .wrongFrameType, .notAttached, .alreadyAttached,
       .invalidField, .unsupportedSubprotocol, .invalidDevice, .invalidPushToken,
       .unknownDialect, .unknownCapability, .invalidUserForDialect, .headersTooLarge,
-      .descriptionTooLarge, .invalidCallee, .invalidRingTimeout:
+      .descriptionTooLarge, .informationTooLarge, .pushDataTooLarge, .invalidCallee,
+      .invalidRingTimeout:
       400
     case .notAccepted, .expired, .tokenTooLong, .revoked: 401
     case .forbidden, .notParty, .foreignPushTopic: 403

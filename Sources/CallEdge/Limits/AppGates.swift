@@ -202,11 +202,11 @@ package final class AppGate: Sendable {
 }
 
 extension Command.Body {
-  /// The bytes of descriptions, candidates and headers, which shards keep until the call is over.
+  /// The bytes of descriptions, candidates, headers and the like, which shards keep until the call is over.
   fileprivate var signalBytes: Int {
     switch self {
     case .place(let request):
-      request.headers.reduce(request.description.utf8.count) {
+      request.headers.reduce(request.description.utf8.count + request.pushData.utf8.count) {
         $0 + $1.name.utf8.count + $1.value.utf8.count
       }
     case .call(_, .answer(let description)): description.utf8.count

@@ -87,6 +87,7 @@ extension TraceLine.Event {
 
   var text: String {
     switch self {
+    case .sent(.call(_, .signal(.information, let body))): "→ information \(Self.number(body))"
     case .sent(.call(_, .signal(_, let body))): "→ signal \(Self.number(body))"
     case .sent(let command): "→ \(command.name)"
     case .delivered(let delivery): "← \(Self.text(delivery.event)) (version \(delivery.version))"

@@ -2,7 +2,7 @@ import CallCore
 import CallJudge
 import CallWire
 
-/// A candidate with its sender and number, so that both apps see losses, repetitions and wrong order.
+/// A candidate or an information with its sender and number, so that both apps see losses, repetitions and wrong order.
 package struct NumberedCandidate: Sendable, Equatable {
   package var sender: Int
   /// Counts from 1.
@@ -28,7 +28,7 @@ package struct NumberedCandidate: Sendable, Equatable {
   }
 
   init?(_ command: ClientCommand) {
-    guard case .call(_, .signal(.candidate, let body)) = command else { return nil }
+    guard case .call(_, .signal(_, let body)) = command else { return nil }
     self.init(body: body)
   }
 }

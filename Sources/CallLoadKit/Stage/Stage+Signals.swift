@@ -4,6 +4,8 @@ import CallWire
 
 /// Candidates: a few in some calls, as the scenario says, or a stream of them in both directions.
 extension Stage {
+  /// A side that talks sends an information instead of every so many candidates.
+  private static let informationEvery = 3
   private static let streamGapMs: ClosedRange<Int64> = 20...120
   /// A device with this many commands without a reply pauses its streams: a client refuses 65.
   private static let waitingMax = 40
@@ -62,12 +64,16 @@ extension Stage {
     after(.milliseconds(gap), live.plan.call) { [unowned self] in streamNext(device, $0) }
   }
 
-  /// One side's next candidate, as long as it is in the call.
+  /// One side's next signal, as long as it is in the call: a candidate, and after the answer now and then an
+  /// information. Both are judged as one stream.
   private func candidate(_ device: Int, _ live: LiveCall) {
     guard !live.isOver.contains(device) else { return }
     let address = devices[device].address(live.plan.call)
     let next = NumberedCandidate(sender: device, number: (live.candidatesSent[device] ?? 0) + 1)
-    if devices[device].submit(.call(address, .signal(.candidate, body: next.body))) != nil {
+    let kind: SignalKind =
+      live.talking.contains(device) && next.number.isMultiple(of: Self.informationEvery)
+      ? .information : .candidate
+    if devices[device].submit(.call(address, .signal(kind, body: next.body))) != nil {
       live.candidatesSent[device] = next.number
     }
   }

@@ -43,6 +43,7 @@ enum CallmeshDialect {
       job.reason.map { PayloadMember("reason", $0.name) },
       draft.by.map { PayloadMember("by", party($0)) },
       headers.isEmpty ? nil : PayloadMember("headers", .objects(headers)),
+      draft.pushData.isEmpty ? nil : PayloadMember("pushData", draft.pushData),
     ]
     return PayloadMember("callmesh", members.compactMap(\.self))
   }

@@ -70,8 +70,10 @@ enum TelnyxDialect {
 }
 
 /// Sinch: an opaque text of at most 100 bytes, which the app passes to its client. Its key is `SIN` if the app's server
-/// sends the push and `sin` if Sinch does. The payload has both, for apps of either kind. The text of the alert comes
-/// from Sinch's localisation keys.
+/// sends the push and `sin` if Sinch does. The payload has both, for apps of either kind.
+///
+/// A device without a token for VoIP rings by an alert. Its text is one of Sinch's localisation keys: with the caller's
+/// display name, or without one. They are not in VoIP pushes, where the SDK or the app writes the text itself.
 ///
 /// If the caller's header `SIN` contains a text of Sinch, it is forwarded unchanged. Else the text is ours and names
 /// the call: `cm1.<call>.<sent>.<deadline>.<a or v>`, with times as milliseconds in hex, and a letter for audio or
@@ -82,13 +84,22 @@ enum SinchDialect {
   static let payloadBytesMaximum = 100
   static let relayHeader = "SIN"
 
-  static let ring = PayloadForm(kind: .voip, refusal: refusal) { draft in
+  static let ring = PayloadForm(kind: .voip, refusal: refusal, members: members)
+
+  static let alert = PayloadForm(kind: .alert, refusal: refusal) { draft in
+    let name = draft.caller.name
+    let text =
+      name.isEmpty
+      ? PayloadMember("alert", [PayloadMember("loc-key", "SIN_INCOMING_CALL")])
+      : AlertForm.alert("SIN_INCOMING_CALL_DISPLAY_NAME", draft)
+    return [PayloadMember("aps", [text, PayloadMember("sound", "default")])] + members(draft)
+  }
+
+  @Sendable
+  private static func members(_ draft: PushDraft) -> [PayloadMember] {
     let payload = payload(draft.job)
     return [
-      PayloadMember("aps", [AlertForm.alert("SIN_INCOMING_CALL_DISPLAY_NAME", draft)]),
-      PayloadMember("SIN", payload),
-      PayloadMember("sin", payload),
-      CallmeshDialect.note(draft),
+      PayloadMember("SIN", payload), PayloadMember("sin", payload), CallmeshDialect.note(draft),
     ]
   }
 

@@ -7,7 +7,7 @@ public enum PayloadEncoder {
   public static func encode(_ content: PushContent) -> PayloadOutcome {
     let job = content.job
     var draft = PushDraft(content)
-    guard let form = DialectTable.form(job.dialect, job.purpose, job.token.provider) else {
+    guard let form = DialectTable.form(of: job) else {
       return .noSuchPush
     }
     if let refusal = form.refusal(draft) { return .refused(refusal) }
@@ -61,20 +61,20 @@ struct PayloadForm: Sendable {
 /// The pushes of each dialect.
 enum DialectTable {
   /// - Returns: nil if the dialect has no such push.
-  static func form(
-    _ dialect: PushDialect, _ purpose: PushPurpose, _ provider: PushProvider
-  ) -> PayloadForm? {
+  static func form(of job: PushJob) -> PayloadForm? {
+    let (purpose, provider) = (job.purpose, job.token.provider)
     if provider == .none { return nil }
     // The app itself reads alert pushes, whatever its SDK reads, and so does a browser's service worker.
     if purpose == .ended || purpose == .missedNotice || provider == .webPush {
       return CallmeshDialect.form(purpose, provider)
     }
     let isRingOfApple = purpose == .ring && provider == .apns
-    return switch dialect {
+    return switch job.dialect {
     case .callmesh: CallmeshDialect.form(purpose, provider)
     case .apple: isRingOfApple ? AppleDialect.ring : nil
     case .fcsdk: isRingOfApple ? FCSDKDialect.ring : nil
-    case .sinch: isRingOfApple ? SinchDialect.ring : nil
+    case .sinch:
+      isRingOfApple ? job.hasAlertToken ? SinchDialect.alert : SinchDialect.ring : nil
     case .telnyx: TelnyxDialect.form(purpose, provider)
     case .twilio: TwilioDialect.form(purpose)
     }

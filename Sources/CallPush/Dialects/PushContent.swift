@@ -49,6 +49,8 @@ public enum OptionalPart: UInt8, Sendable, CaseIterable {
   case byDevice
   case callerDevice
   case placedAt
+  /// What the caller's app gives to the callee's.
+  case pushData
   /// The caller's display name: then the user's id stands for it.
   case callerName
 }

@@ -7,6 +7,8 @@ struct PushDraft: Sendable {
   private(set) var caller: Party
   private(set) var by: Party?
   private(set) var placedAt: Timestamp?
+  /// Of a ring; empty: none.
+  private(set) var pushData: String
   /// The omitted parts.
   private(set) var left: [OptionalPart] = []
 
@@ -18,6 +20,7 @@ struct PushDraft: Sendable {
     caller = content.job.caller
     by = content.job.by
     placedAt = content.job.placedAt
+    pushData = content.job.purpose == .ring ? content.job.pushData : ""
   }
 
   /// Omits the next optional part, or as many headers as hold `excess` bytes.
@@ -32,6 +35,7 @@ struct PushDraft: Sendable {
     case .byDevice: by?.device = ""
     case .callerDevice: caller.device = ""
     case .placedAt: placedAt = nil
+    case .pushData: pushData = ""
     case .callerName: caller.name = ""
     }
     if left.last != part { left.append(part) }
@@ -46,6 +50,7 @@ struct PushDraft: Sendable {
     case .byDevice: by?.device.text.isEmpty == false
     case .callerDevice: !caller.device.text.isEmpty
     case .placedAt: placedAt != nil
+    case .pushData: !pushData.isEmpty
     case .callerName: !caller.name.isEmpty
     }
   }

@@ -70,6 +70,9 @@ extension HistoryChecker {
         (facts.journalWinner ?? sender) == sender, .signalsInPlace, call,
         "\(what), which lost")
     }
+    try require(
+      signal.kind != .information || facts.journalWinner != nil, .signalsInPlace, call,
+      "\(what), an information before the answer")
     let flaw = app.signals[sender, default: HeardSignals()].receive(
       number, epoch: signal.index >> 20, senders.place(of: signal.body),
       judged: &judged[.signalsInOrder, default: 0])
@@ -102,7 +105,7 @@ extension HistoryChecker {
       return facts.placedAt.map { asked <= $0 && (facts.caller != who || facts.callerForgot) }
         ?? true
     case .wrongState:
-      return isTooLate(command, who)
+      return isTooLate(command, who, asked: asked)
     case .notParty:
       // The caller's own device rings on none of the caller's calls.
       return command.address.map { calls[$0.call]?.caller == who } ?? false
@@ -111,7 +114,7 @@ extension HistoryChecker {
   }
 
   /// Whether the device's part in the call explains that the command comes too late, or too early.
-  private func isTooLate(_ command: ClientCommand, _ who: Who) -> Bool {
+  private func isTooLate(_ command: ClientCommand, _ who: Who, asked: Timestamp) -> Bool {
     guard let address = command.address, let facts = calls[address.call] else { return false }
     guard case .call(_, let verb) = command else { return false }
     switch verb {
@@ -119,6 +122,7 @@ extension HistoryChecker {
     case .decline, .busy: return facts.journalWinner == who
     case .hangUp: return facts.answered == nil || facts.caller != who
     case .connected: return facts.answered == nil
+    case .signal(.information, _): return facts.answeredAt.map { asked <= $0 } ?? true
     default: return false
     }
   }

@@ -155,6 +155,9 @@ extension HistoryChecker {
     try require(
       invite.caller.name == SimOptions.displayName(invite.caller.user), .oneStory, call,
       "\(who) sees the caller as \"\(invite.caller.name)\"")
+    try require(
+      invite.pushData == SimOptions.pushData(call), .oneStory, call,
+      "\(who) is given other data than the caller gave")
     // By the cluster's clocks: a device may read its deliveries late, after it slept.
     try require(
       decided <= invite.deadline + .seconds(4), .noLateInvite, call,

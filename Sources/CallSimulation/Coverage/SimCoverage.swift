@@ -167,12 +167,16 @@ final class SimCoverage {
         race("R16", call)
       }
       calls[call]?.hangUps.append((now, who))
-    case .signal: signalled(call, seen, who)
+    case .signal(let kind, _): signalled(call, seen, who, kind)
     default: break
     }
   }
 
-  private func signalled(_ call: CallID, _ seen: Seen, _ who: Who) {
+  private func signalled(_ call: CallID, _ seen: Seen, _ who: Who, _ kind: SignalKind) {
+    if kind == .information {
+      world.count(
+        seen.answeredBy == nil ? "signal.information too early" : "signal.information")
+    }
     if seen.isEnded {
       race("R17 after the end", call)
     } else if let by = seen.answeredBy {

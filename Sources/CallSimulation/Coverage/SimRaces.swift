@@ -25,6 +25,7 @@ package enum SimRaces {
   /// Commands that must occur during outages, and rules that seldom have something to judge.
   package static let requiredBeside =
     ["place", "answer", "signal"].map { "in outage.\($0)" }
+    + ["signal.information", "signal.information too early"]
     + [HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder].map {
       "judged.\($0.rawValue)"
     }

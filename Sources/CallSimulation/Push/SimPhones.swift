@@ -75,6 +75,9 @@ final class SimPhones: SimActor {
     guard let capability = invite.capability, !capability.isEmpty else {
       return world.stop("a push that rings has no capability", call: push.job.call)
     }
+    guard invite.pushData == SimOptions.pushData(invite.call) else {
+      return world.stop("a push has other data than the caller gave", call: push.job.call)
+    }
     rings(phone, invite, capability)
   }
 

@@ -53,6 +53,9 @@ package struct SimOptions: Sendable {
   /// The display name in a user's token.
   static func displayName(_ user: String) -> String { "\(user.uppercased()) of \(app)" }
 
+  /// What a caller's app gives to the callee's apps in a call.
+  static func pushData(_ call: CallID) -> String { call.low % 3 == 1 ? "data of \(call)" : "" }
+
   /// - Throws: when tokens cannot be made, which would be a mistake of the simulation.
   package init() async throws {
     var limits = CallLimits()

@@ -102,7 +102,8 @@ final class Workload: FaultSource {
     let call = CallID(high: random.next(), low: random.next())
     let request = PlaceRequest(
       call: call, ringTimeoutSeconds: script.ringTimeoutSeconds, description: "offer",
-      headers: random.chance(0.2) ? [CustomHeader(name: "x", value: "1")] : [])
+      headers: random.chance(0.2) ? [CustomHeader(name: "x", value: "1")] : [],
+      pushData: SimOptions.pushData(call))
     let address = CallAddress(
       callee: callee.user.hasBytes(of: caller.who.user) ? "" : callee.user, call: call)
     running[call] = Running(
@@ -158,8 +159,11 @@ final class Workload: FaultSource {
     signalCounts[device.who, default: 0] += 1
     let number = signalCounts[device.who] ?? 0
     let text = SignalText.write(device.who, number)
-    // Like an app that renegotiates now and then.
-    let kind: SignalKind = number.isMultiple(of: 8) ? .description : .candidate
+    // Like an app that renegotiates now and then, and whose people type to each other, seldom too early.
+    let mayType = device.calls[address.call]?.phase == .answered || number % 16 == 1
+    let kind: SignalKind =
+      number.isMultiple(of: 8)
+      ? .description : number % 4 == 1 && mayType ? .information : .candidate
     device.submit(.call(address, .signal(kind, body: text)))
   }
 

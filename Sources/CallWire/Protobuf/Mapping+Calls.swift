@@ -51,12 +51,18 @@ extension Coder {
   }
 }
 
+/// To a client a kind that this version does not know is `unknown`: it acknowledges such a delivery, so that those
+/// behind it arrive. An edge leaves the delivery to edges that know the kind.
 extension Callmesh__V1__SignalItem: Mapping {
   static var blank: Signal { Signal(index: 0, kind: .candidate, body: "") }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__signal_item__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.number(&value.index, &m.index)
-    try c.known(&value.kind, &m.kind, "kind")
+    if C.reads, c.isDeviceProtocol {
+      value.kind = UInt8(exactly: m.kind.rawValue).flatMap(SignalKind.init) ?? .unknown
+    } else {
+      try c.known(&value.kind, &m.kind, "kind")
+    }
     try c.text(&value.body, &m.body, "body")
   }
 }

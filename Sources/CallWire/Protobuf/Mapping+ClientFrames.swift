@@ -53,6 +53,9 @@ extension Callmesh__V1__ClientFrame: Root {
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_CANDIDATE:
       let (call, body) = try c.read(m.candidate)
       return (call, .signal(.candidate, body: body))
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_INFORMATION:
+      let (call, body) = try c.read(m.information)
+      return (call, .signal(.information, body: body))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_ALERTING: return (try c.read(m.alerting), .alerting)
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_BUSY: return (try c.read(m.busy), .busy)
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_CANCEL: return (try c.read(m.cancel), .cancel)
@@ -99,6 +102,10 @@ extension Callmesh__V1__ClientFrame: Root {
       try c.write((call, body), &m.description, CALLMESH__V1__CLIENT_FRAME__COMMAND_DESCRIPTION)
     case .signal(.candidate, let body):
       try c.write((call, body), &m.candidate, CALLMESH__V1__CLIENT_FRAME__COMMAND_CANDIDATE)
+    case .signal(.information, let body):
+      try c.write((call, body), &m.information, CALLMESH__V1__CLIENT_FRAME__COMMAND_INFORMATION)
+    // Nobody can read it: it is refused as an unknown command.
+    case .signal(.unknown, _): CALLMESH__V1__CLIENT_FRAME__COMMAND__NOT_SET
     case .alerting: try c.write(call, &m.alerting, CALLMESH__V1__CLIENT_FRAME__COMMAND_ALERTING)
     case .busy: try c.write(call, &m.busy, CALLMESH__V1__CLIENT_FRAME__COMMAND_BUSY)
     case .cancel: try c.write(call, &m.cancel, CALLMESH__V1__CLIENT_FRAME__COMMAND_CANCEL)
@@ -207,6 +214,7 @@ extension Callmesh__V1__Place: Mapping {
     try c.text(&value.request.description, &m.description, "description")
     try c.array(&value.request.headers, &m.n_headers, &m.headers)
     c.flag(&value.request.video, &m.video)
+    try c.text(&value.request.pushData, &m.push_data, "pushData")
   }
 }
 

@@ -58,6 +58,7 @@ extension Callmesh__V1__PlaceCommand: Mapping {
     c.flag(&value.video, &m.video)
     try c.text(&value.deviceName, &m.device_name, "deviceName")
     try c.text(&value.callerName, &m.caller_name, "callerName")
+    try c.text(&value.pushData, &m.push_data, "pushData")
     c.time(&value.receivedAt, microseconds: &m.received_at_us)
   }
 }

@@ -146,6 +146,9 @@ extension Callmesh__V1__Command: Mapping {
     case CALLMESH__V1__COMMAND__BODY_CANDIDATE:
       let (call, body) = try c.read(m.candidate)
       return (call, .signal(.candidate, body: body))
+    case CALLMESH__V1__COMMAND__BODY_INFORMATION:
+      let (call, body) = try c.read(m.information)
+      return (call, .signal(.information, body: body))
     case CALLMESH__V1__COMMAND__BODY_ALERTING:
       return (try c.read(m.alerting, "alerting"), .alerting)
     case CALLMESH__V1__COMMAND__BODY_BUSY: return (try c.read(m.busy, "busy"), .busy)
@@ -200,6 +203,10 @@ extension Callmesh__V1__Command: Mapping {
       try c.write((call, body), &m.description, CALLMESH__V1__COMMAND__BODY_DESCRIPTION)
     case .signal(.candidate, let body):
       try c.write((call, body), &m.candidate, CALLMESH__V1__COMMAND__BODY_CANDIDATE)
+    case .signal(.information, let body):
+      try c.write((call, body), &m.information, CALLMESH__V1__COMMAND__BODY_INFORMATION)
+    // Nobody can read it: it is refused as an unknown command.
+    case .signal(.unknown, _): CALLMESH__V1__COMMAND__BODY__NOT_SET
     case .alerting: c.write(call, &m.alerting, CALLMESH__V1__COMMAND__BODY_ALERTING)
     case .busy: c.write(call, &m.busy, CALLMESH__V1__COMMAND__BODY_BUSY)
     case .cancel: c.write(call, &m.cancel, CALLMESH__V1__COMMAND__BODY_CANCEL)

@@ -56,6 +56,7 @@ extension Callmesh__V1__Invite: Mapping {
     c.flag(&value.video, &m.video)
     try c.text(&value.description, &m.description, "description")
     try c.array(&value.headers, &m.n_headers, &m.headers)
+    try c.text(&value.pushData, &m.push_data, "pushData")
     try c.array(&value.signals, &m.n_signals, &m.signals)
   }
 }

@@ -178,6 +178,7 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     c.flag(&value.video, &m.video)
     try c.text(&value.description, &m.description, "description")
     try c.array(&value.headers, &m.n_headers, &m.headers)
+    try c.text(&value.pushData, &m.push_data, "pushData")
     try c.array(&value.legs, &m.n_legs, &m.legs)
     c.number(&value.fingerprint, &m.fingerprint)
     try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)

@@ -112,6 +112,8 @@ extension Callmesh__V1__PushJob: Root {
     try c.known(&value.reason, &m.reason, "reason")
     try c.optional(&value.by, &m.by)
     c.flag(&value.isRingUnknown, &m.ring_unknown)
+    try c.text(&value.pushData, &m.push_data, "pushData")
+    c.flag(&value.hasAlertToken, &m.alert_token)
   }
 }
 

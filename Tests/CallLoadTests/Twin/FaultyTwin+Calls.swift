@@ -121,6 +121,7 @@ extension FaultyTwin {
   }
 
   func signal(_ call: Call, _ party: Party, _ kind: SignalKind, _ body: String) -> ServerReply? {
+    if kind == .information, case .ringing = call.stage { return .error(CallError(.wrongState)) }
     call.signalCount += 1
     let signal = Signal(index: call.signalCount, kind: kind, body: body)
     switch call.stage {

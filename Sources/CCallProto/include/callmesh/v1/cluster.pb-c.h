@@ -139,7 +139,8 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN = 26,
   CALLMESH__V1__COMMAND__BODY_CALLS = 30,
   CALLMESH__V1__COMMAND__BODY_CROSSED = 31,
-  CALLMESH__V1__COMMAND__BODY_MERGE = 32
+  CALLMESH__V1__COMMAND__BODY_MERGE = 32,
+  CALLMESH__V1__COMMAND__BODY_INFORMATION = 33
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -169,7 +170,7 @@ struct  Callmesh__V1__Command
    */
   uint32_t devices_per_user;
   /*
-   * Of a description or candidate: the request that comes first; 0: none is unanswered.
+   * Of a signal: the request that comes first; 0: none is unanswered.
    */
   uint64_t after;
   /*
@@ -224,6 +225,7 @@ struct  Callmesh__V1__Command
      * Of another shard's owner. `user` and `device` name who takes the call.
      */
     Callmesh__V1__MergeRequest *merge;
+    Callmesh__V1__SignalCommand *information;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
@@ -299,10 +301,11 @@ struct  Callmesh__V1__PlaceCommand
    * The display name in the token of the caller's session.
    */
   char *caller_name;
+  char *push_data;
 };
 #define CALLMESH__V1__PLACE_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
-    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__AckCommand
@@ -697,10 +700,18 @@ struct  Callmesh__V1__PushJob
    * Of a clean-up: what became of its ring was not known when it was decided.
    */
   protobuf_c_boolean ring_unknown;
+  /*
+   * Of a ring: the caller's, opaque.
+   */
+  char *push_data;
+  /*
+   * The token is for alerts, so that what rings is an alert.
+   */
+  protobuf_c_boolean alert_token;
 };
 #define CALLMESH__V1__PUSH_JOB__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0 }
 
 
 /*

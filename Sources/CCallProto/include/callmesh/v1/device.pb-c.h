@@ -100,7 +100,8 @@ typedef enum _Callmesh__V1__EndReason {
 } Callmesh__V1__EndReason;
 typedef enum _Callmesh__V1__SignalKind {
   CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE = 0,
-  CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_DESCRIPTION = 1
+  CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_DESCRIPTION = 1,
+  CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_INFORMATION = 2
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__SIGNAL_KIND)
 } Callmesh__V1__SignalKind;
 typedef enum _Callmesh__V1__NoticeKind {
@@ -155,6 +156,7 @@ typedef enum {
   CALLMESH__V1__CLIENT_FRAME__COMMAND_QUERY = 18,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_PING = 20,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS = 21,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_INFORMATION = 33,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW = 70
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__CLIENT_FRAME__COMMAND__CASE)
 } Callmesh__V1__ClientFrame__CommandCase;
@@ -187,6 +189,10 @@ struct  Callmesh__V1__ClientFrame
     Callmesh__V1__Query *query;
     Callmesh__V1__Ping *ping;
     Callmesh__V1__Calls *calls;
+    /*
+     * Only in an answered call.
+     */
+    Callmesh__V1__Signal *information;
     Callmesh__V1__Renew *renew;
   };
 };
@@ -370,10 +376,14 @@ struct  Callmesh__V1__Place
   size_t n_headers;
   Callmesh__V1__Header **headers;
   protobuf_c_boolean video;
+  /*
+   * For the callee's apps, in the ring push too; opaque, at most 1 kB.
+   */
+  char *push_data;
 };
 #define CALLMESH__V1__PLACE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place__descriptor) \
-    , NULL, 0, (char *)protobuf_c_empty_string, 0,NULL, 0 }
+    , NULL, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Ack
@@ -515,7 +525,7 @@ struct  Callmesh__V1__Calls
 
 
 /*
- * A description or a candidate, opaque to the cluster.
+ * A description, a candidate or an information, opaque to the cluster.
  */
 struct  Callmesh__V1__Signal
 {
@@ -808,10 +818,11 @@ struct  Callmesh__V1__Invite
    */
   size_t n_signals;
   Callmesh__V1__SignalItem **signals;
+  char *push_data;
 };
 #define CALLMESH__V1__INVITE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__invite__descriptor) \
-    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL }
+    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Ringing

@@ -1,0 +1,191 @@
+import CallCore
+import Foundation
+import Testing
+
+/// docs/push-ends.md says which push stops a phone that a push made ring. Each cell of its table is played.
+@Suite struct PushEndsTests {
+  /// A row of the table: how a device registers, and what it gets for each end.
+  struct Row: Sendable {
+    var dialect: String
+    var sdk: String
+    var tokens: String
+    var cells: [EndReason: [PushPurpose]]
+    var whyNone: String
+
+    var name: String { "\(dialect) \(sdk) (\(tokens))" }
+    var sdkNameAndVersion: (String, String) {
+      let words = sdk.split(separator: " ").map(String.init)
+      return (words.first ?? "", words.dropFirst().joined(separator: " "))
+    }
+  }
+
+  struct Cell: Sendable, CustomStringConvertible {
+    var row: Row
+    var reason: EndReason
+    var description: String { "\(row.name): \(reason.name)" }
+  }
+
+  static let rows: [Row] = {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent()
+    let path = folder.appending(path: "../../docs/push-ends.md")
+    let text = (try? String(contentsOf: path, encoding: .utf8)) ?? ""
+    let table = text.split(separator: "\n").map(columns)
+    guard let head = table.first(where: { $0.first == "dialect" }) else { return [] }
+    return table.filter { $0.count == head.count && $0[0].hasPrefix("`") }.map { read($0, head) }
+  }()
+
+  static let cells = rows.flatMap { row in
+    EndReason.allCases.map { Cell(row: row, reason: $0) }
+  }
+
+  private static func columns(_ line: Substring) -> [String] {
+    guard line.hasPrefix("|") else { return [] }
+    return line.dropFirst().split(separator: "|", omittingEmptySubsequences: false).dropLast()
+      .map { $0.trimmingCharacters(in: .whitespaces) }
+  }
+
+  private static func read(_ columns: [String], _ head: [String]) -> Row {
+    var row = Row(
+      dialect: columns[0].filter { $0 != "`" }, sdk: columns[1], tokens: columns[2], cells: [:],
+      whyNone: columns[columns.count - 1])
+    for (name, cell) in zip(head, columns) {
+      guard let reason = EndReason.allCases.first(where: { "`\($0.name)`" == name }) else {
+        continue
+      }
+      row.cells[reason] = cell == "none" ? [] : cell.split(separator: ",").compactMap(purpose)
+    }
+    return row
+  }
+
+  private static func purpose(_ word: Substring) -> PushPurpose? {
+    let word = word.filter { $0 != " " && $0 != "`" }
+    return PushPurpose.allCases.first { $0.name == word }
+  }
+
+  // MARK: The table
+
+  @Test func everyDialectAndClassOfSDKsHasARow() {
+    let names = Set(Self.rows.map { "\($0.dialect) \($0.tokens)" })
+    #expect(Set(Self.rows.map(\.dialect)) == Set(PushDialect.allCases.map(\.rawValue)))
+    #expect(
+      names.isSuperset(of: [
+        "callmesh VoIP", "callmesh VoIP and alert", "callmesh FCM", "callmesh Web Push",
+        "sinch VoIP", "sinch alert", "telnyx VoIP", "telnyx FCM", "twilio VoIP", "twilio FCM",
+      ]))
+    // Every outcome of `derived` that the two vendors with versions have.
+    for (dialect, count) in [("telnyx", 3), ("twilio", 2)] {
+      let classes = Self.rows.filter { $0.dialect == dialect }.map {
+        PushCapabilities.derived(
+          dialect: dialect, sdkName: $0.sdkNameAndVersion.0, sdkVersion: $0.sdkNameAndVersion.1
+        ).rawValue
+      }
+      #expect(Set(classes).count == count, "\(dialect)")
+    }
+    for version in ["iOS-2", "iOS-3", "iOS-4", "iOS-mpn-4", "Android"] {
+      #expect(Self.rows.contains { $0.dialect == "telnyx" && $0.sdk.hasPrefix(version) })
+    }
+    for version in ["2.0", "2.1", "3.", "4.", "5.", "6."] {
+      #expect(Self.rows.contains { $0.dialect == "twilio" && $0.sdk.contains(" " + version) })
+    }
+  }
+
+  @Test func everyNoneHasItsReason() {
+    for row in Self.rows {
+      #expect(row.cells.count == EndReason.allCases.count, "\(row.name)")
+      let hasNone = row.cells.values.contains { $0.isEmpty }
+      #expect(hasNone == !row.whyNone.isEmpty, "\(row.name)")
+    }
+  }
+
+  // MARK: Each cell
+
+  @Test(arguments: cells) func whatThePhoneGets(cell: Cell) {
+    if cell.reason == .glare {
+      // No call ends like this at present. So only the choice is judged.
+      return #expect(registration(cell.row)?.cleanUp(of: .glare) == cell.row.cells[.glare]?.first)
+    }
+    var bench = ringing(cell)
+    end(cell.reason, &bench)
+    #expect(endReason(bench) == cell.reason)
+    bench.pass(.seconds(60))
+    #expect(bench.pushes("b1") == cell.row.cells[cell.reason])
+    for job in bench.pushes where job.purpose.isCleanUp {
+      let dialect = job.dialect
+      #expect(dialect.has(job.purpose, at: job.token.provider), "the dialect has no such push")
+    }
+  }
+
+  /// b1 sleeps and is rung by a push; b2 has a session, unless the call is to reach nobody.
+  private func ringing(_ cell: Cell) -> Bench {
+    var bench = Bench()
+    enrol(cell.row, &bench)
+    if cell.reason != .unreachable { bench.attach("b2") }
+    _ = bench.take()
+    bench.place()
+    #expect(bench.pushes("b1") == [.ring])
+    let token = bench.pushes.first?.token.token ?? ""
+    switch cell.reason {
+    // The phone may ring all the same, but nobody waits for it any more.
+    case .busy, .unreachable:
+      bench.report(.failed(reason: "no answer", mayHaveArrived: true), "b1", token: token)
+    default: bench.report(.accepted, "b1", token: token)
+    }
+    bench.effects.removeAll { if case .push(let job) = $0 { job.purpose == .ring } else { false } }
+    return bench
+  }
+
+  private func enrol(_ row: Row, _ bench: inout Bench) {
+    let other: PushProvider? =
+      switch row.tokens {
+      case "VoIP": nil
+      case "VoIP and alert", "alert": .apns
+      case "FCM": .fcm
+      case "Web Push": .webPush
+      default: PushProvider.none
+      }
+    #expect(other != PushProvider.none, "unknown tokens: \(row.tokens)")
+    bench.enrol(
+      "b1", voip: row.tokens.hasPrefix("VoIP") ? "v1" : nil, alert: other == nil ? nil : "a1",
+      alertProvider: other ?? .apns, dialect: row.dialect, sdk: row.sdkNameAndVersion)
+  }
+
+  private func registration(_ row: Row) -> Registration? {
+    var bench = Bench()
+    enrol(row, &bench)
+    return bench.registration("b1")
+  }
+
+  private func end(_ reason: EndReason, _ bench: inout Bench) {
+    switch reason {
+    case .answeredElsewhere: answer(&bench)
+    case .declined: bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b2")
+    case .cancelled: bench.caller(.call(Bench.callID, .cancel))
+    case .unanswered: bench.pass(.seconds(30))
+    case .busy: bench.say(.call(Bench.callID, .busy), device: "b2")
+    case .unreachable, .glare: break
+    case .hungUp:
+      answer(&bench)
+      bench.caller(.call(Bench.callID, .hangUp))
+    case .failed:
+      answer(&bench)
+      bench.pass(.seconds(15))
+    }
+  }
+
+  private func answer(_ bench: inout Bench) {
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+  }
+
+  /// As the journal has it; to the sleeping phone a call that another device answered is over, too.
+  private func endReason(_ bench: Bench) -> EndReason? {
+    var answered = false
+    for entry in bench.journal {
+      switch entry.change {
+      case .answered: answered = true
+      case .ended(let end): return end.reason
+      default: break
+      }
+    }
+    return answered ? .answeredElsewhere : nil
+  }
+}
