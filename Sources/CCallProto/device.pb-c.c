@@ -4006,7 +4006,7 @@ const ProtobufCMessageDescriptor callmesh__v1__party__descriptor =
   (ProtobufCMessageInit) callmesh__v1__party__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__call_state__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__call_state__field_descriptors[10] =
 {
   {
     "call",
@@ -4116,6 +4116,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__call_state__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "unreachable",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CallState, unreachable),
+    &callmesh__v1__unreachable_cause__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__call_state__field_indices_by_name[] = {
   5,   /* field[5] = at_ms */
@@ -4126,12 +4138,13 @@ static const unsigned callmesh__v1__call_state__field_indices_by_name[] = {
   1,   /* field[1] = phase */
   3,   /* field[3] = reason */
   8,   /* field[8] = survivor */
+  9,   /* field[9] = unreachable */
   2,   /* field[2] = version */
 };
 static const ProtobufCIntRange callmesh__v1__call_state__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__call_state__descriptor =
 {
@@ -4141,7 +4154,7 @@ const ProtobufCMessageDescriptor callmesh__v1__call_state__descriptor =
   "Callmesh__V1__CallState",
   "callmesh.v1",
   sizeof(Callmesh__V1__CallState),
-  9,
+  10,
   callmesh__v1__call_state__field_descriptors,
   callmesh__v1__call_state__field_indices_by_name,
   1,  callmesh__v1__call_state__number_ranges,
@@ -4674,7 +4687,7 @@ const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor =
   (ProtobufCMessageInit) callmesh__v1__answered__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__stop__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__stop__field_descriptors[5] =
 {
   {
     "reason",
@@ -4724,17 +4737,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__stop__field_descriptors[4] =
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "unreachable",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Stop, unreachable),
+    &callmesh__v1__unreachable_cause__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__stop__field_indices_by_name[] = {
   1,   /* field[1] = by */
   2,   /* field[2] = missed */
   0,   /* field[0] = reason */
   3,   /* field[3] = survivor */
+  4,   /* field[4] = unreachable */
 };
 static const ProtobufCIntRange callmesh__v1__stop__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor =
 {
@@ -4744,7 +4770,7 @@ const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor =
   "Callmesh__V1__Stop",
   "callmesh.v1",
   sizeof(Callmesh__V1__Stop),
-  4,
+  5,
   callmesh__v1__stop__field_descriptors,
   callmesh__v1__stop__field_indices_by_name,
   1,  callmesh__v1__stop__number_ranges,
@@ -5066,6 +5092,38 @@ const ProtobufCEnumDescriptor callmesh__v1__end_reason__descriptor =
   callmesh__v1__end_reason__enum_values_by_name,
   1,
   callmesh__v1__end_reason__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue callmesh__v1__unreachable_cause__enum_values_by_number[4] =
+{
+  { "UNREACHABLE_CAUSE_NONE", "CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE", 0 },
+  { "UNREACHABLE_CAUSE_NO_DEVICE", "CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NO_DEVICE", 1 },
+  { "UNREACHABLE_CAUSE_NOT_WAKEABLE", "CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NOT_WAKEABLE", 2 },
+  { "UNREACHABLE_CAUSE_LOST", "CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_LOST", 3 },
+};
+static const ProtobufCIntRange callmesh__v1__unreachable_cause__value_ranges[] = {
+{0, 0},{0, 4}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__unreachable_cause__enum_values_by_name[4] =
+{
+  { "UNREACHABLE_CAUSE_LOST", 3 },
+  { "UNREACHABLE_CAUSE_NONE", 0 },
+  { "UNREACHABLE_CAUSE_NOT_WAKEABLE", 2 },
+  { "UNREACHABLE_CAUSE_NO_DEVICE", 1 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__unreachable_cause__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.UnreachableCause",
+  "UnreachableCause",
+  "Callmesh__V1__UnreachableCause",
+  "callmesh.v1",
+  4,
+  callmesh__v1__unreachable_cause__enum_values_by_number,
+  4,
+  callmesh__v1__unreachable_cause__enum_values_by_name,
+  1,
+  callmesh__v1__unreachable_cause__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue callmesh__v1__signal_kind__enum_values_by_number[3] =

@@ -1749,7 +1749,7 @@ const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__connected_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[6] =
 {
   {
     "reason",
@@ -1811,6 +1811,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "unreachable",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EndedEntry, unreachable),
+    &callmesh__v1__unreachable_cause__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__ended_entry__field_indices_by_name[] = {
   2,   /* field[2] = at_us */
@@ -1818,11 +1830,12 @@ static const unsigned callmesh__v1__ended_entry__field_indices_by_name[] = {
   3,   /* field[3] = missed */
   0,   /* field[0] = reason */
   4,   /* field[4] = survivor */
+  5,   /* field[5] = unreachable */
 };
 static const ProtobufCIntRange callmesh__v1__ended_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
 {
@@ -1832,7 +1845,7 @@ const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
   "Callmesh__V1__EndedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__EndedEntry),
-  5,
+  6,
   callmesh__v1__ended_entry__field_descriptors,
   callmesh__v1__ended_entry__field_indices_by_name,
   1,  callmesh__v1__ended_entry__number_ranges,

@@ -173,7 +173,8 @@ extension Generator {
         EndedFacts(
           reason: EndReason.allCases.randomElement(using: &self)!,
           by: chance(50) ? party() : nil, at: microseconds(), missed: chance(50),
-          survivor: chance(50) ? call() : nil))
+          survivor: chance(50) ? call() : nil,
+          unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil))
     case 7:
       .signal(
         fromCaller: chance(50), device(),

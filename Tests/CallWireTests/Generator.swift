@@ -81,7 +81,8 @@ struct Generator: RandomNumberGenerator {
       reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
       by: chance(50) ? party() : nil, at: milliseconds(),
       deadline: chance(50) ? milliseconds() : nil, missed: chance(50),
-      survivor: chance(50) ? call() : nil)
+      survivor: chance(50) ? call() : nil,
+      unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil)
   }
 
   mutating func liveCalls() -> LiveCalls {
@@ -153,7 +154,8 @@ struct Generator: RandomNumberGenerator {
         Stop(
           reason: EndReason.allCases.randomElement(using: &self)!,
           by: chance(50) ? party() : nil, missed: chance(50),
-          survivor: chance(50) ? call() : nil))
+          survivor: chance(50) ? call() : nil,
+          unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil))
     default: .signal(signal())
     }
   }

@@ -75,7 +75,8 @@ extension Call {
     let isPushed = winner == nil && (hasRingPushUnderWay || legs.contains { $0.ringPush.mayRing })
     if isMissed || isPushed { wantsPush = true }
     let facts = EndedFacts(
-      reason: reason, by: by, at: turn.now, missed: isMissed, survivor: survivor)
+      reason: reason, by: by, at: turn.now, missed: isMissed, survivor: survivor,
+      unreachable: reason == .unreachable ? unreachableCause : nil)
     commit(.ended(facts), reason == .hungUp ? .relaxed : .urgent, &turn)
     caller.clear()
     if case .caller = silent {
@@ -97,6 +98,12 @@ extension Call {
       }
     }
     settleIfAcknowledged(&turn)
+  }
+
+  private var unreachableCause: UnreachableCause {
+    if !legs.isEmpty { return .lost }
+    guard case .ringing(let ringing) = stage, !ringing.calleeHasDevices else { return .notWakeable }
+    return .noDevice
   }
 
   /// Ends a ringing call when no leg is left that may answer (R19).

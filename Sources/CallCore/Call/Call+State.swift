@@ -21,6 +21,7 @@ extension Call {
       } else {
         let stop = ending.facts.stop(for: device(of: role))
         (state.reason, state.survivor) = (stop.reason, stop.survivor)
+        state.unreachable = stop.unreachable
         state.by = ending.facts.by
         state.at = ending.facts.at
         if case .caller = role {} else { state.missed = ending.facts.missed }

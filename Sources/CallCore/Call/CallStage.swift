@@ -21,6 +21,8 @@ extension CallStage {
     /// Until when the callee may have devices that the shard does not know of, because an edge is missing.
     /// Not journalled; a new owner counts anew.
     var sessionsUnknownUntil: Timestamp?
+    /// The user has a device, though perhaps none that rings. Not journalled; a new owner looks again.
+    var calleeHasDevices = true
     /// Every invited device had acknowledged its invite at one time, and that was measured.
     var isRingLatencyMeasured = false
   }

@@ -33,6 +33,16 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   }
 }
 
+/// Why a call ended as unreachable. Raw values are those of the wire and of the journal.
+public enum UnreachableCause: UInt8, Sendable, CaseIterable {
+  /// The cluster knows no device of the user. There is no such user, or it has signed in nowhere.
+  case noDevice = 1
+  /// The user has devices. None is attached, and none can be made to ring by a push.
+  case notWakeable = 2
+  /// Devices rang or were being woken. Their sessions were lost, or their pushes failed.
+  case lost = 3
+}
+
 /// Where a call stands. Raw values are those of the wire.
 public enum CallPhase: UInt8, Sendable, CaseIterable {
   /// Never existed, or forgotten.

@@ -100,9 +100,13 @@ public struct Stop: Sendable, Equatable {
   public var missed: Bool
   /// Of a call that gave way to a crossing one (`glare`): that one.
   public var survivor: CallID?
+  /// To the caller, of a call that ended as unreachable: why.
+  public var unreachable: UnreachableCause?
   public init(
-    reason: EndReason, by: Party? = nil, missed: Bool = false, survivor: CallID? = nil
+    reason: EndReason, by: Party? = nil, missed: Bool = false, survivor: CallID? = nil,
+    unreachable: UnreachableCause? = nil
   ) {
+    self.unreachable = unreachable
     self.reason = reason
     self.by = by
     self.missed = missed
@@ -144,12 +148,15 @@ public struct CallState: Sendable, Equatable {
   public var missed: Bool
   /// Of a call that gave way to a crossing one (`glare`): that one.
   public var survivor: CallID?
+  /// For the caller, of a call that ended as unreachable: why.
+  public var unreachable: UnreachableCause?
   public init(
     call: CallID, callee: String, phase: CallPhase, version: UInt64 = 0, reason: EndReason? = nil,
     by: Party? = nil, at: Timestamp = Timestamp(microseconds: 0), deadline: Timestamp? = nil,
-    missed: Bool = false, survivor: CallID? = nil
+    missed: Bool = false, survivor: CallID? = nil, unreachable: UnreachableCause? = nil
   ) {
     self.survivor = survivor
+    self.unreachable = unreachable
     self.call = call
     self.callee = callee
     self.phase = phase

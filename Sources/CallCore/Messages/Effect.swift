@@ -165,9 +165,13 @@ public struct EndedFacts: Sendable, Equatable {
   public var missed: Bool
   /// The crossing call to which this one gave way.
   public var survivor: CallID?
+  /// Why it ended as unreachable; nil where it did not, and in records of versions that did not store it.
+  public var unreachable: UnreachableCause?
   public init(
-    reason: EndReason, by: Party?, at: Timestamp, missed: Bool, survivor: CallID? = nil
+    reason: EndReason, by: Party?, at: Timestamp, missed: Bool, survivor: CallID? = nil,
+    unreachable: UnreachableCause? = nil
   ) {
+    self.unreachable = unreachable
     self.reason = reason
     self.by = by
     self.at = at

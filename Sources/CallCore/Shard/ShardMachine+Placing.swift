@@ -58,7 +58,11 @@ extension ShardMachine {
     // A user in a call, or without a free device, is busy. Any other one may still have unknown devices.
     let isBusy = !reached.isEmpty && facts.legs.isEmpty
     let until = isBusy ? nil : sessionsUnknownUntil(of: facts.callee, turn)
-    call.changeRinging { $0.sessionsUnknownUntil = until }
+    let hasDevices = !(users[facts.callee]?.devices.isEmpty ?? true)
+    call.changeRinging {
+      $0.sessionsUnknownUntil = until
+      $0.calleeHasDevices = hasDevices
+    }
     insert(call)
     mutate(id) { call in
       if isBusy {

@@ -89,7 +89,10 @@ extension ShardMachine {
     let mayPush = mayPush
     let until = callee.flatMap { sessionsUnknownUntil(of: $0, turn) }
     mutate(id) { call in
-      call.changeRinging { $0.sessionsUnknownUntil = until }
+      call.changeRinging {
+        $0.sessionsUnknownUntil = until
+        $0.calleeHasDevices = !devices.isEmpty
+      }
       call.takeOver(devices: devices, mayPush: mayPush, &turn)
     }
   }

@@ -80,6 +80,7 @@ extension Callmesh__V1__CallState: Mapping {
     c.time(&value.deadline, milliseconds: &m.deadline_ms)
     c.flag(&value.missed, &m.missed)
     try c.optionalID(&value.survivor, &m.survivor, "state.survivor")
+    try c.known(&value.unreachable, &m.unreachable, "state.unreachable")
   }
 }
 

@@ -87,5 +87,6 @@ extension Callmesh__V1__Stop: Mapping {
     try c.optional(&value.by, &m.by)
     c.flag(&value.missed, &m.missed)
     try c.optionalID(&value.survivor, &m.survivor, "stop.survivor")
+    try c.known(&value.unreachable, &m.unreachable, "stop.unreachable")
   }
 }

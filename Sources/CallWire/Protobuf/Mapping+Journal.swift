@@ -219,6 +219,7 @@ extension Callmesh__V1__EndedEntry: Mapping {
     c.time(&value.at, microseconds: &m.at_us)
     c.flag(&value.missed, &m.missed)
     try c.optionalID(&value.survivor, &m.survivor, "survivor")
+    try c.known(&value.unreachable, &m.unreachable, "unreachable")
   }
 }
 

@@ -98,6 +98,25 @@ typedef enum _Callmesh__V1__EndReason {
   CALLMESH__V1__END_REASON__END_REASON_GLARE = 9
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__END_REASON)
 } Callmesh__V1__EndReason;
+/*
+ * Why a call ended as unreachable.
+ */
+typedef enum _Callmesh__V1__UnreachableCause {
+  CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE = 0,
+  /*
+   * The cluster knows no device of the user.
+   */
+  CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NO_DEVICE = 1,
+  /*
+   * The user has devices; none is attached, and no push makes one ring.
+   */
+  CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NOT_WAKEABLE = 2,
+  /*
+   * Devices rang or were being woken, and were lost.
+   */
+  CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_LOST = 3
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__UNREACHABLE_CAUSE)
+} Callmesh__V1__UnreachableCause;
 typedef enum _Callmesh__V1__SignalKind {
   CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_CANDIDATE = 0,
   CALLMESH__V1__SIGNAL_KIND__SIGNAL_KIND_DESCRIPTION = 1,
@@ -713,10 +732,14 @@ struct  Callmesh__V1__CallState
    * As in a stop.
    */
   ProtobufCBinaryData survivor;
+  /*
+   * As in a stop.
+   */
+  Callmesh__V1__UnreachableCause unreachable;
 };
 #define CALLMESH__V1__CALL_STATE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__call_state__descriptor) \
-    , NULL, CALLMESH__V1__CALL_PHASE__CALL_PHASE_UNKNOWN, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, 0, {0,NULL} }
+    , NULL, CALLMESH__V1__CALL_PHASE__CALL_PHASE_UNKNOWN, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, 0, {0,NULL}, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE }
 
 
 struct  Callmesh__V1__AnswerResult
@@ -855,13 +878,17 @@ struct  Callmesh__V1__Stop
   Callmesh__V1__Party *by;
   protobuf_c_boolean missed;
   /*
+   * To the caller.
+   */
+  Callmesh__V1__UnreachableCause unreachable;
+  /*
    * Of a call that gave way to a crossing one (glare): the id of that one.
    */
   ProtobufCBinaryData survivor;
 };
 #define CALLMESH__V1__STOP__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__stop__descriptor) \
-    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, {0,NULL} }
+    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, {0,NULL} }
 
 
 struct  Callmesh__V1__Notice
@@ -1869,6 +1896,7 @@ extern const ProtobufCEnumDescriptor    callmesh__v1__push_provider__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__decline_scope__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__call_phase__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__end_reason__descriptor;
+extern const ProtobufCEnumDescriptor    callmesh__v1__unreachable_cause__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__signal_kind__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__notice_kind__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor;

@@ -274,10 +274,11 @@ struct  Callmesh__V1__EndedEntry
    * The crossing call to which this one gave way.
    */
   ProtobufCBinaryData survivor;
+  Callmesh__V1__UnreachableCause unreachable;
 };
 #define CALLMESH__V1__ENDED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ended_entry__descriptor) \
-    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL} }
+    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL}, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE }
 
 
 struct  Callmesh__V1__SignalEntry
