@@ -592,6 +592,51 @@ void   callmesh__v1__token_taken__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__token_taken__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__talking__init
+                     (Callmesh__V1__Talking         *message)
+{
+  static const Callmesh__V1__Talking init_value = CALLMESH__V1__TALKING__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__talking__get_packed_size
+                     (const Callmesh__V1__Talking *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__talking__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__talking__pack
+                     (const Callmesh__V1__Talking *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__talking__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__talking__pack_to_buffer
+                     (const Callmesh__V1__Talking *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__talking__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Talking *
+       callmesh__v1__talking__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Talking *)
+     protobuf_c_message_unpack (&callmesh__v1__talking__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__talking__free_unpacked
+                     (Callmesh__V1__Talking *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__talking__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__crossed_call__init
                      (Callmesh__V1__CrossedCall         *message)
 {
@@ -1506,7 +1551,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[38] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[39] =
 {
   {
     "session",
@@ -1881,6 +1926,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[3
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "talking",
+    34,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, talking),
+    &callmesh__v1__talking__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "devices_per_user",
     60,
     PROTOBUF_C_LABEL_NONE,
@@ -1983,12 +2040,12 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
-  31,   /* field[31] = devices_per_user */
+  32,   /* field[32] = devices_per_user */
   18,   /* field[18] = hang_up */
   30,   /* field[30] = information */
   29,   /* field[29] = merge */
   10,   /* field[10] = place */
-  37,   /* field[37] = push_capability */
+  38,   /* field[38] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
@@ -1996,11 +2053,12 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   21,   /* field[21] = resume */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
-  32,   /* field[32] = ticket_high */
-  35,   /* field[35] = ticket_key */
-  33,   /* field[33] = ticket_low */
-  34,   /* field[34] = ticket_times */
-  36,   /* field[36] = token */
+  31,   /* field[31] = talking */
+  33,   /* field[33] = ticket_high */
+  36,   /* field[36] = ticket_key */
+  34,   /* field[34] = ticket_low */
+  35,   /* field[35] = ticket_times */
+  37,   /* field[37] = token */
   25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
@@ -2009,9 +2067,9 @@ static const ProtobufCIntRange callmesh__v1__command__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
-  { 60, 31 },
-  { 80, 32 },
-  { 0, 38 }
+  { 60, 32 },
+  { 80, 33 },
+  { 0, 39 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2021,14 +2079,14 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  38,
+  39,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
   4,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[7] =
 {
   {
     "for_call",
@@ -2102,6 +2160,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "talking",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AttachCommand, talking),
+    &callmesh__v1__talking__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   2,   /* field[2] = announce */
@@ -2110,11 +2180,12 @@ static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   1,   /* field[1] = device_name */
   0,   /* field[0] = for_call */
   5,   /* field[5] = only_places */
+  6,   /* field[6] = talking */
 };
 static const ProtobufCIntRange callmesh__v1__attach_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
 {
@@ -2124,7 +2195,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
   "Callmesh__V1__AttachCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__AttachCommand),
-  6,
+  7,
   callmesh__v1__attach_command__field_descriptors,
   callmesh__v1__attach_command__field_indices_by_name,
   1,  callmesh__v1__attach_command__number_ranges,
@@ -2207,7 +2278,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[10] =
 {
   {
     "call",
@@ -2317,6 +2388,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "second_calls",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, second_calls),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   0,   /* field[0] = call */
@@ -2327,12 +2410,13 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   8,   /* field[8] = push_data */
   6,   /* field[6] = received_at_us */
   1,   /* field[1] = ring_timeout_seconds */
+  9,   /* field[9] = second_calls */
   4,   /* field[4] = video */
 };
 static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -2342,7 +2426,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  9,
+  10,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
   1,  callmesh__v1__place_command__number_ranges,
@@ -2795,6 +2879,57 @@ const ProtobufCMessageDescriptor callmesh__v1__token_taken__descriptor =
   callmesh__v1__token_taken__field_indices_by_name,
   1,  callmesh__v1__token_taken__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__token_taken__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__talking__field_descriptors[2] =
+{
+  {
+    "number",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Talking, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "calls",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Callmesh__V1__Talking, n_calls),
+    offsetof(Callmesh__V1__Talking, calls),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__talking__field_indices_by_name[] = {
+  1,   /* field[1] = calls */
+  0,   /* field[0] = number */
+};
+static const ProtobufCIntRange callmesh__v1__talking__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__talking__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Talking",
+  "Talking",
+  "Callmesh__V1__Talking",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Talking),
+  2,
+  callmesh__v1__talking__field_descriptors,
+  callmesh__v1__talking__field_indices_by_name,
+  1,  callmesh__v1__talking__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__talking__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__crossed_call__field_descriptors[4] =

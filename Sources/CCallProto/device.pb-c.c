@@ -4469,7 +4469,7 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   (ProtobufCMessageInit) callmesh__v1__delivery__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8] =
 {
   {
     "caller",
@@ -4555,6 +4555,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[7]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "second_call",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Invite, second_call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   0,   /* field[0] = caller */
@@ -4562,13 +4574,14 @@ static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   3,   /* field[3] = description */
   4,   /* field[4] = headers */
   6,   /* field[6] = push_data */
+  7,   /* field[7] = second_call */
   5,   /* field[5] = signals */
   2,   /* field[2] = video */
 };
 static const ProtobufCIntRange callmesh__v1__invite__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
 {
@@ -4578,7 +4591,7 @@ const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
   "Callmesh__V1__Invite",
   "callmesh.v1",
   sizeof(Callmesh__V1__Invite),
-  7,
+  8,
   callmesh__v1__invite__field_descriptors,
   callmesh__v1__invite__field_indices_by_name,
   1,  callmesh__v1__invite__number_ranges,

@@ -10,6 +10,7 @@ struct KeyFile: Codable {
     var keys: [Key]
     var limits: [String: Int]?
     var pushTopics: [String]?
+    var secondCalls: String?
   }
   struct Key: Codable {
     var kid: String
@@ -106,7 +107,19 @@ extension AppKeys.App {
       name: entry.app, keys: keys,
       terms: AppTerms(
         limits: try AppLimits(entry.limits ?? [:], place),
-        pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place)))
+        pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
+        secondCalls: try Self.secondCalls(entry, place)))
+  }
+
+  private static func secondCalls(
+    _ entry: KeyFile.App, _ place: AppKeysError.Place
+  ) throws(AppKeysError) -> SecondCalls? {
+    guard let text = entry.secondCalls else { return nil }
+    guard let choice = SecondCalls(rawValue: text) else {
+      throw place.error(
+        "secondCalls \"\(text)\" is none", "use \"allow\" or \"busy\", or leave it away")
+    }
+    return choice
   }
 
   /// nil: all topics. A single app may use every topic unless it names some; of several apps, each may use those

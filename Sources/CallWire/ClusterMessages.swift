@@ -54,7 +54,7 @@ extension Command.Body {
     case .ack(let items): 96 + 32 * items.count
     case .callerGone(let calls): 96 + 20 * calls.count
     case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
-      .crossed, .merge:
+      .talking, .crossed, .merge:
       192
     }
   }

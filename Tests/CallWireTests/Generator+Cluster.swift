@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 23
+  static let commandKinds = 24
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -45,7 +45,8 @@ extension Generator {
       .attach(
         Attach(
           forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
-          announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50)))
+          announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50),
+          talking: chance(50) ? talking() : nil))
     case 1: .sessionClosed(graceful: chance(50))
     case 2: .callerGone(list(4) { $0.call() })
     case 3: .register(registration())
@@ -55,7 +56,8 @@ extension Generator {
         PlaceRequest(
           call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
           description: body(), headers: headers(), video: chance(50), deviceName: text(10),
-          callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body()))
+          callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body(),
+          busyWhileInCall: chance(50) ? chance(50) : nil))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .call(call(), .alerting)
     case 8: .call(call(), .answer(description: body()))
@@ -76,9 +78,14 @@ extension Generator {
     case 20:
       .merge(
         MergeRequest(call: call(), merged: call(), caller: self.user(), deviceName: text(10)))
+    case 22: .talking(talking())
     case 21: .call(call(), .signal(.information, body: body()))
     default: .call(call(), .query)
     }
+  }
+
+  private mutating func talking() -> Talking {
+    Talking(number: number(), calls: list(3) { $0.call() })
   }
 
   mutating func reply() -> Reply {
@@ -145,6 +152,7 @@ extension Generator {
       deadline: microseconds(), video: chance(50), description: body(), headers: headers(),
       legs: list(4) { $0.party() }, fingerprint: next())
     facts.pushData = body()
+    facts.isCalleeInCall = chance(50)
     facts.signalsTaken = list(3) {
       SignalMark(
         fromCaller: $0.chance(50), device: $0.device(), request: $0.next(), content: $0.next())

@@ -146,7 +146,8 @@ struct Generator: RandomNumberGenerator {
       .invite(
         Invite(
           caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
-          headers: headers(), pushData: body(), signals: list(3) { $0.signal() }))
+          headers: headers(), pushData: body(), signals: list(3) { $0.signal() },
+          isSecondCall: chance(50)))
     case 1: .ringing(by: party())
     case 2: .answered(Answered(by: party(), description: body(), signals: list(3) { $0.signal() }))
     case 3:

@@ -53,6 +53,12 @@ extension GoldenValues {
     ("caller.resume", .call(call, .resume)),
     ("query", .call(call, .query)),
     ("calls", .calls(shard: 63)),
+    ("talking", .talking(Talking(number: 7, calls: [call, otherCall]))),
+    (
+      "attachTalking",
+      .attach(Attach(announce: true, talking: Talking(number: 7, calls: [call])))
+    ),
+    ("placeBusy", .place(PlaceRequest(call: call, busyWhileInCall: true))),
     ("crossed", .crossed(CrossedCall(call: call, survivor: otherCall, by: "ann-phone"))),
   ]
 

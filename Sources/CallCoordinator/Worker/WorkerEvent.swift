@@ -97,7 +97,8 @@ package enum CommandSource: Sendable, CaseIterable {
     case .crossed(let crossed):
       self == (crossed.isSurvivorAnswered ? .coordinators : .edges)
     case .call(_, .query): self != .coordinators
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .call, .calls:
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .call, .calls,
+      .talking:
       self == .edges
     }
   }

@@ -21,7 +21,7 @@ extension Call {
     Invite(
       caller: facts.caller, deadline: facts.deadline, video: facts.video,
       description: facts.description, headers: facts.headers, pushData: facts.pushData,
-      signals: callerSignals.waiting)
+      signals: callerSignals.waiting, isSecondCall: facts.isCalleeInCall)
   }
 
   /// Rings a device: the invite, with all that the caller has sent so far.

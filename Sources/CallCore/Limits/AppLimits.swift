@@ -54,16 +54,29 @@ public enum AppLimit: String, Sendable, CaseIterable {
   }
 }
 
+/// What a further call to a user in an answered call comes to. Raw values are those of the file of keys.
+public enum SecondCalls: String, Sendable, CaseIterable {
+  /// It rings, and the app does call waiting.
+  case allow
+  /// It ends as busy.
+  case busy
+}
+
 /// What an app may do in a cluster, from the file of keys.
 public struct AppTerms: Sendable, Equatable {
   public var limits = AppLimits()
   /// Bundle ids and Firebase projects for whose tokens its devices may register; nil: any. An empty one
   /// stands for tokens of FCM that name no project.
   public var pushTopics: [String]?
+  /// What a further call to a user in an answered call comes to; nil: what the cluster's `busyWhileInCall` says.
+  public var secondCalls: SecondCalls?
 
-  public init(limits: AppLimits = AppLimits(), pushTopics: [String]? = nil) {
+  public init(
+    limits: AppLimits = AppLimits(), pushTopics: [String]? = nil, secondCalls: SecondCalls? = nil
+  ) {
     self.limits = limits
     self.pushTopics = pushTopics
+    self.secondCalls = secondCalls
   }
 
   /// Whether its devices may have a token. The topic of Web Push is the browser's push service, for all

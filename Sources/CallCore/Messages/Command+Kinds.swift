@@ -7,7 +7,7 @@ extension Command.Body {
   /// sessions by `resume`.)
   public var isAboutSession: Bool {
     switch self {
-    case .attach, .sessionClosed, .call(_, .resume), .callerGone: true
+    case .attach, .sessionClosed, .talking, .call(_, .resume), .callerGone: true
     case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken, .crossed,
       .merge:
       false
@@ -19,7 +19,8 @@ extension Command.Body {
     switch self {
     case .call(_, let verb): verb.urgency
     case .ack: .idle
-    case .calls: .slow
+    // Nobody waits for it but the edge.
+    case .calls, .talking: .slow
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
       .crossed, .merge:
       .urgent
@@ -36,7 +37,8 @@ extension Command.Body {
     case .pushReport(let report): report.call
     case .crossed(let crossed): crossed.call
     case .merge(let request): request.call
-    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken:
+    case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken,
+      .talking:
       nil
     }
   }

@@ -59,6 +59,8 @@ public struct Command: Sendable, Equatable {
     indirect case pushReport(PushReport)
     /// Another device registers a push token that `user` and `device` had.
     indirect case tokenTaken(TokenTaken)
+    /// The answered calls that the sender's device has placed.
+    indirect case talking(Talking)
     /// A call gives way to one that crosses it.
     indirect case crossed(CrossedCall)
     /// A call gave way, and `device`, which had placed it, takes the one that crossed it.
@@ -112,17 +114,33 @@ public struct Attach: Sendable, Equatable {
   public var attachedAt: Timestamp
   /// The device places calls, and is not rung by those to its user.
   public var onlyPlaces: Bool
+  /// Of an announced session: what its edge has said last, or has to say.
+  public var talking: Talking?
 
   public init(
     forCall: CallID? = nil, deviceName: String = "", client: String = "", announce: Bool = false,
-    attachedAt: Timestamp = Timestamp(microseconds: 0), onlyPlaces: Bool = false
+    attachedAt: Timestamp = Timestamp(microseconds: 0), onlyPlaces: Bool = false,
+    talking: Talking? = nil
   ) {
+    self.talking = talking
     self.onlyPlaces = onlyPlaces
     self.forCall = forCall
     self.deviceName = deviceName
     self.client = client
     self.announce = announce
     self.attachedAt = attachedAt
+  }
+}
+
+/// The answered calls that a device has placed. The user's shard does not have them: they are in the shards of the
+/// callees. Edges say so where an app's users take no second call.
+public struct Talking: Sendable, Equatable {
+  /// Grows with each change that a session's edge says, so that an old one is recognised.
+  public var number: UInt64
+  public var calls: [CallID]
+  public init(number: UInt64, calls: [CallID]) {
+    self.number = number
+    self.calls = calls
   }
 }
 
@@ -166,12 +184,16 @@ public struct PlaceRequest: Sendable, Equatable {
   public var callerName: String
   /// When the edge received it, by the edge's clock; nil: not known. For a metric only.
   public var receivedAt: Timestamp?
+  /// Whether the callee is busy while it is in an answered call; nil: what the cluster says.
+  public var busyWhileInCall: Bool?
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
     headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
-    callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = ""
+    callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = "",
+    busyWhileInCall: Bool? = nil
   ) {
+    self.busyWhileInCall = busyWhileInCall
     self.pushData = pushData
     self.receivedAt = receivedAt
     self.call = call

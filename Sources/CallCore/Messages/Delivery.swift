@@ -66,10 +66,14 @@ public struct Invite: Sendable, Equatable {
   public var pushData: String
   /// What the caller sent since, in order.
   public var signals: [Signal]
+  /// The user is in an answered call: this is a second one.
+  public var isSecondCall: Bool
   public init(
     caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",
-    headers: [CustomHeader] = [], pushData: String = "", signals: [Signal] = []
+    headers: [CustomHeader] = [], pushData: String = "", signals: [Signal] = [],
+    isSecondCall: Bool = false
   ) {
+    self.isSecondCall = isSecondCall
     self.pushData = pushData
     self.caller = caller
     self.deadline = deadline

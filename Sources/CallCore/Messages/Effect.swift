@@ -104,6 +104,8 @@ public struct PlacedFacts: Sendable, Equatable {
   public var pushData = ""
   /// Tells a repeated `place` from another call with the same id.
   public var fingerprint: UInt64
+  /// The callee was in an answered call when it was placed.
+  public var isCalleeInCall = false
   /// In a checkpoint, of a call that goes on and stands there before: the newest descriptions and
   /// candidates, also those that were acknowledged.
   public var signalsTaken: [SignalMark] = []

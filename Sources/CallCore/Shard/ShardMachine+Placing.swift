@@ -38,9 +38,10 @@ extension ShardMachine {
     let reached = reached(facts, turn)
     let live = liveCalls(to: facts.callee)
     let free = reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice }
-    let inCall = limits.busyWhileInCall && isInCall(facts.callee)
     var facts = facts
-    if !inCall {
+    facts.isCalleeInCall = isInCall(facts.callee, turn)
+    let isTaken = facts.isCalleeInCall && (request.busyWhileInCall ?? limits.busyWhileInCall)
+    if !isTaken {
       facts.legs = free.map {
         Party(user: facts.callee.user, device: $0.id, deviceName: $0.name)
       }
@@ -170,12 +171,6 @@ extension ShardMachine {
       }
     }
     return counts
-  }
-
-  private func isInCall(_ user: UserKey) -> Bool {
-    (users[user]?.calls ?? []).contains { id in
-      calls.slot(of: id).map { calls[$0].phase } == .answered
-    }
   }
 
   /// Tells a repeated `place` from another call with the same id.

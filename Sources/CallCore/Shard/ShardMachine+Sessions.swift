@@ -28,12 +28,14 @@ extension ShardMachine {
       if device.session != command.session {
         replaced = device.session
         device.replacedAt = replaced == nil ? nil : turn.now
+        device.sessionEnded(graceful: false, at: turn.now)
       }
       device.session = command.session
       device.brokeAt = nil
       device.attachedAt = attach.attachedAt
       device.client = attach.client
       device.onlyPlaces = attach.onlyPlaces
+      if let talking = attach.talking { device.take(talking) }
       if !attach.deviceName.isEmpty { device.name = attach.deviceName }
     }
     if ignored {

@@ -75,6 +75,7 @@ public struct ShardMachine: Sendable {
     case .calls: liveCalls(command, &turn)
     case .pushReport(let report): pushReported(command, report, &turn)
     case .tokenTaken(let taken): tokenTaken(command, taken, &turn)
+    case .talking(let talking): self.talking(command, talking, &turn)
     case .crossed(let crossed): self.crossed(command, crossed, &turn)
     case .merge(let request): merge(command, request, &turn)
     }

@@ -9,6 +9,10 @@ struct User: Sendable {
     var attachedAt = Timestamp(microseconds: 0)
     /// Its session, or the last one, only places calls: it is no leg.
     var onlyPlaces = false
+    /// The answered calls that it has placed, as its edge said last.
+    var talking: Talking?
+    /// Since when that holds no longer for certain, because its session is another one or gone.
+    var talkingStaleSince: Timestamp?
     /// When this session took the place of another; nil where it did not.
     var replacedAt: Timestamp?
     /// When its last session ended, however.
@@ -25,6 +29,18 @@ struct User: Sendable {
     var isUnwritten = false
 
     init(id: DeviceID) { self.id = id }
+
+    /// Whether it is in an answered call that it has placed. For as long as a caller may stay away, the call goes on
+    /// although the session is gone.
+    func isTalking(at now: Timestamp, _ limits: CallLimits) -> Bool {
+      guard let talking, !talking.calls.isEmpty else { return false }
+      return talkingStaleSince.map { now < $0 + limits.resumeGraceAnswered } ?? true
+    }
+
+    mutating func sessionEnded(graceful: Bool, at now: Timestamp) {
+      if graceful { talking = nil }
+      if talking != nil, talkingStaleSince == nil { talkingStaleSince = now }
+    }
   }
 
   private(set) var devices: [Device] = []
@@ -75,6 +91,7 @@ struct User: Sendable {
       devices[index].session = nil
       devices[index].brokeAt = graceful ? nil : now
       devices[index].leftAt = now
+      devices[index].sessionEnded(graceful: graceful, at: now)
       dropped.append(session)
     }
     return dropped

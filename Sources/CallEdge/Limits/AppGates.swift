@@ -45,6 +45,11 @@ package final class AppGates: Sendable {
   func stamp(_ command: inout Command) {
     switch command.body {
     case .attach, .register: break
+    case .place(var request):
+      guard let choice = gate(of: command.user.app)?.terms.secondCalls else { return }
+      request.busyWhileInCall = choice == .busy
+      command.body = .place(request)
+      return
     default: return
     }
     guard let devices = gate(of: command.user.app)?.limits[.devicesOfUser], devices > 0 else {

@@ -50,7 +50,7 @@ extension Command.Body {
     case .callerGone: ("loss of the caller", .trace)
     case .attach: ("attach", .trace)
     case .crossed: ("crossing", .debug)
-    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .calls:
+    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .talking, .calls:
       ("command", .trace)
     }
   }
@@ -62,6 +62,7 @@ extension Command.Body {
     case .callerGone(let calls): calls
     case .attach(let attach): attach.forCall.map { [$0] } ?? []
     case .crossed(let crossed): [crossed.call, crossed.survivor]
+    case .talking(let talking): talking.calls
     case .sessionClosed, .register, .unregister, .place, .call, .pushReport, .tokenTaken, .merge,
       .calls:
       call.map { [$0] } ?? []

@@ -28,11 +28,12 @@ extension DeviceSession {
   mutating func forget(_ call: CallID) { forget { $0.call == call } }
 
   private mutating func forget(where isOver: (PlacedCall) -> Bool) {
+    if talking?.calls.isEmpty == false { mayReportTalking = true }
     placedCalls.removeAll(where: isOver)
     if placedCalls.isEmpty { placedCalls = [] }
   }
 
-  private mutating func update(_ call: CallID, _ change: (inout PlacedCall) -> Void) {
+  mutating func update(_ call: CallID, _ change: (inout PlacedCall) -> Void) {
     for index in placedCalls.indices where placedCalls[index].call == call {
       change(&placedCalls[index])
     }
@@ -60,6 +61,7 @@ extension DeviceSession {
     switch reply {
     case .error(let error): noteError(error.code, call, body)
     case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
+    case .call(let state) where state.phase == .answered: noteAnswer(of: call)
     case .call: noteExists(of: call)
     case .done:
       switch body {

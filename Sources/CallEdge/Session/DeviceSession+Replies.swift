@@ -7,6 +7,7 @@ extension DeviceSession {
   package mutating func replied(
     request: UInt64, to body: Command.Body, _ reply: Reply, _ turn: inout Turn
   ) {
+    if case .talking(let report) = body { return talkingReported(report, reply) }
     pendingCount -= min(1, pendingCount)
     if isClosing { return }
     if case .attach = body {
@@ -24,6 +25,7 @@ extension DeviceSession {
     turn.actions.append(
       reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
     if body.mayHavePlaced { reportCrossings(&turn) }
+    if mayReportTalking { reportTalking(&turn) }
   }
 
   /// A forwarded command is a repetition of one that waits for its reply: one reply will answer both.
@@ -53,7 +55,7 @@ extension DeviceSession {
       forget(delivery.call)
       forgetRung(delivery.call)
     case .answered:
-      noteExists(of: delivery.call)
+      noteAnswer(of: delivery.call)
       forgetRung(delivery.call)
     case .ringing, .signal: noteExists(of: delivery.call)
     }

@@ -24,6 +24,8 @@ package struct DeviceSession {
     case forward(request: UInt64, callee: UserKey, Command.Body)
     /// Ask all shards for the calls that concern the device, then call `callsListed`.
     case askForCalls(request: UInt64)
+    /// Tell the user's shard which answered calls the device has placed, then call `replied`.
+    indirect case reportTalking(request: UInt64, Talking)
     /// Tell the shard of `callee` that its call gives way to a crossing one. It has no reply.
     indirect case reportCrossing(callee: UserKey, CrossedCall)
     /// Send acknowledgements to the shard of `callee`. They have no reply.
@@ -99,6 +101,7 @@ package struct DeviceSession {
     var isKnown = false
     /// It may exist: a command that may have placed it got no conclusive reply.
     var isDoubtful = false
+    var isAnswered = false
     /// How many commands that may place it wait for their replies.
     var commandsOpen = 0
 
@@ -137,6 +140,11 @@ package struct DeviceSession {
   var placedCalls: [PlacedCall] = []
   /// Calls that ring here.
   var rungCalls: [RungCall] = []
+  /// What was said last of the answered calls that were placed here; nil: nothing.
+  var talking: Talking?
+  var didReportFail = false
+  /// The answered calls may be others than were said, or the last report failed.
+  package internal(set) var mayReportTalking = false
   /// The time until which a call that was delivered here rings or goes on. Of several calls the latest counts. It
   /// only decides which sessions are closed last when the edge drains.
   var inCallUntil = Timestamp(microseconds: 0)
@@ -209,6 +217,8 @@ package struct DeviceSession {
   /// The command that announces this session to a shard's new owner; nil unless it is attached.
   package var announcement: Command.Body? {
     guard case .attached(let identity) = phase else { return nil }
-    return .attach(identity.announcement)
+    var attach = identity.announcement
+    attach.talking = talking
+    return .attach(attach)
   }
 }

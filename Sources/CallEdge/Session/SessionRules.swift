@@ -56,6 +56,12 @@ package final class SessionRules: Sendable {
   /// The edges that devices are sent to, if they asked for it.
   package let nearer: NearerEdges
 
+  /// Whether a user of the app is busy while in an answered call.
+  func isBusyInCall(_ app: String) -> Bool {
+    (apps?.gate(of: app)?.terms.secondCalls).map { $0 == .busy }
+      ?? configuration.limits.busyWhileInCall
+  }
+
   package init(edge: UInt64, configuration: EdgeConfiguration, apps: AppGates? = nil) {
     self.edge = edge
     self.apps = apps

@@ -57,6 +57,9 @@ extension WebSocketHandler {
     case .acknowledge(let callee, let items):
       guard let sender = session.sender else { return }
       loop.acknowledge(command(0, from: sender, callee: callee, .ack(items)))
+    case .reportTalking(let request, let talking):
+      guard let sender = session.sender else { return }
+      forward(request: request, callee: sender.user, .talking(talking))
     case .reportCrossing(let callee, let crossed):
       guard let sender = session.sender else { return }
       loop.submit(unanswered: command(0, from: sender, callee: callee, .crossed(crossed)))
@@ -149,6 +152,7 @@ extension WebSocketHandler {
     guard session.willDeliver(delivery) else { return false }
     send(.delivery(delivery))
     if session.mayCross(delivery) { handle { $0.reportCrossings(&$1) } }
+    if session.mayReportTalking { handle { $0.reportTalking(&$1) } }
     return true
   }
 

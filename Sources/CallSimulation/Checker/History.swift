@@ -84,6 +84,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case attachedRing = "an attached device was not rung"
   case placersDoNotRing = "who only places calls is not rung"
   case crossingsMerge = "crossing calls become one"
+  case busyInCall = "a user in a call is busy"
   case noStrangeError = "no error without a reason"
   case newsOnce = "each piece of news once"
   case noPushAfterEnd = "no push after the end"

@@ -40,7 +40,7 @@ extension HistoryChecker {
     return all.sorted { $0.key < $1.key }.map(\.value)
   }
 
-  private func isFull(_ facts: Facts) -> Bool {
+  func isFull(_ facts: Facts) -> Bool {
     guard let placed = facts.placed, let placedAt = facts.placedAt else { return false }
     let others = calls.values.count {
       $0.placed?.callee == placed.callee && $0.placedAt ?? .distantFuture < placedAt
@@ -50,7 +50,7 @@ extension HistoryChecker {
   }
 
   /// Whether the shard's owner, the link, its edge and the lines between them had no fault.
-  private func isQuiet(
+  func isQuiet(
     _ link: Link, _ shard: Int, from start: Timestamp, until end: Timestamp
   ) -> Bool {
     guard let owner = owners[shard], owner.since <= start else { return false }

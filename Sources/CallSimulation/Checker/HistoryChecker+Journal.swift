@@ -16,6 +16,7 @@ extension HistoryChecker {
       facts.epoch = record.epoch
       facts.shard = shard
       live.append(call)
+      try mayRing(placed, call, shard)
       if !witnesses(facts).isEmpty { judged[.unreachableAttached, default: 0] += 1 }
       return
     }
@@ -50,6 +51,7 @@ extension HistoryChecker {
           if case .contradiction = objection { .oneStory } else { .endsHaveCauses }
         try require(false, rule, call, "\(end.reason.name), but \(objection.text)")
       }
+      try mayBeBusy(end, facts, call)
       let why = unreachableThoughAttached(end, facts, record)
       try require(why == nil, .unreachableAttached, call, why ?? "")
       facts.ended = end

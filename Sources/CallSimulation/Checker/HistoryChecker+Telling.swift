@@ -118,7 +118,9 @@ extension HistoryChecker {
       try require(
         facts.alerting.contains(party.device.text) || !knowsJournal, .appendThenSpeak, call,
         "\(who) hears that \(Who(party)) alerts; no record says so")
-    case .answered(let answered): try toldAnswered(Who(answered.by), call, teller: who)
+    case .answered(let answered):
+      if facts.journalCaller == who { calls[call]?.callerToldAt = now }
+      try toldAnswered(Who(answered.by), call, teller: who)
     case .stop(let stop):
       // Deliveries of a former owner may arrive after the next owner's.
       try require(

@@ -46,6 +46,8 @@ package struct HistoryChecker: Sendable {
     var placedAt: Timestamp?
     var endedAt: Timestamp?
     var answeredAt: Timestamp?
+    /// When its caller's device received the answer last.
+    var callerToldAt: Timestamp?
     /// When it stopped ringing.
     var overAt: Timestamp? { answeredAt ?? endedAt }
     var pushed: [String: Set<PushPurpose>] = [:]
@@ -141,6 +143,10 @@ package struct HistoryChecker: Sendable {
   package var calendar = FaultCalendar()
   /// The most registered devices of a user; another one replaces the oldest.
   package var devicesPerUser = CallLimits().devicesPerUser
+  /// Whether a user in an answered call is busy.
+  package var busyWhileInCall = false
+  /// For how long a call of a caller that is away goes on.
+  package var resumeGrace = CallLimits().resumeGraceAnswered
   /// A device with so many calls gets no further invites.
   package var liveCallsPerDevice = CallLimits().liveCallsPerDevice
   /// How often a rule had something to judge.

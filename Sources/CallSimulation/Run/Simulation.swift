@@ -66,6 +66,8 @@ package final class Simulation {
     bounds.waitForDevices = min(options.limits.reattachGrace, options.limits.resumeGraceRinging)
     checker = HistoryChecker(bounds: bounds)
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
+    checker.busyWhileInCall = options.limits.busyWhileInCall
+    checker.resumeGrace = options.limits.resumeGraceAnswered
     checker.devicesPerUser = options.limits.devicesPerUser
     coverage = SimCoverage(world, options)
     lastNodes = coordinators.map { _ in nil }

@@ -32,6 +32,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case crossingUnnoticed = "crossing-unnoticed"
   /// The shard of a call that gave way does not ask the other one's to connect both devices.
   case mergeNotAsked = "merge-not-asked"
+  /// Edges do not report the answered calls that a user has placed.
+  case talkingNotTold = "talking-not-told"
   /// A call that gave way ends without saying for which one.
   case survivorNotNamed = "survivor-not-named"
   /// A device gets an invite after the stop.
@@ -77,6 +79,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .signalsSwapped: .signalsInOrder
     case .secondDeviceUnannounced: .attachedRing
     case .placersAnnounced: .placersDoNotRing
+    case .talkingNotTold: .busyInCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     default: nil
     }
@@ -88,7 +91,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     // An owner has to freeze while it writes a registration, which the next owner writes as well.
     case .registrationUnfenced: .brutal
     // A call has to ring after some seconds without faults.
-    case .secondDeviceUnannounced, .crossingUnnoticed, .mergeNotAsked: .calm
+    case .secondDeviceUnannounced, .crossingUnnoticed, .mergeNotAsked, .talkingNotTold: .calm
     default: .usual
     }
   }
@@ -98,6 +101,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     switch self {
     // A delivery at a call's end has to get lost for a device that stays attached.
     case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
+    // Users have to be busy while in a call, which holds in three of ten worlds.
+    case .talkingNotTold: 60
     default: 20
     }
   }

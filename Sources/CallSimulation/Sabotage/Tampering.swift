@@ -216,6 +216,7 @@ final class Tampering {
     switch body {
     case .crossed: sabotage == .crossingUnnoticed
     case .merge: sabotage == .mergeNotAsked
+    case .talking: sabotage == .talkingNotTold
     default: false
     }
   }

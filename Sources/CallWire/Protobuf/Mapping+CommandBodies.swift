@@ -60,6 +60,9 @@ extension Callmesh__V1__PlaceCommand: Mapping {
     try c.text(&value.callerName, &m.caller_name, "callerName")
     try c.text(&value.pushData, &m.push_data, "pushData")
     c.time(&value.receivedAt, microseconds: &m.received_at_us)
+    var second: UInt32 = value.busyWhileInCall.map { $0 ? 2 : 1 } ?? 0
+    c.number(&second, &m.second_calls)
+    if C.reads { value.busyWhileInCall = second == 0 ? nil : second == 2 }
   }
 }
 
@@ -73,6 +76,16 @@ extension Callmesh__V1__AttachCommand: Mapping {
     try c.text(&value.client, &m.client, "client")
     c.time(&value.attachedAt, microseconds: &m.attached_at_us)
     c.flag(&value.onlyPlaces, &m.only_places)
+    try c.optional(&value.talking, &m.talking)
+  }
+}
+
+extension Callmesh__V1__Talking: Mapping {
+  static var blank: Talking { Talking(number: 0, calls: []) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__talking__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.number(&value.number, &m.number)
+    try c.ids(&value.calls, &m.n_calls, &m.calls, "talking.calls")
   }
 }
 

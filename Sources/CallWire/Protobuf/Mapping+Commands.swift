@@ -122,6 +122,7 @@ extension Callmesh__V1__Command: Mapping {
     case CALLMESH__V1__COMMAND__BODY_PUSH_REPORT: return .pushReport(try c.read(m.push_report))
     case CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN: return .tokenTaken(try c.read(m.token_taken))
     case CALLMESH__V1__COMMAND__BODY_CALLS: return .calls(shard: try c.read(m.calls))
+    case CALLMESH__V1__COMMAND__BODY_TALKING: return .talking(try c.read(m.talking))
     case CALLMESH__V1__COMMAND__BODY_CROSSED: return .crossed(try c.read(m.crossed))
     case CALLMESH__V1__COMMAND__BODY_MERGE: return .merge(try c.read(m.merge))
     default:
@@ -185,6 +186,8 @@ extension Callmesh__V1__Command: Mapping {
     case .tokenTaken(let taken):
       try c.write(taken, &m.token_taken, CALLMESH__V1__COMMAND__BODY_TOKEN_TAKEN)
     case .calls(let shard): try c.write(shard, &m.calls, CALLMESH__V1__COMMAND__BODY_CALLS)
+    case .talking(let talking):
+      try c.write(talking, &m.talking, CALLMESH__V1__COMMAND__BODY_TALKING)
     case .crossed(let crossed):
       try c.write(crossed, &m.crossed, CALLMESH__V1__COMMAND__BODY_CROSSED)
     case .merge(let request): try c.write(request, &m.merge, CALLMESH__V1__COMMAND__BODY_MERGE)

@@ -58,6 +58,7 @@ extension Callmesh__V1__Invite: Mapping {
     try c.array(&value.headers, &m.n_headers, &m.headers)
     try c.text(&value.pushData, &m.push_data, "pushData")
     try c.array(&value.signals, &m.n_signals, &m.signals)
+    c.flag(&value.isSecondCall, &m.second_call)
   }
 }
 

@@ -181,6 +181,7 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     try c.text(&value.pushData, &m.push_data, "pushData")
     try c.array(&value.legs, &m.n_legs, &m.legs)
     c.number(&value.fingerprint, &m.fingerprint)
+    c.flag(&value.isCalleeInCall, &m.callee_in_call)
     try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)
   }
 }

@@ -29,6 +29,7 @@ typedef struct Callmesh__V1__DeclineCommand Callmesh__V1__DeclineCommand;
 typedef struct Callmesh__V1__SignalCommand Callmesh__V1__SignalCommand;
 typedef struct Callmesh__V1__PushReport Callmesh__V1__PushReport;
 typedef struct Callmesh__V1__TokenTaken Callmesh__V1__TokenTaken;
+typedef struct Callmesh__V1__Talking Callmesh__V1__Talking;
 typedef struct Callmesh__V1__CrossedCall Callmesh__V1__CrossedCall;
 typedef struct Callmesh__V1__MergeRequest Callmesh__V1__MergeRequest;
 typedef struct Callmesh__V1__CallerGone Callmesh__V1__CallerGone;
@@ -140,7 +141,8 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_CALLS = 30,
   CALLMESH__V1__COMMAND__BODY_CROSSED = 31,
   CALLMESH__V1__COMMAND__BODY_MERGE = 32,
-  CALLMESH__V1__COMMAND__BODY_INFORMATION = 33
+  CALLMESH__V1__COMMAND__BODY_INFORMATION = 33,
+  CALLMESH__V1__COMMAND__BODY_TALKING = 34
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -226,6 +228,7 @@ struct  Callmesh__V1__Command
      */
     Callmesh__V1__MergeRequest *merge;
     Callmesh__V1__SignalCommand *information;
+    Callmesh__V1__Talking *talking;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
@@ -248,10 +251,14 @@ struct  Callmesh__V1__AttachCommand
    * The device is not rung.
    */
   protobuf_c_boolean only_places;
+  /*
+   * Of an announced session.
+   */
+  Callmesh__V1__Talking *talking;
 };
 #define CALLMESH__V1__ATTACH_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach_command__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0 }
+    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, NULL }
 
 
 /*
@@ -302,10 +309,14 @@ struct  Callmesh__V1__PlaceCommand
    */
   char *caller_name;
   char *push_data;
+  /*
+   * What a second call to the callee comes to: 1 it rings, 2 it is busy; 0: not said.
+   */
+  uint32_t second_calls;
 };
 #define CALLMESH__V1__PLACE_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
-    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__AckCommand
@@ -409,6 +420,24 @@ struct  Callmesh__V1__TokenTaken
 #define CALLMESH__V1__TOKEN_TAKEN__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__token_taken__descriptor) \
     , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * The answered calls that the device has placed, said to its own user's shard.
+ */
+struct  Callmesh__V1__Talking
+{
+  ProtobufCMessage base;
+  /*
+   * Grows with each change.
+   */
+  uint64_t number;
+  size_t n_calls;
+  ProtobufCBinaryData *calls;
+};
+#define CALLMESH__V1__TALKING__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__talking__descriptor) \
+    , 0, 0,NULL }
 
 
 /*
@@ -1055,6 +1084,25 @@ Callmesh__V1__TokenTaken *
 void   callmesh__v1__token_taken__free_unpacked
                      (Callmesh__V1__TokenTaken *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__Talking methods */
+void   callmesh__v1__talking__init
+                     (Callmesh__V1__Talking         *message);
+size_t callmesh__v1__talking__get_packed_size
+                     (const Callmesh__V1__Talking   *message);
+size_t callmesh__v1__talking__pack
+                     (const Callmesh__V1__Talking   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__talking__pack_to_buffer
+                     (const Callmesh__V1__Talking   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Talking *
+       callmesh__v1__talking__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__talking__free_unpacked
+                     (Callmesh__V1__Talking *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__CrossedCall methods */
 void   callmesh__v1__crossed_call__init
                      (Callmesh__V1__CrossedCall         *message);
@@ -1438,6 +1486,9 @@ typedef void (*Callmesh__V1__PushReport_Closure)
 typedef void (*Callmesh__V1__TokenTaken_Closure)
                  (const Callmesh__V1__TokenTaken *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Talking_Closure)
+                 (const Callmesh__V1__Talking *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CrossedCall_Closure)
                  (const Callmesh__V1__CrossedCall *message,
                   void *closure_data);
@@ -1515,6 +1566,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__decline_command__descripto
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__token_taken__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__talking__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__crossed_call__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor;

@@ -842,10 +842,14 @@ struct  Callmesh__V1__Invite
   size_t n_signals;
   Callmesh__V1__SignalItem **signals;
   char *push_data;
+  /*
+   * The user was in an answered call when this one was placed.
+   */
+  protobuf_c_boolean second_call;
 };
 #define CALLMESH__V1__INVITE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__invite__descriptor) \
-    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string }
+    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__Ringing

@@ -1,0 +1,57 @@
+internal import CallCore
+internal import CallJudge
+
+/// Rules for second calls, where a user in an answered call is busy.
+extension HistoryChecker {
+  /// A call rings only where its callee is not known to be in another one. Of calls to it its shard knows at once; of
+  /// those that it placed it learns from the edge that has told the caller's device.
+  mutating func mayRing(
+    _ placed: PlacedFacts, _ call: CallID, _ shard: Int
+  ) throws(HistoryViolation) {
+    guard busyWhileInCall, !placed.legs.isEmpty else { return }
+    for other in live where other != call {
+      guard let facts = calls[other], let theirs = facts.placed, facts.answered != nil,
+        facts.ended == nil
+      else { continue }
+      let isTo = theirs.callee.user.hasBytes(of: placed.callee.user)
+      let isFrom =
+        theirs.caller.user.hasBytes(of: placed.callee.user) && isKnown(facts, to: shard)
+      try require(!isTo && !isFrom, .busyInCall, call, "the callee is in call \(other)")
+    }
+  }
+
+  /// Whether the caller's device was told of the answer a while ago, on a connection that it still has, and nothing was
+  /// wrong between its edge and its user's shard.
+  private func isKnown(_ facts: Facts, to shard: Int) -> Bool {
+    guard let toldAt = facts.callerToldAt, toldAt + bounds.merge < now,
+      let caller = facts.journalCaller
+    else { return false }
+    return (linksOf[caller] ?? []).contains { number in
+      guard let link = links[number], let since = link.attachedAt, since <= toldAt else {
+        return false
+      }
+      return isQuiet(link, shard, from: toldAt - bounds.takeover, until: now)
+    }
+  }
+
+  /// A call that rang nowhere ended as busy: its callee is in a call, or was a moment ago.
+  mutating func mayBeBusy(_ end: EndedFacts, _ facts: Facts, _ call: CallID)
+    throws(HistoryViolation)
+  {
+    guard end.reason == .busy, end.by == nil, let placed = facts.placed, placed.legs.isEmpty,
+      !isFull(facts)
+    else { return }
+    judged[.busyInCall, default: 0] += 1
+    let since = now - resumeGrace - .seconds(10)
+    guard calendar.isCalm(from: since, until: now) else { return }
+    let isInCall = calls.contains { id, other in
+      guard id != call, other.answered != nil, let theirs = other.placed,
+        theirs.callee.user.hasBytes(of: placed.callee.user)
+          || theirs.caller.user.hasBytes(of: placed.callee.user)
+      else { return false }
+      return other.endedAt.map { since < $0 } ?? true
+    }
+    try require(
+      busyWhileInCall && isInCall, .busyInCall, call, "its callee is busy, and in no call")
+  }
+}
