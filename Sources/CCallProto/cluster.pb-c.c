@@ -2932,7 +2932,7 @@ const ProtobufCMessageDescriptor callmesh__v1__talking__descriptor =
   (ProtobufCMessageInit) callmesh__v1__talking__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__crossed_call__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__crossed_call__field_descriptors[5] =
 {
   {
     "call",
@@ -2982,17 +2982,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__crossed_call__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "caller",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CrossedCall, caller),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__crossed_call__field_indices_by_name[] = {
   2,   /* field[2] = by */
   0,   /* field[0] = call */
+  4,   /* field[4] = caller */
   3,   /* field[3] = is_survivor_answered */
   1,   /* field[1] = survivor */
 };
 static const ProtobufCIntRange callmesh__v1__crossed_call__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__crossed_call__descriptor =
 {
@@ -3002,7 +3015,7 @@ const ProtobufCMessageDescriptor callmesh__v1__crossed_call__descriptor =
   "Callmesh__V1__CrossedCall",
   "callmesh.v1",
   sizeof(Callmesh__V1__CrossedCall),
-  4,
+  5,
   callmesh__v1__crossed_call__field_descriptors,
   callmesh__v1__crossed_call__field_indices_by_name,
   1,  callmesh__v1__crossed_call__number_ranges,

@@ -18,7 +18,7 @@ import Testing
     try await bench.edge.attach(bob, "b1", session: 8)
     _ = try await bench.edge.ask(place(Self.low), from: 7, ann, "a1", to: bob)
     _ = try await bench.edge.ask(place(Self.high), from: 8, bob, "b1", to: ann)
-    let crossed = CrossedCall(call: Self.high, survivor: Self.low, by: "a1")
+    let crossed = CrossedCall(call: Self.high, caller: bob.user, survivor: Self.low, by: "a1")
     bench.edge.send(.crossed(crossed), from: 8, bob, "b1", to: ann, request: 0)
   }
 
@@ -67,7 +67,7 @@ import Testing
       _ = try await bench.edge.ask(place(Self.high), from: 8, bob, "b1", to: ann)
       bench.worker.inbox.offer(.deposed(shard: 1, epoch: term.epoch + 1))
       try await eventually("the shard is given up") { await !bench.serves(term) }
-      let crossed = CrossedCall(call: Self.high, survivor: Self.low, by: "a1")
+      let crossed = CrossedCall(call: Self.high, caller: bob.user, survivor: Self.low, by: "a1")
       bench.edge.send(.crossed(crossed), from: 8, bob, "b1", to: ann, request: 0)
       try await eventually("bob's call gives way") {
         stops(bench, to: 8).contains { $0.reason == .glare }

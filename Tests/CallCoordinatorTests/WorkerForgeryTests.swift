@@ -44,7 +44,8 @@ import Testing
       fingerprint: "fpt1", byUser: "mallory", byDevice: "m1",
       at: bench.clock.now() + .seconds(60))
     let call = CallID(high: 3, low: 4)
-    let crossed = CrossedCall(call: call, survivor: call, by: "b1", isSurvivorAnswered: true)
+    let crossed = CrossedCall(
+      call: call, caller: "ann", survivor: call, by: "b1", isSurvivorAnswered: true)
     let merge = MergeRequest(call: call, merged: call, caller: "mallory")
     return [.pushReport(report), .tokenTaken(taken), .crossed(crossed), .merge(merge)]
   }

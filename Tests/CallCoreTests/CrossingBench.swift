@@ -71,12 +71,12 @@ struct CrossingBench {
   mutating func report(fromBobs: Bool) -> Reply? {
     defer { collect() }
     if aliceSurvives {
-      let crossed = CrossedCall(call: bobCall, survivor: aliceCall, by: "alice1")
+      let crossed = CrossedCall(call: bobCall, caller: "bob", survivor: aliceCall, by: "alice1")
       return fromBobs
         ? alice.say(.crossed(crossed), user: "bob", device: "b1", callee: "alice")
         : alice.say(.crossed(crossed), user: "alice", device: "alice1", callee: "alice")
     }
-    let crossed = CrossedCall(call: aliceCall, survivor: bobCall, by: "b1")
+    let crossed = CrossedCall(call: aliceCall, caller: "alice", survivor: bobCall, by: "b1")
     return fromBobs
       ? bob.say(.crossed(crossed), user: "bob", device: "b1", callee: "bob")
       : bob.say(.crossed(crossed), user: "alice", device: "alice1", callee: "bob")

@@ -65,7 +65,9 @@ import Testing
     var bench = CrossingBench()
     bench.placeBoth()
     bench.bob.say(
-      .crossed(CrossedCall(call: bench.aliceCall, survivor: bench.bobCall, by: "b1")),
+      .crossed(
+        CrossedCall(
+          call: bench.aliceCall, caller: "alice", survivor: bench.bobCall, by: "b1")),
       device: "b1")
     #expect(bench.bob.ends.isEmpty)
   }
@@ -203,7 +205,8 @@ import Testing
     let (one, two) = (CrossingBench.low, CrossingBench.high)
     bench.bob.place(one, user: "bob", device: "b1")
     bench.bob.place(two, user: "bob", device: "b2")
-    bench.bob.say(.crossed(CrossedCall(call: two, survivor: one, by: "b1")), device: "b2")
+    bench.bob.say(
+      .crossed(CrossedCall(call: two, caller: "bob", survivor: one, by: "b1")), device: "b2")
     bench.collect()
     // Both are in bob's shard.
     let (_, request) = bench.messages[0]
@@ -232,7 +235,9 @@ import Testing
     var bench = CrossingBench()
     bench.placeBoth()
     func crossed(by device: DeviceID) -> Command.Body {
-      .crossed(CrossedCall(call: bench.bobCall, survivor: bench.aliceCall, by: device))
+      .crossed(
+        CrossedCall(
+          call: bench.bobCall, caller: "bob", survivor: bench.aliceCall, by: device))
     }
     let stranger = bench.alice.say(
       crossed(by: "alice1"), user: "mallory", device: "m1", callee: "alice")
@@ -244,6 +249,23 @@ import Testing
     // The caller cannot name a device that the callee does not have.
     let made = bench.alice.say(crossed(by: "forged"), user: "bob", device: "b1", callee: "alice")
     #expect(made?.error == .unknownDevice)
+    #expect(bench.alice.ends.isEmpty)
+  }
+
+  /// Alice's call to bob is answered, and somebody claims that carol's call to alice crosses it.
+  @Test func aThirdUsersCallDoesNotGiveWay() {
+    var bench = CrossingBench()
+    let carols = CallID(high: 7, low: 7)
+    bench.alice.say(
+      .place(PlaceRequest(call: carols)), user: "carol", device: "c1", callee: "alice")
+    bench.placeAlice()
+    bench.bob.say(.call(bench.aliceCall, .answer(description: "")), device: "b2")
+    bench.bob.say(
+      .crossed(
+        CrossedCall(call: bench.aliceCall, caller: "alice", survivor: carols, by: "b1")),
+      device: "b1")
+    bench.collect()
+    bench.deliverAll()
     #expect(bench.alice.ends.isEmpty)
   }
 

@@ -155,7 +155,8 @@ import Testing
     case .unreachable: break
     // The phone itself has placed the call that goes on. The user's other devices get answered elsewhere.
     case .glare:
-      let crossed = CrossedCall(call: Bench.callID, survivor: CallID(high: 0, low: 0), by: "b1")
+      let crossed = CrossedCall(
+        call: Bench.callID, caller: "alice", survivor: CallID(high: 0, low: 0), by: "b1")
       bench.caller(.crossed(crossed))
     case .hungUp:
       answer(&bench)

@@ -27,7 +27,9 @@ private let bob = UserKey(app: "demo", user: "bob")
       call: call, callee: "ann", version: 1, at: machine.turn.now, event: .invite(invite))
     let isDelivered = machine.session.willDeliver(delivery)
     #expect(isDelivered)
-    if machine.session.mayCross(delivery) { machine.session.reportCrossings(&machine.turn) }
+    if machine.session.mayCross(delivery) {
+      machine.session.reportCrossings(of: call, &machine.turn)
+    }
   }
 
   @Test("R8: the call placed here gives way to a lower one")
@@ -35,7 +37,7 @@ private let bob = UserKey(app: "demo", user: "bob")
     var machine = SessionMachine.attached()
     place(high, in: &machine)
     ring(low, in: &machine)
-    let crossed = CrossedCall(call: high, survivor: low, by: "laptop")
+    let crossed = CrossedCall(call: high, caller: "ann", survivor: low, by: "laptop")
     #expect(crossings(&machine) == [.reportCrossing(callee: bob, crossed)])
   }
 
@@ -44,7 +46,7 @@ private let bob = UserKey(app: "demo", user: "bob")
     var machine = SessionMachine.attached()
     place(low, in: &machine)
     ring(high, in: &machine)
-    let crossed = CrossedCall(call: high, survivor: low, by: "phone")
+    let crossed = CrossedCall(call: high, caller: "bob", survivor: low, by: "phone")
     #expect(crossings(&machine) == [.reportCrossing(callee: ann, crossed)])
   }
 
@@ -98,6 +100,40 @@ private let bob = UserKey(app: "demo", user: "bob")
     let over = Delivery(call: low, callee: "ann", version: 2, at: machine.turn.now, event: event)
     let isDelivered = machine.session.willDeliver(over)
     #expect(isDelivered)
+    place(high, in: &machine)
+    #expect(crossings(&machine).isEmpty)
+  }
+
+  /// A new owner may invite the device once more before it decides what was sent to the former one.
+  @Test(arguments: [CallVerb.answer(description: ""), .decline(.here), .hangUp])
+  func aCallThatRangAgainWhileItsCommandWaitedDoesNotCross(verb: CallVerb) {
+    var machine = SessionMachine.attached()
+    ring(low, in: &machine)
+    machine.say(3, .call(CallAddress(callee: "", call: low), verb))
+    ring(low, in: &machine)
+    let state = CallState(call: low, callee: "ann", phase: .ended, reason: .declined)
+    machine.reply(3, .call(low, verb), .call(state))
+    place(high, in: &machine)
+    #expect(crossings(&machine).isEmpty)
+  }
+
+  @Test func aCallThatIsAnsweredDoesNotCross() {
+    var machine = SessionMachine.attached()
+    place(low, in: &machine)
+    let by = Party(user: "bob", device: "laptop")
+    let answer = Delivery(
+      call: low, callee: "bob", version: 2, at: machine.turn.now,
+      event: .answered(Answered(by: by)))
+    let isDelivered = machine.session.willDeliver(answer)
+    #expect(isDelivered)
+    ring(high, in: &machine)
+    #expect(crossings(&machine).isEmpty)
+  }
+
+  @Test func aCallWhoseTimeIsOverDoesNotCross() {
+    var machine = SessionMachine.attached()
+    ring(low, in: &machine)
+    machine.turn.now = machine.turn.now + .seconds(91)
     place(high, in: &machine)
     #expect(crossings(&machine).isEmpty)
   }

@@ -105,4 +105,14 @@ private let two = CallID(high: 1, low: 2)
     machine.reply(3, .call(one, .resume), .call(state))
     #expect(reports(&machine) == [Talking(number: 1, calls: [one])])
   }
+
+  /// The shard still counts what the session before this one has said.
+  @Test(arguments: [CallVerb.resume, .hangUp])
+  func whoComesBackAfterTheEndSaysSo(verb: CallVerb) {
+    var machine = attached()
+    machine.say(3, .call(CallAddress(callee: "bob", call: one), verb))
+    let state = CallState(call: one, callee: "bob", phase: .ended, reason: .hungUp)
+    machine.reply(3, .call(one, verb), .call(state))
+    #expect(reports(&machine) == [Talking(number: 1, calls: [])])
+  }
 }

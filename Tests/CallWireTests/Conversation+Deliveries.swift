@@ -63,8 +63,10 @@ extension Conversation {
           placed.call, caller: user.user, over: rung.call, caller: rung.caller.user)
         let crossed =
           isFirst
-          ? CrossedCall(call: rung.call, survivor: placed.call, by: session.device)
-          : CrossedCall(call: placed.call, survivor: rung.call, by: rung.caller.device)
+          ? CrossedCall(
+            call: rung.call, caller: rung.caller.user, survivor: placed.call, by: session.device)
+          : CrossedCall(
+            call: placed.call, caller: user.user, survivor: rung.call, by: rung.caller.device)
         let callee = isFirst ? user : placed.callee
         try send(.crossed(crossed), of: user, session.device, to: callee, ref)
       }

@@ -74,7 +74,8 @@ extension Generator {
     case 19:
       .crossed(
         CrossedCall(
-          call: call(), survivor: call(), by: device(), isSurvivorAnswered: chance(50)))
+          call: call(), caller: self.user(), survivor: call(), by: device(),
+          isSurvivorAnswered: chance(50)))
     case 20:
       .merge(
         MergeRequest(call: call(), merged: call(), caller: self.user(), deviceName: text(10)))

@@ -59,7 +59,10 @@ extension GoldenValues {
       .attach(Attach(announce: true, talking: Talking(number: 7, calls: [call])))
     ),
     ("placeBusy", .place(PlaceRequest(call: call, busyWhileInCall: true))),
-    ("crossed", .crossed(CrossedCall(call: call, survivor: otherCall, by: "ann-phone"))),
+    (
+      "crossed",
+      .crossed(CrossedCall(call: call, caller: "bob", survivor: otherCall, by: "ann-phone"))
+    ),
   ]
 
   /// Of gateways and coordinators.
@@ -86,7 +89,9 @@ extension GoldenValues {
       (
         "crossedAnswered",
         .crossed(
-          CrossedCall(call: call, survivor: otherCall, by: "ann-phone", isSurvivorAnswered: true))
+          CrossedCall(
+            call: call, caller: "bob", survivor: otherCall, by: "ann-phone",
+            isSurvivorAnswered: true))
       ),
       (
         "merge",

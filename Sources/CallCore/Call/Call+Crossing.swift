@@ -15,7 +15,8 @@ extension Call {
       if !crossed.isSurvivorAnswered { requestMerge(&turn) }
     case .answered where !crossed.isSurvivorAnswered:
       let reverse = CrossedCall(
-        call: crossed.survivor, survivor: id, by: facts.caller.device, isSurvivorAnswered: true)
+        call: crossed.survivor, caller: facts.callee.user, survivor: id, by: facts.caller.device,
+        isSurvivorAnswered: true)
       tellCallersShard(.crossed(reverse), since: turn.now, &turn)
     case .answered, .ended: break
     }

@@ -19,14 +19,19 @@ public enum Crossing {
 public struct CrossedCall: Sendable, Equatable {
   /// The one that gives way.
   public var call: CallID
+  /// Who placed it; a user of the same app.
+  public var caller: String
   /// The one that goes on: a call of the callee to the caller.
   public var survivor: CallID
   /// The callee's device that placed the survivor.
   public var by: DeviceID
   /// A device answered the survivor, so its id does not count. Only its shard says so.
   public var isSurvivorAnswered: Bool
-  public init(call: CallID, survivor: CallID, by: DeviceID, isSurvivorAnswered: Bool = false) {
+  public init(
+    call: CallID, caller: String, survivor: CallID, by: DeviceID, isSurvivorAnswered: Bool = false
+  ) {
     self.call = call
+    self.caller = caller
     self.survivor = survivor
     self.by = by
     self.isSurvivorAnswered = isSurvivorAnswered

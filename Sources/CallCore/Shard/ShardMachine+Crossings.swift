@@ -3,7 +3,8 @@ extension ShardMachine {
   /// An edge has noticed that two calls cross, or the other one's shard that its call was answered: this shard's gives
   /// way.
   mutating func crossed(_ command: Command, _ crossed: CrossedCall, _ turn: inout Turn) {
-    guard let slot = calls.slot(of: crossed.call), calls[slot].facts.callee == command.callee
+    guard let slot = calls.slot(of: crossed.call), calls[slot].facts.callee == command.callee,
+      calls[slot].facts.caller.user.hasBytes(of: crossed.caller)
     else { return turn.reply(command, .error(CallError(.unknownCall))) }
     let callee = calls[slot].facts.callee
     switch calls[slot].role(of: command.user, command.device) {

@@ -10,15 +10,20 @@ extension DeviceSession {
   struct RungCall: Equatable {
     var call: CallID
     var caller: Party
+    /// By the cluster's clock.
+    var deadline: Timestamp
   }
 
   /// Policy: forget the oldest.
   private static let rungCallsMax = 8
+  /// How far this edge's clock may be ahead of the cluster's. A call rings no longer than until its deadline, also where
+  /// nothing tells this session of its end.
+  private static let skew: Span = .seconds(60)
 
   mutating func noteRings(_ call: CallID, _ invite: Invite) {
     forgetRung(call)
     if rungCalls.count >= Self.rungCallsMax { rungCalls.removeFirst() }
-    rungCalls.append(RungCall(call: call, caller: invite.caller))
+    rungCalls.append(RungCall(call: call, caller: invite.caller, deadline: invite.deadline))
   }
 
   mutating func forgetRung(_ call: CallID) {
@@ -33,24 +38,44 @@ extension DeviceSession {
     return true
   }
 
-  /// Reports the pairs of which this session sees both calls.
-  package mutating func reportCrossings(_ turn: inout Turn) {
+  /// Reports the pairs of which this session sees both calls, and of which this is one.
+  package mutating func reportCrossings(of call: CallID, _ turn: inout Turn) {
     guard !rungCalls.isEmpty, case .attached(let identity) = phase else { return }
     let user = identity.user
-    for placed in placedCalls where placed.isKnown {
-      for rung in rungCalls where rung.caller.user.hasBytes(of: placed.callee.user) {
+    // A call that was answered crosses no more: a further one is a second call.
+    for placed in placedCalls where placed.isKnown && !placed.isAnswered {
+      for rung in rungCalls where placed.call == call || rung.call == call {
+        guard rung.caller.user.hasBytes(of: placed.callee.user),
+          turn.now < rung.deadline + Self.skew
+        else {
+          continue
+        }
         let isPlacedSurvivor = Crossing.survives(
           placed.call, caller: user.user, over: rung.call, caller: rung.caller.user)
         let action: Action =
           isPlacedSurvivor
           ? .reportCrossing(
             callee: user,
-            CrossedCall(call: rung.call, survivor: placed.call, by: identity.device))
+            CrossedCall(
+              call: rung.call, caller: rung.caller.user, survivor: placed.call, by: identity.device)
+          )
           : .reportCrossing(
             callee: placed.callee,
-            CrossedCall(call: placed.call, survivor: rung.call, by: rung.caller.device))
+            CrossedCall(
+              call: placed.call, caller: user.user, survivor: rung.call, by: rung.caller.device))
         turn.actions.append(action)
       }
+    }
+  }
+
+  /// A reply shows that a call rings here no more.
+  mutating func noteRinging(by reply: Reply, to body: Command.Body) {
+    guard !rungCalls.isEmpty, case .call(let call, let verb) = body else { return }
+    switch reply {
+    case .error: return
+    case .call(let state) where state.phase == .ended || state.phase == .unknown: forgetRung(call)
+    case .call, .answer, .done, .attached, .registered, .calls:
+      if verb.endsRinging || verb == .hangUp { forgetRung(call) }
     }
   }
 }

@@ -85,11 +85,8 @@ extension DeviceSession {
 }
 
 extension Command.Body {
-  /// Whether a call may be known to this session from the command's reply on.
-  var mayHavePlaced: Bool { placing != nil }
-
   /// The call that the command places or resumes.
-  fileprivate var placing: CallID? {
+  var placing: CallID? {
     if case .place(let request) = self { return request.call }
     if case .call(let call, .resume) = self { return call }
     return nil

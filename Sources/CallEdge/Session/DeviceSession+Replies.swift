@@ -24,7 +24,9 @@ extension DeviceSession {
     let answer = ServerReply(reply, device: identity.device)
     turn.actions.append(
       reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
-    if body.mayHavePlaced { reportCrossings(&turn) }
+    noteRinging(by: reply, to: body)
+    noteTalkIsOver(by: reply, to: body)
+    if let call = body.placing { reportCrossings(of: call, &turn) }
     if mayReportTalking { reportTalking(&turn) }
   }
 

@@ -15,15 +15,24 @@ extension DeviceSession {
     mayReportTalking = true
   }
 
+  /// A call that was resumed here, or that the device hangs up, is over. If this session has said nothing yet, the shard
+  /// may still count what the session before it has said.
+  mutating func noteTalkIsOver(by reply: Reply, to body: Command.Body) {
+    guard talking == nil, case .call(_, let verb) = body, verb == .resume || verb == .hangUp,
+      case .call(let state) = reply, state.phase == .ended || state.phase == .unknown
+    else { return }
+    (mustReportTalking, mayReportTalking) = (true, true)
+  }
+
   /// Reports the answered calls if they are others than were said.
   package mutating func reportTalking(_ turn: inout Turn) {
     mayReportTalking = false
-    guard case .attached(let identity) = phase, rules.isBusyInCall(identity.user.app) else {
-      return
-    }
-    let calls = placedCalls.filter(\.isAnswered).map(\.call)
-    guard calls != talking?.calls ?? [] || didReportFail else { return }
-    didReportFail = false
+    guard case .attached(let identity) = phase else { return }
+    let isBusy = rules.isBusyInCall(identity.user.app)
+    // Where the app has changed its choice, what was said before is taken back.
+    let calls = isBusy ? placedCalls.filter(\.isAnswered).map(\.call) : []
+    guard calls != talking?.calls ?? [] || mustReportTalking && isBusy else { return }
+    mustReportTalking = false
     let report = Talking(number: (talking?.number ?? 0) + 1, calls: calls)
     talking = report
     turn.actions.append(
@@ -36,6 +45,6 @@ extension DeviceSession {
     guard case .error(let error) = reply, error.code != .unknownCommand, talking == report else {
       return
     }
-    (didReportFail, mayReportTalking) = (true, true)
+    (mustReportTalking, mayReportTalking) = (true, true)
   }
 }

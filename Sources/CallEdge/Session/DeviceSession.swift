@@ -142,7 +142,8 @@ package struct DeviceSession {
   var rungCalls: [RungCall] = []
   /// What was said last of the answered calls that were placed here; nil: nothing.
   var talking: Talking?
-  var didReportFail = false
+  /// Also where nothing seems to have changed.
+  var mustReportTalking = false
   /// The answered calls may be others than were said, or the last report failed.
   package internal(set) var mayReportTalking = false
   /// The time until which a call that was delivered here rings or goes on. Of several calls the latest counts. It

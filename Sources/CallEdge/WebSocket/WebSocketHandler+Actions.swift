@@ -151,7 +151,7 @@ extension WebSocketHandler {
   func deliver(_ delivery: Delivery) -> Bool {
     guard session.willDeliver(delivery) else { return false }
     send(.delivery(delivery))
-    if session.mayCross(delivery) { handle { $0.reportCrossings(&$1) } }
+    if session.mayCross(delivery) { handle { $0.reportCrossings(of: delivery.call, &$1) } }
     if session.mayReportTalking { handle { $0.reportTalking(&$1) } }
     return true
   }

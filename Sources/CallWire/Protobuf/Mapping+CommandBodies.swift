@@ -114,10 +114,11 @@ extension Callmesh__V1__CallsCommand: Mapping {
 }
 
 extension Callmesh__V1__CrossedCall: Mapping {
-  static var blank: CrossedCall { CrossedCall(call: .zero, survivor: .zero, by: "") }
+  static var blank: CrossedCall { CrossedCall(call: .zero, caller: "", survivor: .zero, by: "") }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__crossed_call__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.id(&value.call, &m.call, "crossed.call")
+    try c.text(&value.caller, &m.caller, "crossed.caller")
     try c.id(&value.survivor, &m.survivor, "crossed.survivor")
     try c.device(&value.by, &m.by)
     c.flag(&value.isSurvivorAnswered, &m.is_survivor_answered)

@@ -453,13 +453,17 @@ struct  Callmesh__V1__CrossedCall
    */
   char *by;
   /*
+   * Who placed the one that gives way.
+   */
+  char *caller;
+  /*
    * Then its id does not count. Of another shard's owner only.
    */
   protobuf_c_boolean is_survivor_answered;
 };
 #define CALLMESH__V1__CROSSED_CALL__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__crossed_call__descriptor) \
-    , {0,NULL}, {0,NULL}, (char *)protobuf_c_empty_string, 0 }
+    , {0,NULL}, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
 
 
 /*
