@@ -41,7 +41,8 @@ package final class Simulation {
     world = SimWorld(seed: seed, trace: trace)
     random = world.fork("simulation")
     var options = base
-    options.limits.busyWhileInCall = random.chance(0.3)
+    let isBusyByChance = random.chance(0.3)
+    options.limits.busyWhileInCall = isBusyByChance || sabotage == .talkingNotTold
     self.options = options
     nats = SimNATS(world)
     var setup = SimCoordinatorOptions()

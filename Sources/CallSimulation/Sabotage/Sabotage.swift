@@ -101,7 +101,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     switch self {
     // A delivery at a call's end has to get lost for a device that stays attached.
     case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
-    // Users have to be busy while in a call, which holds in three of ten worlds.
+    // A user has to be called in a call that it placed, while nothing is wrong. Users are busy there in each world.
     case .talkingNotTold: 60
     default: 20
     }
