@@ -80,6 +80,7 @@ import Testing
     (#","limits":[]"#, "wrong type"),
     (#","pushTopics":["org.example.app.voip"]"#, "without .voip"),
     (#","pushTopics":["*","a"]"#, "for all"),
+    (#","secondCalls":"sometimes""#, #"use "allow" or "busy""#),
   ])
   func badTermsAreRefused(text: String, expected: String) throws {
     let error = #expect(throws: AppKeysError.self) { try terms(text) }
@@ -93,6 +94,14 @@ import Testing
     let several = try terms("", #","pushTopics":["t",""]"#, #","pushTopics":["*"]"#)
     #expect(several["a0"]?.pushTopics == [] && several["a1"]?.pushTopics == ["t", ""])
     #expect(several["a2"]?.pushTopics == nil)
+  }
+
+  @Test func anAppChoosesWhatASecondCallComesTo() throws {
+    let read = try terms(#","secondCalls":"busy""#, #","secondCalls":"allow""#, "")
+    #expect(read["a0"]?.secondCalls == .busy)
+    #expect(read["a1"]?.secondCalls == .allow)
+    // What the cluster says.
+    #expect(read["a2"]?.secondCalls == nil)
   }
 
   @Test func publicAndPrivateKeyMustBelongTogether() throws {

@@ -111,6 +111,13 @@ import Testing
     #expect(bench.place(Self.second)?.state?.phase == .placed)
   }
 
+  @Test func anUnknownDeviceSaysNothing() {
+    var bench = bench()
+    bench.say(.talking(Talking(number: 1, calls: [Self.placed])), device: "stray")
+    let bob = bench.shard.inspect(user: UserKey(app: Bench.app, user: "bob"))
+    #expect(bob?.devices.map(\.device) == ["b1", "b2"])
+  }
+
   @Test func aFormerSessionSaysNothing() {
     var bench = bench()
     bench.say(

@@ -89,6 +89,21 @@ extension AppLimitTests {
     }
   }
 
+  /// So does a place with what the app has chosen for second calls.
+  @Test(arguments: [SecondCalls.busy, .allow, nil])
+  func theShardHearsOfSecondCalls(choice: SecondCalls?) async throws {
+    try await EdgeFixture.run(terms: AppTerms(secondCalls: choice)) { edge in
+      let (client, _) = try await edge.device("ann", "phone", codec: .json)
+      let call = CallID(high: 1, low: 2)
+      client.say(2, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
+      let command = try await edge.shards.next {
+        if case .place = $0.body { true } else { false }
+      }
+      guard case .place(let request) = command.body else { throw TestFailure("no place") }
+      #expect(request.busyWhileInCall == choice.map { $0 == .busy })
+    }
+  }
+
   @Test func byHTTPTheAnswerSaysWhen() async throws {
     var terms = AppTerms(pushTopics: ["org.example.app"])
     terms.limits[.registrationsPerSecond] = 1

@@ -3,7 +3,7 @@
 ///
 /// An edge notices it: a device that has placed a call is invited to one from the user whom it calls. The shard of the
 /// call that gives way decides first, and ends it. Then it asks the other shard to connect the device that had placed
-/// it. So at no time do both calls go on, and neither shard waits for the other.
+/// it. So neither shard waits for the other, and both calls go on only if people answer both before an edge reports.
 public enum Crossing {
   /// Which of two crossing calls goes on: the one with the lower id. Of calls with one id it is that of the caller
   /// whose user id has the lower bytes, or the longer beginning of the other.

@@ -114,7 +114,7 @@ public struct Attach: Sendable, Equatable {
   public var attachedAt: Timestamp
   /// The device places calls, and is not rung by those to its user.
   public var onlyPlaces: Bool
-  /// Of an announced session: what its edge has said last, or has to say.
+  /// Of an announced session: the last report of its edge; nil: there was none.
   public var talking: Talking?
 
   public init(
@@ -133,9 +133,9 @@ public struct Attach: Sendable, Equatable {
 }
 
 /// The answered calls that a device has placed. The user's shard does not have them: they are in the shards of the
-/// callees. Edges say so where an app's users take no second call.
+/// callees. Edges report them where an app's users take no second call.
 public struct Talking: Sendable, Equatable {
-  /// Grows with each change that a session's edge says, so that an old one is recognised.
+  /// Grows with each report of a session, so that a late one is recognised.
   public var number: UInt64
   public var calls: [CallID]
   public init(number: UInt64, calls: [CallID]) {

@@ -43,8 +43,8 @@ public struct Delivery: Sendable, Equatable {
     case invite(Invite)
     /// To the caller: a device alerts its user.
     case ringing(by: Party)
-    /// To the caller: somebody answered. To the device that has the call: it does, also where it did not answer
-    /// itself because two calls crossed.
+    /// To the caller: somebody answered. To the winner: it has the call. Where two calls crossed, it did not answer
+    /// itself.
     case answered(Answered)
     /// To any side: it is over for this device.
     case stop(Stop)

@@ -1,7 +1,7 @@
 /// Crossing calls, of which each is in the shard of its callee.
 extension ShardMachine {
-  /// An edge has noticed that two calls cross, or the other one's shard that its call was answered: this shard's gives
-  /// way.
+  /// This shard's call gives way. An edge reports so where two calls cross, and the other one's shard where that one was
+  /// answered.
   mutating func crossed(_ command: Command, _ crossed: CrossedCall, _ turn: inout Turn) {
     guard let slot = calls.slot(of: crossed.call), calls[slot].facts.callee == command.callee,
       calls[slot].facts.caller.user.hasBytes(of: crossed.caller)

@@ -1,10 +1,9 @@
-/// Who is in a call. Calls to a user are in its own shard; of those that it placed its edges tell.
+/// Who is in a call. A user's shard has the calls to the user. Edges report the answered ones that the user placed.
 extension ShardMachine {
-  /// A session's edge tells the answered calls that its device has placed.
+  /// An edge reports the answered calls that a session's device has placed.
   mutating func talking(_ command: Command, _ talking: Talking, _ turn: inout Turn) {
-    users[command.user]?.withDevice(command.device) { device in
-      guard device.session == command.session else { return }
-      device.take(talking)
+    if users[command.user]?.device(command.device)?.session == command.session {
+      users[command.user]?.withDevice(command.device) { $0.take(talking) }
     }
     turn.reply(command, .done, command.body.urgency)
   }
@@ -19,10 +18,14 @@ extension ShardMachine {
 }
 
 extension User.Device {
-  /// Of its present session. What was retransmitted may be older than what is known.
+  /// As many as an edge reports. Policy: ignore more.
+  private static let talkingMax = 16
+
+  /// Takes a report of its present session. One that was retransmitted may be older than the last one.
   mutating func take(_ talking: Talking) {
     if talkingStaleSince == nil, let known = self.talking, talking.number < known.number { return }
-    self.talking = talking
+    self.talking = Talking(
+      number: talking.number, calls: Array(talking.calls.prefix(Self.talkingMax)))
     talkingStaleSince = nil
   }
 }

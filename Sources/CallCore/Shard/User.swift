@@ -9,9 +9,9 @@ struct User: Sendable {
     var attachedAt = Timestamp(microseconds: 0)
     /// Its session, or the last one, only places calls: it is no leg.
     var onlyPlaces = false
-    /// The answered calls that it has placed, as its edge said last.
+    /// The answered calls that it has placed, by the last report of its edge.
     var talking: Talking?
-    /// Since when that holds no longer for certain, because its session is another one or gone.
+    /// Since when the report is of a former session.
     var talkingStaleSince: Timestamp?
     /// When this session took the place of another; nil where it did not.
     var replacedAt: Timestamp?

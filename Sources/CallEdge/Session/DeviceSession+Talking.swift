@@ -15,8 +15,8 @@ extension DeviceSession {
     mayReportTalking = true
   }
 
-  /// A call that was resumed here, or that the device hangs up, is over. If this session has said nothing yet, the shard
-  /// may still count what the session before it has said.
+  /// A call that was resumed here, or that the device hangs up, is over. If this session has made no report yet, the
+  /// shard may still have that of the session before it.
   mutating func noteTalkIsOver(by reply: Reply, to body: Command.Body) {
     guard talking == nil, case .call(_, let verb) = body, verb == .resume || verb == .hangUp,
       case .call(let state) = reply, state.phase == .ended || state.phase == .unknown
@@ -24,12 +24,12 @@ extension DeviceSession {
     (mustReportTalking, mayReportTalking) = (true, true)
   }
 
-  /// Reports the answered calls if they are others than were said.
+  /// Reports the answered calls if they have changed since the last report.
   package mutating func reportTalking(_ turn: inout Turn) {
     mayReportTalking = false
     guard case .attached(let identity) = phase else { return }
     let isBusy = rules.isBusyInCall(identity.user.app)
-    // Where the app has changed its choice, what was said before is taken back.
+    // If the app has changed its choice, an earlier report is taken back.
     let calls = isBusy ? placedCalls.filter(\.isAnswered).map(\.call) : []
     guard calls != talking?.calls ?? [] || mustReportTalking && isBusy else { return }
     mustReportTalking = false

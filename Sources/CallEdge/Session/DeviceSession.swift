@@ -140,11 +140,11 @@ package struct DeviceSession {
   var placedCalls: [PlacedCall] = []
   /// Calls that ring here.
   var rungCalls: [RungCall] = []
-  /// What was said last of the answered calls that were placed here; nil: nothing.
+  /// The last report of the answered calls that were placed here; nil: there was none.
   var talking: Talking?
-  /// Also where nothing seems to have changed.
+  /// The next report is made even if it has the same calls.
   var mustReportTalking = false
-  /// The answered calls may be others than were said, or the last report failed.
+  /// The answered calls may have changed since the last report, or that failed.
   package internal(set) var mayReportTalking = false
   /// The time until which a call that was delivered here rings or goes on. Of several calls the latest counts. It
   /// only decides which sessions are closed last when the edge drains.
