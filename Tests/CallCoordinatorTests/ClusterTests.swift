@@ -264,8 +264,11 @@ import Testing
     try await withCluster { bench in
       bench.start("a")
       try await bench.settled(["a"])
+      var configuration = testConfiguration("a")
+      // It waits for so long for a heartbeat of the other one, which a busy machine delays.
+      configuration.settleTime = .seconds(30)
       let twin = CoordinatorNode(
-        configuration: testConfiguration("a"), bus: bench.bus, clock: bench.clock,
+        configuration: configuration, bus: bench.bus, clock: bench.clock,
         metrics: MetricsRegistry(), logger: quietLogger())
       await #expect(throws: CoordinatorError.nodeIDTaken("a")) { try await twin.run() }
       try await bench.settled(["a"])
