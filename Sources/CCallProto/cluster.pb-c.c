@@ -412,6 +412,51 @@ void   callmesh__v1__answer_command__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__answer_command__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__pull_command__init
+                     (Callmesh__V1__PullCommand         *message)
+{
+  static const Callmesh__V1__PullCommand init_value = CALLMESH__V1__PULL_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__pull_command__get_packed_size
+                     (const Callmesh__V1__PullCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__pull_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__pull_command__pack
+                     (const Callmesh__V1__PullCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__pull_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__pull_command__pack_to_buffer
+                     (const Callmesh__V1__PullCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__pull_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__PullCommand *
+       callmesh__v1__pull_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__PullCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__pull_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__pull_command__free_unpacked
+                     (Callmesh__V1__PullCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__pull_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__decline_command__init
                      (Callmesh__V1__DeclineCommand         *message)
 {
@@ -1551,7 +1596,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[39] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[40] =
 {
   {
     "session",
@@ -1938,6 +1983,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[3
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "pull",
+    36,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, pull),
+    &callmesh__v1__pull_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "devices_per_user",
     60,
     PROTOBUF_C_LABEL_NONE,
@@ -2040,12 +2097,13 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
-  32,   /* field[32] = devices_per_user */
+  33,   /* field[33] = devices_per_user */
   18,   /* field[18] = hang_up */
   30,   /* field[30] = information */
   29,   /* field[29] = merge */
   10,   /* field[10] = place */
-  38,   /* field[38] = push_capability */
+  32,   /* field[32] = pull */
+  39,   /* field[39] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
@@ -2054,22 +2112,23 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
   31,   /* field[31] = talking */
-  33,   /* field[33] = ticket_high */
-  36,   /* field[36] = ticket_key */
-  34,   /* field[34] = ticket_low */
-  35,   /* field[35] = ticket_times */
-  37,   /* field[37] = token */
+  34,   /* field[34] = ticket_high */
+  37,   /* field[37] = ticket_key */
+  35,   /* field[35] = ticket_low */
+  36,   /* field[36] = ticket_times */
+  38,   /* field[38] = token */
   25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[4 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[5 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
-  { 60, 32 },
-  { 80, 33 },
-  { 0, 39 }
+  { 36, 32 },
+  { 60, 33 },
+  { 80, 34 },
+  { 0, 40 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2079,10 +2138,10 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  39,
+  40,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  4,  callmesh__v1__command__number_ranges,
+  5,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2571,6 +2630,83 @@ const ProtobufCMessageDescriptor callmesh__v1__answer_command__descriptor =
   callmesh__v1__answer_command__field_indices_by_name,
   1,  callmesh__v1__answer_command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__answer_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__pull_command__field_descriptors[4] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PullCommand, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "from",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PullCommand, from),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "description",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PullCommand, description),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_name",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PullCommand, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__pull_command__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  2,   /* field[2] = description */
+  3,   /* field[3] = device_name */
+  1,   /* field[1] = from */
+};
+static const ProtobufCIntRange callmesh__v1__pull_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__pull_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.PullCommand",
+  "PullCommand",
+  "Callmesh__V1__PullCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__PullCommand),
+  4,
+  callmesh__v1__pull_command__field_descriptors,
+  callmesh__v1__pull_command__field_indices_by_name,
+  1,  callmesh__v1__pull_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__pull_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__decline_command__field_descriptors[2] =

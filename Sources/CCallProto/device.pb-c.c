@@ -682,6 +682,51 @@ void   callmesh__v1__decline__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__decline__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__pull__init
+                     (Callmesh__V1__Pull         *message)
+{
+  static const Callmesh__V1__Pull init_value = CALLMESH__V1__PULL__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__pull__get_packed_size
+                     (const Callmesh__V1__Pull *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__pull__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__pull__pack
+                     (const Callmesh__V1__Pull *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__pull__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__pull__pack_to_buffer
+                     (const Callmesh__V1__Pull *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__pull__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Pull *
+       callmesh__v1__pull__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Pull *)
+     protobuf_c_message_unpack (&callmesh__v1__pull__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__pull__free_unpacked
+                     (Callmesh__V1__Pull *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__pull__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__busy__init
                      (Callmesh__V1__Busy         *message)
 {
@@ -1762,6 +1807,51 @@ void   callmesh__v1__answered__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__answered__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__moved__init
+                     (Callmesh__V1__Moved         *message)
+{
+  static const Callmesh__V1__Moved init_value = CALLMESH__V1__MOVED__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__moved__get_packed_size
+                     (const Callmesh__V1__Moved *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__moved__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__moved__pack
+                     (const Callmesh__V1__Moved *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__moved__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__moved__pack_to_buffer
+                     (const Callmesh__V1__Moved *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__moved__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Moved *
+       callmesh__v1__moved__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Moved *)
+     protobuf_c_message_unpack (&callmesh__v1__moved__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__moved__free_unpacked
+                     (Callmesh__V1__Moved *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__moved__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__stop__init
                      (Callmesh__V1__Stop         *message)
 {
@@ -1942,7 +2032,7 @@ void   callmesh__v1__refusal_body__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__refusal_body__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[22] =
+static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[23] =
 {
   {
     "id",
@@ -2197,6 +2287,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descript
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "pull",
+    36,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, pull),
+    &callmesh__v1__pull__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "renew",
     70,
     PROTOBUF_C_LABEL_NONE,
@@ -2227,19 +2329,21 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   20,   /* field[20] = information */
   18,   /* field[18] = ping */
   5,   /* field[5] = place */
+  21,   /* field[21] = pull */
   17,   /* field[17] = query */
   3,   /* field[3] = register */
-  21,   /* field[21] = renew */
+  22,   /* field[22] = renew */
   16,   /* field[16] = resume */
   4,   /* field[4] = unregister */
 };
-static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[4 + 1] =
+static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[5 + 1] =
 {
   { 1, 0 },
   { 20, 18 },
   { 33, 20 },
-  { 70, 21 },
-  { 0, 22 }
+  { 36, 21 },
+  { 70, 22 },
+  { 0, 23 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
 {
@@ -2249,10 +2353,10 @@ const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
   "Callmesh__V1__ClientFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ClientFrame),
-  22,
+  23,
   callmesh__v1__client_frame__field_descriptors,
   callmesh__v1__client_frame__field_indices_by_name,
-  4,  callmesh__v1__client_frame__number_ranges,
+  5,  callmesh__v1__client_frame__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__client_frame__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -3130,6 +3234,70 @@ const ProtobufCMessageDescriptor callmesh__v1__decline__descriptor =
   callmesh__v1__decline__field_indices_by_name,
   1,  callmesh__v1__decline__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__decline__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__pull__field_descriptors[3] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Pull, call),
+    &callmesh__v1__call_ref__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "from",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Pull, from),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "description",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Pull, description),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__pull__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  2,   /* field[2] = description */
+  1,   /* field[1] = from */
+};
+static const ProtobufCIntRange callmesh__v1__pull__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__pull__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Pull",
+  "Pull",
+  "Callmesh__V1__Pull",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Pull),
+  3,
+  callmesh__v1__pull__field_descriptors,
+  callmesh__v1__pull__field_indices_by_name,
+  1,  callmesh__v1__pull__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__pull__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__busy__field_descriptors[1] =
@@ -4327,7 +4495,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_item__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_item__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[10] =
 {
   {
     "call",
@@ -4437,6 +4605,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "moved",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Delivery, event_case),
+    offsetof(Callmesh__V1__Delivery, moved),
+    &callmesh__v1__moved__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
   8,   /* field[8] = after */
@@ -4444,6 +4624,7 @@ static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
   2,   /* field[2] = at_ms */
   0,   /* field[0] = call */
   3,   /* field[3] = invite */
+  9,   /* field[9] = moved */
   4,   /* field[4] = ringing */
   7,   /* field[7] = signal */
   6,   /* field[6] = stop */
@@ -4452,7 +4633,7 @@ static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__delivery__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
 {
@@ -4462,7 +4643,7 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   "Callmesh__V1__Delivery",
   "callmesh.v1",
   sizeof(Callmesh__V1__Delivery),
-  9,
+  10,
   callmesh__v1__delivery__field_descriptors,
   callmesh__v1__delivery__field_indices_by_name,
   1,  callmesh__v1__delivery__number_ranges,
@@ -4698,6 +4879,70 @@ const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor =
   callmesh__v1__answered__field_indices_by_name,
   1,  callmesh__v1__answered__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__answered__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__moved__field_descriptors[3] =
+{
+  {
+    "to",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Moved, to),
+    &callmesh__v1__party__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "description",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Moved, description),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "number",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Moved, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__moved__field_indices_by_name[] = {
+  1,   /* field[1] = description */
+  2,   /* field[2] = number */
+  0,   /* field[0] = to */
+};
+static const ProtobufCIntRange callmesh__v1__moved__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__moved__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Moved",
+  "Moved",
+  "Callmesh__V1__Moved",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Moved),
+  3,
+  callmesh__v1__moved__field_descriptors,
+  callmesh__v1__moved__field_indices_by_name,
+  1,  callmesh__v1__moved__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__moved__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__stop__field_descriptors[5] =
@@ -5063,7 +5308,7 @@ const ProtobufCEnumDescriptor callmesh__v1__call_phase__descriptor =
   callmesh__v1__call_phase__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__end_reason__enum_values_by_number[10] =
+static const ProtobufCEnumValue callmesh__v1__end_reason__enum_values_by_number[11] =
 {
   { "END_REASON_NONE", "CALLMESH__V1__END_REASON__END_REASON_NONE", 0 },
   { "END_REASON_ANSWERED_ELSEWHERE", "CALLMESH__V1__END_REASON__END_REASON_ANSWERED_ELSEWHERE", 1 },
@@ -5075,11 +5320,12 @@ static const ProtobufCEnumValue callmesh__v1__end_reason__enum_values_by_number[
   { "END_REASON_HUNG_UP", "CALLMESH__V1__END_REASON__END_REASON_HUNG_UP", 7 },
   { "END_REASON_FAILED", "CALLMESH__V1__END_REASON__END_REASON_FAILED", 8 },
   { "END_REASON_GLARE", "CALLMESH__V1__END_REASON__END_REASON_GLARE", 9 },
+  { "END_REASON_MOVED", "CALLMESH__V1__END_REASON__END_REASON_MOVED", 10 },
 };
 static const ProtobufCIntRange callmesh__v1__end_reason__value_ranges[] = {
-{0, 0},{0, 10}
+{0, 0},{0, 11}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__end_reason__enum_values_by_name[10] =
+static const ProtobufCEnumValueIndex callmesh__v1__end_reason__enum_values_by_name[11] =
 {
   { "END_REASON_ANSWERED_ELSEWHERE", 1 },
   { "END_REASON_BUSY", 5 },
@@ -5088,6 +5334,7 @@ static const ProtobufCEnumValueIndex callmesh__v1__end_reason__enum_values_by_na
   { "END_REASON_FAILED", 8 },
   { "END_REASON_GLARE", 9 },
   { "END_REASON_HUNG_UP", 7 },
+  { "END_REASON_MOVED", 10 },
   { "END_REASON_NONE", 0 },
   { "END_REASON_UNANSWERED", 4 },
   { "END_REASON_UNREACHABLE", 6 },
@@ -5099,9 +5346,9 @@ const ProtobufCEnumDescriptor callmesh__v1__end_reason__descriptor =
   "EndReason",
   "Callmesh__V1__EndReason",
   "callmesh.v1",
-  10,
+  11,
   callmesh__v1__end_reason__enum_values_by_number,
-  10,
+  11,
   callmesh__v1__end_reason__enum_values_by_name,
   1,
   callmesh__v1__end_reason__value_ranges,

@@ -412,6 +412,51 @@ void   callmesh__v1__answered_entry__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__answered_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__moved_entry__init
+                     (Callmesh__V1__MovedEntry         *message)
+{
+  static const Callmesh__V1__MovedEntry init_value = CALLMESH__V1__MOVED_ENTRY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__moved_entry__get_packed_size
+                     (const Callmesh__V1__MovedEntry *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__moved_entry__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__moved_entry__pack
+                     (const Callmesh__V1__MovedEntry *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__moved_entry__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__moved_entry__pack_to_buffer
+                     (const Callmesh__V1__MovedEntry *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__moved_entry__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__MovedEntry *
+       callmesh__v1__moved_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__MovedEntry *)
+     protobuf_c_message_unpack (&callmesh__v1__moved_entry__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__moved_entry__free_unpacked
+                     (Callmesh__V1__MovedEntry *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__moved_entry__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message)
 {
@@ -901,7 +946,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__journal_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[13] =
+static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[14] =
 {
   {
     "call",
@@ -1059,6 +1104,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descrip
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "moved",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__JournalEntry, change_case),
+    offsetof(Callmesh__V1__JournalEntry, moved),
+    &callmesh__v1__moved_entry__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   2,   /* field[2] = alerting */
@@ -1069,6 +1126,7 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   6,   /* field[6] = ended */
   4,   /* field[4] = leg_ended */
   9,   /* field[9] = leg_joined */
+  13,   /* field[13] = moved */
   1,   /* field[1] = placed */
   12,   /* field[12] = pushed */
   8,   /* field[8] = settled */
@@ -1078,7 +1136,7 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__journal_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 13 }
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
 {
@@ -1088,7 +1146,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
   "Callmesh__V1__JournalEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__JournalEntry),
-  13,
+  14,
   callmesh__v1__journal_entry__field_descriptors,
   callmesh__v1__journal_entry__field_indices_by_name,
   1,  callmesh__v1__journal_entry__number_ranges,
@@ -1658,6 +1716,109 @@ const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor =
   callmesh__v1__answered_entry__field_indices_by_name,
   1,  callmesh__v1__answered_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__answered_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__moved_entry__field_descriptors[6] =
+{
+  {
+    "of_caller",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MovedEntry, of_caller),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "from",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MovedEntry, from),
+    &callmesh__v1__device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MovedEntry, to),
+    &callmesh__v1__device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "at_us",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MovedEntry, at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "description",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MovedEntry, description),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "connect_deadline_us",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MovedEntry, connect_deadline_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__moved_entry__field_indices_by_name[] = {
+  3,   /* field[3] = at_us */
+  5,   /* field[5] = connect_deadline_us */
+  4,   /* field[4] = description */
+  1,   /* field[1] = from */
+  0,   /* field[0] = of_caller */
+  2,   /* field[2] = to */
+};
+static const ProtobufCIntRange callmesh__v1__moved_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.MovedEntry",
+  "MovedEntry",
+  "Callmesh__V1__MovedEntry",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__MovedEntry),
+  6,
+  callmesh__v1__moved_entry__field_descriptors,
+  callmesh__v1__moved_entry__field_indices_by_name,
+  1,  callmesh__v1__moved_entry__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__moved_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__leg_ended_entry__field_descriptors[3] =

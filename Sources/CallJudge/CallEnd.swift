@@ -26,7 +26,7 @@ package struct CallActs: OptionSet, Sendable, Hashable {
       case .busy: .busy
       case .cancel: .cancel
       case .hangUp: .hangUp
-      case .alerting, .connected, .signal, .resume, .query: []
+      case .alerting, .connected, .pull, .signal, .resume, .query: []
       }
   }
 }
@@ -98,7 +98,8 @@ package struct EndEvidence<Device: Hashable & Sendable> {
     }
     let acts = end.by.map(acts) ?? []
     switch end.reason {
-    case .answeredElsewhere: return .contradiction("a call cannot end as answered elsewhere")
+    case .answeredElsewhere, .moved:
+      return .contradiction("a call cannot end as \(end.reason.name)")
     case .glare: return crossed ? nil : .contradiction("there was no crossing call")
     case .unanswered:
       if isBeforeTimeout { return .contradiction("the ring timeout had not passed") }

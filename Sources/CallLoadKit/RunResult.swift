@@ -36,7 +36,7 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
   case registrationLost
   // What no fault excuses.
   case unreachableThoughAttached, attachedNotRung, signalsOutOfOrder, signalsLost, signalsDoubled
-  case twoCallsOfGlare
+  case twoCallsOfGlare, movedWrongly
   // Of pushes.
   case pushedAfterEnd, pushedTwice, cleanUpToWinner, cleanUpUnasked, wokenRangAfterEnd
   case pushContract
@@ -69,6 +69,7 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
     case .signalsLost: "signals lost"
     case .signalsDoubled: "signals doubled"
     case .twoCallsOfGlare: "two calls of one glare"
+    case .movedWrongly: "taken over wrongly"
     case .pushedAfterEnd: "pushed after the end"
     case .pushedTwice: "pushed twice"
     case .cleanUpToWinner: "clean-up to the winner"

@@ -6,12 +6,15 @@ public enum ClusterCodec {
   /// The highest number of the rules that this version reads. What it means and when it grows is
   /// written in docs/operations.md.
   ///
-  /// 2: pushes in the journal, and senders of commands that are no edges.
-  public static let format: UInt32 = 2
+  /// 2: pushes in the journal, and senders of commands that are no edges. 3: calls that moved to another device in the
+  /// journal.
+  public static let format: UInt32 = 3
   /// Written in messages that readers of the first format understand.
   static let firstFormat: UInt32 = 1
   /// The first format with pushes.
   public static let pushFormat: UInt32 = 2
+  /// The first format with calls that were taken over.
+  public static let moveFormat: UInt32 = 3
 
   public static func encode(_ value: CommandBatch) -> [UInt8] {
     Packer.bytes(Callmesh__V1__CommandBatch.self, value)

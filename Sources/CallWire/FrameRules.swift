@@ -45,6 +45,9 @@ struct FrameRules {
       try check(call)
       switch verb {
       case .answer(let description): try check(description: description)
+      case .pull(let request):
+        try FieldRules.checkDeviceID(request.from.text)
+        try check(description: request.description)
       case .signal(.information, let body): try check(information: body)
       case .signal(_, let body): try check(signal: body)
       default: break

@@ -47,6 +47,7 @@ struct Phone {
       await screen.ring(call, from: invite.caller)
       try? await device.alerting(call)
     case .answered(let answered): await screen.connect(call, description: answered.description)
+    case .moved(let moved): await screen.connect(call, description: moved.description)
     case .signal(let signal): await screen.addCandidate(call, signal.body)
     case .stopped(let stop): await screen.end(call, callKitReason: stop.callKitReason())
     case .ringing, .won: break

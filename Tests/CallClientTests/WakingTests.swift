@@ -197,7 +197,7 @@ import Testing
     #expect(answer(.ended, .cancelled) == .cancelled(by: other))
     #expect(answer(.ended, .unanswered) == .unanswered)
     #expect(answer(.ended) == .unknown)
-    for rest in [EndReason.busy, .unreachable, .hungUp, .failed, .glare] {
+    for rest in [EndReason.busy, .unreachable, .hungUp, .failed, .glare, .moved] {
       #expect(answer(.ended, rest) == .ended(rest, by: other))
     }
   }

@@ -198,7 +198,7 @@ extension WorkerPushTests {
     try await WorkerBench().run { bench in
       try await bench.adopt(0)
       let bob = bench.user(0)
-      bench.worker.inbox.offer(.mayPush(false))
+      bench.worker.inbox.offer(.journalFormat(1))
       guard case .registered = try await bench.register(bob, "b1", "t1") else {
         Issue.record("not registered")
         return
@@ -212,7 +212,7 @@ extension WorkerPushTests {
       }
       #expect(state.phase == .placed, "it waits for devices between two edges")
       #expect(bench.outlet.kept.isEmpty)
-      bench.worker.inbox.offer(.mayPush(true))
+      bench.worker.inbox.offer(.journalFormat(2))
       let next = CallID(high: 3, low: 5)
       try await bench.edge.place(next, from: 3, caller, to: bob)
       try await eventually("pushed") { bench.outlet.kept.count == 1 }

@@ -289,6 +289,7 @@ extension Delivery.Event {
     case .answered: "answered"
     case .stop: "stop"
     case .signal: "signal"
+    case .moved: "moved"
     }
   }
 }

@@ -43,7 +43,7 @@ import Testing
     (.losesRegistrations, .registrationLost), (.findsNobody, .unreachableThoughAttached),
     (.leavesADeviceOut, .attachedNotRung), (.reordersSignals, .signalsOutOfOrder),
     (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
-    (.connectsBothThatCross, .twoCallsOfGlare),
+    (.connectsBothThatCross, .twoCallsOfGlare), (.tellsNobodyOfMoves, .movedWrongly),
   ]
 
   @Test func everyFaultAndEveryRuleIsCovered() {
@@ -78,7 +78,7 @@ import Testing
     (.losesRegistrations, .registrationLost), (.findsNobody, .unreachableThoughAttached),
     (.reordersSignals, .signalsOutOfOrder),
     (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
-    (.connectsBothThatCross, .twoCallsOfGlare),
+    (.connectsBothThatCross, .twoCallsOfGlare), (.tellsNobodyOfMoves, .movedWrongly),
   ])
   func aFaultIsNotMistakenForAnother(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
     let result = try #require(try TwinRun(fault: fault).outcome()).result

@@ -73,7 +73,7 @@ import Testing
   @Test(arguments: EndReason.allCases) func callKitReasons(reason: EndReason) throws {
     let expected =
       switch reason {
-      case .answeredElsewhere, .glare: 4
+      case .answeredElsewhere, .glare, .moved: 4
       case .declined: 5
       case .cancelled, .hungUp: 2
       case .unanswered, .busy: 3

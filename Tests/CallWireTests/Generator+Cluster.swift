@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 24
+  static let commandKinds = 25
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -81,6 +81,10 @@ extension Generator {
         MergeRequest(call: call(), merged: call(), caller: self.user(), deviceName: text(10)))
     case 22: .talking(talking())
     case 21: .call(call(), .signal(.information, body: body()))
+    case 23:
+      .call(
+        call(),
+        .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
     default: .call(call(), .query)
     }
   }
@@ -140,7 +144,7 @@ extension Generator {
     Lease(owner: text(10), incarnation: next(), epoch: next(), released: chance(50))
   }
 
-  static let changeKinds = 11
+  static let changeKinds = 12
 
   mutating func entry(_ kind: Int? = nil) -> JournalEntry {
     let kind = kind ?? Int.random(in: 0..<Self.changeKinds, using: &self)
@@ -192,6 +196,11 @@ extension Generator {
           request: chance(50) ? next() : 0))
     case 8: .callerLost(until: chance(50) ? microseconds() : nil)
     case 9: .winnerLost(until: chance(50) ? microseconds() : nil)
+    case 10:
+      .moved(
+        MovedFacts(
+          ofCaller: chance(50), from: party(), to: party(), at: microseconds(),
+          description: body(), connectDeadline: microseconds()))
     default: .settled
     }
   }

@@ -157,10 +157,14 @@ struct Generator: RandomNumberGenerator {
           by: chance(50) ? party() : nil, missed: chance(50),
           survivor: chance(50) ? call() : nil,
           unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil))
+    case 4:
+      .moved(
+        Moved(
+          to: party(), description: body(), number: UInt32(truncatingIfNeeded: number())))
     default: .signal(signal())
     }
   }
-  static let eventKinds = 5
+  static let eventKinds = 6
 
   mutating func delivery(_ kind: Int? = nil) -> Delivery {
     let kind = kind ?? Int.random(in: 0..<Self.eventKinds, using: &self)
@@ -173,7 +177,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 22
+  static let clientKinds = 23
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -224,6 +228,8 @@ extension Generator {
     case 18: return .calls
     case 19: return .renew(token: text(40))
     case 20: return .call(call, .signal(.information, body: body()))
+    case 21:
+      return .call(call, .pull(PullRequest(from: device(), description: body())))
     default: return .call(call, .query)
     }
   }

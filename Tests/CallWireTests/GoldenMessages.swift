@@ -58,6 +58,13 @@ extension GoldenValues {
       "attachTalking",
       .attach(Attach(announce: true, talking: Talking(number: 7, calls: [call])))
     ),
+    (
+      "pull",
+      .call(
+        call,
+        .pull(
+          PullRequest(from: "bob-phone", description: "v=3\r\n", deviceName: "Bob's tablet")))
+    ),
     ("placeBusy", .place(PlaceRequest(call: call, busyWhileInCall: true))),
     (
       "crossed",
@@ -137,6 +144,7 @@ extension GoldenValues {
     ("ringing", .ringing(by: phone)),
     ("answered", .answered(Answered(by: phone, description: "v=1\r\n"))),
     ("stop", .stop(Stop(reason: .answeredElsewhere, by: phone, missed: true))),
+    ("moved", .moved(Moved(to: phone, description: "v=3\r\n", number: 2))),
     ("signal", .signal(Signal(index: 2, kind: .description, body: "v=2\r\n"))),
     ("information", .signal(Signal(index: 3, kind: .information, body: "{\"typing\":true}"))),
   ]

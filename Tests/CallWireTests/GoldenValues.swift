@@ -68,6 +68,20 @@ enum GoldenValues {
     ("winnerLost", .winnerLost(until: later)),
     ("winnerBack", .winnerLost(until: nil)),
     ("settled", .settled),
+    (
+      "moved",
+      .moved(
+        MovedFacts(
+          ofCaller: false, from: phone, to: tablet, at: at, description: "v=3\r\n",
+          connectDeadline: later))
+    ),
+    (
+      "callerMoved",
+      .moved(
+        MovedFacts(
+          ofCaller: true, from: caller, to: caller, at: at, description: "",
+          connectDeadline: later))
+    ),
   ]
 
   static let ends: [(name: String, change: JournalEntry.Change)] = EndReason.allCases.map {

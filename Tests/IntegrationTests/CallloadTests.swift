@@ -145,6 +145,7 @@ import Testing
     "winnerToldItLost", "duplicateEnd", "commandLost", "unexplainedError",
     "acceptedThenForgotten", "timeoutLate", "registrationLost", "unreachableThoughAttached",
     "attachedNotRung", "signalsOutOfOrder", "signalsLost", "signalsDoubled", "twoCallsOfGlare",
+    "movedWrongly",
     "pushedAfterEnd",
     "pushedTwice", "cleanUpToWinner", "cleanUpUnasked", "wokenRangAfterEnd", "pushContract",
   ]

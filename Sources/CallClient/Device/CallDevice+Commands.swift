@@ -80,6 +80,24 @@ extension CallDevice {
     _ = try await send(call) { .call($0, .hangUp) }
   }
 
+  /// Takes an answered call over from another device of this user ("call pull"). That one is stopped as `moved`, and
+  /// the other side gets the description.
+  /// - Parameters:
+  ///   - callee: the user that was called; empty: this device's own.
+  ///   - from: the device that has the call.
+  ///   - description: a new session description (SDP): an offer.
+  /// - Returns: whether this device has the call now. If not, another device took it first, or it is over.
+  /// - Throws: `CallError`.
+  public func pull(
+    _ call: CallID, callee: String = "", from: DeviceID, description: String = ""
+  ) async throws(CallError) -> Bool {
+    let request = PullRequest(from: from, description: description)
+    switch try await send(.call(CallAddress(callee: callee, call: call), .pull(request))) {
+    case .answer(let won, _): return won
+    case .error, .done, .attached, .registered, .call, .calls: return false
+    }
+  }
+
   /// Sends the other side a session description, an ICE candidate or, in an answered call, an information of
   /// the app. Signals of one call arrive in order.
   /// - Throws: `CallError`.

@@ -33,12 +33,14 @@ public enum CallEvent: Sendable, Equatable {
   case ringing(by: Party)
   /// To the caller: a device answered.
   case answered(Answered)
-  /// To the answering device: it won the call.
+  /// To the answering device: it won the call. To one that pulled: it has the call now.
   case won(CallState)
   /// The call is over for this device.
   case stopped(Stop)
   /// A session description or ICE candidate of the other side.
   case signal(Signal)
+  /// The other side's user goes on with another device, whose description this is.
+  case moved(Moved)
 }
 
 extension Stop {
@@ -48,7 +50,7 @@ extension Stop {
   /// - Parameter asCaller: whether this device placed the call, so that its own user did not decline.
   public func callKitReason(asCaller: Bool = false) -> Int {
     switch reason {
-    case .answeredElsewhere, .glare: 4
+    case .answeredElsewhere, .glare, .moved: 4
     case .declined: asCaller ? 2 : 5
     case .cancelled, .hungUp: 2
     case .unanswered, .busy: 3
@@ -90,7 +92,7 @@ extension CallState {
       case .declined: .declined(by: by)
       case .cancelled: .cancelled(by: by)
       case .unanswered: .unanswered
-      case .busy, .unreachable, .hungUp, .failed, .glare: .ended(reason ?? .failed, by: by)
+      case .busy, .unreachable, .hungUp, .failed, .glare, .moved: .ended(reason ?? .failed, by: by)
       case nil: .unknown
       }
     }

@@ -1,4 +1,5 @@
 package import CallCore
+internal import CallWire
 
 /// One call as this device sees it, with what it takes to recognise retransmissions.
 package struct CallView: Sendable, Equatable {
@@ -22,6 +23,10 @@ package struct CallView: Sendable, Equatable {
   var lastTaken: UInt64 = 0
   /// The highest index of the other side's signals, which come in order.
   var lastSignal: UInt64 = 0
+  /// The number of the other side's newest move.
+  var lastMove: UInt32 = 0
+  /// Of a call that this device has taken over: the version at that time. Until then it was over for the device.
+  var takenOverAt: UInt64 = 0
 
   static let heardMax = 32
 
@@ -42,9 +47,20 @@ package struct CallView: Sendable, Equatable {
     case .invite(let invite): return invited(invite)
     case .ringing(let party): return ringing(party)
     case .answered(let answered): return self.answered(answered)
-    case .stop(let stop): return stopped(stop)
+    case .stop(let stop): return delivery.version <= takenOverAt ? [] : stopped(stop)
     case .signal(let signal): return fresh([signal])
+    case .moved(let moved): return self.moved(moved)
     }
+  }
+
+  /// This device has taken the call over.
+  /// - Parameter versions: those received in the call's part before.
+  init(takenOver call: CallAddress, role: Role, _ state: CallState, versions: [UInt64]) {
+    self.init(call: call.call, callee: call.callee, role: role, phase: .answered)
+    won = true
+    version = state.version
+    takenOverAt = state.version
+    heard = versions
   }
 
   /// This device's answer was decided.
@@ -123,11 +139,17 @@ package struct CallView: Sendable, Equatable {
 
   private mutating func stopped(_ stop: Stop) -> [CallEvent] {
     guard !isEnded else { return [] }
-    // The winner accepts the call's end only, never that it lost.
-    if won, stop.reason != .hungUp, stop.reason != .failed { return [] }
+    // Who has the call accepts its end only, or that another device took it over; never that it lost.
+    if won, stop.reason != .hungUp, stop.reason != .failed, stop.reason != .moved { return [] }
     phase = .ended
     self.stop = stop
     return [.stopped(stop)]
+  }
+
+  private mutating func moved(_ moved: Moved) -> [CallEvent] {
+    guard !isEnded, moved.number > lastMove else { return [] }
+    lastMove = moved.number
+    return [.moved(moved)]
   }
 
   private mutating func fresh(_ signals: [Signal]) -> [CallEvent] {

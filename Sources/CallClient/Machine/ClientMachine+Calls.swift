@@ -36,7 +36,24 @@ extension ClientMachine {
     for event in events { turn.actions.append(.event(.call(call, event))) }
   }
 
+  /// This device has a call that another one of its user had.
+  private mutating func takeOver(_ address: CallAddress, _ state: CallState, _ turn: inout Turn) {
+    let known = calls[address.call]
+    if let known, !known.isEnded { return }
+    // In a call to oneself the address does not say which side this is.
+    let isCallees = address.callee.isEmpty && state.by?.device == device
+    calls[address.call] = CallView(
+      takenOver: address, role: isCallees ? .callee : .caller, state, versions: known?.heard ?? [])
+    endedCalls.removeAll { $0 == address.call }
+    stayForCall(&turn)
+    emit(address.call, [.won(state)], &turn)
+  }
+
   mutating func takeReply(_ command: ClientCommand, _ reply: ServerReply, _ turn: inout Turn) {
+    if case .call(let address, .pull) = command {
+      if case .answer(won: true, let state) = reply { takeOver(address, state, &turn) }
+      return
+    }
     guard let address = command.address, let index = calls.index(forKey: address.call) else {
       return
     }

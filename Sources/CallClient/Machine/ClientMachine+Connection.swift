@@ -129,6 +129,7 @@ extension ClientMachine {
     }
     failures = 0
     state = .attached
+    device = info.device
     heardAt = turn.now
     pingedAt = nil
     silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))

@@ -77,6 +77,8 @@ package struct ClientMachine: Sendable {
   package internal(set) var nearerMoves = 0
   var failures = 0
   var attachedBefore = false
+  /// This device, as the cluster knows it.
+  var device: DeviceID = ""
   var attachRequest: UInt64 = 0
   /// Attaches without an `attached` reply, oldest first. One may still be in flight when the device
   /// has attached elsewhere, and replace that session when it arrives.

@@ -68,9 +68,9 @@ public struct Membership: Sendable {
 
   public var livingEdges: Set<UInt64> { Set(edges.keys) }
 
-  /// Whether every living coordinator reads this format.
-  public func allRead(_ format: UInt32) -> Bool {
-    coordinators.values.allSatisfy { $0.reads >= format }
+  /// The highest format of this version that every living coordinator reads.
+  public var formatOfAll: UInt32 {
+    coordinators.values.reduce(ClusterCodec.format) { min($0, $1.reads) }
   }
 
   /// Whether the owner of a lease may be alive. A node that never sent a heartbeat counts as alive until it had the

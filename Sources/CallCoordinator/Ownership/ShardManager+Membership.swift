@@ -96,7 +96,7 @@ extension ShardManager {
       switch event {
       case .coordinatorsChanged:
         place()
-        updateMayPush()
+        updateFormat()
       case .edgeJoined(let edge):
         logger.debug("An edge joined.", metadata: .keys([.edge: "\(edge)"]))
         // It may have been alive, but silent, when this node claimed its shards.
@@ -122,14 +122,14 @@ extension ShardManager {
   }
 
   /// Journals must not contain what one of the coordinators cannot read, since it may come to own a shard.
-  private func updateMayPush() {
-    let may = membership.allRead(ClusterCodec.pushFormat)
-    guard may != mayPush else { return }
-    mayPush = may
+  private func updateFormat() {
+    let format = membership.formatOfAll
+    guard format != journalFormat else { return }
+    journalFormat = format
     logger.notice(
-      may
-        ? "Every coordinator reads pushes: sleeping devices are woken."
-        : "A coordinator of an earlier version is there: sleeping devices are not woken.")
-    for worker in workers { worker.inbox.offer(.mayPush(may)) }
+      format == ClusterCodec.format
+        ? "Every coordinator reads what this version writes into journals."
+        : "A coordinator of an earlier version is there: what it cannot read is not done.")
+    for worker in workers { worker.inbox.offer(.journalFormat(format)) }
   }
 }

@@ -57,7 +57,7 @@ package actor ShardManager {
   var connectedSince: Timestamp?
   var reconnects: UInt64 = 0
   var namesake: (incarnation: UInt64, lastSeen: Timestamp)?
-  var mayPush = true
+  var journalFormat = ClusterCodec.format
   var unreadableHeartbeats = LogThrottle()
   var otherShardCounts = LogThrottle()
 

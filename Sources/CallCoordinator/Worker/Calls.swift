@@ -95,6 +95,8 @@ private struct CallLogLine {
       metadata[LogKey.count.rawValue] = "\(facts.legs.count)"
     case .answered(let answer):
       (level, message, metadata) = (.debug, "Call answered.", Self.keys(answer.by))
+    case .moved(let move):
+      (level, message, metadata) = (.debug, "Call taken over.", Self.keys(move.to))
     case .ended(let end):
       (level, message) = (.debug, "Call ended.")
       metadata = end.by.map(Self.keys) ?? [:]

@@ -23,9 +23,9 @@ extension ShardWorker {
     case .tokenStep(let term, let token, let result):
       tokenStepDone(term, token, result, now: now)
     case .peerAnswer(let bytes): takeAnswers(bytes, now: now)
-    case .mayPush(let may):
-      mayPush = may
-      for shard in held { shard?.machine.mayPush = may }
+    case .journalFormat(let format):
+      journalFormat = format
+      for shard in held { shard.map(restrict) }
     case .announceDone(let shard, let done):
       guard authenticator.isEdge(done.edge, done.secret) else {
         return rejected(1, shard, Self.noEdge, now: now)
@@ -64,6 +64,12 @@ extension ShardWorker {
   func holding(_ term: ShardTerm) -> HeldShard? {
     guard let shard = held[term.shard], shard.term == term else { return nil }
     return shard
+  }
+
+  /// Decides nothing that another coordinator could not read in the journal.
+  func restrict(_ shard: HeldShard) {
+    shard.machine.mayPush = journalFormat >= ClusterCodec.pushFormat
+    shard.machine.mayMove = journalFormat >= ClusterCodec.moveFormat
   }
 
   private func flying(_ term: ShardTerm, _ number: UInt64) -> HeldShard? {

@@ -61,7 +61,7 @@ extension ShardWorker {
     knownEdges.formUnion(recovered.edges.living)
     let shard = HeldShard(recovered, subscriptions: waiting.subscriptions, configuration, now: now)
     held[shard.number] = shard
-    shard.machine.mayPush = mayPush
+    restrict(shard)
     metrics.shards.add(1)
     for parcel in waiting.parcels { decodeAndTake(parcel, shard, now: now) }
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {

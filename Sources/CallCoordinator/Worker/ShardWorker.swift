@@ -70,8 +70,8 @@ package actor ShardWorker {
   /// When the next question to another shard is due again.
   var exchangeAt = Timestamp.distantFuture
   var peerSubscription: (any BusSubscription)?
-  /// Whether every coordinator reads what pushes leave in the journal.
-  var mayPush = true
+  /// Every coordinator reads this one.
+  var journalFormat = ClusterCodec.format
   var knownEdges: Set<UInt64> = []
   var authenticator: CommandAuthenticator
   /// When this node last received its own heartbeat, and since when without a gap; nil before the first one.
@@ -160,7 +160,7 @@ package actor ShardWorker {
       case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
         .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer,
-        .mayPush, .ownEdgeChanged,
+        .journalFormat, .ownEdgeChanged,
         .receivedOwnHeartbeat:
         break
       }

@@ -20,8 +20,8 @@ package enum WorkerEvent: Sendable {
   indirect case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
   /// An `EdgeBatch` with other shards' answers.
   case peerAnswer([UInt8])
-  /// Whether every coordinator reads what pushes leave in the journal.
-  case mayPush(Bool)
+  /// Every coordinator reads this format of the journal.
+  case journalFormat(UInt32)
   indirect case announceDone(shard: Int, AnnounceDone)
   /// This node received its own heartbeat, without a gap since then.
   case receivedOwnHeartbeat(since: Timestamp)

@@ -6,6 +6,7 @@ extension Call {
     }
     var placed = facts
     placed.legs = legs.map(\.party)
+    placed.caller = placer
     add(.placed(placed))
     for leg in legs {
       let device = leg.party.device
@@ -15,7 +16,7 @@ extension Call {
       case .declined(.some(let at)): add(.legEnded(device, .declinedHere, at: at))
       case .busy(let at): add(.legEnded(device, .busy, at: at))
       case .gone(let at): add(.legEnded(device, .gone, at: at))
-      case .waking, .delivered, .won, .stopped, .declined: break
+      case .waking, .delivered, .won, .moved, .stopped, .declined: break
       }
       for purpose in leg.pushPurposes { add(.pushed(device, purpose)) }
       for signal in leg.signals.waiting where leg.state.isLive || leg.state == .won {
@@ -37,6 +38,7 @@ extension Call {
     case .answered(let conversation): appendConversation(conversation, add)
     case .ended(let ending):
       if let answer = ending.answer { add(.answered(answer)) }
+      for move in moves { add(.moved(move)) }
       add(.ended(ending.facts))
     }
     if let callerLostUntil { add(.callerLost(until: callerLostUntil)) }
@@ -49,6 +51,7 @@ extension Call {
     _ conversation: CallStage.Conversation, _ add: (JournalEntry.Change) -> Void
   ) {
     add(.answered(conversation.answer))
+    for move in moves { add(.moved(move)) }
     if conversation.isCallerConnected { add(.connected(caller: true)) }
     if conversation.isWinnerConnected { add(.connected(caller: false)) }
     // Late signals that are not acknowledged.
@@ -59,7 +62,8 @@ extension Call {
       }
     }
     addSignals(fromCaller: true, facts.caller.device, in: legs[conversation.winner].endpoint.outbox)
-    addSignals(fromCaller: false, conversation.answer.by.device, in: caller.outbox)
+    addSignals(
+      fromCaller: false, legs[conversation.winner].party.device, in: caller.outbox)
   }
 
   /// The marks of signals that were taken stand behind the signals themselves: of some of these nothing is left

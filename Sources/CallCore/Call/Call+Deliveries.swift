@@ -52,11 +52,11 @@ extension Call {
   ) {
     let answer = conversation.answer
     let waiting = legs[leg].endpoint.takeAll()
-    if answer.merged != nil, !conversation.isWinnerConnected {
+    if answer.merged != nil, moves.isEmpty, !conversation.isWinnerConnected {
       deliverInvite(toWinner: leg, answer, &turn)
     }
-    deliver(to: leg, .answered(Answered(by: answer.by)), decided: answer.at, &turn)
-    for delivery in waiting where delivery.event.isSignal {
+    deliver(to: leg, .answered(Answered(by: legs[leg].party)), decided: answer.at, &turn)
+    for delivery in waiting where delivery.event.isOfOtherSide {
       deliver(to: leg, delivery.event, decided: delivery.at, &turn)
     }
   }
@@ -75,6 +75,8 @@ extension Call {
         timeline.note(.acknowledged, UInt8(clamping: leg), at: turn.now)
       }
       if case .invite = event { inviteAcknowledged(leg, &turn) }
+    case .formerCaller(let index):
+      guard formerCallers[index].endpoint.acknowledge(version) != nil else { return }
     case .calleeDevice, .stranger: return
     }
     settleIfAcknowledged(&turn)

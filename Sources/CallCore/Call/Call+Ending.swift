@@ -14,7 +14,7 @@ extension Call {
   mutating func hangUp(_ role: Role, on session: SessionRef, _ turn: inout Turn) -> Reply {
     switch (stage, role) {
     case (.ringing, .caller): return cancel(on: session, &turn)
-    case (.ringing, .leg), (.ringing, .calleeDevice):
+    case (.ringing, .leg), (.ringing, .formerCaller), (.ringing, .calleeDevice):
       return .error(CallError(.wrongState, "The call is not answered: decline it instead."))
     case (.answered, .caller):
       end(
@@ -147,7 +147,8 @@ extension Call {
   /// Once every device has acknowledged the end, a new owner of the shard need not deliver it again.
   mutating func settleIfAcknowledged(_ turn: inout Turn) {
     guard isEnded, !isSettled, caller.outbox.isEmpty,
-      legs.allSatisfy({ $0.endpoint.outbox.isEmpty })
+      legs.allSatisfy({ $0.endpoint.outbox.isEmpty }),
+      formerCallers.allSatisfy({ $0.endpoint.outbox.isEmpty })
     else { return }
     commit(.settled, .idle, &turn)
   }

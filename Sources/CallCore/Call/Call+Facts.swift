@@ -11,6 +11,7 @@ extension Call {
     case .legJoined(let party): return applyJoined(party, at: now)
     case .alerting(let device): return applyAlerting(device, at: now)
     case .answered(let answer): return applyAnswered(answer)
+    case .moved(let move): return applyMoved(move, at: now, epoch: epoch)
     case .legEnded(let device, let end, let at):
       return applyLegEnded(device, end, at: at, readAt: now)
     case .connected(let fromCaller): return applyConnected(fromCaller: fromCaller, at: now)
@@ -125,7 +126,7 @@ extension Call {
       case .declined: .declined
       case .cancelled: .cancelled
       case .hungUp: .hungUp
-      case .answeredElsewhere, .unanswered, .busy, .unreachable, .failed, .glare: .ended
+      case .answeredElsewhere, .unanswered, .busy, .unreachable, .failed, .glare, .moved: .ended
       }
     timeline.note(what, by ?? CallTimeline.call, at: end.at)
   }
@@ -133,6 +134,7 @@ extension Call {
   /// An ended call is kept for late devices; they need no descriptions and candidates.
   private mutating func releaseMemory() {
     callerSignals.release()
+    for index in moves.indices { moves[index].description = "" }
     facts.description = ""
     facts.headers = []
     facts.pushData = ""

@@ -9,7 +9,7 @@ extension Call {
     for leg in legs.indices
     where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp) {
       switch legs[leg].state {
-      case .won, .declined, .busy: continue
+      case .won, .moved, .declined, .busy: continue
       case .waking, .delivered, .alerting, .gone, .stopped: break
       }
       let reason = reason.seen(by: legs[leg].party.device, cause: by)

@@ -63,9 +63,10 @@ extension Call {
     where legs[leg].state == .stopped || legs[leg].state.mayStillRing {
       stop(leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), decided: answer.at, &turn)
     }
+    deliverMoves(&turn)
     // The winner recognises by its index what it has already.
     let forWinner = legs[winner].endpoint.takeAll()
-    if answer.merged != nil { deliverAnswerToWinner(winner, conversation, &turn) }
+    if answer.merged != nil, moves.isEmpty { deliverAnswerToWinner(winner, conversation, &turn) }
     for signal in callerSignals.waiting {
       deliver(to: winner, .signal(signal), &turn)
     }
@@ -79,7 +80,8 @@ extension Call {
     deliverToCaller(
       .answered(
         Answered(
-          by: answer.by, description: answer.description, signals: legs[winner].signals.waiting)),
+          by: answer.by, description: moves.isEmpty ? answer.description : "",
+          signals: legs[winner].signals.waiting)),
       decided: answer.at, &turn)
     for delivery in forCaller { deliverToCaller(delivery.event, &turn) }
     awaitCaller(turn)
@@ -105,9 +107,10 @@ extension Call {
       case .won:
         legs[leg].invitation = .sent
         stop(leg: leg, end.stop(for: nil), decided: end.at, &turn)
-      case .waking, .delivered, .alerting, .declined, .busy: break
+      case .waking, .delivered, .alerting, .declined, .busy, .moved: break
       }
     }
+    deliverMoves(&turn)
     // The caller, too, where it ended the call: perhaps by staying away for too long, without knowing.
     deliverToCaller(.stop(end.stop(for: nil)), decided: end.at, &turn)
     settleIfAcknowledged(&turn)

@@ -5,7 +5,11 @@ extension Call {
   mutating func attached(
     _ party: Party, _ session: SessionRef, joins: Bool = true, _ turn: inout Turn
   ) {
-    if case .caller = role(of: facts.callee, party.device) { return }
+    switch role(of: facts.callee, party.device) {
+    case .caller: return
+    case .formerCaller(let index): return formerCallerAttached(index, session, &turn)
+    case .leg, .calleeDevice, .stranger: break
+    }
     guard let leg = legIndex(party.device) else {
       if isRinging, joins { join(party, session, &turn) }
       return
@@ -92,6 +96,9 @@ extension Call {
   // MARK: The caller
 
   mutating func callerSessionLost(_ session: SessionRef, _ turn: inout Turn) {
+    for index in formerCallers.indices where formerCallers[index].endpoint.session == session {
+      formerCallers[index].endpoint.session = nil
+    }
     guard caller.session == session else { return }
     caller.session = nil
     timeline.note(.sessionLost, CallTimeline.caller, at: turn.now)

@@ -31,7 +31,7 @@ extension Call {
       let reply = legSignal(leg, request, kind, body, &turn)
       legs[leg].signals.claim(session, request)
       return reply
-    case .calleeDevice, .stranger: return .done
+    case .formerCaller, .calleeDevice, .stranger: return .done
     }
   }
 

@@ -12,11 +12,11 @@ extension Call {
       if case .leg(let leg) = role { refineRinging(&state, legs[leg], attaching: attaching) }
     case .answered(let conversation):
       let answer = conversation.answer
-      state.by = answer.by
+      state.by = legs[conversation.winner].party
       state.at = answer.at
-      if !hasCall(role, answer) { state.lost(to: answer) }
+      if !hasCall(role) { state.lost(to: answer) }
     case .ended(let ending):
-      if let answer = ending.answer, !hasCall(role, answer) {
+      if let answer = ending.answer, !hasCall(role) {
         state.lost(to: answer)
       } else {
         let stop = ending.facts.stop(for: device(of: role))
@@ -28,6 +28,7 @@ extension Call {
       }
     }
     if case .leg(let leg) = role { keepOwnRefusal(&state, legs[leg]) }
+    if let move = move(awayFrom: role) { state.ended(.moved, by: move.to, at: move.at) }
     return state
   }
 
@@ -43,17 +44,17 @@ extension Call {
   /// nil: the caller's.
   private func device(of role: Role) -> DeviceID? {
     switch role {
-    case .caller, .stranger: nil
+    case .caller, .formerCaller, .stranger: nil
     case .leg(let leg): legs[leg].party.device
     case .calleeDevice(let device): device
     }
   }
 
   /// Whether the answered call is this device's call.
-  private func hasCall(_ role: Role, _ answer: AnsweredFacts) -> Bool {
+  private func hasCall(_ role: Role) -> Bool {
     switch role {
-    case .caller, .stranger: true
-    case .leg(let leg): legs[leg].party.device == answer.by.device
+    case .caller, .formerCaller, .stranger: true
+    case .leg(let leg): legs[leg].state == .won
     case .calleeDevice: false
     }
   }
@@ -61,7 +62,7 @@ extension Call {
   /// A leg that ended while the call rings on. One that refused is seen to by `keepOwnRefusal`.
   private func refineRinging(_ state: inout CallState, _ leg: Leg, attaching: Bool) {
     switch leg.state {
-    case .waking, .delivered, .alerting, .won: return
+    case .waking, .delivered, .alerting, .won, .moved: return
     case .gone where attaching: return
     case .gone(let at): state.ended(.unreachable, by: leg.party, at: at)
     case .stopped: state.ended(.answeredElsewhere, by: leg.party, at: state.at)

@@ -4,6 +4,7 @@ extension Call {
   func nextDeadline(_ limits: CallLimits) -> Timestamp {
     var next = caller.nextRetransmission
     for leg in legs { next = min(next, leg.endpoint.nextRetransmission) }
+    for former in formerCallers { next = min(next, former.endpoint.nextRetransmission) }
     switch stage {
     case .ringing(let ringing):
       next = min(next, facts.deadline)
@@ -43,6 +44,9 @@ extension Call {
       let ofLeg = legs[leg].endpoint.retransmitDue(&turn)
       if ofLeg > 0 { timeline.note(.repeated, UInt8(clamping: leg), at: turn.now) }
       count += ofLeg
+    }
+    for index in formerCallers.indices {
+      count += formerCallers[index].endpoint.retransmitDue(&turn)
     }
     // A retransmission leaves behind an append like everything else, so that a former owner that wakes
     // up late retransmits nothing (R23).
@@ -91,7 +95,7 @@ extension Call {
       if conversation.callerLostUntil != nil, conversation.winnerLostUntil != nil {
         end(.failed, by: nil, &turn)
       } else {
-        end(.hungUp, by: callerGone ? facts.caller : conversation.answer.by, &turn)
+        end(.hungUp, by: callerGone ? facts.caller : legs[conversation.winner].party, &turn)
       }
     }
   }

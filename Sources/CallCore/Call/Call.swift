@@ -12,6 +12,10 @@ struct Call: Sendable {
   /// The caller's descriptions and candidates. `waiting` holds all of them until somebody answers, for legs
   /// that join late.
   var callerSignals = SentSignals()
+  /// How sides moved to other devices, in their order (at most `CallLimits.movesPerCall`).
+  var moves: [MovedFacts] = []
+  /// Devices that had the caller's side. Those that had the callee's are legs.
+  var formerCallers: [FormerCaller] = []
   /// Of the newest delivery.
   var version: UInt64
   /// A push may be due: the shard is to call `push`.
@@ -56,6 +60,8 @@ struct Call: Sendable {
   enum Role {
     case caller
     case leg(Int)
+    /// A device that had the caller's side.
+    case formerCaller(Int)
     /// A device of the callee without a leg: it may join.
     case calleeDevice(DeviceID)
     case stranger
@@ -64,7 +70,10 @@ struct Call: Sendable {
   func role(of user: UserKey, _ device: DeviceID) -> Role {
     guard user.app.hasBytes(of: facts.callee.app) else { return .stranger }
     // In a call to oneself the device that placed it is the caller, not a leg.
-    if user.user.hasBytes(of: facts.caller.user), device == facts.caller.device { return .caller }
+    if user.user.hasBytes(of: facts.caller.user) {
+      if device == facts.caller.device { return .caller }
+      if let former = formerCaller(device) { return .formerCaller(former) }
+    }
     guard user.user.hasBytes(of: facts.callee.user) else { return .stranger }
     if let leg = legIndex(device) { return .leg(leg) }
     return .calleeDevice(device)

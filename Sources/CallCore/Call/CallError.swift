@@ -60,6 +60,7 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case noGateway = 412
     case informationTooLarge = 413
     case pushDataTooLarge = 414
+    case tooManyMoves = 420
 
     case internalError = 500
     case tryAgain = 501
@@ -116,6 +117,7 @@ extension CallError.Code {
     case .noGateway: "There is no such user, and no gateway to phone numbers and SIP addresses."
     case .informationTooLarge: "The information is too large."
     case .pushDataTooLarge: "The data for pushes are too large."
+    case .tooManyMoves: "The call was taken over too often."
     case .internalError: "The server failed. The command may or may not have been carried out."
     case .tryAgain: "The cluster cannot answer just now. Send the same command again."
     case .draining: "This node takes no new work. Connect to another."

@@ -30,8 +30,8 @@ extension CallStage {
   /// From the answer until the end.
   struct Conversation: Sendable {
     let answer: AnsweredFacts
-    /// The index of the leg that won.
-    let winner: Int
+    /// The index of the leg that won, or took the call over since.
+    var winner: Int
     /// A side's session broke: until when it may come back.
     var callerLostUntil: Timestamp?
     var winnerLostUntil: Timestamp?
@@ -80,7 +80,7 @@ extension Call {
     if case .ended(let ending) = stage { ending.isSettled } else { false }
   }
 
-  /// The index of the leg that won, while the call is answered.
+  /// The index of the leg that has the call, while it is answered.
   @inline(never)
   var winner: Int? {
     if case .answered(let conversation) = stage { conversation.winner } else { nil }

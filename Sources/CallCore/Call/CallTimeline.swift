@@ -4,6 +4,7 @@ struct CallTimeline: Sendable {
   /// Raw values are shown to operators.
   enum What: String, Sendable {
     case placed, joined, repeated, acknowledged, alerting, answered, declined, busy, left, attached
+    case moved = "taken over"
     case connected, stopped, ended, cancelled
     case invited = "delivered"
     case declinedHere = "declined here"
@@ -25,7 +26,8 @@ struct CallTimeline: Sendable {
       case .acknowledged, .repeated, .pushed, .pushAccepted, .pushTokenGone, .pushRejected,
         .pushExpired, .pushFailed:
         CallTimeline.detailsMax
-      case .joined, .invited, .alerting, .left, .sessionLost, .attached: CallTimeline.passingMax
+      case .joined, .invited, .alerting, .left, .sessionLost, .attached, .moved:
+        CallTimeline.passingMax
       case .placed, .answered, .declined, .declinedHere, .busy, .connected, .stopped,
         .ended, .hungUp, .cancelled, .takenOver:
         CallTimeline.eventsMax

@@ -9,6 +9,8 @@ public enum CallVerb: Sendable, Equatable {
   case cancel
   case connected
   case hangUp
+  /// This device takes an answered call over from another one of its user.
+  indirect case pull(PullRequest)
   case signal(SignalKind, body: String)
   /// The caller's device is back, on this session.
   case resume
@@ -23,6 +25,7 @@ public enum CallVerb: Sendable, Equatable {
     case .cancel: "cancel"
     case .connected: "connected"
     case .hangUp: "hangUp"
+    case .pull: "pull"
     case .signal: "signal"
     case .resume: "resume"
     case .query: "query"
@@ -35,7 +38,7 @@ extension CallVerb {
   var joins: Bool {
     switch self {
     case .alerting, .answer, .decline, .busy: true
-    case .cancel, .connected, .hangUp, .signal, .resume, .query: false
+    case .cancel, .connected, .hangUp, .pull, .signal, .resume, .query: false
     }
   }
 
@@ -45,7 +48,7 @@ extension CallVerb {
     case .connected: .slow
     case .alerting, .hangUp: .relaxed
     case .signal: .lazy
-    case .answer, .decline, .busy, .cancel, .resume, .query: .urgent
+    case .answer, .decline, .busy, .cancel, .pull, .resume, .query: .urgent
     }
   }
 }

@@ -18,6 +18,8 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   case failed = 8
   /// It gave way to a crossing call, which goes on.
   case glare = 9
+  /// Another of the user's devices took the answered call over. Of a device, never of a call.
+  case moved = 10
 
   /// The reason's name on the wire (JSON) and in logs.
   public var name: String { "\(self)" }
@@ -28,7 +30,7 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   public var isMissedCall: Bool {
     switch self {
     case .cancelled, .unanswered, .busy, .unreachable: true
-    case .answeredElsewhere, .declined, .hungUp, .failed, .glare: false
+    case .answeredElsewhere, .declined, .hungUp, .failed, .glare, .moved: false
     }
   }
 }

@@ -44,6 +44,12 @@ struct Endpoint: Sendable {
     outbox.append(Pending(delivery: delivery, attempts: 0, nextAt: .distantFuture))
   }
 
+  /// Keeps what is said of the other side's newest move, in place of that of an earlier one.
+  mutating func replaceMoved(by delivery: Delivery) {
+    outbox.removeAll { if case .moved = $0.delivery.event { true } else { false } }
+    keep(delivery)
+  }
+
   /// Sends what was kept without being sent.
   mutating func sendKept(_ turn: inout Turn) {
     guard let session else { return }

@@ -8,6 +8,8 @@ struct Leg: Sendable {
     /// It alerts its user.
     case alerting
     case won
+    /// It had the call until another device of the user took it over.
+    case moved(at: Timestamp)
     /// It declined: for itself at this time, or for the user, which ended the call (nil).
     case declined(at: Timestamp?)
     case busy(at: Timestamp)
@@ -20,7 +22,7 @@ struct Leg: Sendable {
     var isLive: Bool {
       switch self {
       case .waking, .delivered, .alerting: true
-      case .won, .declined, .busy, .gone, .stopped: false
+      case .won, .moved, .declined, .busy, .gone, .stopped: false
       }
     }
 
@@ -36,7 +38,7 @@ struct Leg: Sendable {
       switch self {
       case .declined(let at): (.declined, at)
       case .busy(let at): (.busy, at)
-      case .waking, .delivered, .alerting, .won, .gone, .stopped: nil
+      case .waking, .delivered, .alerting, .won, .moved, .gone, .stopped: nil
       }
     }
 
@@ -51,6 +53,7 @@ struct Leg: Sendable {
       case .delivered: "delivered"
       case .alerting: "alerting"
       case .won: "won"
+      case .moved: "moved"
       case .declined: "declined"
       case .busy: "busy"
       case .gone: "gone"

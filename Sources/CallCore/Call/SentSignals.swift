@@ -41,6 +41,13 @@ struct SentSignals: Sendable {
   /// Later signals get an index above this one.
   mutating func skip(to index: UInt64) { lastIndex = max(lastIndex, index) }
 
+  /// A device takes a side over from the one that sent these. Its signals get indices above theirs.
+  mutating func follow(_ former: SentSignals) {
+    waiting = []
+    memory = SignalMemory()
+    skip(to: former.lastIndex)
+  }
+
   // MARK: Retransmitted commands
 
   /// Whether a command repeats one that was taken.

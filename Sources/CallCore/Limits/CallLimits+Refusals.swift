@@ -57,6 +57,11 @@ extension CallLimits {
     CallError(.informationTooLarge, "An information is at most \(informationBytes) bytes.")
   }
 
+  public var tooManyMoves: CallError {
+    CallError(
+      .tooManyMoves, "A call is taken over at most \(Self.counted(movesPerCall, "time")).")
+  }
+
   public var tooManySignals: CallError {
     CallError(
       .tooManySignals,

@@ -74,6 +74,8 @@ public struct CallLimits: Sendable, Equatable {
   public var signalBytesWaiting = 65_536
   /// How long descriptions and candidates may wait, to share an append; alerting and hang-up four times as long.
   public var lazyAppend: Span = .milliseconds(5)
+  /// How often the sides of a call move to other devices. Policy: refuse (`tooManyMoves`).
+  public var movesPerCall = 32
   /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).
   public var callsPerShard = 200_000
   /// A user in an answered call is busy for further calls; else it rings and the app does call

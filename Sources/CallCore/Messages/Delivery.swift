@@ -50,8 +50,13 @@ public struct Delivery: Sendable, Equatable {
     case stop(Stop)
     /// A description, candidate or information of the other side.
     case signal(Signal)
+    /// The other side's user goes on with another device.
+    case moved(Moved)
 
     var isSignal: Bool { if case .signal = self { true } else { false } }
+
+    /// Whether it tells what the other side did in an answered call.
+    var isOfOtherSide: Bool { if case .moved = self { true } else { isSignal } }
   }
 }
 

@@ -57,6 +57,8 @@ public struct JournalEntry: Sendable, Equatable {
     indirect case legJoined(Party)
     case alerting(DeviceID)
     indirect case answered(AnsweredFacts)
+    /// A side of the answered call moved to another device.
+    indirect case moved(MovedFacts)
     /// `at` is nil in records of versions that did not store it.
     case legEnded(DeviceID, LegEnd, at: Timestamp?)
     case connected(caller: Bool)
@@ -83,6 +85,7 @@ extension JournalEntry {
         $0 + $1.name.utf8.count + $1.value.utf8.count + 8
       }
     case .answered(let facts): 256 + facts.description.utf8.count
+    case .moved(let facts): 384 + facts.description.utf8.count
     case .signal(_, _, let signal): 128 + signal.body.utf8.count
     case .legJoined, .alerting, .legEnded, .connected, .ended, .callerLost, .winnerLost, .settled,
       .pushed:

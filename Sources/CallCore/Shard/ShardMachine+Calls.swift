@@ -11,6 +11,7 @@ extension ShardMachine {
     guard let slot = calls.slot(of: id), calls[slot].facts.callee == command.callee else {
       return turn.reply(command, .error(CallError(.unknownCall)))
     }
+    if case .pull(let request) = verb { return pull(command, id, request, &turn) }
     var role = calls[slot].role(of: command.user, command.device)
     if case .calleeDevice = role, verb.joins, calls[slot].isRinging {
       let sender = users[command.user]?.device(command.device)
@@ -88,7 +89,7 @@ extension ShardMachine {
       return .answer(won: false, call.state(for: role))
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
       return .call(call.state(for: role))
-    case (.alerting, .caller), (.answer, .caller), (.decline, .caller), (.busy, .caller):
+    case (.alerting, _), (.answer, _), (.decline, _), (.busy, _):
       return .error(CallError(.notParty, "The caller's device cannot do this: cancel or hang up."))
     case (.cancel, .caller): return call.cancel(on: command.session, &turn)
     case (.cancel, _): return .error(CallError(.notParty, "Only the caller's device can cancel."))
@@ -101,8 +102,11 @@ extension ShardMachine {
     case (.resume, .caller):
       call.callerAttached(command.session, &turn)
       return .call(call.state(for: .caller))
+    case (.resume, .formerCaller(let index)):
+      call.formerCallerAttached(index, command.session, &turn)
+      return .call(call.state(for: role))
     case (.resume, _): return .call(call.state(for: role))
-    case (.query, _): return .call(call.state(for: role))
+    case (.query, _), (.pull, _): return .call(call.state(for: role))
     }
   }
 }

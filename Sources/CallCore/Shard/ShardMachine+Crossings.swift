@@ -8,7 +8,8 @@ extension ShardMachine {
     else { return turn.reply(command, .error(CallError(.unknownCall))) }
     let callee = calls[slot].facts.callee
     switch calls[slot].role(of: command.user, command.device) {
-    case .stranger: return turn.reply(command, .error(CallError(.unknownCall)))
+    case .formerCaller, .stranger:
+      return turn.reply(command, .error(CallError(.unknownCall)))
     // A device of the callee speaks for its own call only.
     case .leg, .calleeDevice:
       guard command.device == crossed.by else {

@@ -30,7 +30,8 @@ extension ShardMachine {
         return .ended(end.reason, ringing: nil, talking: end.at - answer.at)
       }
       return .ended(end.reason, ringing: end.at - call.facts.placedAt, talking: nil)
-    case .legJoined, .alerting, .legEnded, .connected, .signal, .callerLost, .winnerLost, .settled,
+    case .legJoined, .alerting, .moved, .legEnded, .connected, .signal, .callerLost, .winnerLost,
+      .settled,
       .pushed:
       return nil
     }

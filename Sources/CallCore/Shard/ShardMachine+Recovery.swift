@@ -30,12 +30,14 @@ extension ShardMachine {
         for leg in call.legs.indices { call.legs[leg].invitation = .sent }
         insert(call)
       } else {
+        if case .moved = entry.change { forgetPlacer(of: entry.call) }
         mutate(entry.call) { call in
           call.apply(entry.change, at: now, epoch: epoch)
           if case .legJoined(let party) = entry.change, let leg = call.legIndex(party.device) {
             call.legs[leg].invitation = .sent
           }
         }
+        if case .moved = entry.change { notePlacer(of: entry.call) }
       }
     }
   }

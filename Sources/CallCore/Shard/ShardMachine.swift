@@ -22,6 +22,8 @@ public struct ShardMachine: Sendable {
   /// Whether sleeping devices are pushed and tokens claimed: not before every node that may own the
   /// shard can read what these leave in the journal.
   public var mayPush = true
+  /// Whether devices take calls over: as `mayPush`.
+  public var mayMove = true
   /// Of the shard's journal.
   public var room = JournalRoom.enough
   /// When registrations are searched for expired ones.

@@ -65,7 +65,9 @@ extension CallError.Code {
     case .methodNotAllowed: 405
     case .callIDTaken, .wrongState: 409
     case .frameTooLarge: 413
-    case .rateLimited, .tooManyDevices, .tooManyCalls, .tooManyLiveCalls, .tooManySignals: 429
+    case .rateLimited, .tooManyDevices, .tooManyCalls, .tooManyLiveCalls, .tooManySignals,
+      .tooManyMoves:
+      429
     case .internalError: 500
     case .tryAgain, .draining, .overloaded: 503
     }

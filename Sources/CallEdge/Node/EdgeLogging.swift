@@ -43,7 +43,7 @@ extension Command.Body {
     case .place: ("place", .debug)
     case .call(_, let verb):
       switch verb {
-      case .answer, .decline, .busy, .cancel, .hangUp: (verb.name, .debug)
+      case .answer, .decline, .busy, .cancel, .hangUp, .pull: (verb.name, .debug)
       default: (verb.name, .trace)
       }
     case .ack: ("acknowledgement", .trace)
@@ -76,6 +76,7 @@ extension Delivery.Event {
     case .invite: ("invite", .debug)
     case .answered: ("answered", .debug)
     case .stop: ("stop", .debug)
+    case .moved: ("moved", .debug)
     case .ringing: ("ringing", .trace)
     case .signal: ("signal", .trace)
     }

@@ -59,6 +59,11 @@ extension DeviceSession {
       request.callerName = identity.name
       notePlacing(address.call, callee: callee(address))
       return (callee(address), .place(request))
+    case .call(let address, .pull(var request)):
+      request.deviceName = identity.deviceName
+      // If it is the caller's side that moves here, this session has placed the call from then on.
+      notePlacing(address.call, callee: callee(address))
+      return (callee(address), .call(address.call, .pull(request)))
     case .call(let address, let verb):
       if verb == .resume { notePlacing(address.call, callee: callee(address)) }
       if verb.endsRinging { forgetRung(address.call) }

@@ -85,7 +85,7 @@ extension CallVerb {
   var endsRinging: Bool {
     switch self {
     case .answer, .decline, .busy: true
-    case .alerting, .cancel, .connected, .hangUp, .signal, .resume, .query: false
+    case .alerting, .cancel, .connected, .hangUp, .pull, .signal, .resume, .query: false
     }
   }
 }

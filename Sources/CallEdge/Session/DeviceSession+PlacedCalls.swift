@@ -63,18 +63,34 @@ extension DeviceSession {
     case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
     case .call(let state) where state.phase == .answered: noteAnswer(of: call)
     case .call: noteExists(of: call)
+    case .answer(let won, let state): notePulled(call, body, isCallers: won && !isOwn(state.by))
     case .done:
       switch body {
       case .call(_, .cancel), .call(_, .hangUp): forget(call)
       default: noteExists(of: call)
       }
-    case .answer, .attached, .registered, .calls: break
+    case .attached, .registered, .calls: break
     }
+  }
+
+  /// A call was taken over, or was not.
+  /// - Parameter isCallers: this device has the caller's side now, or has it still.
+  private mutating func notePulled(_ call: CallID, _ body: Command.Body, isCallers: Bool) {
+    guard case .call(_, .pull) = body else { return }
+    if isCallers { noteAnswer(of: call) } else { forget { $0.call == call && !$0.counts } }
+  }
+
+  private func isOwn(_ party: Party?) -> Bool {
+    guard let party, let identity = sentIdentity else { return false }
+    return party.device == identity.device && party.user.hasBytes(of: identity.user.user)
   }
 
   private mutating func noteError(_ code: CallError.Code, _ call: CallID, _ body: Command.Body) {
     if code == .unknownCall || code == .notParty { return forget(call) }
     guard body.placing != nil else { return }
+    if case .call(_, .pull) = body, code.rawValue < 500 {
+      return forget { $0.call == call && !$0.counts }
+    }
     if case .place = body, code.rawValue < 500, code != .callIDTaken {
       // Refused by its shard; another attempt may be under way.
       return forget { $0.call == call && !$0.counts }
@@ -85,10 +101,12 @@ extension DeviceSession {
 }
 
 extension Command.Body {
-  /// The call that the command places or resumes.
+  /// The call that the command places, resumes or takes over.
   var placing: CallID? {
-    if case .place(let request) = self { return request.call }
-    if case .call(let call, .resume) = self { return call }
-    return nil
+    switch self {
+    case .place(let request): request.call
+    case .call(let call, .resume), .call(let call, .pull): call
+    default: nil
+    }
   }
 }

@@ -59,7 +59,7 @@ extension DeviceSession {
     case .answered:
       noteAnswer(of: delivery.call)
       forgetRung(delivery.call)
-    case .ringing, .signal: noteExists(of: delivery.call)
+    case .ringing, .signal, .moved: noteExists(of: delivery.call)
     }
     return true
   }

@@ -96,7 +96,7 @@ struct CallPlan {
 
   var allowed: [CallOutcome] {
     switch kind {
-    case .answered, .twoAnswer, .calleeReturns, .callerReturns: [.answered]
+    case .answered, .twoAnswer, .calleeReturns, .callerReturns, .pulled: [.answered]
     case .declinedEverywhere: [.ended(.declined)]
     case .declinedHere:
       callees.count == 1 ? [.ended(.declined)] : [answersThen ? .answered : .ended(.unanswered)]
@@ -156,6 +156,8 @@ final class LiveCall {
   var candidatesSent: [Int: Int] = [:]
   /// Devices whose next candidate has a timer.
   var streaming: Set<Int> = []
+  /// The device that took the call over.
+  var puller: Int?
   /// Devices that were notified of the answer and take part in the conversation.
   var talking: Set<Int> = []
 

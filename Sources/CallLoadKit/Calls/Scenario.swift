@@ -50,6 +50,8 @@ package struct Scenario: Sendable, Equatable {
     case callerReturns
     /// A callee's device calls the caller back while the call is on its way to it: one of both calls goes on.
     case crossing
+    /// One device answers; then the user's others take the call over, all at once.
+    case pulled
   }
 }
 
@@ -70,9 +72,9 @@ extension Scenario {
   private static let defaultText = #"""
     {
       "name": "default",
-      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return, users who call each other",
+      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return, users who call each other, calls that move to another device",
       "parts": [
-        {"kind": "answered", "weight": 42, "alertMs": [5, 50], "actMs": [100, 1000], "talkMs": [200, 2000], "candidates": 0.4},
+        {"kind": "answered", "weight": 38, "alertMs": [5, 50], "actMs": [100, 1000], "talkMs": [200, 2000], "candidates": 0.4},
         {"kind": "twoAnswer", "weight": 10, "actMs": [100, 1000], "talkMs": [200, 1000], "candidates": 0.2},
         {"kind": "declinedEverywhere", "weight": 8, "actMs": [100, 1000]},
         {"kind": "declinedHere", "weight": 6, "ringTimeoutSeconds": 5, "actMs": [100, 600], "thenMs": [100, 600], "answered": 0.8},
@@ -82,7 +84,8 @@ extension Scenario {
         {"kind": "busy", "weight": 5, "actMs": [20, 200]},
         {"kind": "calleeReturns", "weight": 3, "actMs": [100, 500], "awayMs": [100, 1000], "thenMs": [100, 500], "answered": 0.5},
         {"kind": "callerReturns", "weight": 3, "actMs": [100, 500], "awayMs": [100, 1000], "thenMs": [50, 500], "answered": 0.5},
-        {"kind": "crossing", "weight": 4, "ringTimeoutSeconds": 5, "actMs": [0, 20], "talkMs": [200, 1000]}
+        {"kind": "crossing", "weight": 4, "ringTimeoutSeconds": 5, "actMs": [0, 20], "talkMs": [200, 1000]},
+        {"kind": "pulled", "weight": 4, "actMs": [100, 500], "thenMs": [0, 400], "talkMs": [500, 1500]}
       ]
     }
     """#

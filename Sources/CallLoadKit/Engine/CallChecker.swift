@@ -76,6 +76,7 @@ package struct CallChecker: Sendable {
       if !isRepeated { record.outstanding += 1 }
       record.note(.sent(frame.command), of: device, at: now)
       guard case .call(_, let verb) = frame.command else { return }
+      if case .pull = verb { record.change(device) { $0.pulls = true } }
       let act = CallActs(verb)
       if !act.isEmpty { record.change(device) { $0.act(act, at: now) } }
     }

@@ -32,7 +32,7 @@ extension CallRecord {
     }
     guard let end = caller.end?.reason else { return }
     // The caller may have been away from before the answer until after the end.
-    let winner = answeredBy ?? winners.first?.device
+    let winner = puller ?? answeredBy ?? winners.first?.device
     for callee in callees {
       // A device that refused was notified of the end of its own part; a loser is not in the call any more.
       guard winner == nil || winner == callee.device, let told = callee.stop?.reason, told != end,
@@ -116,7 +116,9 @@ extension CallRecord {
       // A caller that cannot come back has left.
       return self.caller.wasAway ? hindrance(timeline, last) : nil
     // No fault explains any other end, and least of all a call without an end.
-    case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.glare): return nil
+    case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.glare),
+      .ended(.moved):
+      return nil
     }
   }
 

@@ -7,6 +7,7 @@ extension CallRecord {
   mutating func examine(at now: Timestamp, _ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
     examineOddities(timeline)
     examineWinners(timeline, isAttached: isAttached)
+    examineMoves(timeline, isAttached: isAttached)
     examineEnd(isAttached: isAttached)
     examineUnreachable(timeline)
     examineRung(timeline)
@@ -135,10 +136,11 @@ extension CallRecord {
     case .declined where end.by == device.device && !device.acts.isDisjoint(with: .decline):
       return nil
     case .busy where device.acts.contains(.busy): return nil
-    case .hungUp where winner != nil && !isCaller && winner != device.device:
+    case .hungUp where winner != nil && !isCaller && (puller ?? winner) != device.device:
       return "it was not in the call"
+    case .moved: return end.by == nil ? "no device was named" : nil
     case .declined, .cancelled, .unanswered, .busy, .unreachable, .hungUp, .failed, .glare:
-      return evidence(winner: winner, at: end.at).objection(to: end.callEnd)?.text
+      return evidence(winner: puller ?? winner, at: end.at).objection(to: end.callEnd)?.text
     }
   }
 

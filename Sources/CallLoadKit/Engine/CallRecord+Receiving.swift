@@ -21,6 +21,9 @@ extension CallRecord {
         DeviceRecord.End(
           callEnd: CallEnd(reason: stop.reason, by: stop.by.map(number)), missed: stop.missed,
           version: delivery.version, at: now))
+    case .moved(let moved):
+      let to = number(of: moved.to)
+      change(device) { $0.moves.append(to) }
     case .ringing, .signal: break
     }
   }
@@ -67,9 +70,15 @@ extension CallRecord {
 
   private mutating func answered(_ device: Int, by: Int, _ version: UInt64, at now: Timestamp) {
     guard device == facts.caller else {
-      // A winner that attaches again is notified so.
-      if by == device { change(device) { $0.wonAt = $0.wonAt ?? now } }
-      return
+      // A winner that attaches again is notified so, and one that has taken the call over.
+      guard by == device else { return }
+      return change(device) {
+        if $0.pulls {
+          $0.tookOver(at: now, version: version)
+        } else {
+          $0.wonAt = $0.wonAt ?? now
+        }
+      }
     }
     ringOverAt = ringOverAt ?? now
     if let first = answeredBy, first != by {
@@ -90,6 +99,8 @@ extension CallRecord {
 
   private mutating func stopped(_ device: Int, _ end: DeviceRecord.End) {
     guard let before = record(of: device) else { return }
+    // Of its part before it took the call over.
+    if let taken = before.tookOver, end.version <= taken.version { return }
     if device == facts.caller { ringOverAt = ringOverAt ?? end.at }
     let name = name(of: device)
     if before.wonAt != nil, end.reason == .answeredElsewhere {
@@ -117,7 +128,12 @@ extension CallRecord {
     case .call(let state):
       agree(device, command, at: now)
       learn(device, command, state, at: now)
-    case .answer(true, _): won(device, at: now)
+    case .answer(true, let state):
+      if case .call(_, .pull) = command {
+        change(device) { $0.tookOver(at: now, version: state.version) }
+      } else {
+        won(device, at: now)
+      }
     case .answer(false, let state): lost(device, state, at: now)
     case .error(let error):
       errors.append((device, command, error.code, now))

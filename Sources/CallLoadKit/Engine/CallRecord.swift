@@ -47,6 +47,12 @@ struct DeviceRecord: Sendable {
   var wasNotified = false
   /// It had a session before the call was placed.
   var wasThere = false
+  /// It asked to take the answered call over.
+  var pulls = false
+  /// When it was told that it has taken the call over, and the version at that time.
+  var tookOver: (at: Timestamp, version: UInt64)?
+  /// The devices that the other side goes on with, as it was told.
+  var moves: [Int] = []
 
   init(device: Int) { self.device = device }
 
@@ -61,6 +67,13 @@ struct DeviceRecord: Sendable {
 
   /// When the device first did something; of one act only.
   func time(of act: CallActs) -> Timestamp? { actedAt[act] }
+
+  /// It has the call: what it was told of its part before is over.
+  mutating func tookOver(at now: Timestamp, version: UInt64) {
+    guard tookOver == nil else { return }
+    tookOver = (now, version)
+    (stop, replied, left) = (nil, nil, false)
+  }
 
   mutating func detached(at now: Timestamp) {
     wasAway = true
@@ -163,6 +176,11 @@ struct CallRecord: Sendable {
     everybody.filter { $0.acts.isDisjoint(with: .refusal) }.compactMap { $0.end?.at }.min()
   }
   var winners: [DeviceRecord] { callees.filter { $0.wonAt != nil } }
+  /// The device that took the call over last.
+  var puller: Int? {
+    callees.compactMap { callee in callee.tookOver.map { (callee.device, $0.at) } }
+      .max { $0.1 < $1.1 }?.0
+  }
 
   func record(of device: Int) -> DeviceRecord? {
     if device == facts.caller { return caller }

@@ -108,6 +108,7 @@ extension TraceLine.Event {
     case .answered(let answered): "answered\(text(by: answered.by))"
     case .stop(let stop): "stop \(stop.reason.name)\(text(by: stop.by))"
     case .signal(let signal): "signal \(number(signal.body))"
+    case .moved(let moved): "moved\(text(by: moved.to))"
     }
   }
 

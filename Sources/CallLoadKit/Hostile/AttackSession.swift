@@ -79,7 +79,7 @@ final class AttackSession: DeviceLinkDelegate {
       switch delivery.event {
       case .invite: onInvite(self, delivery.call)
       case .stop: onStopped(self)
-      case .answered, .ringing, .signal: break
+      case .answered, .ringing, .signal, .moved: break
       }
     case .notice(let notice): attack.account.count(answer: "notice \(notice.kind.name)")
     }

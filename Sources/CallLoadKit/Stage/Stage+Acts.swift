@@ -17,7 +17,7 @@ extension Stage {
     let plan = live.plan
     let act = since + plan.act
     switch plan.kind {
-    case .answered: answer(live, plan.actor, at: act)
+    case .answered, .pulled: answer(live, plan.actor, at: act)
     case .twoAnswer:
       answer(live, plan.actor, at: act)
       if plan.other != plan.actor { answer(live, plan.other, at: act) }
@@ -69,6 +69,16 @@ extension Stage {
       } else {
         live.answersOnInvite.insert(device)
       }
+    }
+  }
+
+  /// The callee's other devices that rang take the call over.
+  func pull(_ live: LiveCall, from winner: Int) {
+    let (plan, holder) = (live.plan, rig.roster.party(winner).device)
+    for callee in plan.callees
+    where callee != winner && live.invited.contains(callee) && devices[callee].isAttached {
+      let request = PullRequest(from: holder, description: LiveCall.description)
+      devices[callee].submit(.call(CallAddress(call: plan.call), .pull(request)))
     }
   }
 

@@ -58,7 +58,7 @@ extension Stage {
     case .won: won(live, device)
     case .stopped(let stop): stopped(live, stop.reason, device)
     case .signal(let signal): checker.appReceived(device: device.index, in: live.plan.call, signal)
-    case .ringing: break
+    case .ringing, .moved: break
     }
   }
 
@@ -93,9 +93,14 @@ extension Stage {
     caller.submit(.call(caller.address(plan.call), .connected))
     signalAfterAnswer(live, plan.caller, delaysMs: [5])
     after(plan.talk, plan.call) { [unowned self] in hangUp($0, winner: winner) }
+    if plan.kind == .pulled, let winner {
+      after(plan.then, plan.call) { [unowned self] in pull($0, from: winner) }
+    }
   }
 
   private func won(_ live: LiveCall, _ device: LoadDevice) {
+    // One that was stopped before has taken the call over.
+    if live.isOver.remove(device.index) != nil { live.puller = device.index }
     device.submit(.call(CallAddress(call: live.plan.call), .connected))
     signalAfterAnswer(live, device.index, delaysMs: [5, 20])
   }
@@ -112,7 +117,8 @@ extension Stage {
       guard let since = live.ringsSince, let span = live.ringSpan else { return }
       let late = (loop.now - since).microseconds - span.microseconds
       book.record(.timeout, Span(microseconds: abs(late)))
-    case .answeredElsewhere, .cancelled, .declined, .busy, .unreachable, .hungUp, .failed, .glare:
+    case .answeredElsewhere, .cancelled, .declined, .busy, .unreachable, .hungUp, .failed, .glare,
+      .moved:
       break
     }
   }

@@ -67,7 +67,8 @@ extension Stage {
   /// One side's next signal, as long as it is in the call: a candidate, and after the answer now and then an
   /// information. Both are judged as one stream.
   private func candidate(_ device: Int, _ live: LiveCall) {
-    guard !live.isOver.contains(device) else { return }
+    // What is on its way to a device that gives the call up is dropped, rightly.
+    guard !live.isOver.contains(device), live.plan.kind != .pulled else { return }
     let address = devices[device].address(live.plan.call)
     let next = NumberedCandidate(sender: device, number: (live.candidatesSent[device] ?? 0) + 1)
     let kind: SignalKind =
@@ -81,9 +82,11 @@ extension Stage {
   /// One side hangs up, after the arrival of both streams where there are any.
   func hangUp(_ live: LiveCall, winner: Int?, delays: Int = 0) {
     let plan = live.plan
-    guard let leaver = plan.hangUpByCaller ? plan.caller : winner else { return }
+    guard let leaver = plan.hangUpByCaller ? plan.caller : live.puller ?? winner else { return }
     guard !live.isOver.contains(leaver) else { return }
-    if options.signals > 0, delays < Self.hangUpDelaysMax, !haveStreamsArrived(live, winner) {
+    if options.signals > 0, plan.kind != .pulled, delays < Self.hangUpDelaysMax,
+      !haveStreamsArrived(live, winner)
+    {
       return after(Self.hangUpDelay, plan.call) { [unowned self] in
         hangUp($0, winner: winner, delays: delays + 1)
       }

@@ -85,6 +85,8 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case placersDoNotRing = "who only places calls is not rung"
   case crossingsMerge = "crossing calls become one"
   case busyInCall = "a user in a call is busy"
+  case movesOnce = "a call moves to one device"
+  case movesTold = "the other side learns of a move"
   case noStrangeError = "no error without a reason"
   case newsOnce = "each piece of news once"
   case noPushAfterEnd = "no push after the end"

@@ -30,6 +30,8 @@ extension HistoryChecker {
     _ who: Who, _ call: CallID, _ event: CallEvent
   ) throws(HistoryViolation) {
     var app = calls[call, default: Facts()].told[who, default: Told()].app
+    // It takes the call over: its part in it begins anew.
+    if case .won = event, app.stopped, calls[call]?.tookOver(who) ?? false { app = App() }
     if app.stopped, case .invited = event {
       try require(
         false, .noInviteAfterStop, call, "the app of \(who) is told to ring after the stop")
@@ -42,12 +44,12 @@ extension HistoryChecker {
     }
     switch event {
     case .invited: try once(&app.invited, "to ring")
-    case .ringing: break
+    case .ringing, .moved: break
     case .answered: try once(&app.answered, "that somebody answered")
     case .won: try once(&app.won, "that it won")
     case .stopped(let stop):
       try require(
-        !app.won || stop.reason.followsAnswer, .winnerStopped, call,
+        !app.won || stop.reason.followsAnswer || stop.reason == .moved, .winnerStopped, call,
         "the app of \(who) won, and is told \(stop.reason.name)")
       app.stopped = true
     case .signal(let signal): try appHears(who, call, signal, &app)
@@ -62,7 +64,13 @@ extension HistoryChecker {
       return
     }
     let what = "the app of \(who) hears signal \(number) of \(sender)"
-    if sender == facts.caller {
+    if !facts.moves.isEmpty {
+      try require(
+        [true, false].contains {
+          facts.hadSide(sender, ofCaller: $0) && facts.hadSide(who, ofCaller: !$0)
+        },
+        .signalsInPlace, call, "\(what), which is not the other side")
+    } else if sender == facts.caller {
       try require(who != sender, .signalsInPlace, call, "\(what), which is its own")
     } else {
       try require(who == facts.caller, .signalsInPlace, call, "\(what), which is another leg")
@@ -122,6 +130,7 @@ extension HistoryChecker {
     case .decline, .busy: return facts.journalWinner == who
     case .hangUp: return facts.answered == nil || facts.caller != who
     case .connected: return facts.answered == nil
+    case .pull: return facts.answeredAt.map { asked <= $0 } ?? true
     case .signal(.information, _): return facts.answeredAt.map { asked <= $0 } ?? true
     default: return false
     }

@@ -23,7 +23,7 @@ extension HistoryChecker {
   /// Whether the caller's device was told of the answer a while ago, on a connection that it still has, and nothing was
   /// wrong between its edge and its user's shard.
   private func isKnown(_ facts: Facts, to shard: Int) -> Bool {
-    guard let toldAt = facts.callerToldAt, toldAt + bounds.merge < now,
+    guard let toldAt = facts.callerToldAt, toldAt + bounds.merge < now, facts.moves.isEmpty,
       let caller = facts.journalCaller
     else { return false }
     return (linksOf[caller] ?? []).contains { number in

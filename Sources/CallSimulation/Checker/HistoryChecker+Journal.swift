@@ -35,6 +35,8 @@ extension HistoryChecker {
       try mayMerge(answer, call)
       facts.answered = answer
       facts.answeredAt = now
+      facts.connectDeadline = answer.connectDeadline
+    case .moved(let move): try moved(move, &facts, call)
     case .legEnded(let device, let end, _): facts.legEnds[device.text] = end
     case .connected(let caller):
       if caller { facts.connected.caller = true } else { facts.connected.winner = true }
@@ -63,7 +65,7 @@ extension HistoryChecker {
   private func objection(to end: EndedFacts, _ facts: Facts, _ call: CallID) -> EndObjection? {
     // A session may break, or be presumed to have, without a record.
     var evidence = EndEvidence(
-      caller: facts.journalCaller, winner: facts.journalWinner,
+      caller: facts.holder(ofCaller: true), winner: facts.holder(ofCaller: false),
       acts: { facts.acts[$0] ?? [] }, mayBeLost: { _ in facts.mayBeLost })
     evidence.knowsEveryAnswer = true
     evidence.crossed = gaveWayRightly(end, facts, call)

@@ -189,7 +189,8 @@ extension HistoryChecker {
         "\(what): it rings, though it was over")
     case .answered:
       try require(
-        facts.journalWinner == who || facts.caller == who, .attachAnswered, call,
+        facts.journalWinner == who || facts.caller == who || facts.tookOver(who), .attachAnswered,
+        call,
         "\(what): it is its own, though another answered")
     case .ended:
       try require(

@@ -31,7 +31,8 @@ extension HistoryChecker {
     }
     let call = question.command.address?.call
     switch (first, reply) {
-    case (.answer(let before, _), .answer(let now, _)):
+    case (.answer(let before, _), .answer(let now, _))
+    where call.map { calls[$0]?.moves.isEmpty ?? true } ?? true:
       try require(
         before == now, .sameAnswer, call,
         "\(who) asked twice whether it won: \(before), then \(now)")
@@ -62,7 +63,12 @@ extension HistoryChecker {
         noteCrossings(who)
       }
       try toldState(who, state, asked: question.at)
-    case .answer(true, let state): try toldWon(who, state.call)
+    case .answer(true, let state):
+      if case .call(_, .pull(let request)) = question.command {
+        try toldPulled(who, request, state.call)
+      } else {
+        try toldWon(who, state.call)
+      }
     case .answer(false, let state): try toldState(who, state, asked: question.at)
     case .calls(let live):
       for state in live.placed + live.received { try toldState(who, state, asked: question.at) }
@@ -122,13 +128,15 @@ extension HistoryChecker {
       if facts.journalCaller == who { calls[call]?.callerToldAt = now }
       try toldAnswered(Who(answered.by), call, teller: who)
     case .stop(let stop):
+      let end = CallEnd(reason: stop.reason, by: stop.by.map(Who.init))
+      if facts.isStale(end, of: who) { return }
       // Deliveries of a former owner may arrive after the next owner's.
       try require(
         version >= before || version >> 20 != before >> 20, .versionsGrow, call,
         "\(who) hears the end as version \(version), after \(before)")
       try toldSurvivor(who, stop.reason, stop.survivor, call)
-      try toldEnd(
-        who, CallEnd(reason: stop.reason, by: stop.by.map(Who.init)), call, version: version)
+      try toldEnd(who, end, call, version: version)
+    case .moved(let moved): try toldMove(who, moved, call)
     case .signal(let signal):
       try require(
         told.signals[signal.index] ?? signal.body == signal.body, .signalsInPlace, call,
@@ -185,6 +193,7 @@ extension HistoryChecker {
   private mutating func toldAnswered(
     _ by: Who, _ call: CallID, teller: Who
   ) throws(HistoryViolation) {
+    if calls[call]?.moves.contains(where: { !$0.ofCaller && Who($0.to) == by }) ?? false { return }
     if by == teller { try toldWon(by, call) } else { try toldAnswer(by, call, teller: teller) }
   }
 
@@ -211,6 +220,8 @@ extension HistoryChecker {
   ) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
     let told = facts.told[who, default: Told()]
+    if facts.isStale(end, of: who) { return }
+    if end.reason == .moved { return try toldMovedAway(who, end, call, version: version) }
     // The end of its own leg: the call may go on.
     if end.by == who, facts.legEnds[who.device] != nil, end.reason.isOwnPart { return }
     try require(

@@ -20,7 +20,8 @@ extension HistoryChecker {
     var still: [CallID] = []
     for call in live {
       guard let facts = calls[call] else { continue }
-      if let violation = overdue(call, facts) ?? notRung(call, facts) {
+      if let violation = overdue(call, facts) ?? notRung(call, facts) ?? notToldOfMove(call, facts)
+      {
         return violation
       }
       if facts.ended == nil { still.append(call) }
@@ -58,7 +59,7 @@ extension HistoryChecker {
       return (placed.deadline, "the ring timeout", .zero)
     }
     if !facts.isConnected {
-      return (answer.connectDeadline, "the connect grace", answer.connectDeadline - answer.at)
+      return (facts.connectDeadline, "the connect grace", answer.connectDeadline - answer.at)
     }
     let lost = [facts.lostUntil.caller, facts.lostUntil.winner].compactMap { $0 }.max()
     // The later of the two: the other side may have returned since.
@@ -115,6 +116,7 @@ extension HistoryChecker {
     }
     guard let truth = facts.ended, let stop = view.stop else { return nil }
     if view.role == .caller, facts.givenUp, stop.reason == .failed { return nil }
+    if stop.reason == .moved, facts.holder(ofCaller: view.role == .caller) != who { return nil }
     if view.role == .caller || view.won {
       guard facts.accepted || view.role == .callee, stop.reason != truth.reason else { return nil }
       return HistoryViolation(

@@ -39,6 +39,8 @@ package struct HistoryChecker: Sendable {
     var alerting: Set<String> = []
     var answered: AnsweredFacts?
     var connected: (caller: Bool, winner: Bool) = (false, false)
+    var connectDeadline = Timestamp(microseconds: 0)
+    var moves: [MovedFacts] = []
     var legEnds: [String: LegEnd] = [:]
     var lostUntil: (caller: Timestamp?, winner: Timestamp?) = (nil, nil)
     var ended: EndedFacts?
@@ -46,6 +48,7 @@ package struct HistoryChecker: Sendable {
     var placedAt: Timestamp?
     var endedAt: Timestamp?
     var answeredAt: Timestamp?
+    var moveTimes: [Timestamp] = []
     /// When its caller's device received the answer last.
     var callerToldAt: Timestamp?
     /// When it stopped ringing.
@@ -91,6 +94,10 @@ package struct HistoryChecker: Sendable {
     var end: CallEnd<Who>?
     var endVersion: UInt64?
     var signals: [UInt64: String] = [:]
+    /// By index, the other side's moves that it was told of.
+    var moves: Set<Int> = []
+    /// The app was started again.
+    var forgot = false
     var app = App()
   }
 
@@ -246,7 +253,10 @@ package struct HistoryChecker: Sendable {
     history.woken[who] = nil
     for link in linksOf.removeValue(forKey: who) ?? [] { links[link] = nil }
     for id in calls.keys {
-      if calls[id]?.told[who] != nil { calls[id]?.told[who]?.app = App() }
+      if calls[id]?.told[who] != nil {
+        calls[id]?.told[who]?.app = App()
+        calls[id]?.told[who]?.forgot = true
+      }
       if calls[id]?.caller == who { calls[id]?.callerForgot = true }
     }
   }

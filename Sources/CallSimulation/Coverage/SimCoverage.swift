@@ -17,6 +17,7 @@ final class SimCoverage {
     var answers: [(at: Timestamp, who: Who)] = []
     var cancelAt: Timestamp?
     var hangUps: [(at: Timestamp, who: Who)] = []
+    var pulls: [(at: Timestamp, who: Who)] = []
     var invited: Set<Who> = []
     var counted: Set<String> = []
     /// Devices with a decided push to wake them that were not invited over a session since.
@@ -86,6 +87,9 @@ final class SimCoverage {
       if facts.merged != nil { race("R8 merged", call) }
       calls[call]?.connectDeadline = world.now + options.limits.connectGrace
       step(call, to: "answered")
+    case .moved(let facts):
+      race("R24 of the \(facts.ofCaller ? "caller" : "callee")", call)
+      if record.epoch > seen.epoch { race("R24 new owner", call) }
     case .legEnded(_, let end, _): world.count("transition.leg → \(end)")
     case .legJoined: world.count("transition.leg joins")
     case .connected: calls[call]?.isConnected = true
@@ -123,7 +127,7 @@ final class SimCoverage {
         race("R8 in mid-ring", call)
       }
       if record.epoch > seen.epoch { race("R8 moved", call) }
-    case .answeredElsewhere, .declined, .cancelled, .busy, .hungUp: break
+    case .answeredElsewhere, .declined, .cancelled, .busy, .hungUp, .moved: break
     }
   }
 
@@ -167,6 +171,13 @@ final class SimCoverage {
         race("R16", call)
       }
       calls[call]?.hangUps.append((now, who))
+    case .pull:
+      if !seen.isEnded,
+        seen.pulls.contains(where: { $0.who != who && near($0.at, now, milliseconds: 50) })
+      {
+        race("R24 two at once", call)
+      }
+      calls[call]?.pulls.append((now, who))
     case .signal(let kind, _): signalled(call, seen, who, kind)
     default: break
     }

@@ -6,6 +6,7 @@ package enum SimRaces {
     "R9", "R10", "R10 deadline",
     "R10 pushed", "R11", "R12", "R13", "R13 in mid-ring", "R14", "R15", "R16", "R17 early",
     "R17 of a loser", "R17 after the end", "R18", "R19", "R19 pushed", "R20", "R22", "R23",
+    "R24 of the caller", "R24 of the callee", "R24 two at once", "R24 new owner",
   ]
 
   /// Faults that must occur, so that an injector without effect is found. Faults that occur ten times
@@ -26,7 +27,7 @@ package enum SimRaces {
   package static let requiredBeside =
     ["place", "answer", "signal"].map { "in outage.\($0)" }
     + ["signal.information", "signal.information too early"]
-    + [HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder].map {
+    + [HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder, .movesTold].map {
       "judged.\($0.rawValue)"
     }
 

@@ -123,6 +123,7 @@ final class SimRogueEdge: SimActor, @unchecked Sendable {
       .call(call, .hangUp), .call(call, .cancel), .call(call, .decline(.everywhere)),
       .call(call, .answer(description: "forged")),
       .call(call, .signal(.candidate, body: "forged")), .call(call, .resume),
+      .call(call, .pull(PullRequest(from: command.device))),
     ]
     return random.pick(forged) ?? .call(call, .hangUp)
   }

@@ -51,12 +51,15 @@ enum SimText {
     case .answered(let answered): "answered by \(Who(answered.by))"
     case .stop(let stop): "stop \(text(stop))"
     case .signal(let signal): "signal \(signal.body) (\(version(signal.index)))"
+    case .moved(let moved): text(moved)
     }
   }
 
   static func text(_ stop: Stop) -> String {
     stop.reason.name + (stop.by.map { " by \(Who($0))" } ?? "")
   }
+
+  private static func text(_ moved: Moved) -> String { "move \(moved.number) to \(Who(moved.to))" }
 
   static func text(_ event: ClientEvent) -> String {
     switch event {
@@ -75,6 +78,7 @@ enum SimText {
       case .won: "won"
       case .stopped(let stop): "stopped \(text(stop))"
       case .signal(let signal): "signal \(signal.body)"
+      case .moved(let moved): text(moved)
       }
     }
   }
@@ -86,6 +90,7 @@ enum SimText {
     case .legJoined(let party): "\(Who(party)) joins"
     case .alerting(let device): "\(device) alerts"
     case .answered(let facts): "answered by \(Who(facts.by))"
+    case .moved(let move): "\(Who(move.to)) takes it over from \(Who(move.from))"
     case .legEnded(let device, let end, _): "leg \(device): \(end)"
     case .connected(let caller): caller ? "caller connected" : "winner connected"
     case .ended(let facts): "ended \(text(Stop(reason: facts.reason, by: facts.by)))"

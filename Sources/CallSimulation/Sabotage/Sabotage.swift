@@ -36,6 +36,12 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case talkingNotTold = "talking-not-told"
   /// A call that gave way ends without saying for which one.
   case survivorNotNamed = "survivor-not-named"
+  /// A device takes a call over, whoever has it.
+  case pullNotCompared = "pull-not-compared"
+  /// The device that had a call is not stopped when another one takes it over.
+  case formerNotStopped = "former-not-stopped"
+  /// The other side is not told of the device that took a call over.
+  case moveNotTold = "move-not-told"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -81,6 +87,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .placersAnnounced: .placersDoNotRing
     case .talkingNotTold: .busyInCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
+    case .pullNotCompared: .movesOnce
+    case .moveNotTold: .movesTold
     default: nil
     }
   }

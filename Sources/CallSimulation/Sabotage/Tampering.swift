@@ -8,6 +8,8 @@ final class Tampering {
   let nats: SimNATS
   private var random: SimRandom
   var winners: [CallID: Party] = [:]
+  /// Who has a side of an answered call, first the callee's and then the caller's.
+  private var holders: [CallID: [Party]] = [:]
   /// Of each call, the devices that no push was decided for.
   var legs: [CallID: [DeviceID]] = [:]
   private var jobs = 0
@@ -106,6 +108,11 @@ final class Tampering {
           if case .answered(let facts) = entry.change { winners[entry.call] = facts.by }
         }
       }
+    case .pullNotCompared:
+      nats.observers.appended.append { [unowned self] _, _, record in
+        guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
+        record.entries.forEach(noteHolder)
+      }
     case .appliedTwice:
       // A shard that applies a placing, an answer or an end twice journals it twice.
       nats.tamper.changesAppend = { [unowned self] in
@@ -163,6 +170,8 @@ final class Tampering {
       return [again()]
     case (.callerNotTold, .stop):
       return callers[delivery.call] == item.session ? [] : [item]
+    case (.formerNotStopped, .stop(let stop)): return stop.reason == .moved ? [] : [item]
+    case (.moveNotTold, .moved): return []
     case (.stopWithoutReason, .stop):
       delivery.event = .stop(Stop(reason: .failed))
       return [again()]
@@ -200,6 +209,11 @@ final class Tampering {
       case .pushReport(let report):
         guard sabotage == .staleGoneHonoured else { continue }
         batch.commands[index].body = .pushReport(Self.asIfNew(report))
+      case .call(let call, .pull(var request)) where sabotage == .pullNotCompared:
+        let holder = holders[call]?.first { $0.user.hasBytes(of: command.user.user) }
+        guard let holder, holder.device != command.device else { continue }
+        request.from = holder.device
+        batch.commands[index].body = .call(call, .pull(request))
       case .call(let call, .decline), .call(let call, .busy):
         guard sabotage == .lateDeclineEnds, let winner = winners[call],
           winner.device != command.device
@@ -209,6 +223,17 @@ final class Tampering {
         batch.commands[index].credential = credential(batch.commands[index])
       default: break
       }
+    }
+  }
+
+  private func noteHolder(_ entry: JournalEntry) {
+    switch entry.change {
+    case .placed(let facts): holders[entry.call] = [facts.caller]
+    case .answered(let facts): holders[entry.call]?.insert(facts.by, at: 0)
+    case .moved(let move):
+      guard let index = holders[entry.call]?.firstIndex(where: { $0 == move.from }) else { return }
+      holders[entry.call]?[index] = move.to
+    default: break
     }
   }
 

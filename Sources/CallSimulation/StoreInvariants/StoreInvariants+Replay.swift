@@ -59,7 +59,8 @@ extension StoreInvariants {
         for leg in facts.legs.indices { facts.legs[leg].deviceName = "" }
         calls[entry.call, default: []].append(
           JournalEntry(call: entry.call, change: .placed(facts)))
-      case .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled, .pushed:
+      case .legJoined, .alerting, .answered, .moved, .legEnded, .connected, .ended, .settled,
+        .pushed:
         calls[entry.call, default: []].append(entry)
       }
       // A clock that is ahead forgets earlier.

@@ -70,7 +70,7 @@ extension StoreInvariants {
     }
     switch reply {
     case .answer(true, let state):
-      guard shards[asked.shard].winners[state.call] == asked.device else {
+      guard shards[asked.shard].has(asked.device, state.call) else {
         return broken(
           "\(asked.device.text) is told that it won, which no record says", call: state.call)
       }
@@ -93,7 +93,7 @@ extension StoreInvariants {
     }
     switch delivery.event {
     case .answered(let answered):
-      if shards[shard].winners[delivery.call] != answered.by.device {
+      if !shards[shard].has(answered.by.device, delivery.call) {
         broken("the caller is told of an answer that is in no record", call: delivery.call)
       }
     case .stop(let stop):
@@ -106,8 +106,13 @@ extension StoreInvariants {
         ? shards[shard].winners[delivery.call] != nil
           || shards[shard].gaveWay.contains(delivery.call)
         : shards[shard].ended.contains(delivery.call)
-      if !isRefuser, !isOver {
+      let isMoved = stop.reason == .moved && shards[shard].holders[delivery.call] != nil
+      if !isRefuser, !isOver, !isMoved {
         broken("a device is told to stop, which no record says", call: delivery.call)
+      }
+    case .moved(let moved):
+      if !shards[shard].has(moved.to.device, delivery.call) {
+        broken("a device is told of a move that is in no record", call: delivery.call)
       }
     case .invite, .ringing, .signal: break
     }

@@ -29,6 +29,8 @@ package final class StoreInvariants: @unchecked Sendable {
     var marks: [UInt64: (mark: Mark, process: Int)] = [:]
     var placed: Set<CallID> = []
     var winners: [CallID: DeviceID] = [:]
+    /// Devices that have taken the call over.
+    var holders: [CallID: Set<DeviceID>] = [:]
     var ended: Set<CallID> = []
     /// Those that ended because they gave way to a crossing call.
     var gaveWay: Set<CallID> = []
@@ -36,6 +38,11 @@ package final class StoreInvariants: @unchecked Sendable {
     var refusers: [CallID: Set<DeviceID>] = [:]
     /// All records ever, replayed one by one.
     var all: ShardMachine
+
+    /// Whether a record says that the device has, or had, the answered call.
+    func has(_ device: DeviceID, _ call: CallID) -> Bool {
+      winners[call] == device || holders[call]?.contains(device) ?? false
+    }
   }
 
   struct ProcessShard: Hashable {
@@ -208,6 +215,7 @@ package final class StoreInvariants: @unchecked Sendable {
       {
         broken("two devices won: \(former.text) and \(facts.by.device.text)", call: entry.call)
       }
+    case .moved(let move): shards[shard].holders[entry.call, default: []].insert(move.to.device)
     case .ended(let facts):
       if facts.reason == .glare { shards[shard].gaveWay.insert(entry.call) }
       if !shards[shard].ended.insert(entry.call).inserted {

@@ -16,6 +16,8 @@ struct CallScript {
     case placeAgain
     /// The same call id with other content.
     case placeOther
+    /// Other devices of the actor's user take the answered call over, so many at once.
+    case pull(Int)
     /// The device calls the caller.
     case callBack
     case register
@@ -62,6 +64,7 @@ struct CallScript {
     case onlyPlaced = "only placed"
     case crossing
     case streamed
+    case pulled
 
     /// Whether one side hangs up a while after the answer, if there is one.
     var endsInTalk: Bool {

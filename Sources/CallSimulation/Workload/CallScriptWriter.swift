@@ -97,6 +97,11 @@ struct CallScriptWriter {
       addFromAnswer(after, .caller, .hangUp)
       addFromAnswer(after + random.below(6), .winner, .hangUp)
     case .crossing: fillCrossing()
+    case .pulled:
+      answerSoon()
+      for _ in 0..<random.number(1...3) {
+        addFromAnswer(random.number(100...5000), oneSide(), .pull(random.number(1...2)))
+      }
     case .leavesInMidRing:
       let pause = random.span(.seconds(1), .seconds(6))
       let act: Act = random.chance(0.5) ? .signOff(pause) : .unregister

@@ -13,6 +13,8 @@ final class Workload: FaultSource {
     var address: CallAddress
     var winner: SimDevice?
     var isAnswered = false
+    /// Devices that have asked to take it over.
+    var pulling: Set<Who> = []
   }
 
   let world: SimWorld
@@ -137,6 +139,7 @@ final class Workload: FaultSource {
       device.submit(.call(address, verb))
     case .signal: signal(device, address)
     case .callBack: callBack(device, running.caller.who.user)
+    case .pull(let count): pull(address, from: device, count)
     case .placeAgain: device.submit(.place(running.address, running.request))
     case .placeOther:
       var other = running.request
@@ -153,6 +156,21 @@ final class Workload: FaultSource {
       let callee = devices.first(where: { $0.user.hasBytes(of: user) })
     else { return }
     place(from: device, to: callee, .crossing(&random))
+  }
+
+  /// Other devices of a user take its call over. Each tries once in a call.
+  private func pull(_ address: CallAddress, from holder: SimDevice, _ count: Int) {
+    let call = address.call
+    guard let now = running[call], now.isAnswered else { return }
+    let others = allDevices.filter {
+      $0.who.user.hasBytes(of: holder.who.user) && $0 !== now.caller && $0 !== now.winner
+        && $0.isOn && !now.pulling.contains($0.who)
+    }
+    for device in others.shuffled(using: &random).prefix(count) {
+      running[call]?.pulling.insert(device.who)
+      let request = PullRequest(from: DeviceID(holder.who.device), description: "offer")
+      device.submit(.call(address, .pull(request)))
+    }
   }
 
   private func signal(_ device: SimDevice, _ address: CallAddress) {
@@ -238,10 +256,15 @@ final class Workload: FaultSource {
         if device.rings(call) { device.submit(.call(CallAddress(call: call), .alerting)) }
       }
     case .won:
-      if running[call]?.winner == nil { running[call]?.winner = device }
+      if device.calls[call]?.role == .caller {
+        running[call]?.caller = device
+      } else if running[call]?.winner == nil || running[call]?.pulling.contains(device.who) ?? false
+      {
+        running[call]?.winner = device
+      }
       connect(device, call, script)
     case .answered: connect(device, call, script)
-    case .ringing, .stopped, .signal: break
+    case .ringing, .stopped, .signal, .moved: break
     }
   }
 

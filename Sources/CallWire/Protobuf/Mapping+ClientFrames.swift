@@ -44,6 +44,9 @@ extension Callmesh__V1__ClientFrame: Root {
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_ANSWER:
       let (call, description) = try c.read(m.answer)
       return (call, .answer(description: description))
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_PULL:
+      let (call, request) = try c.read(m.pull)
+      return (call, .pull(request))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_DECLINE:
       let (call, scope) = try c.read(m.decline)
       return (call, .decline(scope))
@@ -96,6 +99,8 @@ extension Callmesh__V1__ClientFrame: Root {
     switch verb {
     case .answer(let description):
       try c.write((call, description), &m.answer, CALLMESH__V1__CLIENT_FRAME__COMMAND_ANSWER)
+    case .pull(let request):
+      try c.write((call, request), &m.pull, CALLMESH__V1__CLIENT_FRAME__COMMAND_PULL)
     case .decline(let scope):
       try c.write((call, scope), &m.decline, CALLMESH__V1__CLIENT_FRAME__COMMAND_DECLINE)
     case .signal(.description, let body):
@@ -241,6 +246,17 @@ extension Callmesh__V1__Answer: Mapping {
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.address(&value.call, &m.call)
     try c.text(&value.description, &m.description, "description")
+  }
+}
+
+extension Callmesh__V1__Pull: Mapping {
+  typealias Value = (call: CallAddress, request: PullRequest)
+  static var blank: Value { (Callmesh__V1__CallRef.blank, PullRequest(from: "")) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__pull__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.address(&value.call, &m.call)
+    try c.device(&value.request.from, &m.from)
+    try c.text(&value.request.description, &m.description, "description")
   }
 }
 

@@ -29,6 +29,17 @@ extension Callmesh__V1__AnswerCommand: Mapping {
   }
 }
 
+extension Callmesh__V1__PullCommand: Mapping {
+  static var blank: (call: CallID, request: PullRequest) { (.zero, PullRequest(from: "")) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__pull_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "call")
+    try c.device(&value.request.from, &m.from)
+    try c.text(&value.request.description, &m.description, "description")
+    try c.text(&value.request.deviceName, &m.device_name, "deviceName")
+  }
+}
+
 extension Callmesh__V1__DeclineCommand: Mapping {
   static var blank: (call: CallID, scope: DeclineScope) { (.zero, .everywhere) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__decline_command__init(m) }

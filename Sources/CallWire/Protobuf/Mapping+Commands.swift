@@ -138,6 +138,9 @@ extension Callmesh__V1__Command: Mapping {
     case CALLMESH__V1__COMMAND__BODY_ANSWER:
       let (call, description) = try c.read(m.answer)
       return (call, .answer(description: description))
+    case CALLMESH__V1__COMMAND__BODY_PULL:
+      let (call, request) = try c.read(m.pull)
+      return (call, .pull(request))
     case CALLMESH__V1__COMMAND__BODY_DECLINE:
       let (call, scope) = try c.read(m.decline)
       return (call, .decline(scope))
@@ -200,6 +203,8 @@ extension Callmesh__V1__Command: Mapping {
     switch verb {
     case .answer(let description):
       try c.write((call, description), &m.answer, CALLMESH__V1__COMMAND__BODY_ANSWER)
+    case .pull(let request):
+      try c.write((call, request), &m.pull, CALLMESH__V1__COMMAND__BODY_PULL)
     case .decline(let scope):
       try c.write((call, scope), &m.decline, CALLMESH__V1__COMMAND__BODY_DECLINE)
     case .signal(.description, let body):

@@ -29,6 +29,7 @@ extension Callmesh__V1__Delivery: Mapping {
     case CALLMESH__V1__DELIVERY__EVENT_ANSWERED: .answered(try c.read(m.answered))
     case CALLMESH__V1__DELIVERY__EVENT_STOP: .stop(try c.read(m.stop))
     case CALLMESH__V1__DELIVERY__EVENT_SIGNAL: .signal(try c.read(m.signal))
+    case CALLMESH__V1__DELIVERY__EVENT_MOVED: .moved(try c.read(m.moved))
     default: throw c.failure(.unknownMember("event"))
     }
   }
@@ -43,6 +44,7 @@ extension Callmesh__V1__Delivery: Mapping {
       try c.write(answered, &m.answered, CALLMESH__V1__DELIVERY__EVENT_ANSWERED)
     case .stop(let stop): try c.write(stop, &m.stop, CALLMESH__V1__DELIVERY__EVENT_STOP)
     case .signal(let signal): try c.write(signal, &m.signal, CALLMESH__V1__DELIVERY__EVENT_SIGNAL)
+    case .moved(let moved): try c.write(moved, &m.moved, CALLMESH__V1__DELIVERY__EVENT_MOVED)
     }
   }
 }
@@ -77,6 +79,16 @@ extension Callmesh__V1__Answered: Mapping {
     try c.message(&value.by, &m.by, "by")
     try c.text(&value.description, &m.description, "description")
     try c.array(&value.signals, &m.n_signals, &m.signals)
+  }
+}
+
+extension Callmesh__V1__Moved: Mapping {
+  static var blank: Moved { Moved(to: Callmesh__V1__Party.blank, number: 0) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__moved__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value.to, &m.to, "to")
+    try c.text(&value.description, &m.description, "description")
+    c.number(&value.number, &m.number)
   }
 }
 

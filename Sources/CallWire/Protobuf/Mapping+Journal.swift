@@ -73,10 +73,15 @@ extension Callmesh__V1__JournalEntry: Mapping {
 
   /// The lowest that a reader must know.
   static func format(_ entries: [JournalEntry]) -> UInt32 {
+    var format = ClusterCodec.firstFormat
     for entry in entries {
-      if case .pushed = entry.change { return ClusterCodec.pushFormat }
+      switch entry.change {
+      case .pushed: format = max(format, ClusterCodec.pushFormat)
+      case .moved: return ClusterCodec.moveFormat
+      default: break
+      }
     }
-    return ClusterCodec.firstFormat
+    return format
   }
 
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
@@ -92,6 +97,7 @@ extension Callmesh__V1__JournalEntry: Mapping {
     switch m.change_case {
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED: return .placed(try c.read(m.placed))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED: return .answered(try c.read(m.answered))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED: return .moved(try c.read(m.moved))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED: return .ended(try c.read(m.ended))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED: return .settled
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL:
@@ -123,6 +129,8 @@ extension Callmesh__V1__JournalEntry: Mapping {
       try c.write(facts, &m.placed, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED)
     case .answered(let facts):
       try c.write(facts, &m.answered, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED)
+    case .moved(let facts):
+      try c.write(facts, &m.moved, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED)
     case .ended(let facts):
       try c.write(facts, &m.ended, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED)
     case .settled: try c.write((), &m.settled, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED)
@@ -208,6 +216,23 @@ extension Callmesh__V1__AnsweredEntry: Mapping {
     try c.text(&value.description, &m.description, "description")
     c.time(&value.connectDeadline, microseconds: &m.connect_deadline_us)
     try c.optionalID(&value.merged, &m.merged, "merged")
+  }
+}
+
+extension Callmesh__V1__MovedEntry: Mapping {
+  static var blank: MovedFacts {
+    let nobody = Callmesh__V1__Party.blank
+    return MovedFacts(
+      ofCaller: false, from: nobody, to: nobody, at: .zero, description: "", connectDeadline: .zero)
+  }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__moved_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.flag(&value.ofCaller, &m.of_caller)
+    try c.message(&value.from, &m.from, "from")
+    try c.message(&value.to, &m.to, "to")
+    c.time(&value.at, microseconds: &m.at_us)
+    try c.text(&value.description, &m.description, "description")
+    c.time(&value.connectDeadline, microseconds: &m.connect_deadline_us)
   }
 }
 

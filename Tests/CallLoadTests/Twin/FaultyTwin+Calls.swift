@@ -120,6 +120,20 @@ extension FaultyTwin {
     return .call(state(call, party))
   }
 
+  func pull(_ call: Call, _ party: Party, _ request: PullRequest) -> ServerReply? {
+    guard case .answered(let winner) = call.stage,
+      call.legs[winner].party.device == request.from, let leg = leg(call, party)
+    else { return .answer(won: false, state(call, party)) }
+    let former = call.legs[winner].party
+    call.stage = .answered(leg)
+    call.moves += 1
+    tell(call, former, .stop(Stop(reason: .moved, by: party)))
+    if !plays(.tellsNobodyOfMoves, call) {
+      tell(call, call.caller, .moved(Moved(to: party, number: call.moves)))
+    }
+    return .answer(won: true, state(call, party))
+  }
+
   func signal(_ call: Call, _ party: Party, _ kind: SignalKind, _ body: String) -> ServerReply? {
     if kind == .information, case .ringing = call.stage { return .error(CallError(.wrongState)) }
     call.signalCount += 1

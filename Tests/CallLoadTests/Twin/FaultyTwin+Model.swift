@@ -41,6 +41,8 @@ extension FaultyTwin {
     case doublesSignals
     /// Connects both of two calls that cross.
     case connectsBothThatCross
+    /// Does not tell the caller that another device took the call over.
+    case tellsNobodyOfMoves
     case losesRegistrations
     case pushesAfterEnd
     /// Pushes a device twice, as two pushes.
@@ -90,6 +92,7 @@ extension FaultyTwin {
     var callerIsAway = false
     var version: UInt64 = 1 << 20
     var signalCount: UInt64 = 0
+    var moves: UInt32 = 0
     var isFaulty = false
     /// Of a call that gave way.
     var survivor: CallID?

@@ -83,6 +83,7 @@ final class FaultyTwin: DeviceNetwork {
     case .call(let address, .cancel): inCall(address, cancel)
     case .call(let address, .connected): inCall(address) { _, _ in .done }
     case .call(let address, .hangUp): inCall(address, hangUp)
+    case .call(let address, .pull(let request)): inCall(address) { pull($0, $1, request) }
     case .call(let address, .signal(let kind, let body)):
       inCall(address) { signal($0, $1, kind, body) }
     case .call(let address, .resume): inCall(address, resume)

@@ -25,6 +25,7 @@ typedef struct Callmesh__V1__PlaceCommand Callmesh__V1__PlaceCommand;
 typedef struct Callmesh__V1__AckCommand Callmesh__V1__AckCommand;
 typedef struct Callmesh__V1__Acknowledgement Callmesh__V1__Acknowledgement;
 typedef struct Callmesh__V1__AnswerCommand Callmesh__V1__AnswerCommand;
+typedef struct Callmesh__V1__PullCommand Callmesh__V1__PullCommand;
 typedef struct Callmesh__V1__DeclineCommand Callmesh__V1__DeclineCommand;
 typedef struct Callmesh__V1__SignalCommand Callmesh__V1__SignalCommand;
 typedef struct Callmesh__V1__PushReport Callmesh__V1__PushReport;
@@ -142,7 +143,8 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_CROSSED = 31,
   CALLMESH__V1__COMMAND__BODY_MERGE = 32,
   CALLMESH__V1__COMMAND__BODY_INFORMATION = 33,
-  CALLMESH__V1__COMMAND__BODY_TALKING = 34
+  CALLMESH__V1__COMMAND__BODY_TALKING = 34,
+  CALLMESH__V1__COMMAND__BODY_PULL = 36
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -229,6 +231,7 @@ struct  Callmesh__V1__Command
     Callmesh__V1__MergeRequest *merge;
     Callmesh__V1__SignalCommand *information;
     Callmesh__V1__Talking *talking;
+    Callmesh__V1__PullCommand *pull;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
@@ -350,6 +353,22 @@ struct  Callmesh__V1__AnswerCommand
 #define CALLMESH__V1__ANSWER_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__answer_command__descriptor) \
     , {0,NULL}, (char *)protobuf_c_empty_string }
+
+
+struct  Callmesh__V1__PullCommand
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  char *from;
+  char *description;
+  /*
+   * Of the device that pulls, as its session said.
+   */
+  char *device_name;
+};
+#define CALLMESH__V1__PULL_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__pull_command__descriptor) \
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__DeclineCommand
@@ -1012,6 +1031,25 @@ Callmesh__V1__AnswerCommand *
 void   callmesh__v1__answer_command__free_unpacked
                      (Callmesh__V1__AnswerCommand *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__PullCommand methods */
+void   callmesh__v1__pull_command__init
+                     (Callmesh__V1__PullCommand         *message);
+size_t callmesh__v1__pull_command__get_packed_size
+                     (const Callmesh__V1__PullCommand   *message);
+size_t callmesh__v1__pull_command__pack
+                     (const Callmesh__V1__PullCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__pull_command__pack_to_buffer
+                     (const Callmesh__V1__PullCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__PullCommand *
+       callmesh__v1__pull_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__pull_command__free_unpacked
+                     (Callmesh__V1__PullCommand *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__DeclineCommand methods */
 void   callmesh__v1__decline_command__init
                      (Callmesh__V1__DeclineCommand         *message);
@@ -1478,6 +1516,9 @@ typedef void (*Callmesh__V1__Acknowledgement_Closure)
 typedef void (*Callmesh__V1__AnswerCommand_Closure)
                  (const Callmesh__V1__AnswerCommand *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__PullCommand_Closure)
+                 (const Callmesh__V1__PullCommand *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__DeclineCommand_Closure)
                  (const Callmesh__V1__DeclineCommand *message,
                   void *closure_data);
@@ -1566,6 +1607,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ack_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__acknowledgement__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answer_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__pull_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__decline_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor;

@@ -30,6 +30,7 @@ typedef struct Callmesh__V1__AckItem Callmesh__V1__AckItem;
 typedef struct Callmesh__V1__Alerting Callmesh__V1__Alerting;
 typedef struct Callmesh__V1__Answer Callmesh__V1__Answer;
 typedef struct Callmesh__V1__Decline Callmesh__V1__Decline;
+typedef struct Callmesh__V1__Pull Callmesh__V1__Pull;
 typedef struct Callmesh__V1__Busy Callmesh__V1__Busy;
 typedef struct Callmesh__V1__Cancel Callmesh__V1__Cancel;
 typedef struct Callmesh__V1__Connected Callmesh__V1__Connected;
@@ -54,6 +55,7 @@ typedef struct Callmesh__V1__Delivery Callmesh__V1__Delivery;
 typedef struct Callmesh__V1__Invite Callmesh__V1__Invite;
 typedef struct Callmesh__V1__Ringing Callmesh__V1__Ringing;
 typedef struct Callmesh__V1__Answered Callmesh__V1__Answered;
+typedef struct Callmesh__V1__Moved Callmesh__V1__Moved;
 typedef struct Callmesh__V1__Stop Callmesh__V1__Stop;
 typedef struct Callmesh__V1__Notice Callmesh__V1__Notice;
 typedef struct Callmesh__V1__ErrorBody Callmesh__V1__ErrorBody;
@@ -95,7 +97,11 @@ typedef enum _Callmesh__V1__EndReason {
   CALLMESH__V1__END_REASON__END_REASON_UNREACHABLE = 6,
   CALLMESH__V1__END_REASON__END_REASON_HUNG_UP = 7,
   CALLMESH__V1__END_REASON__END_REASON_FAILED = 8,
-  CALLMESH__V1__END_REASON__END_REASON_GLARE = 9
+  CALLMESH__V1__END_REASON__END_REASON_GLARE = 9,
+  /*
+   * Of a device: another one of its user took the call over.
+   */
+  CALLMESH__V1__END_REASON__END_REASON_MOVED = 10
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__END_REASON)
 } Callmesh__V1__EndReason;
 /*
@@ -176,6 +182,7 @@ typedef enum {
   CALLMESH__V1__CLIENT_FRAME__COMMAND_PING = 20,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS = 21,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_INFORMATION = 33,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_PULL = 36,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW = 70
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__CLIENT_FRAME__COMMAND__CASE)
 } Callmesh__V1__ClientFrame__CommandCase;
@@ -212,6 +219,7 @@ struct  Callmesh__V1__ClientFrame
      * Only in an answered call.
      */
     Callmesh__V1__Signal *information;
+    Callmesh__V1__Pull *pull;
     Callmesh__V1__Renew *renew;
   };
 };
@@ -457,6 +465,24 @@ struct  Callmesh__V1__Decline
 #define CALLMESH__V1__DECLINE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__decline__descriptor) \
     , NULL, CALLMESH__V1__DECLINE_SCOPE__DECLINE_SCOPE_EVERYWHERE }
+
+
+/*
+ * This device takes an answered call over from another one of its user.
+ */
+struct  Callmesh__V1__Pull
+{
+  ProtobufCMessage base;
+  Callmesh__V1__CallRef *call;
+  /*
+   * The device that has it. If that one has it no more, nothing happens.
+   */
+  char *from;
+  char *description;
+};
+#define CALLMESH__V1__PULL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__pull__descriptor) \
+    , NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Busy
@@ -796,7 +822,8 @@ typedef enum {
   CALLMESH__V1__DELIVERY__EVENT_RINGING = 5,
   CALLMESH__V1__DELIVERY__EVENT_ANSWERED = 6,
   CALLMESH__V1__DELIVERY__EVENT_STOP = 7,
-  CALLMESH__V1__DELIVERY__EVENT_SIGNAL = 8
+  CALLMESH__V1__DELIVERY__EVENT_SIGNAL = 8,
+  CALLMESH__V1__DELIVERY__EVENT_MOVED = 10
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__DELIVERY__EVENT__CASE)
 } Callmesh__V1__Delivery__EventCase;
 
@@ -820,6 +847,7 @@ struct  Callmesh__V1__Delivery
     Callmesh__V1__Answered *answered;
     Callmesh__V1__Stop *stop;
     Callmesh__V1__SignalItem *signal;
+    Callmesh__V1__Moved *moved;
   };
 };
 #define CALLMESH__V1__DELIVERY__INIT \
@@ -873,6 +901,24 @@ struct  Callmesh__V1__Answered
 #define CALLMESH__V1__ANSWERED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__answered__descriptor) \
     , NULL, (char *)protobuf_c_empty_string, 0,NULL }
+
+
+/*
+ * The other side's user goes on with another device.
+ */
+struct  Callmesh__V1__Moved
+{
+  ProtobufCMessage base;
+  Callmesh__V1__Party *to;
+  char *description;
+  /*
+   * Counts the moves of a call, of both sides, from 1. One that is not above the last is a repetition.
+   */
+  uint32_t number;
+};
+#define CALLMESH__V1__MOVED__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__moved__descriptor) \
+    , NULL, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__Stop
@@ -1226,6 +1272,25 @@ Callmesh__V1__Decline *
                       const uint8_t       *data);
 void   callmesh__v1__decline__free_unpacked
                      (Callmesh__V1__Decline *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__Pull methods */
+void   callmesh__v1__pull__init
+                     (Callmesh__V1__Pull         *message);
+size_t callmesh__v1__pull__get_packed_size
+                     (const Callmesh__V1__Pull   *message);
+size_t callmesh__v1__pull__pack
+                     (const Callmesh__V1__Pull   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__pull__pack_to_buffer
+                     (const Callmesh__V1__Pull   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Pull *
+       callmesh__v1__pull__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__pull__free_unpacked
+                     (Callmesh__V1__Pull *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__Busy methods */
 void   callmesh__v1__busy__init
@@ -1683,6 +1748,25 @@ Callmesh__V1__Answered *
 void   callmesh__v1__answered__free_unpacked
                      (Callmesh__V1__Answered *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__Moved methods */
+void   callmesh__v1__moved__init
+                     (Callmesh__V1__Moved         *message);
+size_t callmesh__v1__moved__get_packed_size
+                     (const Callmesh__V1__Moved   *message);
+size_t callmesh__v1__moved__pack
+                     (const Callmesh__V1__Moved   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__moved__pack_to_buffer
+                     (const Callmesh__V1__Moved   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Moved *
+       callmesh__v1__moved__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__moved__free_unpacked
+                     (Callmesh__V1__Moved *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Stop methods */
 void   callmesh__v1__stop__init
                      (Callmesh__V1__Stop         *message);
@@ -1806,6 +1890,9 @@ typedef void (*Callmesh__V1__Answer_Closure)
 typedef void (*Callmesh__V1__Decline_Closure)
                  (const Callmesh__V1__Decline *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Pull_Closure)
+                 (const Callmesh__V1__Pull *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Busy_Closure)
                  (const Callmesh__V1__Busy *message,
                   void *closure_data);
@@ -1878,6 +1965,9 @@ typedef void (*Callmesh__V1__Ringing_Closure)
 typedef void (*Callmesh__V1__Answered_Closure)
                  (const Callmesh__V1__Answered *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Moved_Closure)
+                 (const Callmesh__V1__Moved *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Stop_Closure)
                  (const Callmesh__V1__Stop *message,
                   void *closure_data);
@@ -1918,6 +2008,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__ack_item__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__alerting__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answer__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__decline__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__pull__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__busy__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__cancel__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__connected__descriptor;
@@ -1942,6 +2033,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ringing__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__moved__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__notice__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__error_body__descriptor;

@@ -25,6 +25,7 @@ typedef struct Callmesh__V1__PushedEntry Callmesh__V1__PushedEntry;
 typedef struct Callmesh__V1__LegJoinedEntry Callmesh__V1__LegJoinedEntry;
 typedef struct Callmesh__V1__AlertingEntry Callmesh__V1__AlertingEntry;
 typedef struct Callmesh__V1__AnsweredEntry Callmesh__V1__AnsweredEntry;
+typedef struct Callmesh__V1__MovedEntry Callmesh__V1__MovedEntry;
 typedef struct Callmesh__V1__LegEndedEntry Callmesh__V1__LegEndedEntry;
 typedef struct Callmesh__V1__ConnectedEntry Callmesh__V1__ConnectedEntry;
 typedef struct Callmesh__V1__EndedEntry Callmesh__V1__EndedEntry;
@@ -93,7 +94,8 @@ typedef enum {
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_LEG_JOINED = 10,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST = 11,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST = 12,
-  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED = 13
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED = 13,
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED = 14
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__JOURNAL_ENTRY__CHANGE__CASE)
 } Callmesh__V1__JournalEntry__ChangeCase;
 
@@ -115,6 +117,7 @@ struct  Callmesh__V1__JournalEntry
     Callmesh__V1__LostEntry *caller_lost;
     Callmesh__V1__LostEntry *winner_lost;
     Callmesh__V1__PushedEntry *pushed;
+    Callmesh__V1__MovedEntry *moved;
   };
 };
 #define CALLMESH__V1__JOURNAL_ENTRY__INIT \
@@ -237,6 +240,27 @@ struct  Callmesh__V1__AnsweredEntry
 #define CALLMESH__V1__ANSWERED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__answered_entry__descriptor) \
     , NULL, 0, (char *)protobuf_c_empty_string, 0, {0,NULL} }
+
+
+/*
+ * A side of the answered call went to another device of its user.
+ */
+struct  Callmesh__V1__MovedEntry
+{
+  ProtobufCMessage base;
+  /*
+   * Else of the callee.
+   */
+  protobuf_c_boolean of_caller;
+  Callmesh__V1__Device *from;
+  Callmesh__V1__Device *to;
+  int64_t at_us;
+  char *description;
+  int64_t connect_deadline_us;
+};
+#define CALLMESH__V1__MOVED_ENTRY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__moved_entry__descriptor) \
+    , 0, NULL, NULL, 0, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__LegEndedEntry
@@ -541,6 +565,25 @@ Callmesh__V1__AnsweredEntry *
 void   callmesh__v1__answered_entry__free_unpacked
                      (Callmesh__V1__AnsweredEntry *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__MovedEntry methods */
+void   callmesh__v1__moved_entry__init
+                     (Callmesh__V1__MovedEntry         *message);
+size_t callmesh__v1__moved_entry__get_packed_size
+                     (const Callmesh__V1__MovedEntry   *message);
+size_t callmesh__v1__moved_entry__pack
+                     (const Callmesh__V1__MovedEntry   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__moved_entry__pack_to_buffer
+                     (const Callmesh__V1__MovedEntry   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__MovedEntry *
+       callmesh__v1__moved_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__moved_entry__free_unpacked
+                     (Callmesh__V1__MovedEntry *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__LegEndedEntry methods */
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message);
@@ -722,6 +765,9 @@ typedef void (*Callmesh__V1__AlertingEntry_Closure)
 typedef void (*Callmesh__V1__AnsweredEntry_Closure)
                  (const Callmesh__V1__AnsweredEntry *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__MovedEntry_Closure)
+                 (const Callmesh__V1__MovedEntry *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__LegEndedEntry_Closure)
                  (const Callmesh__V1__LegEndedEntry *message,
                   void *closure_data);
@@ -762,6 +808,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__pushed_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_joined_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__alerting_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_ended_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor;

@@ -1,0 +1,210 @@
+/// How a side of an answered call moves to another device of its user ("call pull").
+extension Call {
+  /// A device takes a side over. The device that had it stops, and the other side gets the new description.
+  /// - Parameters:
+  ///   - party: the device that pulls, which is of the caller's user or of the callee's.
+  ///   - session: where the command came from.
+  mutating func pull(
+    _ request: PullRequest, by party: Party, on session: SessionRef, _ turn: inout Turn
+  ) -> Reply {
+    guard case .answered(let conversation) = stage else {
+      guard isRinging else { return pulled(by: party) }
+      return .error(CallError(.wrongState, "Nobody has answered yet: answer the call instead."))
+    }
+    let isCallers = has(facts.caller, party.user, request.from)
+    guard isCallers || has(legs[conversation.winner].party, party.user, request.from) else {
+      return pulled(by: party)
+    }
+    let other = isCallers ? legs[conversation.winner].party : facts.caller
+    if has(other, party.user, party.device) {
+      return .error(CallError(.wrongState, "This device has the other side of the call."))
+    }
+    if request.from == party.device { return pulled(by: party) }
+    guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
+    guard isCallers || legIndex(party.device) != nil || legs.count < turn.limits.legsPerCallLifetime
+    else { return .error(turn.limits.tooManyDevices) }
+    move(request, ofCaller: isCallers, to: party, on: session, &turn)
+    return pulled(by: party)
+  }
+
+  private mutating func move(
+    _ request: PullRequest, ofCaller: Bool, to party: Party, on session: SessionRef,
+    _ turn: inout Turn
+  ) {
+    guard let winner else { return }
+    let from = ofCaller ? facts.caller : legs[winner].party
+    var to = party
+    if ofCaller { to.name = from.name }
+    let move = MovedFacts(
+      ofCaller: ofCaller, from: from, to: to, at: turn.now, description: request.description,
+      connectDeadline: turn.now + turn.limits.connectGrace)
+    commit(.moved(move), .urgent, &turn)
+    guard let holder = self.winner else { return }
+    if ofCaller {
+      caller.session = session
+      caller.sendKept(&turn)
+      legs[holder].endpoint.sendKept(&turn)
+    } else {
+      legs[holder].endpoint.session = session
+      legs[holder].ringPush.deviceIsAwake()
+      legs[holder].endpoint.sendKept(&turn)
+      caller.sendKept(&turn)
+    }
+    deliverMove(move, &turn)
+  }
+
+  /// To the device that had the side.
+  private mutating func deliverMove(
+    _ move: MovedFacts, decided: Timestamp? = nil, _ turn: inout Turn
+  ) {
+    let stop = Stop(reason: .moved, by: move.to)
+    if move.ofCaller {
+      guard let index = formerCaller(move.from.device) else { return }
+      let delivery = delivery(.stop(stop), at: decided ?? turn.now, epoch: turn.epoch)
+      formerCallers[index].endpoint.clear()
+      formerCallers[index].endpoint.deliver(delivery, &turn)
+    } else if let leg = legIndex(move.from.device) {
+      legs[leg].endpoint.clear()
+      deliver(to: leg, .stop(stop), decided: decided, &turn)
+    }
+  }
+
+  /// To every device that had a side and has it no more, as a new owner does.
+  mutating func deliverMoves(_ turn: inout Turn) {
+    for index in formerCallers.indices { deliver(move(awayFrom: .formerCaller(index)), &turn) }
+    for leg in legs.indices { deliver(move(awayFrom: .leg(leg)), &turn) }
+  }
+
+  private mutating func deliver(_ move: MovedFacts?, _ turn: inout Turn) {
+    if let move { deliverMove(move, decided: move.at, &turn) }
+  }
+
+  private func pulled(by party: Party) -> Reply {
+    let isCaller = has(facts.caller, party.user, party.device)
+    if isCaller { return .answer(won: !isEnded, state(for: .caller)) }
+    let user = UserKey(app: facts.callee.app, user: party.user)
+    let role = role(of: user, party.device)
+    guard case .leg(let leg) = role else { return .answer(won: false, state(for: role)) }
+    return .answer(won: !isEnded && legs[leg].state == .won, state(for: role))
+  }
+
+  private func has(_ holder: Party, _ user: String, _ device: DeviceID) -> Bool {
+    holder.device == device && holder.user.hasBytes(of: user)
+  }
+
+  // MARK: The facts
+
+  mutating func applyMoved(_ move: MovedFacts, at now: Timestamp, epoch: UInt64) -> Bool {
+    guard case .answered(var conversation) = stage else { return false }
+    conversation.connectDeadline = max(conversation.connectDeadline, move.connectDeadline)
+    // What was sent before the answer has been delivered, or is for a device that has the call no more.
+    callerSignals.dropWaiting()
+    legs[conversation.winner].signals.dropWaiting()
+    for index in moves.indices where moves[index].ofCaller == move.ofCaller {
+      moves[index].description = ""
+    }
+    moves.append(move)
+    if move.ofCaller {
+      moveCaller(to: move.to, at: now, epoch: epoch)
+      conversation.callerLostUntil = nil
+      conversation.isCallerConnected = false
+    } else {
+      let leg = moveWinner(conversation.winner, to: move.to, at: move.at)
+      for event in legs[conversation.winner].endpoint.takeAll().compactMap(\.event.afterMove) {
+        legs[leg].endpoint.keep(delivery(event, at: now, epoch: epoch))
+      }
+      conversation.winner = leg
+      conversation.winnerLostUntil = nil
+      conversation.isWinnerConnected = false
+    }
+    stage = .answered(conversation)
+    timeline.note(
+      .moved, move.ofCaller ? CallTimeline.caller : UInt8(clamping: conversation.winner),
+      at: move.at)
+    let moved = Moved(to: move.to, description: move.description, number: UInt32(moves.count))
+    let delivery = delivery(.moved(moved), at: now, epoch: epoch)
+    if move.ofCaller {
+      legs[conversation.winner].endpoint.replaceMoved(by: delivery)
+    } else {
+      caller.replaceMoved(by: delivery)
+    }
+    return true
+  }
+
+  private mutating func moveCaller(to party: Party, at now: Timestamp, epoch: UInt64) {
+    // In a call to oneself it may have had the other side.
+    if facts.isToOneself, let leg = legIndex(party.device) { legs[leg].endpoint.clear() }
+    formerCallers.removeAll { $0.party.device == party.device }
+    let waiting = caller.takeAll().compactMap(\.event.afterMove)
+    formerCallers.append(FormerCaller(party: facts.caller, endpoint: caller))
+    facts.caller = party
+    caller = Endpoint()
+    for event in waiting { caller.keep(delivery(event, at: now, epoch: epoch)) }
+    // The device numbers its requests for itself.
+    callerSignals.forgetTaken()
+  }
+
+  private mutating func moveWinner(_ former: Int, to party: Party, at: Timestamp) -> Int {
+    if facts.isToOneself { formerCallers.removeAll { $0.party.device == party.device } }
+    legs[former].state = .moved(at: at)
+    let leg = legIndex(party.device) ?? legs.count
+    if leg == legs.count { legs.append(Leg(party: party)) }
+    legs[leg].state = .won
+    legs[leg].endpoint.clear()
+    legs[leg].signals.follow(legs[former].signals)
+    return leg
+  }
+
+  // MARK: Devices that had a side
+
+  func formerCaller(_ device: DeviceID) -> Int? {
+    formerCallers.firstIndex { $0.party.device == device }
+  }
+
+  /// Where a device's side went when it gave it up last.
+  private func lastMove(from party: Party, ofCaller: Bool) -> MovedFacts? {
+    moves.last { $0.ofCaller == ofCaller && $0.from.device == party.device }
+  }
+
+  /// Why a call is over for a device that had a side of it; nil: it had none, or has it.
+  func move(awayFrom role: Role) -> MovedFacts? {
+    switch role {
+    case .formerCaller(let index): lastMove(from: formerCallers[index].party, ofCaller: true)
+    case .leg(let leg):
+      if case .moved = legs[leg].state {
+        lastMove(from: legs[leg].party, ofCaller: false)
+      } else {
+        nil
+      }
+    case .caller, .calleeDevice, .stranger: nil
+    }
+  }
+
+  /// Who placed the call, before any move.
+  var placer: Party { moves.first(where: \.ofCaller)?.from ?? facts.caller }
+
+  /// A device that had the caller's side is back.
+  mutating func formerCallerAttached(_ index: Int, _ session: SessionRef, _ turn: inout Turn) {
+    let same = formerCallers[index].endpoint.session == session
+    formerCallers[index].endpoint.session = session
+    if !same, turn.isServing { formerCallers[index].endpoint.retransmitAll(&turn) }
+  }
+}
+
+extension PlacedFacts {
+  fileprivate var isToOneself: Bool { caller.user.hasBytes(of: callee.user) }
+}
+
+extension Delivery.Event {
+  /// What is left of it for the device that takes a side over. Descriptions and candidates are of the media of the
+  /// device that had it.
+  fileprivate var afterMove: Delivery.Event? {
+    switch self {
+    case .signal(let signal): return signal.kind == .information ? self : nil
+    case .moved(var moved):
+      moved.description = ""
+      return .moved(moved)
+    case .invite, .ringing, .answered, .stop: return nil
+    }
+  }
+}

@@ -1,0 +1,39 @@
+/// Answered calls that a device takes over from another one of its user.
+extension ShardMachine {
+  mutating func pull(
+    _ command: Command, _ id: CallID, _ request: PullRequest, _ turn: inout Turn
+  ) {
+    guard let slot = calls.slot(of: id),
+      command.user == calls[slot].facts.callee || command.user == calls[slot].callerKey
+    else { return turn.reply(command, .error(CallError(.unknownCall))) }
+    if room == .scarce {
+      let error = CallError(.overloaded, retryAfterMilliseconds: 1000)
+      return turn.reply(command, .error(error))
+    }
+    guard mayMove else { return turn.reply(command, .error(Self.notYet)) }
+    let party = Party(
+      user: command.user.user, device: command.device, deviceName: request.deviceName)
+    forgetPlacer(of: id)
+    mutate(id) { call in
+      turn.reply(command, call.pull(request, by: party, on: command.session, &turn))
+    }
+    notePlacer(of: id)
+  }
+
+  private static let notYet = CallError(
+    .unknownCommand, "No call is taken over while a node of an earlier version is there.")
+
+  // MARK: Live calls by the device that has the caller's side
+
+  private func liveSlot(of id: CallID) -> Int? {
+    calls.slot(of: id).flatMap { calls[$0].isEnded ? nil : $0 }
+  }
+
+  mutating func forgetPlacer(of id: CallID) {
+    if let slot = liveSlot(of: id) { placedCalls.remove(calls[slot]) }
+  }
+
+  mutating func notePlacer(of id: CallID) {
+    if let slot = liveSlot(of: id) { placedCalls.add(calls[slot]) }
+  }
+}

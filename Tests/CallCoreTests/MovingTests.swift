@@ -1,0 +1,379 @@
+import CallCore
+import Testing
+
+/// R24: another device of the same user takes an answered call over, on the caller's side or on the callee's.
+@Suite struct MovingTests {
+  /// Alice's phone and bob's b1 talk; b2 rang, too.
+  private func answered(limits: CallLimits = CallLimits(), connected: Bool = true) -> Bench {
+    var bench = Bench(limits: limits)
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
+    if connected {
+      bench.caller(.call(Bench.callID, .connected))
+      bench.say(.call(Bench.callID, .connected), device: "b1")
+    }
+    bench.acknowledgeAll()
+    _ = bench.take()
+    return bench
+  }
+
+  private func pull(
+    _ bench: inout Bench, _ device: String, of user: String = "bob", from: String,
+    _ description: String = "offer 2", number: UInt64? = nil
+  ) -> Reply? {
+    let request = PullRequest(
+      from: DeviceID(from), description: description, deviceName: "\(user)'s \(device)")
+    return bench.say(
+      .call(Bench.callID, .pull(request)), user: user, device: device, number: number)
+  }
+
+  private func moves(_ bench: Bench, _ device: String) -> [Moved] {
+    bench.deliveries(to: device).compactMap {
+      if case .moved(let moved) = $0.event { moved } else { nil }
+    }
+  }
+
+  private func signal(_ kind: SignalKind, _ body: String) -> Command.Body {
+    .call(Bench.callID, .signal(kind, body: body))
+  }
+
+  private func party(_ user: String, _ device: String) -> Party {
+    Party(user: user, device: DeviceID(device), deviceName: "\(user)'s \(device)")
+  }
+
+  // MARK: What is told
+
+  @Test(
+    "R24 the callee's side: it has the call, the former device stops, the caller gets its description"
+  )
+  func ofTheCallee() {
+    var bench = answered()
+    let reply = pull(&bench, "b2", from: "b1")
+    #expect(reply?.won == true)
+    #expect(reply?.state?.phase == .answered && reply?.state?.by?.device == "b2")
+    let stop = Stop(reason: .moved, by: party("bob", "b2"))
+    #expect(bench.stops("b1") == [stop])
+    #expect(
+      moves(bench, "alice1")
+        == [Moved(to: party("bob", "b2"), description: "offer 2", number: 1)])
+    #expect(bench.ends.isEmpty)
+    bench.caller(signal(.description, "answer 2"))
+    bench.say(signal(.candidate, "from b2"), device: "b2")
+    #expect(bench.signals("b2").map(\.body) == ["answer 2"])
+    #expect(bench.signals("alice1").map(\.body) == ["from b2"])
+    bench.say(.call(Bench.callID, .hangUp), device: "b2")
+    #expect(bench.ends.first?.by?.device == "b2")
+    #expect(bench.stops("alice1").map(\.reason) == [.hungUp])
+    #expect(bench.stops("b1") == [stop], "its part had ended")
+  }
+
+  @Test("R24 the caller's side, from a device that rang nowhere") func ofTheCaller() {
+    var bench = answered()
+    let reply = pull(&bench, "alice2", of: "alice", from: "alice1")
+    #expect(reply?.won == true && reply?.state?.by?.device == "b1")
+    #expect(bench.stops("alice1") == [Stop(reason: .moved, by: party("alice", "alice2"))])
+    #expect(
+      moves(bench, "b1")
+        == [Moved(to: party("alice", "alice2"), description: "offer 2", number: 1)])
+    bench.say(signal(.candidate, "from b1"), device: "b1")
+    #expect(bench.signals("alice2").map(\.body) == ["from b1"])
+    bench.say(signal(.candidate, "c"), user: "alice", device: "alice2")
+    #expect(bench.signals("b1").map(\.body) == ["c"])
+    #expect(bench.caller(signal(.candidate, "late")) == .done, "dropped: it has no part in it")
+    #expect(bench.signals("b1").count == 1)
+    bench.say(.call(Bench.callID, .hangUp), user: "alice", device: "alice2")
+    #expect(bench.ends.first?.by?.device == "alice2")
+    #expect(bench.stops("b1").map(\.reason) == [.hungUp])
+  }
+
+  @Test("the caller's display name goes with the call") func name() {
+    var bench = Bench()
+    bench.attach("b1")
+    let request = PlaceRequest(call: Bench.callID, callerName: "Alice Liddell")
+    bench.say(.place(request), user: "alice", device: "alice1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    _ = pull(&bench, "alice2", of: "alice", from: "alice1")
+    #expect(moves(bench, "b1").first?.to.name == "Alice Liddell")
+  }
+
+  @Test("R24 two pull at once: one has it, the other learns who") func twoAtOnce() {
+    var bench = answered()
+    bench.attach("b3")
+    _ = bench.take()
+    #expect(pull(&bench, "b2", from: "b1")?.won == true)
+    let late = pull(&bench, "b3", from: "b1")
+    #expect(late?.won == false)
+    #expect(late?.state?.phase == .ended)
+    #expect(moves(bench, "alice1").count == 1)
+    #expect(pull(&bench, "b3", from: "b2", "offer 3")?.won == true, "who knows its holder may")
+    #expect(moves(bench, "alice1").last?.number == 2)
+  }
+
+  @Test("R9 a pull that is repeated has the same answer, and no second effect") func repeated() {
+    var bench = answered()
+    #expect(pull(&bench, "b2", from: "b1", number: 70)?.won == true)
+    let facts = bench.journal.count
+    #expect(pull(&bench, "b2", from: "b1", number: 70)?.won == true)
+    #expect(bench.journal.count == facts)
+    #expect(moves(bench, "alice1").count == 1)
+  }
+
+  @Test("back and forth: a device that had it gets it again") func backAndForth() {
+    var bench = answered()
+    #expect(pull(&bench, "b2", from: "b1")?.won == true)
+    bench.acknowledgeAll()
+    #expect(pull(&bench, "b1", from: "b2")?.won == true)
+    #expect(bench.stops("b2").map(\.by?.device) == ["b1"])
+    #expect(pull(&bench, "alice2", of: "alice", from: "alice1")?.won == true)
+    #expect(pull(&bench, "alice1", of: "alice", from: "alice2")?.won == true)
+    #expect(bench.stops("alice2").map(\.by?.device) == ["alice1"])
+    bench.caller(signal(.candidate, "c"))
+    #expect(bench.signals("b1").map(\.body) == ["c"])
+    #expect(bench.caller(.call(Bench.callID, .query))?.state?.phase == .answered)
+    #expect(
+      bench.say(.call(Bench.callID, .query), device: "b2")?.state?.reason == .moved)
+  }
+
+  @Test("a call to oneself: the device that is named says which side") func toOneself() {
+    var bench = Bench()
+    bench.attach("b1", "b2", "b3")
+    bench.place(user: "bob", device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    #expect(pull(&bench, "b1", from: "b2")?.error == .wrongState, "it has the other side")
+    #expect(pull(&bench, "b3", from: "b1")?.won == true)
+    #expect(bench.stops("b1").last?.reason == .moved)
+    #expect(pull(&bench, "b1", from: "b2")?.won == true, "it has no side any more")
+    bench.say(signal(.candidate, "c"), device: "b3")
+    #expect(bench.signals("b1").map(\.body) == ["c"])
+    bench.say(.call(Bench.callID, .hangUp), device: "b1")
+    #expect(bench.ends.first?.reason == .hungUp)
+  }
+
+  // MARK: Refusals
+
+  @Test("who may not, and when") func refusals() {
+    var ringing = Bench()
+    ringing.attach("b1", "b2")
+    ringing.place()
+    #expect(pull(&ringing, "b2", from: "b1")?.error == .wrongState)
+    #expect(pull(&ringing, "alice2", of: "alice", from: "alice1")?.error == .wrongState)
+    var bench = answered()
+    #expect(pull(&bench, "e1", of: "eve", from: "b1")?.error == .unknownCall)
+    #expect(pull(&bench, "b2", from: "alice1")?.won == false, "the other user's")
+    #expect(pull(&bench, "alice2", of: "alice", from: "b1")?.won == false)
+    #expect(pull(&bench, "b1", from: "b1")?.won == true, "it has it")
+    #expect(bench.journal.allSatisfy { if case .moved = $0.change { false } else { true } })
+    bench.caller(.call(Bench.callID, .hangUp))
+    #expect(pull(&bench, "b2", from: "b1")?.won == false)
+    #expect(pull(&bench, "b1", from: "b2")?.won == false)
+  }
+
+  @Test("so often and no more") func limit() {
+    var limits = CallLimits()
+    limits.movesPerCall = 3
+    var bench = answered(limits: limits)
+    for (to, from) in [("b2", "b1"), ("b1", "b2"), ("b2", "b1")] {
+      #expect(pull(&bench, to, from: from)?.won == true)
+    }
+    guard case .error(let error)? = pull(&bench, "b1", from: "b2") else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(error.code == .tooManyMoves && error.message.contains("3 times"))
+    #expect(pull(&bench, "b2", from: "b1")?.won == true, "it has it")
+  }
+
+  @Test("not while a node of an earlier version may read the journal") func earlierVersions() {
+    var bench = answered()
+    bench.shard.mayMove = false
+    let facts = bench.journal.count
+    #expect(pull(&bench, "b2", from: "b1")?.error == .unknownCommand)
+    #expect(bench.journal.count == facts)
+  }
+
+  @Test("not where the journal is nearly full") func scarce() {
+    var bench = answered()
+    bench.shard.room = .scarce
+    #expect(pull(&bench, "b2", from: "b1")?.error == .overloaded)
+    #expect(pull(&bench, "b2", from: "b1")?.won == nil)
+  }
+
+  // MARK: What was under way
+
+  @Test(
+    "informations that wait go to the new device; candidates and descriptions are of the old media")
+  func waiting() {
+    var bench = answered()
+    bench.caller(signal(.candidate, "old"))
+    bench.caller(signal(.information, "hold"))
+    bench.caller(signal(.description, "old"))
+    _ = bench.take()
+    _ = pull(&bench, "b2", from: "b1")
+    #expect(bench.signals("b2").map(\.body) == ["hold"])
+    #expect(bench.signals("b2").map(\.index) == [2])
+    bench.caller(signal(.candidate, "new"))
+    let deliveries = bench.deliveries(to: "b2")
+    #expect(deliveries.map(\.version) == deliveries.map(\.version).sorted())
+    #expect(bench.signals("b2").map(\.index) == [2, 4])
+  }
+
+  @Test("the other side knows signals by indices that go on") func indices() {
+    var bench = answered()
+    bench.say(signal(.candidate, "1"), device: "b1")
+    bench.say(signal(.candidate, "2"), device: "b1")
+    _ = pull(&bench, "b2", from: "b1")
+    bench.say(signal(.candidate, "3"), device: "b2")
+    #expect(bench.signals("alice1").map(\.index) == [1, 2, 3])
+    _ = pull(&bench, "alice2", of: "alice", from: "alice1")
+    // It counts its requests for itself: this is no repetition of what the former device sent.
+    bench.say(signal(.candidate, "a"), user: "alice", device: "alice2", number: 5)
+    #expect(bench.signals("b2").last?.body == "a")
+  }
+
+  @Test("the newest move is retransmitted until it is acknowledged, and an older one is not")
+  func retransmitted() {
+    var bench = answered()
+    _ = pull(&bench, "b2", from: "b1")
+    bench.pass(.milliseconds(500))
+    #expect(moves(bench, "alice1").map(\.number) == [1, 1])
+    #expect(bench.stops("b1").count == 2)
+    _ = pull(&bench, "b1", from: "b2")
+    _ = bench.take()
+    bench.pass(.milliseconds(500))
+    #expect(moves(bench, "alice1").map(\.number) == [2])
+    bench.acknowledgeAll()
+    _ = bench.take()
+    bench.pass(.seconds(10))
+    #expect(moves(bench, "alice1").isEmpty)
+  }
+
+  @Test("a device that had the caller's side comes back, and learns where it went") func comesBack()
+  {
+    var bench = answered()
+    bench.say(.callerGone([Bench.callID]), user: "alice", device: "alice1")
+    _ = pull(&bench, "alice2", of: "alice", from: "alice1")
+    #expect(bench.stops("alice1").isEmpty, "it is away")
+    let session = Bench.session("alice1", 2)
+    let reply = bench.caller(.call(Bench.callID, .resume), session: session)
+    #expect(reply?.state?.reason == .moved && reply?.state?.by?.device == "alice2")
+    guard case .stop(let stop)? = bench.deliveries(to: session).last?.event else {
+      Issue.record("not told")
+      return
+    }
+    #expect(stop.reason == .moved)
+    bench.pass(.seconds(70))
+    #expect(bench.ends.isEmpty, "the call has a device")
+  }
+
+  // MARK: Time
+
+  @Test("R15 who takes it over and never connects: it fails for both, after a grace of its own")
+  func neverConnected() {
+    var bench = answered()
+    bench.pass(.seconds(100))
+    _ = pull(&bench, "b2", from: "b1")
+    bench.pass(.seconds(14))
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(2))
+    #expect(bench.ends.first?.reason == .failed)
+    #expect(bench.stops("b2").map(\.reason) == [.failed])
+    #expect(bench.stops("alice1").map(\.reason) == [.failed])
+  }
+
+  @Test("who connects goes on") func connects() {
+    var bench = answered()
+    _ = pull(&bench, "alice2", of: "alice", from: "alice1")
+    bench.say(.call(Bench.callID, .connected), user: "alice", device: "alice2")
+    bench.pass(.seconds(100))
+    #expect(bench.ends.isEmpty)
+  }
+
+  @Test(
+    "the new device's session breaks for good: it hung up, by its name", arguments: [true, false])
+  func lost(ofCaller: Bool) {
+    var bench = answered()
+    if ofCaller {
+      _ = pull(&bench, "alice2", of: "alice", from: "alice1")
+      bench.say(.call(Bench.callID, .connected), user: "alice", device: "alice2")
+      bench.say(.callerGone([Bench.callID]), user: "alice", device: "alice2")
+    } else {
+      _ = pull(&bench, "b2", from: "b1")
+      bench.say(.call(Bench.callID, .connected), device: "b2")
+      bench.say(.sessionClosed(graceful: false), device: "b2")
+    }
+    bench.pass(.seconds(61))
+    #expect(bench.ends.map(\.by?.device) == [ofCaller ? "alice2" : "b2"])
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+  }
+
+  // MARK: New owners
+
+  private func next(_ bench: Bench, checkpoint: Bool) -> Bench {
+    var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
+    for device in ["b1", "b2"] { next.say(.attach(Attach(announce: true)), device: device) }
+    next.say(.call(Bench.callID, .resume), user: "alice", device: "alice2", number: 0)
+    next.run { $0.begin(now: $1, into: &$2) }
+    return next
+  }
+
+  @Test("R10 a new owner goes on with the devices that have it", arguments: [false, true])
+  func takenOver(checkpoint: Bool) {
+    var bench = answered()
+    _ = pull(&bench, "b2", from: "b1")
+    _ = pull(&bench, "alice2", of: "alice", from: "alice1", "offer 3")
+    var next = next(bench, checkpoint: checkpoint)
+    #expect(next.stops("b1") == [Stop(reason: .moved, by: party("bob", "b2"))])
+    let told = moves(next, "alice2")
+    #expect(told.map(\.number) == [1] && told.first?.description == "", "it is of the former media")
+    #expect(moves(next, "b2").map(\.description) == ["offer 3"])
+    #expect(next.answers("alice2").allSatisfy { $0.description.isEmpty })
+    next.say(signal(.candidate, "c"), device: "b2")
+    #expect(next.signals("alice2").map(\.body) == ["c"])
+    let session = Bench.session("alice1", 3)
+    #expect(next.caller(.call(Bench.callID, .resume), session: session)?.state?.reason == .moved)
+    #expect(!next.deliveries(to: session).isEmpty)
+    next.say(.call(Bench.callID, .hangUp), user: "alice", device: "alice2")
+    #expect(next.ends.last?.by?.device == "alice2")
+    let again = next.takenOver(epoch: 3).begun()
+    #expect(again.shard.checkpointEntries() == next.shard.checkpointEntries())
+  }
+
+  @Test("after the end a new owner tells each device its own part", arguments: [false, true])
+  func endTakenOver(checkpoint: Bool) {
+    var bench = answered()
+    _ = pull(&bench, "b2", from: "b1")
+    bench.say(.call(Bench.callID, .hangUp), device: "b2")
+    let next = next(bench, checkpoint: checkpoint)
+    #expect(next.stops("b1").map(\.reason) == [.moved])
+    #expect(next.stops("b2").map(\.reason) == [.hungUp])
+  }
+
+  @Test("a call with every side moved is settled once all acknowledge") func settled() {
+    var bench = answered()
+    _ = pull(&bench, "b2", from: "b1")
+    bench.acknowledgeAll()
+    bench.caller(.call(Bench.callID, .hangUp))
+    bench.acknowledgeAll()
+    #expect(bench.journal.contains { $0.change == .settled })
+  }
+
+  @Test("the app that was started again finds its call where it is") func liveCalls() {
+    var bench = answered()
+    _ = pull(&bench, "alice2", of: "alice", from: "alice1")
+    func placed(_ device: String) -> [CallID] {
+      guard case .calls(let live)? = bench.say(.calls(shard: 0), user: "alice", device: device)
+      else { return [] }
+      return live.placed.map(\.call)
+    }
+    #expect(placed("alice1").isEmpty)
+    #expect(placed("alice2") == [Bench.callID])
+    let next = bench.takenOver()
+    var served = next
+    served.run { $0.begin(now: $1, into: &$2) }
+    guard
+      case .calls(let live)? = served.say(.calls(shard: 0), user: "alice", device: "alice2")
+    else { return }
+    #expect(live.placed.map(\.call) == [Bench.callID])
+  }
+}
