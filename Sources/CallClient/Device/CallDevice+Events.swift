@@ -81,7 +81,9 @@ extension ClientEvent {
   /// Whether the app must not miss it.
   fileprivate var isImportant: Bool {
     switch self {
-    case .call(_, .invited), .call(_, .answered), .call(_, .won), .call(_, .stopped), .refused: true
+    case .call(_, .invited), .call(_, .answered), .call(_, .won), .call(_, .stopped), .refused,
+      .ongoing:
+      true
     // Otherwise the app would not learn that pushes can no longer wake it.
     case .notice(let notice): notice.kind == .tokenTaken || notice.kind == .deviceRemoved
     case .call(_, .ringing), .call(_, .signal), .attached, .detached, .notTrusted,

@@ -61,7 +61,7 @@ extension DeviceSession {
     switch reply {
     case .error(let error): noteError(error.code, call, body)
     case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
-    case .call(let state) where state.phase == .answered: noteAnswer(of: call)
+    case .call(let state) where state.phase == .answered: noteAnswer(of: call, at: state.at)
     case .call: noteExists(of: call)
     case .done:
       switch body {

@@ -85,6 +85,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case placersDoNotRing = "who only places calls is not rung"
   case crossingsMerge = "crossing calls become one"
   case busyInCall = "a user in a call is busy"
+  case ongoingSeen = "a user's devices see its calls"
   case noStrangeError = "no error without a reason"
   case newsOnce = "each piece of news once"
   case noPushAfterEnd = "no push after the end"
