@@ -142,6 +142,51 @@ void   callmesh__v1__attach_command__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__attach_command__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__ongoing_mark__init
+                     (Callmesh__V1__OngoingMark         *message)
+{
+  static const Callmesh__V1__OngoingMark init_value = CALLMESH__V1__ONGOING_MARK__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__ongoing_mark__get_packed_size
+                     (const Callmesh__V1__OngoingMark *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing_mark__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__ongoing_mark__pack
+                     (const Callmesh__V1__OngoingMark *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing_mark__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__ongoing_mark__pack_to_buffer
+                     (const Callmesh__V1__OngoingMark *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing_mark__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__OngoingMark *
+       callmesh__v1__ongoing_mark__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__OngoingMark *)
+     protobuf_c_message_unpack (&callmesh__v1__ongoing_mark__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__ongoing_mark__free_unpacked
+                     (Callmesh__V1__OngoingMark *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__ongoing_mark__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__calls_command__init
                      (Callmesh__V1__CallsCommand         *message)
 {
@@ -680,6 +725,51 @@ void   callmesh__v1__talking__free_unpacked
   if(!message)
     return;
   assert(message->base.descriptor == &callmesh__v1__talking__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__talking_detail__init
+                     (Callmesh__V1__TalkingDetail         *message)
+{
+  static const Callmesh__V1__TalkingDetail init_value = CALLMESH__V1__TALKING_DETAIL__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__talking_detail__get_packed_size
+                     (const Callmesh__V1__TalkingDetail *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__talking_detail__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__talking_detail__pack
+                     (const Callmesh__V1__TalkingDetail *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__talking_detail__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__talking_detail__pack_to_buffer
+                     (const Callmesh__V1__TalkingDetail *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__talking_detail__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__TalkingDetail *
+       callmesh__v1__talking_detail__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__TalkingDetail *)
+     protobuf_c_message_unpack (&callmesh__v1__talking_detail__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__talking_detail__free_unpacked
+                     (Callmesh__V1__TalkingDetail *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__talking_detail__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   callmesh__v1__crossed_call__init
@@ -2145,7 +2235,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[8] =
 {
   {
     "for_call",
@@ -2231,6 +2321,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ongoing",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AttachCommand, ongoing),
+    &callmesh__v1__ongoing_mark__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   2,   /* field[2] = announce */
@@ -2238,13 +2340,14 @@ static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   3,   /* field[3] = client */
   1,   /* field[1] = device_name */
   0,   /* field[0] = for_call */
+  7,   /* field[7] = ongoing */
   5,   /* field[5] = only_places */
   6,   /* field[6] = talking */
 };
 static const ProtobufCIntRange callmesh__v1__attach_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
 {
@@ -2254,11 +2357,62 @@ const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
   "Callmesh__V1__AttachCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__AttachCommand),
-  7,
+  8,
   callmesh__v1__attach_command__field_descriptors,
   callmesh__v1__attach_command__field_indices_by_name,
   1,  callmesh__v1__attach_command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__attach_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__ongoing_mark__field_descriptors[2] =
+{
+  {
+    "version",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingMark, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "shows_calls",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingMark, shows_calls),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__ongoing_mark__field_indices_by_name[] = {
+  1,   /* field[1] = shows_calls */
+  0,   /* field[0] = version */
+};
+static const ProtobufCIntRange callmesh__v1__ongoing_mark__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__ongoing_mark__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.OngoingMark",
+  "OngoingMark",
+  "Callmesh__V1__OngoingMark",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__OngoingMark),
+  2,
+  callmesh__v1__ongoing_mark__field_descriptors,
+  callmesh__v1__ongoing_mark__field_indices_by_name,
+  1,  callmesh__v1__ongoing_mark__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__ongoing_mark__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__calls_command__field_descriptors[1] =
@@ -3017,7 +3171,7 @@ const ProtobufCMessageDescriptor callmesh__v1__token_taken__descriptor =
   (ProtobufCMessageInit) callmesh__v1__token_taken__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__talking__field_descriptors[2] =
+static const ProtobufCFieldDescriptor callmesh__v1__talking__field_descriptors[3] =
 {
   {
     "number",
@@ -3043,15 +3197,28 @@ static const ProtobufCFieldDescriptor callmesh__v1__talking__field_descriptors[2
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "details",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Talking, n_details),
+    offsetof(Callmesh__V1__Talking, details),
+    &callmesh__v1__talking_detail__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__talking__field_indices_by_name[] = {
   1,   /* field[1] = calls */
+  2,   /* field[2] = details */
   0,   /* field[0] = number */
 };
 static const ProtobufCIntRange callmesh__v1__talking__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__talking__descriptor =
 {
@@ -3061,11 +3228,62 @@ const ProtobufCMessageDescriptor callmesh__v1__talking__descriptor =
   "Callmesh__V1__Talking",
   "callmesh.v1",
   sizeof(Callmesh__V1__Talking),
-  2,
+  3,
   callmesh__v1__talking__field_descriptors,
   callmesh__v1__talking__field_indices_by_name,
   1,  callmesh__v1__talking__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__talking__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__talking_detail__field_descriptors[2] =
+{
+  {
+    "callee",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TalkingDetail, callee),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "since_us",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TalkingDetail, since_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__talking_detail__field_indices_by_name[] = {
+  0,   /* field[0] = callee */
+  1,   /* field[1] = since_us */
+};
+static const ProtobufCIntRange callmesh__v1__talking_detail__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__talking_detail__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.TalkingDetail",
+  "TalkingDetail",
+  "Callmesh__V1__TalkingDetail",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__TalkingDetail),
+  2,
+  callmesh__v1__talking_detail__field_descriptors,
+  callmesh__v1__talking_detail__field_indices_by_name,
+  1,  callmesh__v1__talking_detail__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__talking_detail__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__crossed_call__field_descriptors[5] =
@@ -3324,7 +3542,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__edge_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[10] =
+static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[11] =
 {
   {
     "session",
@@ -3399,6 +3617,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "ongoing",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__EdgeItem, body_case),
+    offsetof(Callmesh__V1__EdgeItem, ongoing),
+    &callmesh__v1__ongoing__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "ticket_high",
     80,
     PROTOBUF_C_LABEL_NONE,
@@ -3451,19 +3681,20 @@ static const unsigned callmesh__v1__edge_item__field_indices_by_name[] = {
   4,   /* field[4] = close */
   2,   /* field[2] = delivery */
   3,   /* field[3] = notice */
+  6,   /* field[6] = ongoing */
   1,   /* field[1] = reply */
   5,   /* field[5] = rings_since_us */
   0,   /* field[0] = session */
-  6,   /* field[6] = ticket_high */
-  9,   /* field[9] = ticket_key */
-  7,   /* field[7] = ticket_low */
-  8,   /* field[8] = ticket_times */
+  7,   /* field[7] = ticket_high */
+  10,   /* field[10] = ticket_key */
+  8,   /* field[8] = ticket_low */
+  9,   /* field[9] = ticket_times */
 };
 static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 80, 6 },
-  { 0, 10 }
+  { 80, 7 },
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
 {
@@ -3473,7 +3704,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
   "Callmesh__V1__EdgeItem",
   "callmesh.v1",
   sizeof(Callmesh__V1__EdgeItem),
-  10,
+  11,
   callmesh__v1__edge_item__field_descriptors,
   callmesh__v1__edge_item__field_indices_by_name,
   2,  callmesh__v1__edge_item__number_ranges,

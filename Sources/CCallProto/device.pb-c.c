@@ -1672,6 +1672,96 @@ void   callmesh__v1__delivery__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__delivery__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__ongoing__init
+                     (Callmesh__V1__Ongoing         *message)
+{
+  static const Callmesh__V1__Ongoing init_value = CALLMESH__V1__ONGOING__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__ongoing__get_packed_size
+                     (const Callmesh__V1__Ongoing *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__ongoing__pack
+                     (const Callmesh__V1__Ongoing *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__ongoing__pack_to_buffer
+                     (const Callmesh__V1__Ongoing *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Ongoing *
+       callmesh__v1__ongoing__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Ongoing *)
+     protobuf_c_message_unpack (&callmesh__v1__ongoing__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__ongoing__free_unpacked
+                     (Callmesh__V1__Ongoing *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__ongoing__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__ongoing_call__init
+                     (Callmesh__V1__OngoingCall         *message)
+{
+  static const Callmesh__V1__OngoingCall init_value = CALLMESH__V1__ONGOING_CALL__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__ongoing_call__get_packed_size
+                     (const Callmesh__V1__OngoingCall *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing_call__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__ongoing_call__pack
+                     (const Callmesh__V1__OngoingCall *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing_call__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__ongoing_call__pack_to_buffer
+                     (const Callmesh__V1__OngoingCall *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__ongoing_call__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__OngoingCall *
+       callmesh__v1__ongoing_call__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__OngoingCall *)
+     protobuf_c_message_unpack (&callmesh__v1__ongoing_call__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__ongoing_call__free_unpacked
+                     (Callmesh__V1__OngoingCall *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__ongoing_call__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__invite__init
                      (Callmesh__V1__Invite         *message)
 {
@@ -2462,7 +2552,7 @@ const ProtobufCMessageDescriptor callmesh__v1__header__descriptor =
   (ProtobufCMessageInit) callmesh__v1__header__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[8] =
 {
   {
     "token",
@@ -2548,6 +2638,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[7]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ongoing",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attach, ongoing),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
   4,   /* field[4] = client */
@@ -2555,13 +2657,14 @@ static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
   3,   /* field[3] = device_name */
   2,   /* field[2] = for_call */
   5,   /* field[5] = nearer */
+  7,   /* field[7] = ongoing */
   6,   /* field[6] = only_places */
   0,   /* field[0] = token */
 };
 static const ProtobufCIntRange callmesh__v1__attach__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
 {
@@ -2571,7 +2674,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
   "Callmesh__V1__Attach",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attach),
-  7,
+  8,
   callmesh__v1__attach__field_descriptors,
   callmesh__v1__attach__field_indices_by_name,
   1,  callmesh__v1__attach__number_ranges,
@@ -3615,7 +3718,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descriptors[4] =
 {
   {
     "reply",
@@ -3653,16 +3756,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descript
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ongoing",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ServerFrame, message_case),
+    offsetof(Callmesh__V1__ServerFrame, ongoing),
+    &callmesh__v1__ongoing__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__server_frame__field_indices_by_name[] = {
   1,   /* field[1] = delivery */
   2,   /* field[2] = notice */
+  3,   /* field[3] = ongoing */
   0,   /* field[0] = reply */
 };
 static const ProtobufCIntRange callmesh__v1__server_frame__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__server_frame__descriptor =
 {
@@ -3672,7 +3788,7 @@ const ProtobufCMessageDescriptor callmesh__v1__server_frame__descriptor =
   "Callmesh__V1__ServerFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ServerFrame),
-  3,
+  4,
   callmesh__v1__server_frame__field_descriptors,
   callmesh__v1__server_frame__field_indices_by_name,
   1,  callmesh__v1__server_frame__number_ranges,
@@ -3904,7 +4020,7 @@ const ProtobufCMessageDescriptor callmesh__v1__done__descriptor =
   (ProtobufCMessageInit) callmesh__v1__done__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[8] =
 {
   {
     "session",
@@ -3990,11 +4106,24 @@ static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ongoing",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attached, ongoing),
+    &callmesh__v1__ongoing__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
   2,   /* field[2] = device */
   5,   /* field[5] = for_call */
   6,   /* field[6] = nearer */
+  7,   /* field[7] = ongoing */
   3,   /* field[3] = ping_seconds */
   4,   /* field[4] = server_time_ms */
   0,   /* field[0] = session */
@@ -4003,7 +4132,7 @@ static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__attached__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
 {
@@ -4013,7 +4142,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
   "Callmesh__V1__Attached",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attached),
-  7,
+  8,
   callmesh__v1__attached__field_descriptors,
   callmesh__v1__attached__field_indices_by_name,
   1,  callmesh__v1__attached__number_ranges,
@@ -4648,6 +4777,173 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   callmesh__v1__delivery__field_indices_by_name,
   1,  callmesh__v1__delivery__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__delivery__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__ongoing__field_descriptors[2] =
+{
+  {
+    "version",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Ongoing, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "calls",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Ongoing, n_calls),
+    offsetof(Callmesh__V1__Ongoing, calls),
+    &callmesh__v1__ongoing_call__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__ongoing__field_indices_by_name[] = {
+  1,   /* field[1] = calls */
+  0,   /* field[0] = version */
+};
+static const ProtobufCIntRange callmesh__v1__ongoing__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__ongoing__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Ongoing",
+  "Ongoing",
+  "Callmesh__V1__Ongoing",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Ongoing),
+  2,
+  callmesh__v1__ongoing__field_descriptors,
+  callmesh__v1__ongoing__field_indices_by_name,
+  1,  callmesh__v1__ongoing__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__ongoing__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__ongoing_call__field_descriptors[7] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingCall, call),
+    &callmesh__v1__call_ref__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "placed",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingCall, placed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingCall, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_name",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingCall, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "user",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingCall, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "name",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingCall, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "since_ms",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__OngoingCall, since_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__ongoing_call__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  2,   /* field[2] = device */
+  3,   /* field[3] = device_name */
+  5,   /* field[5] = name */
+  1,   /* field[1] = placed */
+  6,   /* field[6] = since_ms */
+  4,   /* field[4] = user */
+};
+static const ProtobufCIntRange callmesh__v1__ongoing_call__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__ongoing_call__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.OngoingCall",
+  "OngoingCall",
+  "Callmesh__V1__OngoingCall",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__OngoingCall),
+  7,
+  callmesh__v1__ongoing_call__field_descriptors,
+  callmesh__v1__ongoing_call__field_indices_by_name,
+  1,  callmesh__v1__ongoing_call__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__ongoing_call__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8] =

@@ -11,6 +11,7 @@ struct KeyFile: Codable {
     var limits: [String: Int]?
     var pushTopics: [String]?
     var secondCalls: String?
+    var ongoingCalls: Bool?
   }
   struct Key: Codable {
     var kid: String
@@ -108,7 +109,7 @@ extension AppKeys.App {
       terms: AppTerms(
         limits: try AppLimits(entry.limits ?? [:], place),
         pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
-        secondCalls: try Self.secondCalls(entry, place)))
+        secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false))
   }
 
   private static func secondCalls(

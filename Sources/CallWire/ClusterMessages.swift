@@ -53,8 +53,10 @@ extension Command.Body {
     case .register: 2048
     case .ack(let items): 96 + 32 * items.count
     case .callerGone(let calls): 96 + 20 * calls.count
+    case .talking(let talking):
+      talking.details.reduce(192) { $0 + $1.callee.utf8.count + 12 }
     case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
-      .talking, .crossed, .merge:
+      .crossed, .merge:
       192
     }
   }
@@ -96,6 +98,7 @@ public struct EdgeItem: Sendable, Equatable {
   public enum Body: Sendable, Equatable {
     case reply(request: UInt64, Reply)
     case delivery(Delivery)
+    indirect case ongoing(OngoingCalls)
     case notice(Notice)
     /// Send it, then close the session.
     case close(Notice)

@@ -51,10 +51,14 @@ public struct AttachRequest: Sendable, Equatable {
   public var wantsNearer: Bool
   /// The device places calls, and is not rung by those to its user.
   public var onlyPlaces: Bool
+  /// The device wants to see which calls its user is in.
+  public var wantsOngoing: Bool
   public init(
     token: String = "", device: String = "", forCall: CallID? = nil, deviceName: String = "",
-    client: String = "", wantsNearer: Bool = false, onlyPlaces: Bool = false
+    client: String = "", wantsNearer: Bool = false, onlyPlaces: Bool = false,
+    wantsOngoing: Bool = false
   ) {
+    self.wantsOngoing = wantsOngoing
     self.onlyPlaces = onlyPlaces
     self.token = token
     self.device = device
@@ -66,11 +70,17 @@ public struct AttachRequest: Sendable, Equatable {
 }
 
 public struct AckItem: Sendable, Equatable {
+  /// With `Acknowledgement.ongoingID`: the item is about the user's ongoing calls.
   public var call: CallAddress
   public var version: UInt64
   public init(call: CallAddress, version: UInt64) {
     self.call = call
     self.version = version
+  }
+
+  /// Acknowledges the user's ongoing calls.
+  public init(ongoing version: UInt64) {
+    self.init(call: CallAddress(call: Acknowledgement.ongoingID), version: version)
   }
 }
 
@@ -80,6 +90,8 @@ public enum ServerFrame: Sendable, Equatable {
   case reply(id: UInt64, ServerReply)
   case delivery(Delivery)
   case notice(Notice)
+  /// The calls that the device's user is in.
+  indirect case ongoing(OngoingCalls)
 }
 
 /// A reply as the device sees it: the shard's, with what the edge adds to it. What is large is indirect.
@@ -122,10 +134,13 @@ public struct AttachedInfo: Sendable, Equatable {
   public var forCall: CallState?
   /// The address of an edge that is nearer to the user's calls; empty: this one is as good.
   public var nearer: String
+  /// The calls that the user is in; nil: the device did not ask, or its app does not have that.
+  public var ongoing: OngoingCalls?
   public init(
     session: String, user: String, device: DeviceID, pingSeconds: UInt32, serverTime: Timestamp,
-    forCall: CallState? = nil, nearer: String = ""
+    forCall: CallState? = nil, nearer: String = "", ongoing: OngoingCalls? = nil
   ) {
+    self.ongoing = ongoing
     self.session = session
     self.user = user
     self.device = device

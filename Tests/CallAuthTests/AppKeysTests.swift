@@ -104,6 +104,11 @@ import Testing
     #expect(read["a2"]?.secondCalls == nil)
   }
 
+  @Test func anAppMayShowUsersTheirCalls() throws {
+    let read = try terms(#","ongoingCalls":true"#, #","ongoingCalls":false"#, "")
+    #expect(["a0", "a1", "a2"].map { read[$0]?.ongoingCalls } == [true, false, false])
+  }
+
   @Test func publicAndPrivateKeyMustBelongTogether() throws {
     let one = P256.Signing.PrivateKey().publicKey.pemRepresentation.replacing("\n", with: "\\n")
     let two = P256.Signing.PrivateKey().pemRepresentation.replacing("\n", with: "\\n")

@@ -103,7 +103,7 @@ import Testing
       let taken = try ForgingEdge(bench)
       let token = try await rig.token(bob, at: now)
       guard
-        case .attached(_, let ticket?) = try await honest.ask(
+        case .attached(_, let ticket?, _) = try await honest.ask(
           .attach(Attach(attachedAt: now)), of: bob, "b1", .token(token))
       else { throw Timeout(what: "no ticket") }
       let mine = bench.user(0, 1)
@@ -150,7 +150,7 @@ import Testing
       for (user, device) in [(bob, DeviceID("b1")), (ann, DeviceID("a1"))] {
         let token = Credential.token(try await rig.token(user, at: now))
         guard
-          case .attached(_, let ticket?) = try await honest.ask(
+          case .attached(_, let ticket?, _) = try await honest.ask(
             .attach(Attach(attachedAt: now)), of: user, device, token)
         else { throw Timeout(what: "no ticket") }
         tickets.append(.ticket(ticket))

@@ -196,7 +196,7 @@ extension Reply {
   var state: CallState? {
     switch self {
     case .call(let state), .answer(_, let state): state
-    case .attached(let state, _): state
+    case .attached(let state, _, _): state
     case .error, .done, .registered, .calls: nil
     }
   }

@@ -11,7 +11,7 @@ struct SessionMachine {
   var turn = DeviceSession.Turn(now: SessionMachine.start)
 
   init(
-    claims: DeviceClaims? = nil, number: UInt64 = 7,
+    claims: DeviceClaims? = nil, number: UInt64 = 7, apps: AppGates? = nil,
     _ change: (inout EdgeConfiguration) -> Void = { _ in }
   ) {
     var configuration = EdgeConfiguration(
@@ -19,14 +19,20 @@ struct SessionMachine {
     change(&configuration)
     session = DeviceSession(
       number: number, codec: .protobuf, claims: claims,
-      rules: SessionRules(edge: 9, configuration: configuration), now: Self.start)
+      rules: SessionRules(edge: 9, configuration: configuration, apps: apps), now: Self.start)
+  }
+
+  init(claims: DeviceClaims? = nil, terms: AppTerms) {
+    let gates = AppGates(["demo": terms], usersMax: 10, registry: nil, now: Self.start)
+    self.init(claims: claims, apps: gates)
   }
 
   /// An attached session of ann's phone.
   static func attached(
-    number: UInt64 = 7, _ change: (inout EdgeConfiguration) -> Void = { _ in }
+    number: UInt64 = 7, apps: AppGates? = nil,
+    _ change: (inout EdgeConfiguration) -> Void = { _ in }
   ) -> SessionMachine {
-    var machine = SessionMachine(claims: .of(), number: number, change)
+    var machine = SessionMachine(claims: .of(), number: number, apps: apps, change)
     machine.say(1, .attach(AttachRequest(device: "phone", deviceName: "Ann's phone")))
     machine.reply(1, .attach(Attach()), .attached(forCall: nil))
     machine.turn.actions = []

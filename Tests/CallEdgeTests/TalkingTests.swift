@@ -12,11 +12,7 @@ private let two = CallID(high: 1, low: 2)
     SessionMachine.attached { $0.limits.busyWhileInCall = busy }
   }
 
-  private func reports(_ machine: inout SessionMachine) -> [Talking] {
-    machine.take().compactMap {
-      if case .reportTalking(_, let talking) = $0 { talking } else { nil }
-    }
-  }
+  private func reports(_ machine: inout SessionMachine) -> [Talking] { machine.takeReports() }
 
   private func place(_ call: CallID, in machine: inout SessionMachine) {
     machine.say(
@@ -114,5 +110,12 @@ private let two = CallID(high: 1, low: 2)
     let state = CallState(call: one, callee: "bob", phase: .ended, reason: .hungUp)
     machine.reply(3, .call(one, verb), .call(state))
     #expect(reports(&machine) == [Talking(number: 1, calls: [])])
+  }
+}
+
+extension SessionMachine {
+  /// The reports of answered calls, and no longer kept.
+  mutating func takeReports() -> [Talking] {
+    take().compactMap { if case .reportTalking(_, let talking) = $0 { talking } else { nil } }
   }
 }

@@ -23,6 +23,7 @@ extension Conversation {
           sessions[session.number]?.rung.append((delivery.call, invite.caller))
           try reportCrossings(session)
         }
+      case .showOngoing(let session, let ongoing): tell(session, .ongoing(ongoing))
       case .notice(let session, let notice): tell(session, .notice(notice))
       case .close(let session, let notice):
         tell(session, .notice(notice))
@@ -103,12 +104,12 @@ extension Conversation {
     switch reply {
     case .error(let error): return .error(error)
     case .done: return .done
-    case .attached(let forCall, _):
+    case .attached(let forCall, _, let ongoing):
       let name = "\(String(Self.edge, radix: 16))-\(String(ref.number, radix: 16))"
       return .attached(
         AttachedInfo(
           session: name, user: session.user.user, device: session.device, pingSeconds: 25,
-          serverTime: now, forCall: forCall))
+          serverTime: now, forCall: forCall, ongoing: ongoing))
     case .registered(let expiresAt, let removed, let capabilities):
       return .registered(
         RegisteredInfo(

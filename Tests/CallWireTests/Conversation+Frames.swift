@@ -42,7 +42,7 @@ extension Conversation {
     case .attach(let request):
       let attach = Attach(
         forCall: request.forCall, deviceName: request.deviceName, client: request.client,
-        attachedAt: now)
+        attachedAt: now, ongoing: request.wantsOngoing ? OngoingMark() : nil)
       return [(nil, .attach(attach))]
     case .place(let call, var request):
       request.deviceName = session.deviceName

@@ -46,7 +46,8 @@ extension Generator {
         Attach(
           forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
           announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50),
-          talking: chance(50) ? talking() : nil))
+          talking: chance(50) ? talking() : nil,
+          ongoing: chance(50) ? OngoingMark(version: number(), showsCalls: chance(50)) : nil))
     case 1: .sessionClosed(graceful: chance(50))
     case 2: .callerGone(list(4) { $0.call() })
     case 3: .register(registration())
@@ -90,7 +91,9 @@ extension Generator {
   }
 
   private mutating func talking() -> Talking {
-    Talking(number: number(), calls: list(3) { $0.call() })
+    Talking(
+      number: number(), calls: list(3) { $0.call() },
+      details: list(3) { Talking.Detail(callee: $0.user(), since: $0.microseconds()) })
   }
 
   mutating func reply() -> Reply {
@@ -98,7 +101,9 @@ extension Generator {
     case 0: .error(error())
     case 1: .done
     case 2:
-      .attached(forCall: chance(50) ? state() : nil, ticket: chance(50) ? ticket() : nil)
+      .attached(
+        forCall: chance(50) ? state() : nil, ticket: chance(50) ? ticket() : nil,
+        ongoing: chance(50) ? ongoing() : nil)
     case 3:
       .registered(
         expiresAt: milliseconds(), removed: list(3) { $0.device() },
@@ -113,7 +118,7 @@ extension Generator {
     EdgeBatch(
       items: list(5) {
         EdgeItem(
-          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<4, using: &$0)),
+          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<5, using: &$0)),
           ringsSince: $0.chance(50) ? $0.microseconds() : nil)
       })
   }
@@ -123,6 +128,7 @@ extension Generator {
     case 0: .reply(request: number(), reply())
     case 1: .delivery(delivery())
     case 2: .notice(notice())
+    case 3: .ongoing(ongoing())
     default: .close(notice())
     }
   }

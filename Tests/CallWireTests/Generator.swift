@@ -196,7 +196,7 @@ extension Generator {
         AttachRequest(
           token: text(40), device: chance(50) ? device().text : "",
           forCall: chance(50) ? self.call() : nil, deviceName: text(10), client: text(10),
-          wantsNearer: chance(50), onlyPlaces: chance(50)))
+          wantsNearer: chance(50), onlyPlaces: chance(50), wantsOngoing: chance(50)))
     case 1: return .detach
     case 2: return .register(registration())
     case 3: return .unregister(chance(50) ? device() : nil)
@@ -211,7 +211,9 @@ extension Generator {
       return .ack(
         [AckItem(call: call, version: number())]
           + list(5) {
-            AckItem(call: $0.address(), version: $0.number())
+            $0.chance(20)
+              ? AckItem(ongoing: $0.number())
+              : AckItem(call: $0.address(), version: $0.number())
           })
     case 6: return .call(call, .alerting)
     case 7: return .call(call, .answer(description: body()))
@@ -234,7 +236,7 @@ extension Generator {
     }
   }
 
-  static let serverKinds = 9 + eventKinds
+  static let serverKinds = 10 + eventKinds
 
   mutating func serverFrame(_ kind: Int? = nil) -> ServerFrame {
     let kind = kind ?? Int.random(in: 0..<Self.serverKinds, using: &self)
@@ -248,7 +250,7 @@ extension Generator {
           AttachedInfo(
             session: text(10), user: user(), device: device(), pingSeconds: 25,
             serverTime: milliseconds(), forCall: chance(50) ? state() : nil,
-            nearer: chance(50) ? text(20) : "")))
+            nearer: chance(50) ? text(20) : "", ongoing: chance(50) ? ongoing() : nil)))
     case 3:
       return .reply(
         id: number(),
@@ -261,7 +263,19 @@ extension Generator {
     case 6: return .reply(id: number(), .answer(won: false, state()))
     case 7: return .notice(notice())
     case 8: return .reply(id: number(), .calls(liveCalls()))
-    default: return .delivery(delivery(kind - 9))
+    case 9: return .ongoing(ongoing())
+    default: return .delivery(delivery(kind - 10))
     }
+  }
+
+  mutating func ongoing() -> OngoingCalls {
+    OngoingCalls(
+      version: number(),
+      calls: list(3) {
+        OngoingCall(
+          call: $0.call(), callee: $0.user(), isPlaced: $0.chance(50), device: $0.device(),
+          deviceName: $0.text(10), peer: $0.user(), peerName: $0.text(10),
+          since: $0.milliseconds())
+      })
   }
 }

@@ -65,6 +65,15 @@ extension GoldenValues {
         .pull(
           PullRequest(from: "bob-phone", description: "v=3\r\n", deviceName: "Bob's tablet")))
     ),
+    (
+      "talkingWithDetails",
+      .talking(
+        Talking(number: 7, calls: [call], details: [Talking.Detail(callee: "bob", since: later)]))
+    ),
+    (
+      "attachOngoing",
+      .attach(Attach(announce: true, ongoing: OngoingMark(version: 1 << 21, showsCalls: true)))
+    ),
     ("placeBusy", .place(PlaceRequest(call: call, busyWhileInCall: true))),
     (
       "crossed",
@@ -117,11 +126,23 @@ extension GoldenValues {
     ("pushCapability", .pushCapability("AAAA")),
   ]
 
+  private static let ongoing = OngoingCalls(
+    version: 1 << 21,
+    calls: [
+      OngoingCall(
+        call: call, callee: "bob", isPlaced: false, device: "bob-phone", deviceName: "Bob's phone",
+        peer: "ann", peerName: "Ann A.", since: onWire),
+      OngoingCall(
+        call: otherCall, callee: "cy", isPlaced: true, device: "bob-tablet", peer: "cy",
+        since: onWire),
+    ])
+
   private static let replies: [(name: String, reply: Reply)] = [
     ("error", .error(CallError(.tryAgain, retryAfterMilliseconds: 1000))),
     ("done", .done),
     ("attached", .attached(forCall: state)),
     ("attachedWithTicket", .attached(forCall: nil, ticket: ticket)),
+    ("attachedOngoing", .attached(forCall: nil, ongoing: ongoing)),
     ("registered", .registered(expiresAt: onWire, removed: ["bob-old"])),
     ("call", .call(state)),
     ("won", .answer(won: true, state)),
@@ -159,7 +180,9 @@ extension GoldenValues {
         call: call, callee: "bob", version: 1 << 21, at: onWire, event: event)
       return ("delivery.\(name)", .delivery(delivery))
     }
-    bodies += [("notice", .notice(notice)), ("close", .close(notice))]
+    bodies += [
+      ("notice", .notice(notice)), ("close", .close(notice)), ("ongoing", .ongoing(ongoing)),
+    ]
     return bodies.map { ($0.0, EdgeItem(session: 300, body: $0.1)) }
   }()
 

@@ -21,6 +21,9 @@ public enum ClientEvent: Sendable, Equatable {
   case gaveUp(request: UInt64, ClientCommand)
   /// Something happened to a call.
   case call(CallID, CallEvent)
+  /// The answered calls that the user is in now, on all devices, this one included. Comes whenever they change, to who
+  /// set `DeviceConfiguration.wantsOngoing`.
+  case ongoing([OngoingCall])
   /// The cluster informs the app, such as of a push token that another device took.
   case notice(Notice)
 }

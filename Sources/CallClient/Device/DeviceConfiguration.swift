@@ -23,6 +23,9 @@ public struct DeviceConfiguration: Sendable {
   public var client = "callmesh-swift/1"
   /// The device places calls, and is not rung by those to its user: a click-to-call page, a robot.
   public var onlyPlaces = false
+  /// The app is told which calls the user is in, on all devices (`ClientEvent.ongoing`), if the cluster's file of keys
+  /// lets it.
+  public var wantsOngoing = false
   /// The time after which an unanswered command is retransmitted. The cluster itself answers
   /// `tryAgain` after 5 s.
   public var commandTimeout: Span = .seconds(7)

@@ -32,6 +32,19 @@ extension ClientMachine {
     if view.isEnded { remember(call) }
   }
 
+  /// Takes the user's calls, as a frame of the attached connection has them. A late one is out of date.
+  mutating func shown(_ ongoing: OngoingCalls, _ turn: inout Turn) {
+    guard state == .attached, ongoing.version >= self.ongoing.version else { return }
+    acks.append(PendingAck(item: AckItem(ongoing: ongoing.version), isInvite: false))
+    show(ongoing, &turn)
+  }
+
+  mutating func show(_ ongoing: OngoingCalls, _ turn: inout Turn) {
+    let isNews = ongoing.calls != self.ongoing.calls
+    self.ongoing = ongoing
+    if isNews { turn.actions.append(.event(.ongoing(ongoing.calls))) }
+  }
+
   func emit(_ call: CallID, _ events: [CallEvent], _ turn: inout Turn) {
     for event in events { turn.actions.append(.event(.call(call, event))) }
   }

@@ -20,7 +20,8 @@ extension ClientMachine {
         AttachRequest(
           token: token, device: configuration.device, forCall: wokenFor.last,
           deviceName: configuration.deviceName, client: configuration.client,
-          wantsNearer: configuration.followsNearer, onlyPlaces: configuration.onlyPlaces)))
+          wantsNearer: configuration.followsNearer, onlyPlaces: configuration.onlyPlaces,
+          wantsOngoing: configuration.wantsOngoing)))
     if unansweredAttaches.count == Self.unansweredAttachesMax { unansweredAttaches.removeFirst() }
     unansweredAttaches.append((frame.id, now))
     return frame
@@ -70,6 +71,7 @@ extension ClientMachine {
       }
     case .delivery(let delivery): delivered(delivery, &turn)
     case .notice(let notice): noticed(notice, &turn)
+    case .ongoing(let ongoing): shown(ongoing, &turn)
     }
   }
 
@@ -134,6 +136,8 @@ extension ClientMachine {
     pingedAt = nil
     silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))
     turn.actions.append(.event(.attached(info, again: attachedBefore)))
+    // Whatever an earlier connection has shown, and none is shown where the app does not have it.
+    show(info.ongoing ?? OngoingCalls(version: 0), &turn)
     sendPending(&turn)
     wokenAttached(info, &turn)
     if attachedBefore { resumeCalls(&turn) }

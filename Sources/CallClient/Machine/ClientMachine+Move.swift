@@ -125,7 +125,8 @@ extension ClientMachine {
       noteDraining(move.edge, now: turn.now)
       moveFailed(&turn)
     case .delivery(let delivery): delivered(delivery, &turn)
-    case .reply: break
+    // The reply to the attach comes first.
+    case .reply, .ongoing: break
     }
   }
 

@@ -169,6 +169,9 @@ extension ShardWorker {
       metrics.deliveries.increment()
       shard.deliveriesTotal += 1
       outbox.add(session, .delivery(delivery), ringsSince: ringsSince(delivery))
+    case .showOngoing(let session, let ongoing):
+      metrics.deliveries.increment()
+      outbox.add(session, .ongoing(ongoing))
     case .notice(let session, let notice): outbox.add(session, .notice(notice))
     case .close(let session, let notice): outbox.add(session, .close(notice))
     case .store(let registration, let token):

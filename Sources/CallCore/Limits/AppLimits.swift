@@ -70,10 +70,14 @@ public struct AppTerms: Sendable, Equatable {
   public var pushTopics: [String]?
   /// What a further call to a user in an answered call comes to; nil: what the cluster's `busyWhileInCall` says.
   public var secondCalls: SecondCalls?
+  /// Whether a user's devices may see which calls the user is in.
+  public var ongoingCalls: Bool
 
   public init(
-    limits: AppLimits = AppLimits(), pushTopics: [String]? = nil, secondCalls: SecondCalls? = nil
+    limits: AppLimits = AppLimits(), pushTopics: [String]? = nil, secondCalls: SecondCalls? = nil,
+    ongoingCalls: Bool = false
   ) {
+    self.ongoingCalls = ongoingCalls
     self.limits = limits
     self.pushTopics = pushTopics
     self.secondCalls = secondCalls

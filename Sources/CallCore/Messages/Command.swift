@@ -116,12 +116,15 @@ public struct Attach: Sendable, Equatable {
   public var onlyPlaces: Bool
   /// Of an announced session: the last report of its edge; nil: there was none.
   public var talking: Talking?
+  /// Of a device that is to see which calls its user is in: what this session has shown of them; nil: it is not.
+  public var ongoing: OngoingMark?
 
   public init(
     forCall: CallID? = nil, deviceName: String = "", client: String = "", announce: Bool = false,
     attachedAt: Timestamp = Timestamp(microseconds: 0), onlyPlaces: Bool = false,
-    talking: Talking? = nil
+    talking: Talking? = nil, ongoing: OngoingMark? = nil
   ) {
+    self.ongoing = ongoing
     self.talking = talking
     self.onlyPlaces = onlyPlaces
     self.forCall = forCall
@@ -133,14 +136,28 @@ public struct Attach: Sendable, Equatable {
 }
 
 /// The answered calls that a device has placed. The user's shard does not have them: they are in the shards of the
-/// callees. Edges report them where an app's users take no second call.
+/// callees. Edges report them where an app's users take no second call, or see their calls on all devices.
 public struct Talking: Sendable, Equatable {
   /// Grows with each report of a session, so that a late one is recognised.
   public var number: UInt64
   public var calls: [CallID]
-  public init(number: UInt64, calls: [CallID]) {
+  /// Of each call, in the same order; empty where users do not see their calls.
+  public var details: [Detail]
+  public init(number: UInt64, calls: [CallID], details: [Detail] = []) {
     self.number = number
     self.calls = calls
+    self.details = details
+  }
+
+  public struct Detail: Sendable, Equatable {
+    /// The callee's user id.
+    public var callee: String
+    /// When the call was answered.
+    public var since: Timestamp
+    public init(callee: String, since: Timestamp) {
+      self.callee = callee
+      self.since = since
+    }
   }
 }
 

@@ -182,8 +182,9 @@ public struct CallState: Sendable, Equatable {
 public enum Reply: Sendable, Equatable {
   case error(CallError)
   case done
-  /// With the ticket that the session's commands carry from now on.
-  indirect case attached(forCall: CallState?, ticket: SessionTicket? = nil)
+  /// With the ticket that the session's commands carry from now on, and the user's calls, if the device is to see them.
+  indirect case attached(
+    forCall: CallState?, ticket: SessionTicket? = nil, ongoing: OngoingCalls? = nil)
   /// With the capabilities in the registration, declared or derived.
   case registered(expiresAt: Timestamp, removed: [DeviceID], capabilities: PushCapabilities = [])
   indirect case call(CallState)

@@ -2,6 +2,8 @@
 public enum Effect: Sendable, Equatable {
   case reply(SessionRef, request: UInt64, Reply)
   case deliver(SessionRef, Delivery)
+  /// Show a device which calls its user is in.
+  indirect case showOngoing(SessionRef, OngoingCalls)
   case notice(SessionRef, Notice)
   /// Say why, then close the session.
   case close(SessionRef, Notice)

@@ -52,6 +52,7 @@ extension ShardMachine {
       mutate(calls[slot].id) { $0.callerSessionLost(session, &turn) }
     }
     carryOutPushes(&turn)
+    if !changedBoards.isEmpty { showOngoing(&turn) }
   }
 }
 

@@ -73,6 +73,7 @@ extension ShardMachine {
     retransmitPushes(&turn)
     requestMerges(&turn)
     carryOutPushes(&turn)
+    beginOngoing(&turn)
     if !turn.outcome.isEmpty { turn.outcome.raise(to: .urgent) }
   }
 

@@ -128,6 +128,7 @@ extension ShardMachine {
     }
     take(pending.what, ok: ok, &turn)
     carryOutPushes(&turn)
+    if !changedBoards.isEmpty { showOngoing(&turn) }
     guard let reply = pending.reply else { return }
     let answer: Reply =
       switch (ok, pending.what) {

@@ -44,10 +44,14 @@ extension ShardMachine {
       return Self.closeReplaced(command.session, &turn)
     }
     brokenSessions.forget(command.user)
+    let ongoing = attach.ongoing.flatMap {
+      watchOngoing(command, shown: $0, isTold: !attach.announce, &turn)
+    }
+    if attach.ongoing == nil, !boards.isEmpty { noteOngoing(of: command.user) }
     if let replaced { Self.closeReplaced(replaced, &turn) }
     if command.request != 0 {
       let state = attach.forCall.map { self.state(of: $0, seenBy: command, attaching: true) }
-      turn.reply(command, .attached(forCall: state, ticket: command.ticket))
+      turn.reply(command, .attached(forCall: state, ticket: command.ticket, ongoing: ongoing))
     }
     if isServing {
       ringAttached(command, &turn)

@@ -24,6 +24,10 @@ extension ShardMachine {
       }
     }
     if let deadline = change.deadline { deadlines.insert(id, at: deadline) }
+    // Also where it stays answered: the device that has it may have changed.
+    if !boards.isEmpty, change.before == .answered || change.after == .answered {
+      noteOngoing(of: calls[slot].facts.callee)
+    }
   }
 
   mutating func rearm(_ id: CallID) {
@@ -52,6 +56,7 @@ extension ShardMachine {
   /// Forgets a user of whom there is nothing worth keeping.
   mutating func tidy(_ key: UserKey) {
     users[key]?.prune()
+    if !boards.isEmpty { noteOngoing(of: key) }
     if users[key]?.isEmpty == true { users[key] = nil }
   }
 }

@@ -4,6 +4,7 @@ extension ShardMachine {
   mutating func talking(_ command: Command, _ talking: Talking, _ turn: inout Turn) {
     if users[command.user]?.device(command.device)?.session == command.session {
       users[command.user]?.withDevice(command.device) { $0.take(talking) }
+      noteOngoing(of: command.user)
     }
     turn.reply(command, .done, command.body.urgency)
   }
@@ -25,7 +26,8 @@ extension User.Device {
   mutating func take(_ talking: Talking) {
     if talkingStaleSince == nil, let known = self.talking, talking.number < known.number { return }
     self.talking = Talking(
-      number: talking.number, calls: Array(talking.calls.prefix(Self.talkingMax)))
+      number: talking.number, calls: Array(talking.calls.prefix(Self.talkingMax)),
+      details: Array(talking.details.prefix(Self.talkingMax)))
     talkingStaleSince = nil
   }
 }

@@ -36,6 +36,11 @@ public struct ShardMachine: Sendable {
   var missingEdges: [UInt64: Timestamp] = [:]
   var brokenSessions = BrokenSessions()
   var deadlines = DeadlineQueue<CallID>()
+  /// Of the users with a session that shows their calls.
+  var boards: [UserKey: OngoingBoard] = [:]
+  var boardDeadlines = DeadlineQueue<UserKey>()
+  /// Users whose boards are to be looked at before the turn ends.
+  var changedBoards: [UserKey] = []
 
   public init(shard: Int, epoch: UInt64, limits: CallLimits) {
     self.shard = shard
@@ -68,6 +73,9 @@ public struct ShardMachine: Sendable {
     case .place(let request): place(command, request, &turn)
     case .ack(let items):
       for item in items {
+        if item.call == Acknowledgement.ongoingID {
+          boards[command.user]?.acknowledge(command.session, item.version)
+        }
         mutate(item.call) { call in
           let role = call.role(of: command.user, command.device)
           call.acknowledge(role, item.version, &turn)
@@ -82,13 +90,14 @@ public struct ShardMachine: Sendable {
     case .merge(let request): merge(command, request, &turn)
     }
     if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
+    if !changedBoards.isEmpty { showOngoing(&turn) }
   }
 
   // MARK: Time
 
   /// When `fire` is due next.
   public var nextDeadline: Timestamp {
-    isServing ? min(deadlines.next, expirySweepAt) : .distantFuture
+    isServing ? min(deadlines.next, boardDeadlines.next, expirySweepAt) : .distantFuture
   }
 
   /// Carries out what is due.
@@ -113,6 +122,8 @@ public struct ShardMachine: Sendable {
       if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
     }
     if expirySweepAt <= now { expireRegistrations(now: now, &turn) }
+    if boardDeadlines.next <= now { fireBoards(&turn) }
+    if !changedBoards.isEmpty { showOngoing(&turn) }
   }
 
   /// The journal has taken what it held back for a while. That time counts against nobody.

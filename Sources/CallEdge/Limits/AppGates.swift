@@ -8,6 +8,10 @@ package final class AppGates: Sendable {
   private let gates: Mutex<[String: AppGate]> = Mutex([:])
   private let registry: MetricsRegistry?
   private let usersMax: Int
+  private let updates = Atomic(0)
+
+  /// Grows whenever new terms are in force.
+  var version: Int { updates.load(ordering: .relaxed) }
 
   /// - Parameters:
   ///   - usersMax: how many users' rates are counted for each app; twice as many at most.
@@ -34,6 +38,7 @@ package final class AppGates: Sendable {
       }
       gates = next
     }
+    updates.add(1, ordering: .relaxed)
   }
 
   /// The limits of an app; nil for one without keys, such as the edge's own.

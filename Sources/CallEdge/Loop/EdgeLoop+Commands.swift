@@ -152,11 +152,11 @@ extension EdgeLoop {
   /// Announces to a shard's new owner all sessions of the shard's users, and where the callers of its calls
   /// are; then retransmits what waits for a reply. Everything is published when it returns.
   /// - Returns: how many sessions were announced.
-  func announce(shard: Int) -> Int {
+  func announce(shard: Int, epoch: UInt64) -> Int {
     flushCommands(all: true)
     var count = 0
     for case .device(let handler) in endpoints.values {
-      if let command = handler.announcement(toShard: shard) {
+      if let command = handler.announcement(toShard: shard, epoch: epoch) {
         outbox.submit(unanswered: command)
         count += 1
       }

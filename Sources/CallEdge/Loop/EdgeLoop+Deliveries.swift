@@ -23,6 +23,11 @@ extension EdgeLoop {
       shared.logger.written(
         delivery, to: SessionRef(edge: shared.incarnation, number: item.session),
         handler.session.sender)
+    case .ongoing(let ongoing):
+      guard let handler = device(item.session) else {
+        return metrics.deliveriesUnknown.increment()
+      }
+      handler.show(ongoing)
     case .notice(let notice):
       guard let handler = device(item.session) else {
         return metrics.deliveriesUnknown.increment()

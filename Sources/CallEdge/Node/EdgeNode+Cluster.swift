@@ -96,7 +96,8 @@ extension EdgeNode {
       for loop in loops {
         loop.execute {
           if isNews { $0.nearerChanged(ofShard: shard) }
-          guard let announced = left.isLast(adding: $0.announce(shard: shard)) else { return }
+          let count = $0.announce(shard: shard, epoch: request.epoch)
+          guard let announced = left.isLast(adding: count) else { return }
           let done = AnnounceDone(
             shard: request.shard, epoch: request.epoch, edge: shared.incarnation,
             sessions: announced, number: request.number, secret: shared.secret)

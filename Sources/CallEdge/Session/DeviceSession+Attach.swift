@@ -62,7 +62,8 @@ extension DeviceSession {
     let identity = Identity(
       user: user, device: device, deviceName: request.deviceName, name: claims.name,
       client: request.client, attachedAt: turn.now, wantsNearer: request.wantsNearer,
-      onlyPlaces: request.onlyPlaces)
+      onlyPlaces: request.onlyPlaces,
+      wantsOngoing: request.wantsOngoing && rules.showsOngoing(user.app))
     sentIdentity = identity
     grant = TokenGrant(claims)
     phase = .attaching(claims, request: id, request, identity)
@@ -73,7 +74,8 @@ extension DeviceSession {
         .attach(
           Attach(
             forCall: request.forCall, deviceName: request.deviceName, client: request.client,
-            attachedAt: turn.now, onlyPlaces: request.onlyPlaces))))
+            attachedAt: turn.now, onlyPlaces: request.onlyPlaces,
+            ongoing: identity.wantsOngoing ? OngoingMark() : nil))))
   }
 
   /// Refuses an attach. It counts as an unreadable frame does, so that nobody tries tokens without end.
@@ -95,7 +97,7 @@ extension DeviceSession {
   mutating func attachReplied(
     _ reply: Reply, claims: DeviceClaims, identity: Identity, now: Timestamp
   ) -> ServerReply {
-    guard case .attached(let forCall, let ticket) = reply else {
+    guard case .attached(let forCall, let ticket, let ongoing) = reply else {
       phase = .connected(claims)
       deadline = now + rules.configuration.peers.attachTimeout
       return ServerReply(reply, device: identity.device)
@@ -105,12 +107,17 @@ extension DeviceSession {
     credential = ticket.map { .ticket($0) } ?? .none
     deadline = now + untilFirstPing
     hasReceived = false
+    if let ongoing {
+      shown = OngoingMark(
+        version: max(shown.version, ongoing.version), showsCalls: !ongoing.calls.isEmpty)
+    }
     return .attached(
       AttachedInfo(
         session: SessionRef(edge: rules.edge, number: number).description,
         user: identity.user.user, device: identity.device,
         pingSeconds: UInt32(clamping: rules.configuration.pingInterval.microseconds / 1_000_000),
         serverTime: now, forCall: forCall,
-        nearer: identity.wantsNearer ? rules.nearer.address(for: identity.user) : ""))
+        nearer: identity.wantsNearer ? rules.nearer.address(for: identity.user) : "",
+        ongoing: ongoing))
   }
 }

@@ -61,9 +61,9 @@ extension DeviceSession {
     switch reply {
     case .error(let error): noteError(error.code, call, body)
     case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
-    case .call(let state) where state.phase == .answered: noteAnswer(of: call)
+    case .call(let state) where state.phase == .answered: noteAnswer(of: call, at: state.at)
     case .call: noteExists(of: call)
-    case .answer(let won, let state): notePulled(call, body, isCallers: won && !isOwn(state.by))
+    case .answer(let won, let state): notePulled(call, body, won, state)
     case .done:
       switch body {
       case .call(_, .cancel), .call(_, .hangUp): forget(call)
@@ -74,10 +74,16 @@ extension DeviceSession {
   }
 
   /// A call was taken over, or was not.
-  /// - Parameter isCallers: this device has the caller's side now, or has it still.
-  private mutating func notePulled(_ call: CallID, _ body: Command.Body, isCallers: Bool) {
+  private mutating func notePulled(
+    _ call: CallID, _ body: Command.Body, _ won: Bool, _ state: CallState
+  ) {
     guard case .call(_, .pull) = body else { return }
-    if isCallers { noteAnswer(of: call) } else { forget { $0.call == call && !$0.counts } }
+    // With the caller's side this device has placed the call from now on. The other side is named then.
+    if won, !isOwn(state.by) {
+      noteAnswer(of: call, at: state.at)
+    } else {
+      forget { $0.call == call && !$0.counts }
+    }
   }
 
   private func isOwn(_ party: Party?) -> Bool {

@@ -16,7 +16,12 @@ extension DeviceSession {
       }
       guard case .attaching(let claims, request, _, let identity) = phase else { return }
       let answer = attachReplied(reply, claims: claims, identity: identity, now: turn.now)
-      return turn.reply(request, answer)
+      turn.reply(request, answer)
+      // The reply is a former owner's. The present one believes that the device got its own.
+      if case .attached(let info) = answer, info.ongoing?.version ?? .max < shown.version {
+        turn.actions.append(.announce)
+      }
+      return
     }
     noteCall(reply)
     notePlaced(by: reply, to: body)
@@ -57,11 +62,24 @@ extension DeviceSession {
       forget(delivery.call)
       forgetRung(delivery.call)
     case .answered:
-      noteAnswer(of: delivery.call)
+      noteAnswer(of: delivery.call, at: delivery.at)
       forgetRung(delivery.call)
     case .ringing, .signal, .moved: noteExists(of: delivery.call)
     }
     return true
+  }
+
+  /// The user's calls are about to be written.
+  /// - Returns: false where the device has seen later ones, or does not know yet that it is attached.
+  package mutating func willShow(_ ongoing: OngoingCalls) -> Bool {
+    guard isAttached, shown.version <= ongoing.version else { return false }
+    shown = ongoing.mark
+    return true
+  }
+
+  /// A shard has an owner of this epoch, to which the session is announced. What a former one has sent is out of date.
+  package mutating func noteOwner(epoch: UInt64) {
+    shown.version = max(shown.version, epoch << 20)
   }
 
   /// The shard, or this edge, ends the session.

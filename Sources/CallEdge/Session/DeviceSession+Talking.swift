@@ -1,18 +1,40 @@
 import CallCore
 
-/// Where an app's users take no second call, their own shards must know of the answered calls that they placed, which
-/// are in the shards of the callees. A session reports those of its device, as a whole, whenever they change.
+/// What an app's sessions report of the answered calls that were placed there.
+enum TalkingReports {
+  case none
+  /// Users take no second call.
+  case ids
+  /// Users see their calls on all devices.
+  case withDetails
+}
+
+/// Where an app's users take no second call, or see their calls, their own shards must know of the answered calls that
+/// they placed, which are in the shards of the callees. A session reports those of its device, as a whole, whenever they
+/// change.
 extension DeviceSession {
   /// Numbers of reports lie above those of devices' requests, which are their own.
   private static let reportNumbers: UInt64 = 1 << 63
 
   /// Notes that a call that was placed here is answered.
-  mutating func noteAnswer(of call: CallID) {
+  mutating func noteAnswer(of call: CallID, at time: Timestamp) {
     update(call) {
       $0.isKnown = true
-      $0.isAnswered = true
+      if $0.answeredAt == nil { $0.answeredAt = time }
     }
-    mayReportTalking = true
+    if reportsWanted != .none || talking != nil { mayReportTalking = true }
+  }
+
+  /// What the app wants reported. Looked up again only when an app's terms have changed: every call asks.
+  private var reportsWanted: TalkingReports {
+    mutating get {
+      let version = rules.apps?.version ?? 0
+      if let known = talkingReports, known.termsVersion == version { return known.wanted }
+      guard let app = sentIdentity?.user.app else { return .none }
+      let wanted = rules.talkingReports(of: app)
+      talkingReports = (wanted, version)
+      return wanted
+    }
   }
 
   /// A call that was resumed here, or that the device hangs up, is over. If this session has made no report yet, the
@@ -21,19 +43,21 @@ extension DeviceSession {
     guard talking == nil, case .call(_, let verb) = body, verb == .resume || verb == .hangUp,
       case .call(let state) = reply, state.phase == .ended || state.phase == .unknown
     else { return }
-    (mustReportTalking, mayReportTalking) = (true, true)
+    if reportsWanted != .none { (mustReportTalking, mayReportTalking) = (true, true) }
   }
 
   /// Reports the answered calls if they have changed since the last report.
   package mutating func reportTalking(_ turn: inout Turn) {
     mayReportTalking = false
-    guard case .attached(let identity) = phase else { return }
-    let isBusy = rules.isBusyInCall(identity.user.app)
+    guard isAttached else { return }
+    let wanted = reportsWanted
     // If the app has changed its choice, an earlier report is taken back.
-    let calls = isBusy ? placedCalls.filter(\.isAnswered).map(\.call) : []
-    guard calls != talking?.calls ?? [] || mustReportTalking && isBusy else { return }
+    let answered = wanted == .none ? [] : placedCalls.filter(\.isAnswered)
+    let calls = answered.map(\.call)
+    guard calls != talking?.calls ?? [] || mustReportTalking && wanted != .none else { return }
     mustReportTalking = false
-    let report = Talking(number: (talking?.number ?? 0) + 1, calls: calls)
+    let details = wanted == .withDetails ? answered.map(\.detail) : []
+    let report = Talking(number: (talking?.number ?? 0) + 1, calls: calls, details: details)
     talking = report
     turn.actions.append(
       .reportTalking(request: Self.reportNumbers | report.number, report))
@@ -46,5 +70,11 @@ extension DeviceSession {
       return
     }
     (mustReportTalking, mayReportTalking) = (true, true)
+  }
+}
+
+extension DeviceSession.PlacedCall {
+  fileprivate var detail: Talking.Detail {
+    Talking.Detail(callee: callee.user, since: answeredAt ?? Timestamp(microseconds: 0))
   }
 }

@@ -56,7 +56,7 @@ extension DeviceSession {
       // session.
       turn.actions.append(
         .forwardRenewal(
-          request: request, callee: identity.user, identity.announcement, token: token))
+          request: request, callee: identity.user, announcement(of: identity), token: token))
     } catch {
       failAttach(request, error, &turn)
     }
@@ -66,7 +66,7 @@ extension DeviceSession {
   mutating func renewalReplied(
     _ request: UInt64, _ reply: Reply, of identity: Identity, _ turn: inout Turn
   ) {
-    guard case .attached(_, let ticket) = reply else {
+    guard case .attached(_, let ticket, _) = reply else {
       return turn.reply(request, ServerReply(reply, device: identity.device))
     }
     guard let ticket else { return turn.refuse(request, CallError(.tryAgain)) }

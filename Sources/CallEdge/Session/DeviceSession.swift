@@ -26,6 +26,8 @@ package struct DeviceSession {
     case askForCalls(request: UInt64)
     /// Tell the user's shard which answered calls the device has placed, then call `replied`.
     indirect case reportTalking(request: UInt64, Talking)
+    /// Announce the session to its user's shard, as to a new owner. It has no reply.
+    case announce
     /// Tell the shard of `callee` that its call gives way to a crossing one. It has no reply.
     indirect case reportCrossing(callee: UserKey, CrossedCall)
     /// Send acknowledgements to the shard of `callee`. They have no reply.
@@ -84,6 +86,8 @@ package struct DeviceSession {
     /// The device wants to know which edge is nearer.
     var wantsNearer = false
     var onlyPlaces = false
+    /// The device is to see which calls its user is in.
+    var wantsOngoing = false
 
     /// An attach that replaces no session of the device elsewhere.
     var announcement: Attach {
@@ -101,7 +105,9 @@ package struct DeviceSession {
     var isKnown = false
     /// It may exist: a command that may have placed it got no conclusive reply.
     var isDoubtful = false
-    var isAnswered = false
+    /// When it was answered; nil: not yet, as far as the session knows.
+    var answeredAt: Timestamp?
+    var isAnswered: Bool { answeredAt != nil }
     /// How many commands that may place it wait for their replies.
     var commandsOpen = 0
 
@@ -144,6 +150,10 @@ package struct DeviceSession {
   var talking: Talking?
   /// The next report is made even if it has the same calls.
   var mustReportTalking = false
+  /// What the app wants reported, at the given version of all apps' terms; nil: not looked up.
+  var talkingReports: (wanted: TalkingReports, termsVersion: Int)?
+  /// What the device has seen of its user's calls. An owner of a later epoch shows a later version.
+  var shown = OngoingMark()
   /// The answered calls may have changed since the last report, or that failed.
   package internal(set) var mayReportTalking = false
   /// The time until which a call that was delivered here rings or goes on. Of several calls the latest counts. It
@@ -218,8 +228,13 @@ package struct DeviceSession {
   /// The command that announces this session to a shard's new owner; nil unless it is attached.
   package var announcement: Command.Body? {
     guard case .attached(let identity) = phase else { return nil }
+    return .attach(announcement(of: identity))
+  }
+
+  func announcement(of identity: Identity) -> Attach {
     var attach = identity.announcement
     attach.talking = talking
-    return .attach(attach)
+    if identity.wantsOngoing { attach.ongoing = shown }
+    return attach
   }
 }

@@ -56,10 +56,15 @@ package final class SessionRules: Sendable {
   /// The edges that devices are sent to, if they asked for it.
   package let nearer: NearerEdges
 
-  /// Whether a user of the app is busy while in an answered call.
-  func isBusyInCall(_ app: String) -> Bool {
-    (apps?.gate(of: app)?.terms.secondCalls).map { $0 == .busy }
-      ?? configuration.limits.busyWhileInCall
+  /// Whether the devices of an app's users may see which calls their users are in.
+  func showsOngoing(_ app: String) -> Bool { apps?.gate(of: app)?.terms.ongoingCalls ?? false }
+
+  /// What an app's sessions report of the answered calls that were placed there.
+  func talkingReports(of app: String) -> TalkingReports {
+    let terms = apps?.gate(of: app)?.terms
+    if terms?.ongoingCalls ?? false { return .withDetails }
+    let isBusy = terms?.secondCalls.map { $0 == .busy } ?? configuration.limits.busyWhileInCall
+    return isBusy ? .ids : .none
   }
 
   package init(edge: UInt64, configuration: EdgeConfiguration, apps: AppGates? = nil) {

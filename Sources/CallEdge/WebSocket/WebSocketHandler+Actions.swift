@@ -60,6 +60,9 @@ extension WebSocketHandler {
     case .reportTalking(let request, let talking):
       guard let sender = session.sender else { return }
       forward(request: request, callee: sender.user, .talking(talking))
+    case .announce:
+      guard let sender = session.sender, let body = session.announcement else { return }
+      loop.submit(unanswered: command(0, from: sender, callee: sender.user, body))
     case .reportCrossing(let callee, let crossed):
       guard let sender = session.sender else { return }
       loop.submit(unanswered: command(0, from: sender, callee: callee, .crossed(crossed)))
@@ -156,12 +159,20 @@ extension WebSocketHandler {
     return true
   }
 
+  /// Writes the user's calls.
+  func show(_ ongoing: OngoingCalls) {
+    guard session.willShow(ongoing) else { return }
+    loop.metrics.deliveriesTotal.increment()
+    send(.ongoing(ongoing))
+  }
+
   // MARK: A shard's new owner
 
   /// The command that announces this session to a shard's new owner; nil where the shard is not its user's.
-  func announcement(toShard shard: Int) -> Command? {
-    guard userShard == shard, let sender = session.sender, let body = session.announcement
-    else { return nil }
+  func announcement(toShard shard: Int, epoch: UInt64) -> Command? {
+    guard userShard == shard else { return nil }
+    session.noteOwner(epoch: epoch)
+    guard let sender = session.sender, let body = session.announcement else { return nil }
     return command(0, from: sender, callee: sender.user, body)
   }
 

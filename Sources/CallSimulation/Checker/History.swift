@@ -87,6 +87,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case busyInCall = "a user in a call is busy"
   case movesOnce = "a call moves to one device"
   case movesTold = "the other side learns of a move"
+  case ongoingSeen = "a user's devices see its calls"
   case noStrangeError = "no error without a reason"
   case newsOnce = "each piece of news once"
   case noPushAfterEnd = "no push after the end"

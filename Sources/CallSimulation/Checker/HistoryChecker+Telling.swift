@@ -9,8 +9,12 @@ extension HistoryChecker {
     case .notice(let notice):
       if notice.kind == .sessionReplaced { links[link]?.attachedAt = nil }
     case .delivery(let delivery): try delivered(who, delivery)
+    case .ongoing(let ongoing): try toldOngoing(who, ongoing, on: link)
     case .reply(let id, let reply):
-      if case .attached = reply { attached(who, on: link) }
+      if case .attached(let info) = reply {
+        attached(who, on: link)
+        if let ongoing = info.ongoing { try toldOngoing(who, ongoing, on: link) }
+      }
       // While the device moves it sends a request on two links, and gets one reply.
       for link in linksOf[who] ?? [] { links[link]?.waiting[id] = nil }
       guard let question = asked[who]?[id] else { return }

@@ -27,7 +27,7 @@ extension HistoryChecker {
       if facts.ended == nil { still.append(call) }
     }
     live = still
-    return unmergedCrossing() ?? wokenInVain() ?? delayedJob()
+    return unmergedCrossing() ?? wokenInVain() ?? delayedJob() ?? wrongOngoing()
   }
 
   private func overdue(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
@@ -91,6 +91,11 @@ extension HistoryChecker {
     for view in views {
       if !view.isAttached {
         found.append(HistoryViolation(.commandsAnswered, "\(view.who) could not come back"))
+      }
+      if let ended = shown[view.who]?.first(where: { calls[$0.call]?.ended != nil }) {
+        found.append(
+          HistoryViolation(
+            .ongoingSeen, "\(view.who) still shows it, on \(ended.device)", call: ended.call))
       }
       for call in view.calls.sorted(by: { $0.call.description < $1.call.description }) {
         if let violation = unsettled(view.who, call) { found.append(violation) }

@@ -123,6 +123,8 @@ package struct HistoryChecker: Sendable {
     /// When the device received the reply to its attach; nil: it may not be attached here.
     var attachedAt: Timestamp?
     var disturbedAt: Timestamp?
+    /// The user's calls as they were last sent here; nil: the device did not ask, or its app does not have that.
+    var ongoing: OngoingCalls?
   }
 
   struct Owner: Sendable {
@@ -152,6 +154,8 @@ package struct HistoryChecker: Sendable {
   package var devicesPerUser = CallLimits().devicesPerUser
   /// Whether a user in an answered call is busy.
   package var busyWhileInCall = false
+  /// Of the cluster.
+  package var shardCount = 8
   /// For how long a call of a caller that is away goes on.
   package var resumeGrace = CallLimits().resumeGraceAnswered
   /// A device with so many calls gets no further invites.
@@ -176,6 +180,8 @@ package struct HistoryChecker: Sendable {
   var crossings: [CrossingPair] = []
   /// Calls that gave way, until their survivors were judged.
   var gaveWay: [CallID] = []
+  /// The user's calls as its apps show them.
+  var shown: [Who: [OngoingCall]] = [:]
   /// True once a record of the journal was seen.
   var knowsJournal = false
 
@@ -251,6 +257,7 @@ package struct HistoryChecker: Sendable {
     asked[who] = nil
     senders.restarted(who)
     history.woken[who] = nil
+    shown[who] = nil
     for link in linksOf.removeValue(forKey: who) ?? [] { links[link] = nil }
     for id in calls.keys {
       if calls[id]?.told[who] != nil {

@@ -230,7 +230,9 @@ final class SimCoverage {
         calls[delivery.call]?.invited.insert(line.who)
         calls[delivery.call]?.pushed.remove(line.who.device)
       }
+    case .ongoing(let ongoing): shown(ongoing, to: line.who)
     case .reply(_, .attached(let info)):
+      if let ongoing = info.ongoing { shown(ongoing, to: line.who) }
       guard let state = info.forCall else { return }
       let answer = state.reason?.name ?? state.phase.name
       world.count("race.R5")
@@ -238,6 +240,10 @@ final class SimCoverage {
       attached(line.who, state)
     case .reply, .notice: break
     }
+  }
+
+  private func shown(_ ongoing: OngoingCalls, to who: Who) {
+    for entry in ongoing.calls where entry.device.text != who.device { race("R21", entry.call) }
   }
 
   // MARK: Edges

@@ -5,7 +5,7 @@ package enum SimRaces {
     "R1", "R2", "R2 timeout", "R3", "R4", "R5", "R6", "R7", "R8", "R8 merged", "R8 in mid-ring",
     "R9", "R10", "R10 deadline",
     "R10 pushed", "R11", "R12", "R13", "R13 in mid-ring", "R14", "R15", "R16", "R17 early",
-    "R17 of a loser", "R17 after the end", "R18", "R19", "R19 pushed", "R20", "R22", "R23",
+    "R17 of a loser", "R17 after the end", "R18", "R19", "R19 pushed", "R20", "R21", "R22", "R23",
     "R24 of the caller", "R24 of the callee", "R24 two at once", "R24 new owner",
   ]
 
@@ -27,7 +27,8 @@ package enum SimRaces {
   package static let requiredBeside =
     ["place", "answer", "signal"].map { "in outage.\($0)" }
     + ["signal.information", "signal.information too early"]
-    + [HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder, .movesTold].map {
+    + [HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder, .movesTold, .ongoingSeen]
+    .map {
       "judged.\($0.rawValue)"
     }
 

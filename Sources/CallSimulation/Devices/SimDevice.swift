@@ -70,6 +70,7 @@ package final class SimDevice {
     configuration.firstEdge = random.below(edges.count)
     configuration.deviceName = who.device
     configuration.onlyPlaces = SimOptions.onlyPlaces(who)
+    configuration.wantsOngoing = options.showsOngoing && SimOptions.asksForOngoing(who)
     configuration.endedCallsMax = 64
     configuration.backoffMaximum = .seconds(4)
     configuration.attachTimeout = .seconds(5)

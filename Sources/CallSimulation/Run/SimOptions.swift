@@ -12,7 +12,13 @@ package struct SimOptions: Sendable {
   package var settling: Span = .seconds(26)
   package var shardCount = 8
   package var limits: CallLimits
-  package let keys: AppKeys
+  package private(set) var keys: AppKeys
+  /// Whether the app's users see their calls on all devices.
+  package var showsOngoing = false {
+    didSet { keys = showsOngoing ? showingKeys : plainKeys }
+  }
+  private let plainKeys: AppKeys
+  private let showingKeys: AppKeys
   let pushKeys: PushCapabilityKeys
   private let ticketKeys: SessionTicketKeys
   /// Of the key that signs all tokens.
@@ -50,6 +56,9 @@ package struct SimOptions: Sendable {
   /// Whether a device only places calls.
   static func onlyPlaces(_ who: Who) -> Bool { who.device == "d3" }
 
+  /// Whether a device asks to see its user's calls, where the app has that.
+  static func asksForOngoing(_ who: Who) -> Bool { who.device != "d2" }
+
   /// The display name in a user's token.
   static func displayName(_ user: String) -> String { "\(user.uppercased()) of \(app)" }
 
@@ -67,10 +76,16 @@ package struct SimOptions: Sendable {
     limits.devicesPerUser = 4
     self.limits = limits
     let secret = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24tMQ=="
-    let file = """
-      {"apps":[{"app":"\(Self.app)","keys":[{"kid":"k","alg":"HS256","secret":"\(secret)"}]}]}
-      """
-    keys = try AppKeys(json: Array(file.utf8))
+    func read(_ more: String) throws -> AppKeys {
+      let file = """
+        {"apps":[{"app":"\(Self.app)",\(more)
+        "keys":[{"kid":"k","alg":"HS256","secret":"\(secret)"}]}]}
+        """
+      return try AppKeys(json: Array(file.utf8))
+    }
+    plainKeys = try read("")
+    showingKeys = try read(#""ongoingCalls":true,"#)
+    keys = plainKeys
     pushKeys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
     ticketKeys = try SessionTicketKeys([[UInt8](repeating: 8, count: 32)])
     var tokens: [UserKey: String] = [:]

@@ -22,14 +22,25 @@ enum SimText {
     case .delivery(let delivery):
       "← \(line.edge.name) \(text(delivery.event)) v\(version(delivery.version))"
     case .notice(let notice): "← \(line.edge.name) notice \(notice.kind.name)"
+    case .ongoing(let ongoing): "← \(line.edge.name) \(text(ongoing))"
     }
+  }
+
+  static func text(_ ongoing: OngoingCalls) -> String {
+    "in calls \(text(ongoing.calls)) v\(version(ongoing.version))"
+  }
+
+  static func text(_ calls: [OngoingCall]) -> String {
+    "\(calls.map { "\($0.call) on \($0.device)" })"
   }
 
   static func text(_ reply: ServerReply) -> String {
     switch reply {
     case .error(let error): "error \(error.code.name)"
     case .done: "done"
-    case .attached(let info): "attached" + (info.forCall.map { ", \(text($0))" } ?? "")
+    case .attached(let info):
+      "attached" + (info.forCall.map { ", \(text($0))" } ?? "")
+        + (info.ongoing.map { ", \(text($0))" } ?? "")
     case .registered(let info): "registered, removed \(info.removed)"
     case .call(let state): text(state)
     case .answer(let won, let state): (won ? "won, " : "not won, ") + text(state)
@@ -70,6 +81,7 @@ enum SimText {
     case .replied(let id, let command, _): "#\(id) \(command.kind) answered"
     case .gaveUp(let id, let command): "#\(id) \(command.kind) given up"
     case .notice(let notice): "notice \(notice.kind.name)"
+    case .ongoing(let calls): "the user is in calls \(text(calls))"
     case .call(_, let event):
       switch event {
       case .invited: "rings"
@@ -112,7 +124,7 @@ extension ClientEvent {
     switch self {
     case .call(let call, _): call
     case .replied(_, let command, _), .gaveUp(_, let command): command.address?.call
-    case .attached, .detached, .notTrusted, .refused, .notice: nil
+    case .attached, .detached, .notTrusted, .refused, .notice, .ongoing: nil
     }
   }
 }
@@ -123,7 +135,7 @@ extension ServerFrame {
     case .delivery(let delivery): delivery.call
     case .reply(_, .call(let state)), .reply(_, .answer(_, let state)): state.call
     case .reply(_, .attached(let info)): info.forCall?.call
-    case .reply, .notice: nil
+    case .reply, .notice, .ongoing: nil
     }
   }
 }

@@ -43,6 +43,8 @@ package final class Simulation {
     var options = base
     let isBusyByChance = random.chance(0.3)
     options.limits.busyWhileInCall = isBusyByChance || sabotage == .talkingNotTold
+    var part = world.fork("ongoing")
+    options.showsOngoing = part.chance(0.5) || sabotage?.rule == .ongoingSeen
     self.options = options
     nats = SimNATS(world)
     var setup = SimCoordinatorOptions()
@@ -69,6 +71,7 @@ package final class Simulation {
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
     checker.busyWhileInCall = options.limits.busyWhileInCall
     checker.resumeGrace = options.limits.resumeGraceAnswered
+    checker.shardCount = options.shardCount
     checker.devicesPerUser = options.limits.devicesPerUser
     coverage = SimCoverage(world, options)
     lastNodes = coordinators.map { _ in nil }

@@ -34,6 +34,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case mergeNotAsked = "merge-not-asked"
   /// Edges do not report the answered calls that a user has placed.
   case talkingNotTold = "talking-not-told"
+  /// Devices are not sent that their user is in no call any more.
+  case ongoingEndHidden = "ongoing-end-hidden"
+  /// Edges do not tell a new owner which devices see their user's calls.
+  case ongoingUnannounced = "ongoing-unannounced"
   /// A call that gave way ends without saying for which one.
   case survivorNotNamed = "survivor-not-named"
   /// A device takes a call over, whoever has it.
@@ -86,6 +90,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .secondDeviceUnannounced: .attachedRing
     case .placersAnnounced: .placersDoNotRing
     case .talkingNotTold: .busyInCall
+    case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .pullNotCompared: .movesOnce
     case .moveNotTold: .movesTold

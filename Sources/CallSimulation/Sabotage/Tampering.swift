@@ -51,6 +51,9 @@ final class Tampering {
     if sabotage == .placersAnnounced {
       for edge in edges { edge.onConnect = { $0.filterOutgoing = Self.announcingPlacers } }
     }
+    if sabotage == .ongoingUnannounced {
+      for edge in edges { edge.onConnect = { $0.filterOutgoing = Self.announcingNoOngoing } }
+    }
     let unannounced: ((DeviceID) -> Bool)? =
       switch sabotage {
       case .announcementsIgnored: { _ in true }
@@ -158,6 +161,9 @@ final class Tampering {
   }
 
   private func changed(_ item: EdgeItem) -> [EdgeItem] {
+    if case .ongoing(let ongoing) = item.body, sabotage == .ongoingEndHidden {
+      return ongoing.calls.isEmpty ? [] : [item]
+    }
     guard case .delivery(var delivery) = item.body else { return [item] }
     func again() -> EdgeItem { EdgeItem(session: item.session, body: .delivery(delivery)) }
     switch (sabotage, delivery.event) {
@@ -283,12 +289,22 @@ final class Tampering {
   }
 
   private static func announcingPlacers(_ message: OutgoingMessage) -> OutgoingMessage? {
+    changingAnnouncements(message) { $0.onlyPlaces = false }
+  }
+
+  private static func announcingNoOngoing(_ message: OutgoingMessage) -> OutgoingMessage? {
+    changingAnnouncements(message) { $0.ongoing = nil }
+  }
+
+  private static func changingAnnouncements(
+    _ message: OutgoingMessage, _ change: (inout Attach) -> Void
+  ) -> OutgoingMessage? {
     guard message.subject.isOfCommands else { return message }
     var message = message
     message.bytes = edit(message.bytes, ClusterCodec.commandBatch, ClusterCodec.encode) {
       for index in $0.commands.indices {
         guard case .attach(var attach) = $0.commands[index].body, attach.announce else { continue }
-        attach.onlyPlaces = false
+        change(&attach)
         $0.commands[index].body = .attach(attach)
       }
     }

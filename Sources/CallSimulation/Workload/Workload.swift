@@ -243,7 +243,7 @@ final class Workload: FaultSource {
         $0.comeBack(device, after: .milliseconds(50))
       }
     case .call(let call, let event): heard(device, call, event)
-    case .detached, .notTrusted, .replied, .gaveUp, .notice: break
+    case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing: break
     }
   }
 

@@ -62,8 +62,9 @@ final class MessageShape: @unchecked Sendable {
     "AckItem.version", "AnswerResult.won", "Attached.pingSeconds", "Attached.serverTimeMs",
     "CallState.atMs", "CallState.phase", "CallState.version", "Decline.scope", "Delivery.atMs",
     "Delivery.version", "Error.code", "Error.message", "Error.name", "Header.value",
-    "Invite.deadlineMs", "Notice.kind", "Notice.message", "Party.device", "Party.user",
-    "Registered.expiresAtMs", "Reply.id", "Signal.body",
+    "Invite.deadlineMs", "Notice.kind", "Notice.message", "Ongoing.version",
+    "OngoingCall.device", "OngoingCall.placed", "OngoingCall.sinceMs", "OngoingCall.user",
+    "Party.device", "Party.user", "Registered.expiresAtMs", "Reply.id", "Signal.body",
     "SignalItem.body", "SignalItem.index", "SignalItem.kind",
   ]
 

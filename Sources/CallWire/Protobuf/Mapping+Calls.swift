@@ -93,6 +93,31 @@ extension Callmesh__V1__CallList: Mapping {
   }
 }
 
+extension Callmesh__V1__Ongoing: Mapping {
+  static var blank: OngoingCalls { OngoingCalls(version: 0) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ongoing__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.number(&value.version, &m.version)
+    try c.array(&value.calls, &m.n_calls, &m.calls)
+  }
+}
+
+extension Callmesh__V1__OngoingCall: Mapping {
+  static var blank: OngoingCall {
+    OngoingCall(call: .zero, callee: "", isPlaced: false, device: "", peer: "", since: .zero)
+  }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ongoing_call__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.address(&value.callee, &value.call, &m.call)
+    c.flag(&value.isPlaced, &m.placed)
+    try c.device(&value.device, &m.device)
+    try c.text(&value.deviceName, &m.device_name, "ongoing.deviceName")
+    try c.text(&value.peer, &m.user, "ongoing.user")
+    try c.text(&value.peerName, &m.name, "ongoing.name")
+    c.time(&value.since, milliseconds: &m.since_ms)
+  }
+}
+
 extension Callmesh__V1__AnswerResult: Mapping {
   static var blank: (won: Bool, call: CallState) { (false, Callmesh__V1__CallState.blank) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__answer_result__init(m) }

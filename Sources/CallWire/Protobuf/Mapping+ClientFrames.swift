@@ -189,6 +189,7 @@ extension Callmesh__V1__Attach: Mapping {
     try c.text(&value.client, &m.client, "attach.client")
     c.flag(&value.wantsNearer, &m.nearer)
     c.flag(&value.onlyPlaces, &m.only_places)
+    c.flag(&value.wantsOngoing, &m.ongoing)
   }
 }
 
@@ -235,7 +236,10 @@ extension Callmesh__V1__AckItem: Mapping {
   static var blank: AckItem { AckItem(call: Callmesh__V1__CallRef.blank, version: 0) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ack_item__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    try c.address(&value.call, &m.call)
+    // One without a call is about the ongoing calls.
+    var call = C.reads || value.call.call == Acknowledgement.ongoingID ? nil : value.call
+    try c.optional(&call, &m.call)
+    if C.reads, let call { value.call = call }
     c.number(&value.version, &m.version)
   }
 }

@@ -32,7 +32,7 @@ extension Callmesh__V1__EdgeItem: Mapping {
     c.number(&value.session, &m.session)
     c.time(&value.ringsSince, microseconds: &m.rings_since_us)
     var ticket: SessionTicket?
-    if !C.reads, case .reply(_, .attached(_, let said)) = value.body { ticket = said }
+    if !C.reads, case .reply(_, .attached(_, let said, _)) = value.body { ticket = said }
     c.ticket(&ticket, &m.ticket_high, &m.ticket_low, &m.ticket_times, &m.ticket_key)
     if C.reads {
       value.body = try body(c, &m, ticket)
@@ -49,6 +49,7 @@ extension Callmesh__V1__EdgeItem: Mapping {
     case CALLMESH__V1__EDGE_ITEM__BODY_REPLY:
       let reply = try c.pointer(&m.reply, "message")
       return unsafe .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
+    case CALLMESH__V1__EDGE_ITEM__BODY_ONGOING: return .ongoing(try c.read(m.ongoing))
     case CALLMESH__V1__EDGE_ITEM__BODY_NOTICE: return .notice(try known(c, c.read(m.notice)))
     case CALLMESH__V1__EDGE_ITEM__BODY_CLOSE: return .close(try known(c, c.read(m.close)))
     default: throw c.failure(.unknownMember("item"))
@@ -67,6 +68,8 @@ extension Callmesh__V1__EdgeItem: Mapping {
     switch body {
     case .delivery(let delivery):
       return try c.write(delivery, &m.delivery, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY)
+    case .ongoing(let ongoing):
+      return try c.write(ongoing, &m.ongoing, CALLMESH__V1__EDGE_ITEM__BODY_ONGOING)
     case .reply(let request, let reply):
       let message = try c.pointer(&m.reply, "message")
       unsafe message.pointee.id = request
@@ -99,7 +102,8 @@ extension Callmesh__V1__Reply {
       return .answer(won: won, state)
     case CALLMESH__V1__REPLY__RESULT_ERROR: return .error(try c.read(error))
     case CALLMESH__V1__REPLY__RESULT_ATTACHED:
-      return .attached(forCall: try c.read(attached).forCall, ticket: ticket)
+      let info = try c.read(attached)
+      return .attached(forCall: info.forCall, ticket: ticket, ongoing: info.ongoing)
     case CALLMESH__V1__REPLY__RESULT_REGISTERED:
       let info = try c.read(registered)
       return .registered(
@@ -118,9 +122,9 @@ extension Callmesh__V1__Reply {
     case .answer(let won, let state):
       return try c.write((won, state), &answer, CALLMESH__V1__REPLY__RESULT_ANSWER)
     case .error(let cause): return try c.write(cause, &error, CALLMESH__V1__REPLY__RESULT_ERROR)
-    case .attached(let call, _):
+    case .attached(let call, _, let ongoing):
       var info = Callmesh__V1__Attached.blank
-      info.forCall = call
+      (info.forCall, info.ongoing) = (call, ongoing)
       return try c.write(info, &attached, CALLMESH__V1__REPLY__RESULT_ATTACHED)
     case .registered(let expiresAt, let removed, let capabilities):
       let info = RegisteredInfo(

@@ -88,6 +88,16 @@ extension Callmesh__V1__AttachCommand: Mapping {
     c.time(&value.attachedAt, microseconds: &m.attached_at_us)
     c.flag(&value.onlyPlaces, &m.only_places)
     try c.optional(&value.talking, &m.talking)
+    try c.optional(&value.ongoing, &m.ongoing)
+  }
+}
+
+extension Callmesh__V1__OngoingMark: Mapping {
+  static var blank: OngoingMark { OngoingMark() }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ongoing_mark__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.number(&value.version, &m.version)
+    c.flag(&value.showsCalls, &m.shows_calls)
   }
 }
 
@@ -97,6 +107,16 @@ extension Callmesh__V1__Talking: Mapping {
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.number(&value.number, &m.number)
     try c.ids(&value.calls, &m.n_calls, &m.calls, "talking.calls")
+    try c.array(&value.details, &m.n_details, &m.details)
+  }
+}
+
+extension Callmesh__V1__TalkingDetail: Mapping {
+  static var blank: Talking.Detail { Talking.Detail(callee: "", since: .zero) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__talking_detail__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.text(&value.callee, &m.callee, "talking.callee")
+    c.time(&value.since, microseconds: &m.since_us)
   }
 }
 

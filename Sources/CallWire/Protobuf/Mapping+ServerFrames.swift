@@ -22,6 +22,7 @@ extension Callmesh__V1__ServerFrame: Root {
       return .reply(id: id, reply)
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_DELIVERY: return .delivery(try c.read(m.delivery))
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE: return .notice(try c.read(m.notice))
+    case CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING: return .ongoing(try c.read(m.ongoing))
     default: throw c.failure(.unknownMember("message"))
     }
   }
@@ -36,6 +37,8 @@ extension Callmesh__V1__ServerFrame: Root {
       try c.write(delivery, &m.delivery, CALLMESH__V1__SERVER_FRAME__MESSAGE_DELIVERY)
     case .notice(let notice):
       try c.write(notice, &m.notice, CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE)
+    case .ongoing(let ongoing):
+      try c.write(ongoing, &m.ongoing, CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING)
     }
   }
 }
@@ -101,5 +104,6 @@ extension Callmesh__V1__Attached: Mapping {
     c.time(&value.serverTime, milliseconds: &m.server_time_ms)
     try c.optional(&value.forCall, &m.for_call)
     try c.text(&value.nearer, &m.nearer, "nearer")
+    try c.optional(&value.ongoing, &m.ongoing)
   }
 }

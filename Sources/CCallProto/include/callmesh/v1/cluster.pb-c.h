@@ -19,6 +19,7 @@ PROTOBUF_C__BEGIN_DECLS
 typedef struct Callmesh__V1__CommandBatch Callmesh__V1__CommandBatch;
 typedef struct Callmesh__V1__Command Callmesh__V1__Command;
 typedef struct Callmesh__V1__AttachCommand Callmesh__V1__AttachCommand;
+typedef struct Callmesh__V1__OngoingMark Callmesh__V1__OngoingMark;
 typedef struct Callmesh__V1__CallsCommand Callmesh__V1__CallsCommand;
 typedef struct Callmesh__V1__SessionClosed Callmesh__V1__SessionClosed;
 typedef struct Callmesh__V1__PlaceCommand Callmesh__V1__PlaceCommand;
@@ -31,6 +32,7 @@ typedef struct Callmesh__V1__SignalCommand Callmesh__V1__SignalCommand;
 typedef struct Callmesh__V1__PushReport Callmesh__V1__PushReport;
 typedef struct Callmesh__V1__TokenTaken Callmesh__V1__TokenTaken;
 typedef struct Callmesh__V1__Talking Callmesh__V1__Talking;
+typedef struct Callmesh__V1__TalkingDetail Callmesh__V1__TalkingDetail;
 typedef struct Callmesh__V1__CrossedCall Callmesh__V1__CrossedCall;
 typedef struct Callmesh__V1__MergeRequest Callmesh__V1__MergeRequest;
 typedef struct Callmesh__V1__CallerGone Callmesh__V1__CallerGone;
@@ -258,10 +260,31 @@ struct  Callmesh__V1__AttachCommand
    * Of an announced session.
    */
   Callmesh__V1__Talking *talking;
+  /*
+   * The device is to know which calls its user is in.
+   */
+  Callmesh__V1__OngoingMark *ongoing;
 };
 #define CALLMESH__V1__ATTACH_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach_command__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, NULL }
+    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, NULL, NULL }
+
+
+/*
+ * What a session has shown its device of the user's calls.
+ */
+struct  Callmesh__V1__OngoingMark
+{
+  ProtobufCMessage base;
+  /*
+   * 0: nothing.
+   */
+  uint64_t version;
+  protobuf_c_boolean shows_calls;
+};
+#define CALLMESH__V1__ONGOING_MARK__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ongoing_mark__descriptor) \
+    , 0, 0 }
 
 
 /*
@@ -453,10 +476,29 @@ struct  Callmesh__V1__Talking
   uint64_t number;
   size_t n_calls;
   ProtobufCBinaryData *calls;
+  /*
+   * Of each call, in the same order; none where the app's users are not shown their calls.
+   */
+  size_t n_details;
+  Callmesh__V1__TalkingDetail **details;
 };
 #define CALLMESH__V1__TALKING__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__talking__descriptor) \
-    , 0, 0,NULL }
+    , 0, 0,NULL, 0,NULL }
+
+
+struct  Callmesh__V1__TalkingDetail
+{
+  ProtobufCMessage base;
+  char *callee;
+  /*
+   * When it was answered.
+   */
+  int64_t since_us;
+};
+#define CALLMESH__V1__TALKING_DETAIL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__talking_detail__descriptor) \
+    , (char *)protobuf_c_empty_string, 0 }
 
 
 /*
@@ -550,7 +592,8 @@ typedef enum {
   CALLMESH__V1__EDGE_ITEM__BODY_REPLY = 2,
   CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY = 3,
   CALLMESH__V1__EDGE_ITEM__BODY_NOTICE = 4,
-  CALLMESH__V1__EDGE_ITEM__BODY_CLOSE = 5
+  CALLMESH__V1__EDGE_ITEM__BODY_CLOSE = 5,
+  CALLMESH__V1__EDGE_ITEM__BODY_ONGOING = 7
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__EDGE_ITEM__BODY__CASE)
 } Callmesh__V1__EdgeItem__BodyCase;
 
@@ -579,6 +622,7 @@ struct  Callmesh__V1__EdgeItem
     Callmesh__V1__Delivery *delivery;
     Callmesh__V1__Notice *notice;
     Callmesh__V1__CloseSession *close;
+    Callmesh__V1__Ongoing *ongoing;
   };
 };
 #define CALLMESH__V1__EDGE_ITEM__INIT \
@@ -917,6 +961,25 @@ Callmesh__V1__AttachCommand *
 void   callmesh__v1__attach_command__free_unpacked
                      (Callmesh__V1__AttachCommand *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__OngoingMark methods */
+void   callmesh__v1__ongoing_mark__init
+                     (Callmesh__V1__OngoingMark         *message);
+size_t callmesh__v1__ongoing_mark__get_packed_size
+                     (const Callmesh__V1__OngoingMark   *message);
+size_t callmesh__v1__ongoing_mark__pack
+                     (const Callmesh__V1__OngoingMark   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__ongoing_mark__pack_to_buffer
+                     (const Callmesh__V1__OngoingMark   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__OngoingMark *
+       callmesh__v1__ongoing_mark__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__ongoing_mark__free_unpacked
+                     (Callmesh__V1__OngoingMark *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallsCommand methods */
 void   callmesh__v1__calls_command__init
                      (Callmesh__V1__CallsCommand         *message);
@@ -1144,6 +1207,25 @@ Callmesh__V1__Talking *
                       const uint8_t       *data);
 void   callmesh__v1__talking__free_unpacked
                      (Callmesh__V1__Talking *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__TalkingDetail methods */
+void   callmesh__v1__talking_detail__init
+                     (Callmesh__V1__TalkingDetail         *message);
+size_t callmesh__v1__talking_detail__get_packed_size
+                     (const Callmesh__V1__TalkingDetail   *message);
+size_t callmesh__v1__talking_detail__pack
+                     (const Callmesh__V1__TalkingDetail   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__talking_detail__pack_to_buffer
+                     (const Callmesh__V1__TalkingDetail   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__TalkingDetail *
+       callmesh__v1__talking_detail__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__talking_detail__free_unpacked
+                     (Callmesh__V1__TalkingDetail *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__CrossedCall methods */
 void   callmesh__v1__crossed_call__init
@@ -1498,6 +1580,9 @@ typedef void (*Callmesh__V1__Command_Closure)
 typedef void (*Callmesh__V1__AttachCommand_Closure)
                  (const Callmesh__V1__AttachCommand *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__OngoingMark_Closure)
+                 (const Callmesh__V1__OngoingMark *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CallsCommand_Closure)
                  (const Callmesh__V1__CallsCommand *message,
                   void *closure_data);
@@ -1533,6 +1618,9 @@ typedef void (*Callmesh__V1__TokenTaken_Closure)
                   void *closure_data);
 typedef void (*Callmesh__V1__Talking_Closure)
                  (const Callmesh__V1__Talking *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__TalkingDetail_Closure)
+                 (const Callmesh__V1__TalkingDetail *message,
                   void *closure_data);
 typedef void (*Callmesh__V1__CrossedCall_Closure)
                  (const Callmesh__V1__CrossedCall *message,
@@ -1601,6 +1689,7 @@ extern const ProtobufCEnumDescriptor    callmesh__v1__node_state__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__ongoing_mark__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__calls_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor;
@@ -1613,6 +1702,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor
 extern const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__token_taken__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__talking__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__talking_detail__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__crossed_call__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor;

@@ -52,6 +52,8 @@ typedef struct Callmesh__V1__AnswerResult Callmesh__V1__AnswerResult;
 typedef struct Callmesh__V1__CallList Callmesh__V1__CallList;
 typedef struct Callmesh__V1__SignalItem Callmesh__V1__SignalItem;
 typedef struct Callmesh__V1__Delivery Callmesh__V1__Delivery;
+typedef struct Callmesh__V1__Ongoing Callmesh__V1__Ongoing;
+typedef struct Callmesh__V1__OngoingCall Callmesh__V1__OngoingCall;
 typedef struct Callmesh__V1__Invite Callmesh__V1__Invite;
 typedef struct Callmesh__V1__Ringing Callmesh__V1__Ringing;
 typedef struct Callmesh__V1__Answered Callmesh__V1__Answered;
@@ -287,10 +289,14 @@ struct  Callmesh__V1__Attach
    * The device places calls, and is not rung by those to its user.
    */
   protobuf_c_boolean only_places;
+  /*
+   * The device wants to know which calls its user is in.
+   */
+  protobuf_c_boolean ongoing;
 };
 #define CALLMESH__V1__ATTACH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0 }
 
 
 struct  Callmesh__V1__Detach
@@ -427,6 +433,9 @@ struct  Callmesh__V1__Ack
 struct  Callmesh__V1__AckItem
 {
   ProtobufCMessage base;
+  /*
+   * None: the item acknowledges an `ongoing`.
+   */
   Callmesh__V1__CallRef *call;
   uint64_t version;
 };
@@ -587,7 +596,8 @@ typedef enum {
   CALLMESH__V1__SERVER_FRAME__MESSAGE__NOT_SET = 0,
   CALLMESH__V1__SERVER_FRAME__MESSAGE_REPLY = 1,
   CALLMESH__V1__SERVER_FRAME__MESSAGE_DELIVERY = 2,
-  CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE = 3
+  CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE = 3,
+  CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING = 4
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__SERVER_FRAME__MESSAGE__CASE)
 } Callmesh__V1__ServerFrame__MessageCase;
 
@@ -599,6 +609,7 @@ struct  Callmesh__V1__ServerFrame
     Callmesh__V1__Reply *reply;
     Callmesh__V1__Delivery *delivery;
     Callmesh__V1__Notice *notice;
+    Callmesh__V1__Ongoing *ongoing;
   };
 };
 #define CALLMESH__V1__SERVER_FRAME__INIT \
@@ -682,10 +693,14 @@ struct  Callmesh__V1__Attached
    * The address of an edge that is nearer to the user's calls; empty: this one is as good.
    */
   char *nearer;
+  /*
+   * Set when the attach asked for it and the app has it.
+   */
+  Callmesh__V1__Ongoing *ongoing;
 };
 #define CALLMESH__V1__ATTACHED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attached__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL, (char *)protobuf_c_empty_string, NULL }
 
 
 struct  Callmesh__V1__Registered
@@ -853,6 +868,56 @@ struct  Callmesh__V1__Delivery
 #define CALLMESH__V1__DELIVERY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__delivery__descriptor) \
     , NULL, 0, 0, 0, CALLMESH__V1__DELIVERY__EVENT__NOT_SET, {0} }
+
+
+/*
+ * The answered calls that the device's user is in, on all devices of the user: all of them, so only the newest counts.
+ * To be acknowledged by its version.
+ */
+struct  Callmesh__V1__Ongoing
+{
+  ProtobufCMessage base;
+  uint64_t version;
+  /*
+   * At most 16, the longest first.
+   */
+  size_t n_calls;
+  Callmesh__V1__OngoingCall **calls;
+};
+#define CALLMESH__V1__ONGOING__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ongoing__descriptor) \
+    , 0, 0,NULL }
+
+
+struct  Callmesh__V1__OngoingCall
+{
+  ProtobufCMessage base;
+  Callmesh__V1__CallRef *call;
+  /*
+   * By the user; else to the user.
+   */
+  protobuf_c_boolean placed;
+  /*
+   * Of the user: the one that has the call.
+   */
+  char *device;
+  char *device_name;
+  /*
+   * The other side.
+   */
+  char *user;
+  /*
+   * Its display name, where it placed the call and its token has one.
+   */
+  char *name;
+  /*
+   * When the call was answered.
+   */
+  int64_t since_ms;
+};
+#define CALLMESH__V1__ONGOING_CALL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ongoing_call__descriptor) \
+    , NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__Invite
@@ -1691,6 +1756,44 @@ Callmesh__V1__Delivery *
 void   callmesh__v1__delivery__free_unpacked
                      (Callmesh__V1__Delivery *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__Ongoing methods */
+void   callmesh__v1__ongoing__init
+                     (Callmesh__V1__Ongoing         *message);
+size_t callmesh__v1__ongoing__get_packed_size
+                     (const Callmesh__V1__Ongoing   *message);
+size_t callmesh__v1__ongoing__pack
+                     (const Callmesh__V1__Ongoing   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__ongoing__pack_to_buffer
+                     (const Callmesh__V1__Ongoing   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Ongoing *
+       callmesh__v1__ongoing__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__ongoing__free_unpacked
+                     (Callmesh__V1__Ongoing *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__OngoingCall methods */
+void   callmesh__v1__ongoing_call__init
+                     (Callmesh__V1__OngoingCall         *message);
+size_t callmesh__v1__ongoing_call__get_packed_size
+                     (const Callmesh__V1__OngoingCall   *message);
+size_t callmesh__v1__ongoing_call__pack
+                     (const Callmesh__V1__OngoingCall   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__ongoing_call__pack_to_buffer
+                     (const Callmesh__V1__OngoingCall   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__OngoingCall *
+       callmesh__v1__ongoing_call__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__ongoing_call__free_unpacked
+                     (Callmesh__V1__OngoingCall *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Invite methods */
 void   callmesh__v1__invite__init
                      (Callmesh__V1__Invite         *message);
@@ -1956,6 +2059,12 @@ typedef void (*Callmesh__V1__SignalItem_Closure)
 typedef void (*Callmesh__V1__Delivery_Closure)
                  (const Callmesh__V1__Delivery *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Ongoing_Closure)
+                 (const Callmesh__V1__Ongoing *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__OngoingCall_Closure)
+                 (const Callmesh__V1__OngoingCall *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Invite_Closure)
                  (const Callmesh__V1__Invite *message,
                   void *closure_data);
@@ -2030,6 +2139,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__answer_result__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_list__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_item__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__ongoing__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__ongoing_call__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ringing__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor;

@@ -1,0 +1,109 @@
+/// A user's ongoing calls as its devices see them, and which of these devices have seen the present version.
+///
+/// It holds a state, not events: a session waits for the newest version or for nothing, whatever happened before.
+struct OngoingBoard: Sendable {
+  /// A session whose device asked to see the user's calls.
+  struct Watcher: Sendable {
+    var device: DeviceID
+    var session: SessionRef
+    /// The device may not have the present version.
+    var isBehind: Bool
+    /// How often that was sent.
+    var attempts = 0
+    /// When to send it next.
+    var nextAt = Timestamp(microseconds: 0)
+  }
+
+  private(set) var state: OngoingCalls
+  private var hasChanged = false
+  private(set) var watchers: [Watcher] = []
+  /// While no session shows it: until when it is kept all the same.
+  private(set) var keptUntil: Timestamp?
+  /// When a call of a device without a session is over; the far future where there is none.
+  var staleAt = Timestamp.distantFuture
+  /// It is to be looked at before the turn ends.
+  var isNoted = false
+  /// The deadline that stands in the shard's queue.
+  var armedAt = Timestamp.distantFuture
+
+  /// Messages of before may arrive for so long, and their versions must not be used again.
+  private static let memory: Span = .seconds(75)
+
+  /// The version is above what edges take for a former owner's.
+  init(epoch: UInt64) { state = OngoingCalls(version: epoch << 20 | 1) }
+
+  /// When something is due next.
+  var nextDeadline: Timestamp {
+    watchers.reduce(min(staleAt, keptUntil ?? staleAt)) { $1.isBehind ? min($0, $1.nextAt) : $0 }
+  }
+
+  /// A session shows the state from now on.
+  /// - Parameters:
+  ///   - shown: what its device has seen; from an edge, which may be an attacker's.
+  ///   - isTold: the reply to its attach has the present state.
+  mutating func watch(
+    _ device: DeviceID, _ session: SessionRef, shown: OngoingMark, isTold: Bool, epoch: UInt64
+  ) {
+    // No version of this epoch is higher, and none of a later one is known here.
+    let known = min(shown.version, epoch << 20 | 0xF_FFFF)
+    let isRepeated = watchers.contains { $0.session == session }
+    // The board may have begun anew since, when its user had no session for a while.
+    if known >= state.version, !isRepeated { state.version = known + 1 }
+    let lacks = shown.version != state.version && (shown.showsCalls || !state.calls.isEmpty)
+    // The reply to a repeated attach may be the first one, which was late.
+    let isBehind = isTold ? isRepeated : lacks
+    keptUntil = nil
+    watchers.removeAll { $0.device == device }
+    watchers.append(Watcher(device: device, session: session, isBehind: isBehind))
+  }
+
+  /// The user's calls as they are now. If they have changed, all are to be sent them.
+  mutating func show(_ calls: [OngoingCall]) {
+    guard calls != state.calls else { return }
+    state = OngoingCalls(version: state.version + 1, calls: calls)
+    hasChanged = true
+    for index in watchers.indices {
+      watchers[index].isBehind = true
+      (watchers[index].attempts, watchers[index].nextAt) = (0, Timestamp(microseconds: 0))
+    }
+  }
+
+  /// Drops the sessions that are over.
+  /// - Returns: false where the board is of no use any more.
+  mutating func keepWatchers(at now: Timestamp, where isThere: (Watcher) -> Bool) -> Bool {
+    watchers.removeAll { !isThere($0) }
+    guard watchers.isEmpty else { return true }
+    let until = keptUntil ?? now + Self.memory
+    keptUntil = until
+    return now < until && hasChanged
+  }
+
+  mutating func acknowledge(_ session: SessionRef, _ version: UInt64) {
+    guard version == state.version,
+      let index = watchers.firstIndex(where: { $0.session == session })
+    else { return }
+    watchers[index].isBehind = false
+  }
+
+  /// Sends the state to the sessions for which that is due.
+  /// - Returns: how many of these had it before.
+  mutating func send(_ turn: inout Turn) -> Int {
+    var retransmitted = 0
+    let repeats = turn.limits.deliveryRepeats
+    for index in watchers.indices
+    where watchers[index].isBehind && watchers[index].nextAt <= turn.now {
+      let attempts = watchers[index].attempts
+      guard attempts == 0 || !turn.isHeldBack else {
+        watchers[index].nextAt = turn.now + (repeats.first ?? .seconds(1))
+        continue
+      }
+      turn.perform(.showOngoing(watchers[index].session, state), .relaxed)
+      if attempts > 0 { retransmitted += 1 }
+      watchers[index].attempts += 1
+      // After the last one it waits for a change, or for the device's next session.
+      watchers[index].nextAt =
+        attempts < repeats.count ? turn.now + repeats[attempts] : .distantFuture
+    }
+    return retransmitted
+  }
+}

@@ -1,0 +1,396 @@
+import CallCore
+import Testing
+
+/// What a user's devices see of the calls that the user is in.
+@Suite struct OngoingTests {
+  private static let other = CallID("00000000-0000-4000-8000-000000000002")!
+
+  /// Bob's devices attach, and ask to see his calls.
+  private func bench(_ devices: String..., epoch: UInt64 = 1) -> Bench {
+    var bench = Bench(epoch: epoch)
+    for device in devices { bench.watch(device) }
+    return bench
+  }
+
+  private func answer(_ bench: inout Bench, _ call: CallID = Bench.callID, on device: String = "b1")
+  {
+    bench.place(call)
+    bench.say(.call(call, .answer(description: "")), device: device)
+  }
+
+  /// The call that `answer` makes, as bob's devices see it.
+  private func received(_ bench: Bench, on device: String = "b1") -> OngoingCall {
+    OngoingCall(
+      call: Bench.callID, callee: "bob", isPlaced: false, device: DeviceID(device),
+      deviceName: "Bob's \(device)", peer: "alice", since: bench.now)
+  }
+
+  @Test("R21: all devices of a user see an answered call, and its end")
+  func allDevicesSeeIt() {
+    var bench = bench("b1", "b2")
+    bench.place()
+    #expect(bench.shown("b2").isEmpty)
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    let call = received(bench)
+    bench.pass(.seconds(5))
+    #expect(bench.shown("b2").first?.calls == [call] && bench.shown("b1").first?.calls == [call])
+    bench.effects = []
+    bench.caller(.call(Bench.callID, .hangUp))
+    #expect(bench.shown("b1").map(\.calls) == [[]] && bench.shown("b2").map(\.calls) == [[]])
+  }
+
+  @Test func whoDidNotAskSeesNothing() {
+    var bench = bench("b1")
+    bench.attach("b2")
+    answer(&bench)
+    #expect(bench.shown("b2").isEmpty && bench.shown("alice1").isEmpty)
+  }
+
+  @Test func whoAttachesIsToldInTheReply() {
+    var bench = bench("b1")
+    answer(&bench)
+    let told = bench.watch("b2")
+    #expect(told?.calls == [received(bench)])
+    bench.pass(.seconds(10))
+    #expect(bench.shown("b2").isEmpty)
+    // Also that there are none; who did not ask is told nothing.
+    #expect(bench.watch("c1", user: "carol")?.calls == [])
+    let reply = bench.say(.attach(Attach()), device: "b3")
+    #expect(reply == .attached(forCall: nil))
+  }
+
+  // MARK: Retransmission
+
+  @Test("R9: it is retransmitted until it is acknowledged")
+  func itIsRetransmitted() {
+    var bench = bench("b1", "b2")
+    answer(&bench)
+    let version = bench.shown("b2")[0].version
+    bench.seen("b1", version)
+    bench.pass(.milliseconds(1500))
+    #expect(bench.shown("b1").count == 1)
+    #expect(bench.shown("b2").map(\.version) == [version, version, version])
+    bench.seen("b2", version)
+    bench.pass(.seconds(10))
+    #expect(bench.shown("b2").count == 3)
+  }
+
+  @Test func itIsNotRetransmittedForEver() {
+    var bench = bench("b1")
+    answer(&bench)
+    bench.pass(.seconds(8))
+    #expect(bench.shown("b1").count == 1 + CallLimits().deliveryRepeats.count)
+    #expect(bench.shard.counts.deliveryRepeatsTotal >= 4)
+  }
+
+  @Test func onlyTheNewestIsRetransmitted() {
+    var bench = bench("b1")
+    answer(&bench)
+    let first = bench.shown("b1")[0].version
+    bench.caller(.call(Bench.callID, .hangUp))
+    bench.effects = []
+    // It is late, and says nothing of the newest.
+    bench.seen("b1", first)
+    bench.pass(.seconds(10))
+    #expect(bench.shown("b1").allSatisfy { $0.calls.isEmpty && $0.version > first })
+    #expect(bench.shown("b1").count == CallLimits().deliveryRepeats.count)
+  }
+
+  @Test func aSessionThatEndedGetsNothing() {
+    var bench = bench("b1", "b2")
+    bench.say(.sessionClosed(graceful: false), device: "b2")
+    answer(&bench)
+    bench.pass(.seconds(10))
+    #expect(bench.shown("b2").isEmpty)
+    // Nor one that another has replaced.
+    bench.watch("b1", session: Bench.session("b1", 5))
+    bench.effects = []
+    bench.caller(.call(Bench.callID, .hangUp))
+    #expect(bench.shown("b1").isEmpty)
+    #expect(bench.shown(Bench.session("b1", 5)).map(\.calls) == [[]])
+  }
+
+  @Test("R11: the edge is lost, and the sessions with it") func theEdgeIsLost() {
+    var bench = bench("b1", "b2")
+    bench.run { $0.edgeLost(1, now: $1, into: &$2) }
+    answer(&bench)
+    bench.pass(.seconds(10))
+    #expect(bench.shown("b1").isEmpty)
+  }
+
+  /// The reply that reaches the device may be that to the first one.
+  @Test("R9: an attach that is repeated is followed by the state")
+  func repeatedAttach() {
+    var bench = bench("b1")
+    answer(&bench)
+    bench.watch("b2")
+    #expect(bench.shown("b2").isEmpty)
+    bench.watch("b2")
+    #expect(bench.shown("b2").map(\.calls.count) == [1])
+  }
+
+  /// What was on its way to a session of before must not count as the new state.
+  @Test func versionsAreNotUsedAgain() {
+    var bench = bench("b1")
+    answer(&bench)
+    let before = bench.shown("b1")[0].version
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.pass(.seconds(10))
+    let told = bench.watch("b1", session: Bench.session("b1", 2))
+    #expect(told?.version ?? 0 >= before)
+    // And after that nothing is kept.
+    bench.say(.sessionClosed(graceful: true), device: "b1", session: Bench.session("b1", 2))
+    bench.pass(.seconds(80))
+    #expect(bench.shard.nextDeadline > bench.now + .seconds(60))
+  }
+
+  // MARK: A new owner
+
+  private func announce(_ bench: inout Bench, _ device: String, _ mark: OngoingMark) {
+    let attach = Attach(deviceName: "Bob's \(device)", announce: true, ongoing: mark)
+    bench.say(.attach(attach), device: device)
+  }
+
+  @Test("R10: a new owner shows it anew, as a later version")
+  func aNewOwnerShowsItAnew() {
+    var bench = bench("b1", "b2")
+    answer(&bench)
+    let shown = bench.shown("b1")[0]
+    var next = bench.takenOver()
+    announce(&next, "b1", shown.mark)
+    announce(&next, "b2", OngoingMark())
+    #expect(next.shown("b1").isEmpty)
+    next = next.begun()
+    for device in ["b1", "b2"] {
+      #expect(next.shown(device).map(\.calls) == [shown.calls])
+      #expect(next.shown(device)[0].version > max(shown.version, 2 << 20))
+    }
+  }
+
+  @Test("R10: a new owner says that the call is over, which the former one may not have said")
+  func aNewOwnerTellsTheEnd() {
+    var bench = bench("b1", "b2")
+    answer(&bench)
+    let mark = bench.shown("b1")[0].mark
+    bench.caller(.call(Bench.callID, .hangUp))
+    var next = bench.takenOver()
+    announce(&next, "b1", mark)
+    announce(&next, "b2", OngoingMark(version: mark.version + 1, showsCalls: false))
+    next = next.begun()
+    #expect(next.shown("b1").map(\.calls) == [[]])
+    // It has that already.
+    #expect(next.shown("b2").isEmpty)
+  }
+
+  @Test("R10: whoever attaches while the owner is new is shown what it learns later")
+  func attachedBeforeItBegins() {
+    var bench = bench("b1")
+    answer(&bench)
+    var next = bench.takenOver()
+    let told = next.watch("b2")
+    #expect(told?.calls.count == 1)
+    let talking = Talking(
+      number: 1, calls: [Self.other],
+      details: [Talking.Detail(callee: "carol", since: next.now + .seconds(1))])
+    next.say(.attach(Attach(announce: true, talking: talking)), device: "b3")
+    next = next.begun()
+    #expect(next.shown("b2").map { $0.calls.map(\.call) } == [[Bench.callID, Self.other]])
+  }
+
+  @Test func aSessionThatIsAnnouncedAgainIsShownWhatItMissed() {
+    var bench = bench("b1")
+    answer(&bench)
+    bench.pass(.seconds(10))
+    let version = bench.shown("b1")[0].version
+    bench.effects = []
+    announce(&bench, "b1", OngoingMark())
+    #expect(bench.shown("b1").map(\.version) == [version])
+    bench.effects = []
+    announce(&bench, "b1", OngoingMark(version: version, showsCalls: true))
+    bench.pass(.seconds(3))
+    #expect(bench.shown("b1").isEmpty)
+  }
+
+  /// The shard forgot the user in between, and counts from the beginning.
+  @Test func versionsGrowThoughTheUserWasForgotten() {
+    var bench = bench("b1")
+    answer(&bench)
+    let shown = bench.shown("b1")[0]
+    bench.caller(.call(Bench.callID, .hangUp))
+    bench.run { $0.edgeLost(1, now: $1, into: &$2) }
+    bench.effects = []
+    announce(&bench, "b1", OngoingMark(version: shown.version + 7, showsCalls: true))
+    #expect(bench.shown("b1").map(\.calls) == [[]])
+    #expect(bench.shown("b1")[0].version > shown.version + 7)
+  }
+
+  @Test("an attacker's edge says that its device has seen the last version there can be")
+  func marksOfAnAttacker() {
+    var bench = bench("b2")
+    announce(&bench, "b1", OngoingMark(version: .max, showsCalls: true))
+    answer(&bench)
+    #expect(bench.shown("b2").map(\.calls.count) == [1])
+    #expect(bench.shown("b2")[0].version < 3 << 20)
+  }
+
+  // MARK: Calls that the user placed
+
+  private func talk(_ bench: inout Bench, _ calls: [CallID], number: UInt64 = 1) {
+    let details = calls.map { _ in Talking.Detail(callee: "carol", since: bench.now) }
+    bench.say(.talking(Talking(number: number, calls: calls, details: details)), device: "b1")
+  }
+
+  @Test("R21: devices see the calls that the user placed")
+  func placedCalls() {
+    var bench = bench("b1", "b2")
+    talk(&bench, [Self.other])
+    let call = OngoingCall(
+      call: Self.other, callee: "carol", isPlaced: true, device: "b1", deviceName: "Bob's b1",
+      peer: "carol", since: bench.now)
+    #expect(bench.shown("b2").map(\.calls) == [[call]])
+    talk(&bench, [], number: 2)
+    #expect(bench.shown("b2").map(\.calls) == [[call], []])
+    // A report that is late, and one of a version that names no callees.
+    talk(&bench, [Self.other])
+    bench.say(.talking(Talking(number: 3, calls: [Self.other])), device: "b1")
+    #expect(bench.shown("b2").count == 2)
+  }
+
+  @Test("R22: a placed call is shown for as long as its caller may stay away")
+  func theCallerIsAway() {
+    var bench = bench("b1", "b2")
+    bench.say(.register(RegistrationRequest()), device: "b1")
+    bench.answerStores()
+    talk(&bench, [Self.other])
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.seen("b2", bench.shown("b2")[0].version)
+    bench.pass(.seconds(59))
+    #expect(bench.shown("b2").count == 1)
+    bench.pass(.seconds(2))
+    #expect(bench.shown("b2").last?.calls == [])
+  }
+
+  @Test func whoSignsOutIsInNoCall() {
+    var bench = bench("b1", "b2")
+    talk(&bench, [Self.other])
+    bench.say(.sessionClosed(graceful: true), device: "b1")
+    #expect(bench.shown("b2").map(\.calls.count) == [1, 0])
+  }
+
+  @Test func aCallToOneselfHasTwoSides() {
+    var bench = bench("b1", "b2", "b3")
+    bench.place(user: "bob", device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    talk(&bench, [Bench.callID])
+    let last = bench.shown("b3").last?.calls ?? []
+    #expect(last.map(\.device) == ["b2", "b1"] && last.map(\.isPlaced) == [false, true])
+  }
+
+  @Test("those that go on for longest are listed") func limited() {
+    var bench = bench("b2")
+    for index in 0..<3 {
+      let device = "p\(index)"
+      bench.say(.attach(Attach()), device: device)
+      let calls = (0..<10).map { CallID(high: 7, low: UInt64(10 * index + $0)) }
+      let details = calls.map {
+        Talking.Detail(callee: "carol", since: Timestamp(microseconds: 100 - Int64($0.low)))
+      }
+      bench.say(.talking(Talking(number: 1, calls: calls, details: details)), device: device)
+    }
+    let calls = bench.shown("b2").last?.calls ?? []
+    #expect(calls.map(\.call.low) == (14..<30).reversed())
+  }
+}
+
+/// A user's own devices never ring for a call that the user placed, unless it is to the user.
+@Suite struct OwnCallTests {
+  private static let second = CallID(high: 1, low: 2)
+
+  @Test("R21: the caller's other devices are not rung, whenever they attach")
+  func otherDevicesOfTheCaller() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.say(.attach(Attach()), user: "alice", device: "alice2", callee: "alice")
+    bench.place()
+    bench.say(.attach(Attach()), user: "alice", device: "alice3", callee: "alice")
+    bench.say(
+      .attach(Attach(forCall: Bench.callID)), user: "alice", device: "alice2", callee: "alice")
+    bench.pass(.seconds(5))
+    #expect(bench.invites("alice2").isEmpty && bench.invites("alice3").isEmpty)
+    #expect(bench.invites("b1").count > 1)
+  }
+
+  @Test("R21: a call to oneself does not ring the device that placed it, in mid-ring neither")
+  func toOneself() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place(user: "bob", device: "b1")
+    let again = Bench.session("b1", 2)
+    bench.say(.attach(Attach()), device: "b1", session: again)
+    bench.pass(.seconds(5))
+    #expect(bench.invites("b1").isEmpty && bench.deliveries(to: again).isEmpty)
+    #expect(!bench.invites("b2").isEmpty)
+  }
+
+  @Test("R21: nor does a new owner") func aNewOwner() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place(user: "bob", device: "b1")
+    var next = bench.takenOver()
+    for device in ["b1", "b2"] { next.say(.attach(Attach(announce: true)), device: device) }
+    next = next.begun()
+    next.pass(.seconds(5))
+    #expect(next.invites("b1").isEmpty && !next.invites("b2").isEmpty)
+  }
+
+  @Test("R21: calls of two devices of one user that cross do not ring where they were placed")
+  func crossing() {
+    var bench = Bench()
+    bench.attach("b1", "b2", "b3")
+    bench.place(user: "bob", device: "b1")
+    bench.place(Self.second, user: "bob", device: "b2")
+    let ofFirst = bench.deliveries(to: "b1").filter { $0.call == Bench.callID }
+    let ofSecond = bench.deliveries(to: "b2").filter { $0.call == Self.second }
+    #expect(!(ofFirst + ofSecond).contains { if case .invite = $0.event { true } else { false } })
+    #expect(bench.invites("b3").count == 2)
+  }
+
+  @Test("R21: a device that a push could wake is not pushed for the call that it placed")
+  func pushes() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    for device in ["b1", "b2"] { bench.enrol(device, voip: "token of \(device)") }
+    bench.place(user: "bob", device: "b1")
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.say(.sessionClosed(graceful: false), device: "b2")
+    bench.pass(.seconds(7))
+    #expect(bench.pushes.map(\.device) == ["b2"])
+  }
+}
+
+extension Bench {
+  /// A device attaches that is to see its user's calls.
+  @discardableResult
+  mutating func watch(_ device: String, user: String = "bob", session: SessionRef? = nil)
+    -> OngoingCalls?
+  {
+    let attach = Attach(deviceName: "Bob's \(device)", ongoing: OngoingMark())
+    let reply = say(.attach(attach), user: user, device: device, callee: user, session: session)
+    guard case .attached(_, _, let ongoing)? = reply else { return nil }
+    return ongoing
+  }
+
+  /// The device acknowledges what it saw.
+  mutating func seen(_ device: String, _ version: UInt64) {
+    let item = Acknowledgement(call: Acknowledgement.ongoingID, version: version)
+    say(.ack([item]), device: device)
+  }
+
+  func shown(_ session: SessionRef) -> [OngoingCalls] {
+    effects.compactMap {
+      if case .showOngoing(session, let ongoing) = $0 { ongoing } else { nil }
+    }
+  }
+
+  func shown(_ device: String) -> [OngoingCalls] { shown(Self.session(device)) }
+}
