@@ -31,8 +31,7 @@ extension ShardMachine {
       }
       return .ended(end.reason, ringing: end.at - call.facts.placedAt, talking: nil)
     case .legJoined, .alerting, .moved, .legEnded, .connected, .signal, .callerLost, .winnerLost,
-      .settled,
-      .pushed:
+      .settled, .pushed, .recorded:
       return nil
     }
   }

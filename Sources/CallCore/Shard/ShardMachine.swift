@@ -24,6 +24,10 @@ public struct ShardMachine: Sendable {
   public var mayPush = true
   /// Whether devices take calls over: as `mayPush`.
   public var mayMove = true
+  /// Whether the records of ended calls are stored. Set it before `begin`.
+  public var keepsRecords = false
+  /// Ended calls that would be forgotten if they did not lack their records.
+  var unrecorded: Set<CallID> = []
   /// Of the shard's journal.
   public var room = JournalRoom.enough
   /// When registrations are searched for expired ones.
@@ -110,7 +114,7 @@ public struct ShardMachine: Sendable {
     while let due = deadlines.popDue(now: now) {
       guard let slot = calls.slot(of: due.key), calls[slot].armedAt == due.at else { continue }
       if calls[slot].isForgettable(turn) {
-        forget(due.key)
+        forgetRecorded(due.key)
         continue
       }
       var retransmitted = 0

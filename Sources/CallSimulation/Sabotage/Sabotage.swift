@@ -46,6 +46,12 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case formerNotStopped = "former-not-stopped"
   /// The other side is not told of the device that took a call over.
   case moveNotTold = "move-not-told"
+  /// A new owner does not store the records that its predecessor did not store.
+  case recordsNotTakenOver = "records-not-taken-over"
+  /// The stream of call records acknowledges a message and loses it.
+  case recordLost = "record-lost"
+  /// The stream gets the record of a call that there never was.
+  case recordInvented = "record-invented"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -91,6 +97,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .placersAnnounced: .placersDoNotRing
     case .talkingNotTold: .busyInCall
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
+    case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .pullNotCompared: .movesOnce
     case .moveNotTold: .movesTold
