@@ -31,8 +31,9 @@ extension HistoryChecker {
     }
     for leg in record.legs {
       let device = leg.party.device
-      let isWinner = device == facts.answered?.by.device
+      let isWinner = device.text == facts.holder(ofCaller: false)?.device
       if isWinner != (leg.fate == .won) { return "winner" }
+      if facts.tookOver(Who(leg.party)) { continue }
       switch facts.legEnds[device.text] {
       case .declinedHere where leg.fate != .declined, .busy where leg.fate != .busy:
         return "fate of \(device)"
