@@ -11,6 +11,13 @@ struct KeyFile: Codable {
     var limits: [String: Int]?
     var pushTopics: [String]?
     var secondCalls: String?
+    var hook: Hook?
+  }
+  struct Hook: Codable {
+    var url: String
+    var secrets: [String]
+    var timeoutMilliseconds: Int?
+    var whenAway: String?
   }
   struct Key: Codable {
     var kid: String
@@ -108,7 +115,8 @@ extension AppKeys.App {
       terms: AppTerms(
         limits: try AppLimits(entry.limits ?? [:], place),
         pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
-        secondCalls: try Self.secondCalls(entry, place)))
+        secondCalls: try Self.secondCalls(entry, place)),
+      hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) })
   }
 
   private static func secondCalls(
