@@ -145,6 +145,8 @@ package struct HistoryChecker: Sendable {
   package var devicesPerUser = CallLimits().devicesPerUser
   /// Whether a user in an answered call is busy.
   package var busyWhileInCall = false
+  /// Whether the app has a hook, which may refuse calls.
+  package var hasHook = false
   /// For how long a call of a caller that is away goes on.
   package var resumeGrace = CallLimits().resumeGraceAnswered
   /// A device with so many calls gets no further invites.

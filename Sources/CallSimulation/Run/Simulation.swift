@@ -43,6 +43,11 @@ package final class Simulation {
     var options = base
     let isBusyByChance = random.chance(0.3)
     options.limits.busyWhileInCall = isBusyByChance || sabotage == .talkingNotTold
+    var hook = world.fork("hook")
+    if sabotage == nil, hook.chance(0.3) {
+      options.hasHook = true
+      world.count("world.with a hook")
+    }
     self.options = options
     nats = SimNATS(world)
     var setup = SimCoordinatorOptions()
@@ -67,6 +72,7 @@ package final class Simulation {
     bounds.waitForDevices = min(options.limits.reattachGrace, options.limits.resumeGraceRinging)
     checker = HistoryChecker(bounds: bounds)
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
+    checker.hasHook = options.hasHook
     checker.busyWhileInCall = options.limits.busyWhileInCall
     checker.resumeGrace = options.limits.resumeGraceAnswered
     checker.devicesPerUser = options.limits.devicesPerUser
