@@ -154,7 +154,7 @@ let package = Package(
       "CallEdge",
       [
         "CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque,
-        .nioSSL, .tls,
+        .nioSSL, .tls, .httpClient,
       ] + Target.Dependency.nio),
     library(
       "CallClient", ["CallCore", "CallWire", .crypto, .log, .nioSSL, .tls] + Target.Dependency.nio),
@@ -263,7 +263,7 @@ let package = Package(
       "CallEdgeTests",
       [
         "CallEdge", "CallAuth", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallTestKit",
-        .log, .embedded, .nioSSL,
+        "PushSimulators", .log, .embedded, .nioSSL, .crypto,
       ] + Target.Dependency.nio),
     tests(
       "CallClientTests",

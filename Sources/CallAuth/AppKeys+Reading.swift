@@ -12,6 +12,13 @@ struct KeyFile: Codable {
     var pushTopics: [String]?
     var secondCalls: String?
     var ongoingCalls: Bool?
+    var hook: Hook?
+  }
+  struct Hook: Codable {
+    var url: String
+    var secrets: [String]
+    var timeoutMilliseconds: Int?
+    var whenAway: String?
   }
   struct Key: Codable {
     var kid: String
@@ -109,7 +116,8 @@ extension AppKeys.App {
       terms: AppTerms(
         limits: try AppLimits(entry.limits ?? [:], place),
         pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
-        secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false))
+        secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false),
+      hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) })
   }
 
   private static func secondCalls(

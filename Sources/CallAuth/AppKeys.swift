@@ -7,7 +7,8 @@ internal import FoundationEssentials
 ///     {"apps": [{"app": "demo", "keys": [
 ///       {"kid": "k1", "alg": "HS256", "secret": "<base64, 32 bytes or more>"},
 ///       {"kid": "k2", "alg": "ES256", "publicKey": "<PEM>", "privateKey": "<PEM, to mint with>"}
-///     ], "limits": {"callsPerSecond": 100}, "pushTopics": ["org.example.app"]}]}
+///     ], "limits": {"callsPerSecond": 100}, "pushTopics": ["org.example.app"],
+///     "hook": {"url": "https://…", "secrets": ["whsec_…"]}}]}
 public struct AppKeys: Sendable {
   /// One key. Its secret appears in no log and no error.
   struct Key: Sendable {
@@ -52,6 +53,7 @@ public struct AppKeys: Sendable {
     /// In the file's order. New tokens are signed with the first key that can sign.
     let keys: [Key]
     var terms = AppTerms()
+    var hook: HookSettings?
   }
 
   let apps: [String: App]
@@ -65,6 +67,9 @@ public struct AppKeys: Sendable {
   /// The limits and topics of each app.
   public var terms: [String: AppTerms] { apps.mapValues(\.terms) }
 
+  /// The hooks of the apps that have one.
+  public var hooks: [String: HookSettings] { apps.compactMapValues(\.hook) }
+
   init(apps: [String: App]) { self.apps = apps }
 
   /// No app's: no token is good.
@@ -74,6 +79,13 @@ public struct AppKeys: Sendable {
   package func with(_ terms: AppTerms, of name: String) -> AppKeys {
     var apps = apps
     apps[name]?.terms = terms
+    return AppKeys(apps: apps)
+  }
+
+  /// The same keys, with another hook of one app; nil: without one.
+  package func with(_ hook: HookSettings?, of name: String) -> AppKeys {
+    var apps = apps
+    apps[name]?.hook = hook
     return AppKeys(apps: apps)
   }
 }

@@ -190,6 +190,17 @@ enum Sample {
     #expect(problems.count == 1 && problems[0].contains("e1 \(said)"), "\(problems)")
   }
 
+  @Test func hooksThatDoNotAnswer() {
+    var nodes = [Sample.edge("e2"), Sample.edge("e1"), Sample.edge("e3")]
+    #expect(!ClusterView(nodes).problems.contains { $0.contains("hook") })
+    nodes[0].edge?.hooksAway = ["shop", "demo"]
+    nodes[1].edge?.hooksAway = ["demo"]
+    let problems = ClusterView(nodes).problems.filter { $0.contains("hook") }
+    #expect(problems.count == 2)
+    #expect(problems[0].hasPrefix("The hook of app demo does not answer e1, e2: "))
+    #expect(problems[1].hasPrefix("The hook of app shop does not answer e2: "))
+  }
+
   @Test func nodesThatDisagree() {
     var nodes = Sample.healthy
     nodes[2].shardCount = 8

@@ -132,14 +132,17 @@ struct EdgeFixture {
   /// - Parameters:
   ///   - time: what the edge's clock follows; nil: the machine's.
   ///   - terms: those of the app.
+  ///   - hook: the app's; nil: it has none.
   ///   - exchange: the way from and to shards of the same process.
   static func run(
-    at time: StillTime? = nil, terms: AppTerms = AppTerms(), exchange: LocalExchange? = nil,
+    at time: StillTime? = nil, terms: AppTerms = AppTerms(), hook: HookSettings? = nil,
+    exchange: LocalExchange? = nil,
     _ change: (inout EdgeConfiguration) -> Void = { _ in },
     log: (@Sendable (String) -> Void)? = nil,
     _ body: (EdgeFixture) async throws -> Void
   ) async throws {
-    let keys = AppKeys.generateDevelopment(app: "demo").0.with(terms, of: "demo")
+    let keys = AppKeys.generateDevelopment(app: "demo").0.with(terms, of: "demo").with(
+      hook, of: "demo")
     var configuration = EdgeConfiguration(nodeID: "edge-1", appKeys: keys)
     configuration.eventLoops = 2
     configuration.shardCount = 8

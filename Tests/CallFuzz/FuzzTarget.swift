@@ -24,7 +24,7 @@ public struct FuzzTarget: Sendable {
 
   public static let all: [FuzzTarget] =
     [deviceProtobuf, deviceJSON, httpBodies, cluster, journal, pushMessages]
-    + [webSocket, webSocketClient, edge, httpParts]
+    + [webSocket, webSocketClient, edge, httpParts, hookAnswers]
     + [token, capability, appKeys]
     + [subscription, pushReaders, providerAnswers, files]
     + [jetStream, administration, shard]

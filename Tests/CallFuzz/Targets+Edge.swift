@@ -65,3 +65,16 @@ extension FuzzTarget {
 extension PeerAddress {
   fileprivate var isTrusted: Bool { AddressRange("10.0.0.0/8")?.contains(self) ?? false }
 }
+
+extension FuzzTarget {
+  /// What the servers of apps answer to a question about a call.
+  static let hookAnswers = FuzzTarget("hook-answers") { bytes in
+    switch HookAnswer.read(bytes) {
+    case .success(.allow(let name)):
+      try promise(name.map { $0 == DisplayName.shown($0) } ?? true, "\(name ?? "") is not shown")
+    case .success(.refuse(let error)):
+      try promise(error.message.utf8.count <= DisplayName.bytesMax, "a long story: \(error)")
+    case .failure: break
+    }
+  }
+}

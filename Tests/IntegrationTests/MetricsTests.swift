@@ -39,7 +39,9 @@ struct MetricsTests {
       }
       let named = try documented()
       #expect(named.count > 30 && named.contains("callmesh_ring_seconds"))
-      #expect(named.subtracting(there).sorted() == [])
+      // Those of hooks are there once an app has one; `HookTests` reads them.
+      let missing = named.subtracting(there).filter { !$0.hasPrefix("callmesh_hook_") }
+      #expect(missing.sorted() == [])
       let calls = await metrics(stage, "c1")
       for reason in EndReason.allCases {
         #expect(calls.contains("\ncallmesh_calls_ended_total{reason=\"\(reason.name)\"} 0\n"))

@@ -60,7 +60,13 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case noGateway = 412
     case informationTooLarge = 413
     case pushDataTooLarge = 414
-    case tooManyMoves = 420
+    case tooManyMoves = 415
+
+    // What the app's hook decides of a call.
+    case refusedByApp = 420
+    case unknownUser = 421
+    case userUnavailable = 422
+    case appAway = 423
 
     case internalError = 500
     case tryAgain = 501
@@ -118,6 +124,10 @@ extension CallError.Code {
     case .informationTooLarge: "The information is too large."
     case .pushDataTooLarge: "The data for pushes are too large."
     case .tooManyMoves: "The call was taken over too often."
+    case .refusedByApp: "The app does not allow this call."
+    case .unknownUser: "There is no such user."
+    case .userUnavailable: "The user takes no calls at present."
+    case .appAway: "The app's server does not answer, and without it the app allows no call."
     case .internalError: "The server failed. The command may or may not have been carried out."
     case .tryAgain: "The cluster cannot answer just now. Send the same command again."
     case .draining: "This node takes no new work. Connect to another."

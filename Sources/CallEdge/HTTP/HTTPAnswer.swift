@@ -60,16 +60,16 @@ extension CallError.Code {
       .invalidRingTimeout:
       400
     case .notAccepted, .expired, .tokenTooLong, .revoked: 401
-    case .forbidden, .notParty, .foreignPushTopic: 403
-    case .noSuchResource, .noGateway, .unknownDevice, .unknownCall: 404
+    case .forbidden, .notParty, .foreignPushTopic, .refusedByApp: 403
+    case .noSuchResource, .noGateway, .unknownDevice, .unknownCall, .unknownUser: 404
     case .methodNotAllowed: 405
-    case .callIDTaken, .wrongState: 409
+    case .callIDTaken, .wrongState, .userUnavailable: 409
     case .frameTooLarge: 413
     case .rateLimited, .tooManyDevices, .tooManyCalls, .tooManyLiveCalls, .tooManySignals,
       .tooManyMoves:
       429
     case .internalError: 500
-    case .tryAgain, .draining, .overloaded: 503
+    case .tryAgain, .draining, .overloaded, .appAway: 503
     }
   }
 }

@@ -33,10 +33,14 @@ package struct CommandOutbox {
   }
 
   package final class Pending {
-    package let command: Command
+    package internal(set) var command: Command
     package let since: Timestamp
     /// Numbers the commands in the order in which they came.
     fileprivate let order: UInt64
+    /// It waits for a hook's decision, or behind one that does, and was not sent.
+    var isHeld = false
+    /// A hook refused this `place`: its shard is only asked whether it has the call already.
+    package internal(set) var refusal: CallError?
 
     fileprivate init(_ command: consuming Command, since: Timestamp, order: UInt64) {
       (self.since, self.order) = (since, order)
@@ -44,7 +48,7 @@ package struct CommandOutbox {
     }
   }
 
-  private struct Key: Hashable {
+  struct Key: Hashable {
     var session: UInt64
     var request: UInt64
   }
@@ -62,8 +66,9 @@ package struct CommandOutbox {
   }
 
   private let rules: Rules
-  private var pending: [Key: Pending] = [:]
+  private(set) var pending: [Key: Pending] = [:]
   private var streams = SignalStreams()
+  var held = HeldCommands()
   private var lastOrder: UInt64 = 0
   private var reminders: Deque<Reminder> = []
   private var batches: [Batch]
@@ -94,10 +99,12 @@ package struct CommandOutbox {
   }
 
   /// Adds a command that will be answered.
-  /// - Parameter lazily: it may wait for the next flush of everything.
-  package mutating func submit(_ command: consuming Command, lazily: Bool = false, now: Timestamp)
-    -> Submission
-  {
+  /// - Parameters:
+  ///   - lazily: it may wait for the next flush of everything.
+  ///   - awaitsHook: it is a `place` that leaves with `release`.
+  package mutating func submit(
+    _ command: consuming Command, lazily: Bool = false, awaitsHook: Bool = false, now: Timestamp
+  ) -> Submission {
     let key = Key(session: command.session.number, request: command.request)
     if let former = pending[key] {
       return former.command.isRepeated(by: command) ? .repeated : .conflicting
@@ -108,6 +115,7 @@ package struct CommandOutbox {
     lastOrder += 1
     pending[key] = Pending(copy command, since: now, order: lastOrder)
     reminders.append(Reminder(key: key, since: now, due: now + rules.resendAfter))
+    if awaitsHook || !held.isEmpty, hold(key, command.body.call, awaitsHook) { return .accepted }
     add(command, urgent: !lazily)
     return .accepted
   }
@@ -125,9 +133,10 @@ package struct CommandOutbox {
   ///   - isLive: as for `sweep`.
   package mutating func retransmit(toShard shard: Int? = nil, isLive: (UInt64) -> Bool) {
     let waiting = pending.values.filter {
-      (shard == nil || self.shard(of: $0.command) == shard) && isLive($0.command.session.number)
+      !$0.isHeld && (shard == nil || self.shard(of: $0.command) == shard)
+        && isLive($0.command.session.number)
     }
-    for entry in waiting.sorted(by: { $0.order < $1.order }) { add(entry.command, urgent: true) }
+    for entry in waiting.sorted(by: { $0.order < $1.order }) { add(entry.outgoing, urgent: true) }
   }
 
   /// Adds acknowledgements, which may wait for others. Those of one session and callee are joined.
@@ -148,7 +157,7 @@ package struct CommandOutbox {
     return ShardHash.shard(of: command.callee, count: rules.shardCount)
   }
 
-  private mutating func add(_ command: consuming Command, urgent: Bool) {
+  mutating func add(_ command: consuming Command, urgent: Bool) {
     command.after = streams.predecessor(of: command)
     let shard = shard(of: command)
     let bytes = command.approximateBytes
@@ -196,10 +205,13 @@ package struct CommandOutbox {
   /// has overtaken the `place`. It stays pending, and is retransmitted after the `place`.
   package func hasOvertaken(session: UInt64, request: UInt64, _ reply: Reply) -> Bool {
     guard case .error(let error) = reply, error.code == .unknownCall,
-      let call = pending[Key(session: session, request: request)]?.command.body.call
+      let entry = pending[Key(session: session, request: request)], entry.refusal == nil,
+      let call = entry.command.body.call
     else { return false }
     return pending.contains {
-      guard $0.key.session == session, case .place(let place) = $0.value.command.body else {
+      guard $0.key.session == session, $0.value.refusal == nil,
+        case .place(let place) = $0.value.command.body
+      else {
         return false
       }
       return place.call == call
@@ -212,9 +224,14 @@ package struct CommandOutbox {
     take(Key(session: session, request: request))
   }
 
-  private mutating func take(_ key: Key) -> Pending? {
+  /// - Parameter freeing: what waits only for this command leaves.
+  mutating func take(_ key: Key, freeing: Bool = true) -> Pending? {
     guard let entry = pending.removeValue(forKey: key) else { return nil }
     streams.remove(entry.command)
+    if entry.isHeld, let call = entry.command.body.call {
+      let free = held.remove(session: key.session, call: call, request: key.request)
+      if freeing { send(free, of: key.session) }
+    }
     return entry
   }
 
@@ -236,7 +253,7 @@ package struct CommandOutbox {
       // Where it differs, another command came under the same id, with a reminder of its own.
       guard let entry = pending[reminder.key], entry.since == reminder.since else { continue }
       guard isLive(reminder.key.session) else {
-        _ = take(reminder.key)
+        _ = take(reminder.key, freeing: false)
         continue
       }
       let requests = streams.from(entry.command)
@@ -249,10 +266,10 @@ package struct CommandOutbox {
         continue
       }
       for request in requests {
-        guard let next = pending[Key(session: reminder.key.session, request: request)] else {
-          continue
-        }
-        add(next.command, urgent: true)
+        guard let next = pending[Key(session: reminder.key.session, request: request)],
+          !next.isHeld
+        else { continue }
+        add(next.outgoing, urgent: true)
         resent += 1
       }
       reminders.append(

@@ -24,12 +24,20 @@ extension EdgeLoop {
     }
     shared.apps.stamp(&command)
     note(command)
+    if let hook = hook(for: command) { return submit(command, asking: hook, now: now) }
     let lazily = isBusy && command.body.mayWait
-    switch outbox.submit(consume command, lazily: lazily, now: now) {
+    let submission = noted(outbox.submit(consume command, lazily: lazily, now: now))
+    guard case .sent = submission else { return submission }
+    if lazily { scheduleLazyFlush() } else { scheduleFlush() }
+    return submission
+  }
+
+  /// Counts what came of a command that was given to the outbox.
+  func noted(_ submission: CommandOutbox.Submission) -> Submission {
+    switch submission {
     case .accepted:
       metrics.commandsPending.add(1)
       commandsThisTick += 1
-      if lazily { scheduleLazyFlush() } else { scheduleFlush() }
       return .sent
     case .repeated: return .repeated
     case .conflicting:
@@ -75,7 +83,7 @@ extension EdgeLoop {
   // MARK: Publishing
 
   /// Publishes at the end of this turn of the event loop, when all sockets that had something were read.
-  private func scheduleFlush() {
+  func scheduleFlush() {
     guard !isFlushScheduled else { return }
     isFlushScheduled = true
     eventLoop.assumeIsolated().execute {

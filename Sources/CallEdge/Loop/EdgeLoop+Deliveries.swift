@@ -68,6 +68,9 @@ extension EdgeLoop {
     }
     metrics.commandsPending.add(-1)
     metrics.commandLatency.record(microseconds: (now - pending.since).microseconds)
+    if let refusal = pending.refusal {
+      return answer(pending.command, refusedWith: refusal, reply, now: now)
+    }
     answer(pending.command, reply, now: now)
   }
 

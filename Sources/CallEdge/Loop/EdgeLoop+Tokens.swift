@@ -48,7 +48,9 @@ extension EdgeLoop {
     let generation = shared.tokens.generation
     guard index == 0, generation != termsGeneration else { return }
     termsGeneration = generation
-    shared.apps.update(shared.tokens.keys.terms, now: now)
+    let keys = shared.tokens.keys
+    shared.apps.update(keys.terms, now: now)
+    shared.hooks.update(keys.hooks)
   }
 
   /// Checks the tokens of all sessions again where keys or revocations have changed.

@@ -70,6 +70,9 @@ public struct EdgeConfiguration: Sendable {
   /// Deliveries and replies that may wait for one event loop. Policy: drop and count; shards retransmit.
   public var deliveriesWaitingPerLoop = 200_000
 
+  /// Asks apps' hooks; nil: over HTTP.
+  package var hookClient: (any HookClient)?
+
   // MARK: HTTP
 
   /// The origins whose pages may use this edge, as browsers write them (`https://app.example`), or `*` for all.

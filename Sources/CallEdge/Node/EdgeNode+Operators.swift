@@ -75,6 +75,8 @@ extension EdgeShared {
     edge.commandLatency = LatencySummary(metrics.commandLatency)
     edge.ringLatency = LatencySummary(metrics.ringLatency)
     edge.certificateExpires = configuration.tls?.certificate.expires
+    let away = hooks.away
+    edge.hooksAway = away.isEmpty ? nil : away
     var status = NodeStatus(
       node: configuration.nodeID, role: "edge", state: "\(state)", version: configuration.version,
       shardCount: configuration.shardCount, bus)

@@ -85,10 +85,12 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
     } catch {
       setPort(.failure(error))
       await server.stop()
+      await shared.hooks.client.close()
       throw error
     }
     setPort(.failure(CancellationError()))
     await server.stop()
+    await shared.hooks.client.close()
   }
 
   private func serve(_ server: EdgeServer) async throws {

@@ -19,6 +19,7 @@ final class EdgeShared: Sendable {
   let pushKeys: PushKeyring
   let rules: SessionRules
   let apps: AppGates
+  let hooks: AppHooks
   let origins: AllowedOrigins
   let metrics: EdgeMetrics
   let gate: PeerGate
@@ -54,6 +55,9 @@ final class EdgeShared: Sendable {
     apps = AppGates(
       tokens.keys.terms, usersMax: configuration.peers.requestRatesMax, registry: registry,
       now: clock.now())
+    hooks = AppHooks(
+      tokens.keys.hooks, client: configuration.hookClient ?? HookHTTPClient(), registry: registry,
+      logger: logger)
     rules = SessionRules(edge: incarnation, configuration: configuration, apps: apps)
     origins = AllowedOrigins(configuration.allowedOrigins)
     metrics = EdgeMetrics(registry)

@@ -105,6 +105,9 @@ extension HistoryChecker {
   ) -> Bool {
     switch code {
     case .tryAgain, .overloaded, .draining, .rateLimited, .tooManySignals: return true
+    case .refusedByApp:
+      if case .place = command { return hasHook }
+      return false
     case .callIDTaken, .tooManyCalls, .tooManyLiveCalls:
       if case .place = command { return true }
       return false

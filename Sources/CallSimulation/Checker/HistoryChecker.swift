@@ -160,6 +160,8 @@ package struct HistoryChecker: Sendable {
   package var shardCount = 8
   /// Whether ended calls get records.
   package var keepsRecords = false
+  /// Whether the app has a hook, which may refuse calls.
+  package var hasHook = false
   /// For how long a call of a caller that is away goes on.
   package var resumeGrace = CallLimits().resumeGraceAnswered
   /// A device with so many calls gets no further invites.

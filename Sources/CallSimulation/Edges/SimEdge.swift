@@ -55,7 +55,9 @@ package final class SimEdge: SimActor {
   func start(on node: SimNode, _ bus: SimBus, _ exchange: LocalExchange?) {
     starts += 1
     let loop = SimEventLoop(node)
-    var configuration = EdgeConfiguration(nodeID: name, appKeys: options.keys)
+    let keys = options.keys.with(options.hasHook ? SimHook.settings : nil, of: SimOptions.app)
+    var configuration = EdgeConfiguration(nodeID: name, appKeys: keys)
+    configuration.hookClient = SimHook(world.fork("hook.\(name).\(starts)"))
     configuration.cluster = SimOptions.cluster
     configuration.shardCount = options.shardCount
     configuration.limits = options.limits

@@ -12,6 +12,8 @@ package struct SimOptions: Sendable {
   package var settling: Span = .seconds(26)
   package var shardCount = 8
   package var limits: CallLimits
+  /// Whether the app's server is asked about calls.
+  var hasHook = false
   package private(set) var keys: AppKeys
   /// Whether the app's users see their calls on all devices.
   package var showsOngoing = false {

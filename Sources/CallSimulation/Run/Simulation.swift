@@ -45,6 +45,11 @@ package final class Simulation {
     options.limits.busyWhileInCall = isBusyByChance || sabotage == .talkingNotTold
     var part = world.fork("ongoing")
     options.showsOngoing = part.chance(0.5) || sabotage?.rule == .ongoingSeen
+    var hook = world.fork("hook")
+    if sabotage == nil, hook.chance(0.3) {
+      options.hasHook = true
+      world.count("world.with a hook")
+    }
     self.options = options
     nats = SimNATS(world)
     var setup = SimCoordinatorOptions()
@@ -70,6 +75,7 @@ package final class Simulation {
     checker = HistoryChecker(bounds: bounds)
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
     checker.keepsRecords = true
+    checker.hasHook = options.hasHook
     checker.busyWhileInCall = options.limits.busyWhileInCall
     checker.resumeGrace = options.limits.resumeGraceAnswered
     checker.shardCount = options.shardCount

@@ -107,6 +107,8 @@ public struct EdgeStatus: Codable, Sendable, Equatable {
   public var ringLatency: LatencySummary?
   /// When the certificate of the devices' port expires: seconds since 1970; nil where it speaks no TLS.
   public var certificateExpires: Int64?
+  /// Apps whose hook is not asked at present, since it does not answer; nil: there are none.
+  public var hooksAway: [String]?
   public init() {}
 }
 

@@ -8,6 +8,7 @@ extension ClusterView {
   ) {
     judgeNodes(now)
     for status in now { judgeCertificate(status, wallSeconds: wallSeconds) }
+    judgeHooks(now)
     judgeShards()
     for status in now { judgeBus(status, before[Identity(status)]) }
     for status in now { judgeJournal(status, before[Identity(status)]) }
@@ -65,6 +66,17 @@ extension ClusterView {
       let days = left / 86_400
       let when = days == 0 ? "in less than a day" : "in \(days) \(days == 1 ? "day" : "days")"
       problems.append("The certificate of \(status.node) expires \(when). \(remedy)")
+    }
+  }
+
+  private mutating func judgeHooks(_ now: [NodeStatus]) {
+    let edges = now.reduce(into: [String: [String]]()) { edges, status in
+      for app in status.edge?.hooksAway ?? [] { edges[app, default: []].append(status.node) }
+    }
+    for (app, nodes) in edges.sorted(by: { $0.key < $1.key }) {
+      problems.append(
+        "The hook of app \(app) does not answer \(nodes.sorted().joined(separator: ", ")): its calls "
+          + "go as whenAway says. The app's server, or the way to it, is down or too slow.")
     }
   }
 

@@ -1,0 +1,100 @@
+internal import AsyncHTTPClient
+internal import CallAuth
+package import CallCore
+package import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import NIOSSL
+internal import Synchronization
+
+/// Sends questions to the servers of apps.
+package protocol HookClient: Sendable {
+  /// - Parameter within: the time after which the question is given up; the result comes by then.
+  /// - Returns: the body of a 2xx answer, on `eventLoop`.
+  func post(
+    _ url: String, headers: [(String, String)], body: [UInt8], within: Span,
+    on eventLoop: any EventLoop
+  ) -> EventLoopFuture<Result<[UInt8], HookFailure>>
+
+  /// Gives up what is under way. Nothing is posted any more.
+  func close() async
+}
+
+/// Over pooled connections, with HTTP/2 where the server has it. It verifies certificates with the system's
+/// authorities, follows no redirect, uses no proxy, and reads no more than `HookAnswer.bytesMax`.
+package final class HookHTTPClient: HookClient {
+  private enum State {
+    case unused
+    case open(HTTPClient)
+    case closed
+  }
+  private let state = Mutex(State.unused)
+
+  /// Makes no connection, and no thread, before the first question.
+  package init() {}
+
+  private func client() -> HTTPClient? {
+    state.withLock { state in
+      switch state {
+      case .closed: return nil
+      case .open(let client): return client
+      case .unused:
+        let client = Self.make()
+        state = .open(client)
+        return client
+      }
+    }
+  }
+
+  private static func make() -> HTTPClient {
+    var configuration = HTTPClient.Configuration(
+      tlsConfiguration: .makeClientConfiguration(), redirectConfiguration: .disallow,
+      timeout: .init(connect: .seconds(3)),
+      connectionPool: .init(
+        idleTimeout: .seconds(60),
+        // `HookGate` has the limit, for each app.
+        concurrentHTTP1ConnectionsPerHostSoftLimit: HookGate.outstandingMax))
+    configuration.httpVersion = .automatic
+    configuration.connectionPool.retryConnectionEstablishment = false
+    return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+  }
+
+  package func post(
+    _ url: String, headers: [(String, String)], body: [UInt8], within: Span,
+    on eventLoop: any EventLoop
+  ) -> EventLoopFuture<Result<[UInt8], HookFailure>> {
+    guard let client = client(),
+      let request = try? HTTPClient.Request(
+        url: url, method: .POST, headers: HTTPHeaders(headers), body: .bytes(body))
+    else { return eventLoop.makeSucceededFuture(.failure(.unreachable)) }
+    let task = client.execute(
+      request: request,
+      delegate: ResponseAccumulator(request: request, maxBodySize: HookAnswer.bytesMax),
+      deadline: .now() + .microseconds(within.microseconds))
+    return task.futureResult.map { response -> Result<[UInt8], HookFailure> in
+      let status = Int(response.status.code)
+      guard 200...299 ~= status else { return .failure(.status(status)) }
+      return .success(response.body.map { Array($0.readableBytesView) } ?? [])
+    }.recover { .failure(Self.failure($0)) }.hop(to: eventLoop)
+  }
+
+  private static func failure(_ error: any Error) -> HookFailure {
+    if error is ResponseAccumulator.ResponseTooBigError { return .tooLarge }
+    if case ChannelError.connectTimeout = error { return .timeout }
+    switch error as? HTTPClientError {
+    case .connectTimeout, .getConnectionFromPoolTimeout, .tlsHandshakeTimeout, .deadlineExceeded,
+      .readTimeout:
+      return .timeout
+    default: return .unreachable
+    }
+  }
+
+  package func close() async {
+    let client = state.withLock { state -> HTTPClient? in
+      defer { state = .closed }
+      if case .open(let client) = state { return client }
+      return nil
+    }
+    try? await client?.shutdown()
+  }
+}

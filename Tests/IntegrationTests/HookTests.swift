@@ -1,0 +1,220 @@
+import CallAuth
+import CallClient
+import CallCore
+import CallTestKit
+import CallWire
+import Foundation
+import PushSimulators
+import Synchronization
+import Testing
+
+/// An app's hook, with real edges and real servers.
+@Suite(.serialized) struct HookTests {
+  private static let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+  private static let hasPython =
+    ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":").contains {
+      FileManager.default.isExecutableFile(atPath: $0 + "/python3")
+    } ?? false
+
+  /// A server that does what the test says.
+  private final class Script: Sendable {
+    private let current = Mutex(SimulatedReply.answer(status: 503))
+    func follow(_ reply: SimulatedReply) { current.withLock { $0 = reply } }
+    func follow(_ json: String) { follow(.answer(status: 200, body: json)) }
+    var reply: SimulatedReply { current.withLock { $0 } }
+  }
+
+  /// Gives the app of a running cluster a hook, and waits until its edge has it.
+  private func add(
+    _ hook: String, to cluster: TestCluster, edge: String = "e1"
+  ) async throws {
+    let path = cluster.folder + "/keys.json"
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+    var apps = try #require(object?["apps"] as? [[String: Any]])
+    apps[0]["hook"] = try JSONSerialization.jsonObject(with: Data(hook.utf8))
+    try JSONSerialization.data(withJSONObject: ["apps": apps]).write(
+      to: URL(fileURLWithPath: path), options: .atomic)
+    try await until(cluster, edge, "callmesh_hook_away{app=\"demo\"} 0")
+  }
+
+  /// Waits until an edge's metrics have such a line.
+  private func until(_ cluster: TestCluster, _ edge: String, _ line: String) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    var body = ""
+    while ContinuousClock.now < deadline {
+      body = try await cluster.ask(edge, "/metrics").body
+      if body.split(separator: "\n").contains(Substring(line)) { return }
+      // Nothing tells when another process changes.
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    let lines = body.split(separator: "\n").filter { $0.hasPrefix("callmesh_hook_calls") }
+    throw TestCluster.Failure(description: "not \(line), but \(lines); \(cluster.log(edge))")
+  }
+
+  private func name(of call: CallID, at device: TestDevice) async throws -> String? {
+    try await device.waitForInvite(call)
+    return device.heard.compactMap {
+      if case .call(call, .invited(let invite)) = $0 { invite.caller.name } else { nil }
+    }.first
+  }
+
+  private func refusal(_ device: TestDevice, to callee: String) async -> CallError? {
+    do throws(CallError) {
+      try await device.device.place(PlaceRequest(call: .random()), to: callee)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func aHookDecidesIsSlowAndGoesAway() async throws {
+    let script = Script()
+    let server = try await SimulatedHTTPServer.start(authority: nil) { _ in script.reply }
+    let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
+    defer { cluster.stop() }
+    let ann = try await TestDevice(cluster, user: "ann", "phone", edges: ["e1"])
+    let bob = try await TestDevice(cluster, user: "bob", "phone", edges: ["e1"])
+    defer { for device in [ann, bob] { device.stop() } }
+    func place() async throws -> CallID {
+      let call = CallID.random()
+      let state = try await ann.device.place(PlaceRequest(call: call), to: "bob")
+      #expect(state.phase == .placed)
+      return call
+    }
+    func end(_ call: CallID) async throws {
+      try await bob.device.decline(call)
+      try await ann.waitForStop(call, .declined)
+    }
+    // Before the app has one.
+    var call = try await place()
+    #expect(try await name(of: call, at: bob) == "")
+    try await end(call)
+    try await add(
+      #"{"url":"\#(server.origin)/hook","secrets":["\#(Self.secret)"]}"#, to: cluster)
+
+    script.follow(#"{"action":"allow","callerName":"Ann Lee"}"#)
+    call = try await place()
+    #expect(try await name(of: call, at: bob) == "Ann Lee")
+    try await end(call)
+
+    script.follow(#"{"action":"refuse","reason":"unavailable","message":"Bob sleeps."}"#)
+    #expect(await refusal(ann, to: "bob") == CallError(.userUnavailable, "Bob sleeps."))
+
+    // Slow: the call goes on without it, with its token's name.
+    script.follow(.blackHole)
+    call = try await place()
+    #expect(try await name(of: call, at: bob) == "")
+    try await end(call)
+    try await until(
+      cluster, "e1", "callmesh_hook_calls_total{app=\"demo\",outcome=\"timeout\"} 1")
+
+    // Away.
+    await server.stop()
+    for _ in 0..<4 {
+      call = try await place()
+      try await bob.waitForInvite(call)
+      try await end(call)
+    }
+    try await until(cluster, "e1", "callmesh_hook_away{app=\"demo\"} 1")
+    let status = try await cluster.callctl("status", "--once")
+    #expect(status.text.contains("The hook of app demo does not answer e1"), "\(status.text)")
+    call = try await place()
+    try await bob.waitForInvite(call)
+    try await end(call)
+    let log = cluster.log("e1")
+    #expect(log.contains("an app's hook does not answer"))
+    #expect(!log.contains("/hook") && !log.contains(Self.secret))
+  }
+
+  /// docs/hooks.md: the server that it shows, as it is printed.
+  @Test(.enabled(if: hasPython, "needs python3"))
+  func thePagesServerRuns() async throws {
+    let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
+    defer { cluster.stop() }
+    let port = Int(try NATSServerProcess.freePorts(1)[0])
+    let program = cluster.folder + "/hook.py"
+    // It ends with its input, whatever stands between it and this process.
+    let end = """
+      import os, sys, threading
+      threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+
+      """
+    try (end + Self.python().joined(separator: "\n")).write(
+      toFile: program, atomically: true, encoding: .utf8)
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["python3", program]
+    process.environment = ProcessInfo.processInfo.environment.merging([
+      "HOOK_SECRET": Self.secret, "PORT": "\(port)",
+    ]) { $1 }
+    let input = Pipe()
+    process.standardInput = input
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    defer { try? input.fileHandleForWriting.close() }
+    let deadline = ContinuousClock.now + .seconds(60)
+    while await HTTPProbe.get("127.0.0.1", port, "/").status <= 0 {
+      guard ContinuousClock.now < deadline else {
+        throw TestCluster.Failure(description: "the page's server does not listen")
+      }
+      // Nothing tells when another process listens.
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    let ann = try await TestDevice(cluster, user: "ann", "phone", edges: ["e1"])
+    let bob = try await TestDevice(cluster, user: "bob", "phone", edges: ["e1"])
+    defer { for device in [ann, bob] { device.stop() } }
+    // Enough time for Python on a busy machine.
+    try await add(
+      """
+      {"url":"http://127.0.0.1:\(port)/","secrets":["\(Self.secret)"],"whenAway":"refuse",
+       "timeoutMilliseconds":3000}
+      """, to: cluster)
+    let call = CallID.random()
+    try await ann.device.place(PlaceRequest(call: call), to: "bob")
+    #expect(try await name(of: call, at: bob) == "Ann Lee")
+    #expect(
+      await refusal(ann, to: "carl") == CallError(.unknownUser, "We know nobody of that name."))
+  }
+
+  /// What the page's function says of good and of forged questions.
+  @Test(.enabled(if: hasPython, "needs python3"))
+  func thePageVerifiesSignatures() async throws {
+    let settings = HookSettings(
+      url: "https://app.example",
+      secrets: [
+        [UInt8](repeating: 1, count: 32),
+        Array(try #require(Data(base64Encoded: String(Self.secret.dropFirst(6))))),
+      ])
+    let now = Int64(Date().timeIntervalSince1970)
+    let body = #"{"a":1}"#
+    let signature = settings.signature(id: "call_1", seconds: now, body: Array(body.utf8))
+    let old = settings.signature(id: "call_1", seconds: now - 900, body: Array(body.utf8))
+    func question(_ id: String, _ seconds: Int64, _ signature: String) -> String {
+      #"{"webhook-id":"\#(id)","webhook-timestamp":"\#(seconds)","webhook-signature":"\#(signature)"}"#
+    }
+    let first = try #require(try Self.python().first)
+    let text = """
+      \(first)
+      print(is_signed(\(question("call_1", now, signature)), b'\(body)'),
+        is_signed(\(question("call_1", now, signature)), b'\(body) '),
+        is_signed(\(question("call_2", now, signature)), b'\(body)'),
+        is_signed(\(question("call_1", now + 1, signature)), b'\(body)'),
+        is_signed(\(question("call_1", now - 900, old)), b'\(body)'),
+        is_signed(\(question("call_1", now, "v1,AAAA")), b'\(body)'))
+      """
+    let output = try await TestCluster.run(
+      "/usr/bin/env", ["HOOK_SECRET=\(Self.secret)", "python3", "-c", text])
+    #expect(output.status == 0)
+    #expect(output.text == "True False False False False False\n", "\(output.text)")
+  }
+
+  /// The page's blocks of Python.
+  private static func python() throws -> [String] {
+    let path = DocumentBlock.repository + "/docs/hooks.md"
+    let parts = try String(contentsOfFile: path, encoding: .utf8).components(
+      separatedBy: "```python\n")
+    return parts.dropFirst().compactMap { $0.components(separatedBy: "```").first }
+  }
+}
