@@ -39,6 +39,7 @@ import Testing
   }
 
   private func acknowledged(_ device: inout Device) -> [UInt64] {
+    device.readCompleted()
     device.pass(.seconds(1))
     return device.take().frames.flatMap { frame -> [UInt64] in
       guard case .ack(let items) = frame.command else { return [] }
