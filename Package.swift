@@ -298,7 +298,7 @@ let package = Package(
         "CallNodeKit", "CallEdge", "CallTestKit", "CallBus", "CallCore", "CallWire",
         "CallTelemetry", "CallAuth", "NATSBus", .lifecycle, .log,
       ]),
-    tests("CallCtlTests", ["callctl", "CallCore", "CallTelemetry"]),
+    tests("CallCtlTests", ["callctl", "CallBus", "CallWire", "CallCore", "CallTelemetry"]),
     tests(
       "IntegrationTests",
       [

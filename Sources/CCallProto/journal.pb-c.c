@@ -1762,7 +1762,7 @@ const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__connected_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[7] =
 {
   {
     "reason",
@@ -1836,19 +1836,33 @@ static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "recorded",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EndedEntry, recorded),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__ended_entry__field_indices_by_name[] = {
   2,   /* field[2] = at_us */
   1,   /* field[1] = by */
   3,   /* field[3] = missed */
   0,   /* field[0] = reason */
+  6,   /* field[6] = recorded */
   4,   /* field[4] = survivor */
   5,   /* field[5] = unreachable */
 };
-static const ProtobufCIntRange callmesh__v1__ended_entry__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__ended_entry__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 15, 6 },
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
 {
@@ -1858,10 +1872,10 @@ const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
   "Callmesh__V1__EndedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__EndedEntry),
-  6,
+  7,
   callmesh__v1__ended_entry__field_descriptors,
   callmesh__v1__ended_entry__field_indices_by_name,
-  1,  callmesh__v1__ended_entry__number_ranges,
+  2,  callmesh__v1__ended_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__ended_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -47,6 +47,15 @@ public enum ClusterCodec {
     Packer.bytes(Callmesh__V1__TokenOwner.self, value)
   }
 
+  /// One message of the stream of records.
+  public static func encode(_ records: [CallRecord]) -> [UInt8] {
+    Packer.bytes(Callmesh__V1__CallRecords.self, CallRecordBatch(records: records))
+  }
+  /// The JSON of one record, on one line.
+  public static func json(_ record: CallRecord) -> [UInt8] {
+    MessageWriter.bytes(Callmesh__V1__CallRecord.self, record, .callRecord)
+  }
+
   /// Calls of which gateways are to send no more rings.
   public static func encode(withdrawn calls: [CallID]) -> [UInt8] {
     Packer.bytes(Callmesh__V1__PushWithdrawal.self, calls)
@@ -104,6 +113,11 @@ public enum ClusterCodec {
   /// - Throws: for bytes that are no such message.
   public static func tokenOwner(_ bytes: [UInt8]) throws(WireError) -> TokenOwner {
     try read(Callmesh__V1__TokenOwner.self, bytes, "token owner")
+  }
+  /// The records that this version can read, and how many others there are.
+  /// - Throws: for bytes that are no such message.
+  public static func callRecords(_ bytes: [UInt8]) throws(WireError) -> CallRecordBatch {
+    try read(Callmesh__V1__CallRecords.self, bytes, "call records")
   }
   /// Calls whose rings are withdrawn.
   /// - Throws: for bytes that are no such message.

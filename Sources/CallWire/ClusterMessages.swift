@@ -102,6 +102,17 @@ public struct EdgeItem: Sendable, Equatable {
   }
 }
 
+/// One message of the stream of records.
+public struct CallRecordBatch: Sendable, Equatable {
+  public var records: [CallRecord]
+  /// How many of its records this version cannot read.
+  public var unreadable: Int
+  public init(records: [CallRecord], unreadable: Int = 0) {
+    self.records = records
+    self.unreadable = unreadable
+  }
+}
+
 public enum NodeRole: UInt8, Sendable, CaseIterable {
   case edge = 1
   case coordinator = 2

@@ -127,7 +127,9 @@ import Testing
           #expect(session == Bench.session("d0"))
           #expect(notice.kind == .deviceRemoved)
           #expect(number == 10)
-        case .reply, .deliver, .close, .push, .withdrawPushes, .token, .tell, .releaseToken: break
+        case .reply, .deliver, .close, .push, .withdrawPushes, .token, .tell, .releaseToken,
+          .record:
+          break
         }
       }
       for effect in bench.effects {

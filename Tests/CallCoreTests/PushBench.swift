@@ -51,7 +51,8 @@ extension Bench {
           case .claim: .claimed
           }
         run { $0.tokenStepDone(token: token, result, now: $1, into: &$2) }
-      case .reply, .deliver, .notice, .close, .push, .tell, .withdrawPushes, .releaseToken: break
+      case .reply, .deliver, .notice, .close, .push, .tell, .withdrawPushes, .releaseToken, .record:
+        break
       }
     }
   }
@@ -129,7 +130,8 @@ extension Effect {
   var isForStore: Bool {
     switch self {
     case .store, .remove, .token: true
-    case .reply, .deliver, .notice, .close, .push, .tell, .withdrawPushes, .releaseToken: false
+    case .reply, .deliver, .notice, .close, .push, .tell, .withdrawPushes, .releaseToken, .record:
+      false
     }
   }
 }

@@ -140,7 +140,7 @@ extension Generator {
     Lease(owner: text(10), incarnation: next(), epoch: next(), released: chance(50))
   }
 
-  static let changeKinds = 11
+  static let changeKinds = 12
 
   mutating func entry(_ kind: Int? = nil) -> JournalEntry {
     let kind = kind ?? Int.random(in: 0..<Self.changeKinds, using: &self)
@@ -192,6 +192,7 @@ extension Generator {
           request: chance(50) ? next() : 0))
     case 8: .callerLost(until: chance(50) ? microseconds() : nil)
     case 9: .winnerLost(until: chance(50) ? microseconds() : nil)
+    case 10: .recorded
     default: .settled
     }
   }
@@ -210,5 +211,49 @@ extension Generator {
     Registration(
       user: UserKey(app: text(8), user: user()), device: device(), request: registration(),
       registeredAt: microseconds(), seenAt: microseconds())
+  }
+}
+
+extension Generator {
+  mutating func callRecord() -> CallRecord {
+    func maybe<Value>(_ value: Value) -> Value? { chance(50) ? value : nil }
+    let legs = list(4) { $0.recordLeg() }
+    var record = CallRecord(
+      call: call(), callee: UserKey(app: text(8), user: user()), caller: party(),
+      video: chance(50), placedAt: microseconds(), legs: legs)
+    record.answer = maybe(.init(by: party(), at: microseconds(), merged: maybe(call())))
+    record.end = maybe(
+      EndedFacts(
+        reason: EndReason.allCases.randomElement(using: &self)!, by: maybe(party()),
+        at: microseconds(), missed: chance(50), survivor: maybe(call()),
+        unreachable: maybe(UnreachableCause.allCases.randomElement(using: &self)!)))
+    record.events = list(6) { $0.recordEvent(legs: legs.count) }
+    record.eventsDropped = Int(number() & 0xFFFF)
+    return record
+  }
+
+  private mutating func recordLeg() -> CallRecord.Leg {
+    var leg = CallRecord.Leg(
+      party: party(), fate: LegFate.allCases.randomElement(using: &self)!, endedAt: microseconds())
+    if chance(50) { leg.pushedAt = microseconds() }
+    if chance(50) { leg.invitedAt = microseconds() }
+    if chance(50) { leg.deliveredAt = microseconds() }
+    if chance(50) { leg.alertedAt = microseconds() }
+    return leg
+  }
+
+  private mutating func recordEvent(legs: Int) -> CallRecord.Event {
+    let who: CallRecord.Who =
+      switch Int.random(in: 0...3, using: &self) {
+      case 0: .call
+      case 1: .caller
+      case 2: .device(device())
+      default: .leg(Int.random(in: 0...legs, using: &self))
+      }
+    return CallRecord.Event(
+      CallEventKind.allCases.randomElement(using: &self)!,
+      offset: UInt32(truncatingIfNeeded: next()), who: who,
+      purpose: chance(30) ? PushPurpose.allCases.randomElement(using: &self)! : nil,
+      reason: text(12))
   }
 }

@@ -192,6 +192,9 @@ extension GoldenValues {
       GoldenValue(
         "pushWithdrawal", [call, CallID(high: 1, low: 2)], ClusterCodec.encode(withdrawn:),
         ClusterCodec.pushWithdrawal),
+      GoldenValue(
+        "callRecords", CallRecordBatch(records: callRecords),
+        { ClusterCodec.encode($0.records) }, ClusterCodec.callRecords),
     ]
     all += jobs.map {
       GoldenValue("pushJob.\($0.name)", $0.job, ClusterCodec.encode, ClusterCodec.pushJob)

@@ -70,6 +70,29 @@ enum GoldenValues {
     ("settled", .settled),
   ]
 
+  /// To versions without records it is a second end, which they ignore.
+  static let recorded: (name: String, change: JournalEntry.Change) = ("recorded", .recorded)
+
+  static let callRecords: [CallRecord] = {
+    var record = CallRecord(
+      call: call, callee: bob, caller: caller, video: true, placedAt: at, eventsDropped: 3)
+    record.answer = .init(by: phone, at: later, merged: otherCall)
+    record.end = EndedFacts(reason: .hungUp, by: caller, at: later, missed: false)
+    var leg = CallRecord.Leg(party: phone, fate: .won, endedAt: later)
+    (leg.pushedAt, leg.invitedAt, leg.deliveredAt, leg.alertedAt) = (at, later, later, later)
+    record.legs = [leg, .init(party: tablet, fate: .stopped, endedAt: later)]
+    record.events = [
+      .init(.placed, offset: 0, who: .caller),
+      .init(.pushRejected, offset: 70_000, who: .leg(0), purpose: .ring, reason: "BadTopic"),
+      .init(.takenOver, offset: 5_000_000, who: .call),
+      .init(.pushed, offset: .max, who: .device("tv"), purpose: .missedNotice),
+    ]
+    var unreachable = CallRecord(call: otherCall, callee: bob, caller: caller, placedAt: at)
+    unreachable.end = EndedFacts(
+      reason: .unreachable, by: nil, at: at, missed: true, unreachable: .noDevice)
+    return [record, unreachable]
+  }()
+
   static let ends: [(name: String, change: JournalEntry.Change)] = EndReason.allCases.map {
     (
       "ended.\($0.name)",
@@ -109,7 +132,8 @@ enum GoldenValues {
   }()
 
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + [placedWithData]).map { name, change in
+    (changes + ends + pushes + timedLegEnds + informations + [placedWithData, recorded]).map {
+      name, change in
       (
         "entry.\(name)",
         JournalRecord(

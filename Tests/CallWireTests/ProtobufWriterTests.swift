@@ -10,7 +10,7 @@ import Testing
 
   @Test func everyMessageIsCompared() throws {
     let folder = GoldenTests.folder.appending(path: "../../Proto/callmesh/v1")
-    let count = try ["device", "cluster", "journal"].map { name in
+    let count = try ["device", "cluster", "journal", "records"].map { name in
       try String(contentsOf: folder.appending(path: "\(name).proto"), encoding: .utf8)
         .split(separator: "\n").count { $0.hasPrefix("message ") }
     }

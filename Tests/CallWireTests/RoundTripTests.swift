@@ -95,6 +95,15 @@ import Testing
     }
   }
 
+  @Test func callRecords() throws {
+    var generator = Generator(seed: 8)
+    for _ in 0..<Self.frames {
+      let records = generator.list(4) { $0.callRecord() }
+      let batch = try ClusterCodec.callRecords(ClusterCodec.encode(records))
+      try #require(batch == CallRecordBatch(records: records))
+    }
+  }
+
   /// Larger than the arena's first chunk, and than any limit of a device's frame.
   @Test func aLargeCheckpoint() throws {
     var generator = Generator(seed: 6)

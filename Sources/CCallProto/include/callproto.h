@@ -4,4 +4,5 @@
 #include "callmesh/v1/cluster.pb-c.h"
 #include "callmesh/v1/device.pb-c.h"
 #include "callmesh/v1/journal.pb-c.h"
+#include "callmesh/v1/records.pb-c.h"
 #pragma clang attribute pop

@@ -4,6 +4,7 @@ public protocol ClusterBus: MessageBus {
   associatedtype BucketType: KeyValueBucket
   associatedtype QueueType: WorkQueue
   associatedtype AuditType: AuditTrail
+  associatedtype RecordsType: RecordStream
   /// Opens the journal, creating its streams where they are missing.
   func openJournal(_ options: JournalOptions) async throws -> JournalType
   /// Opens a bucket, creating it where it is missing.
@@ -12,6 +13,8 @@ public protocol ClusterBus: MessageBus {
   func openWorkQueue(_ options: WorkQueueOptions) async throws -> QueueType
   /// Opens the audit trail of operators' orders.
   func openAudit(_ options: AuditOptions) async throws -> AuditType
+  /// Opens the stream of call records, and does not create it.
+  func openRecords(_ options: RecordOptions) async throws -> RecordsType
 }
 
 public struct JournalOptions: Sendable, Equatable {

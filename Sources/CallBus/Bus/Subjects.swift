@@ -62,6 +62,9 @@ public struct Subjects: Sendable {
   /// The audit stream, and a role's subject in it. `AuditRecord`.
   public var auditStream: String { "\(cluster)-audit" }
   public func audit(role: String) -> String { "\(cluster).audit.\(role)" }
+  /// The stream of call records, and the one subject in it. `CallRecords`.
+  public var recordStream: String { "\(cluster)-records" }
+  public var records: String { "\(cluster).records" }
 
   /// The prefix of a role's reply subjects.
   public func inbox(of role: String) -> String { "_INBOX.\(cluster).\(role)" }

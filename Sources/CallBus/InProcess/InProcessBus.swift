@@ -77,6 +77,10 @@ public final class InProcessBus: ClusterBus {
     InProcessWorkQueue(core, options)
   }
 
+  public func openRecords(_ options: RecordOptions) async throws -> InProcessRecords {
+    InProcessRecords(core)
+  }
+
   public func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail { audit }
 }
 
@@ -99,6 +103,8 @@ package struct InProcessFaults: Sendable {
   package var onPut: (@Sendable (_ bucket: String, _ key: String) -> Append?)?
   /// Decides every addition to the work queue; nil lets it through.
   package var onAdd: (@Sendable (_ lane: String, _ id: String) -> Append?)?
+  /// Decides every addition to the stream of records; nil lets it through.
+  package var onRecords: (@Sendable (_ id: String) -> Append?)?
   /// Called before a consumer of a lane begins; may wait, or throw, as a store without a leader does.
   package var onTake: (@Sendable (_ lane: String) async throws -> Void)?
   /// Returns true to lose the message.

@@ -103,6 +103,7 @@ public struct CoordinatorConfiguration: Sendable {
   public var journal = JournalOptions()
   public var buckets = BucketOptions()
   public var pushQueue = WorkQueueOptions()
+  public var records = RecordOptions()
 
   public init(nodeID: String, cluster: String, version: String) {
     self.nodeID = nodeID

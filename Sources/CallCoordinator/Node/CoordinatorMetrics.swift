@@ -55,6 +55,12 @@ package struct CoordinatorMetrics: Sendable {
   package let pushRetries: Counter
   package let pushesFailed: Counter
   package let pushesUnwanted: Counter
+  package let recordsStored: Counter
+  package let recordMessages: Counter
+  package let recordMessagesFailed: Counter
+  package let recordsLost: Counter
+  package let recordsWaiting: Gauge
+  package let callsUnrecorded: Gauge
   package let tokenClaims: Counter
   package let peerAnswersUnreadable: Counter
   package let crossings: Counter
@@ -173,6 +179,21 @@ package struct CoordinatorMetrics: Sendable {
     crossingsUnconfirmed = counter(
       "crossings_unconfirmed",
       "Calls that crossed another one whose shard did not confirm that: that call rings on.")
+    recordsStored = counter("call_records", "Records of ended calls that the stream has.")
+    recordMessages = counter(
+      "call_record_messages", "Messages with call records; with call_records: batch size.")
+    recordMessagesFailed = counter(
+      "call_record_messages_failed",
+      "Attempts to store a message with call records that were not confirmed; each is repeated.")
+    recordsLost = counter(
+      "call_records_lost",
+      "Calls that were forgotten before their records could be stored, since too many waited.")
+    recordsWaiting = gauge(
+      "call_records_waiting", "Call records that the stream does not have yet.")
+    callsUnrecorded = gauge(
+      "calls_unrecorded",
+      "Ended calls that shards keep for longer than endedCallKept, since their records are not stored."
+    )
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")
     pushReports = registry.counters(
       "callmesh_coordinator_push_reports_total", "Reports of gateways, repeats included.",
@@ -186,6 +207,7 @@ package struct CoordinatorMetrics: Sendable {
     bytesHeldBack.add(Int64(now.bytes - before.bytes))
     recoveryQueue.add(Int64(now.commands - before.commands))
     registrationWritesWaiting.add(Int64(now.registrationWrites - before.registrationWrites))
+    callsUnrecorded.add(Int64(now.unrecorded - before.unrecorded))
     calls.live(now, was: before)
   }
 

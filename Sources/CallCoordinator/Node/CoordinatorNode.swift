@@ -105,6 +105,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let revocations = try await open(subjects.revocationBucket, Revocation.bucket(buckets))
     let audit = try await retry { [trail] in try await bus.openAudit(trail) }
     let pushQueue = try await retry { try await bus.openWorkQueue(configuration.pushQueue) }
+    let records =
+      configuration.records.isOn ? try await bus.openRecords(configuration.records) : nil
 
     let checkpointer = Checkpointer(
       store: checkpoints, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
@@ -116,7 +118,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       ShardWorker(
         index: index, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
         registrations: registrations, tokens: tokens, pushQueue: pushQueue,
-        peer: ShardHash.peer(of: incarnation, index), clock: clock, metrics: metrics,
+        records: records, peer: ShardHash.peer(of: incarnation, index), clock: clock,
+        metrics: metrics,
         logger: logger, thread: thread(ofWorker: index), exchange: exchange,
         writeCheckpoint: { checkpointer.offer($0) },
         report: { inbox.offer(.worker($0)) })
@@ -141,9 +144,12 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       }.merging(["revoke": revoking(in: revocations)]) { $1 })
     let depths = PushDepths(queue: pushQueue, clock: clock, metrics: registry)
     addReadings(inbox, checkpointer, admin, workers)
-    let tasks: [@Sendable () async -> Void] = [
+    var tasks: [@Sendable () async -> Void] = [
       checkpointer.run, admin.run, dispatcher.run, depths.run,
     ]
+    if let records {
+      tasks.append(RecordStreamKeeper(stream: records, clock: clock, logger: logger).run)
+    }
     return Parts(manager: manager, tasks: workers.map { worker in { await worker.run() } } + tasks)
   }
 

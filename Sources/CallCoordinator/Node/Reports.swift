@@ -84,6 +84,7 @@ extension ListedCall {
       reason: call.state.reason?.name, app: call.app, caller: CallReport.Party(call.caller),
       callee: call.state.callee, winner: call.winner.map(CallReport.Party.init),
       placedAtMilliseconds: call.placedAt.milliseconds, shard: shard, owner: owner)
+    if call.state.phase == .ended { endedAtMilliseconds = call.state.at.milliseconds }
   }
 }
 

@@ -72,6 +72,7 @@ final class HeldShard {
   var paused: (since: Timestamp, isPlanned: Bool)?
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
   var countedLoad = ShardLoad()
+  var countedRecordsLost: UInt64 = 0
   /// Since the shard was claimed.
   var deliveriesTotal: UInt64 = 0
 

@@ -24,14 +24,19 @@ extension ShardWorker {
     let load = ShardLoad(shard)
     metrics.load(load, was: shard.countedLoad)
     shard.countedLoad = load
+    let lost = shard.machine.counts.recordsLostTotal
+    guard lost > shard.countedRecordsLost else { return }
+    metrics.recordsLost.increment(by: lost - shard.countedRecordsLost)
+    shard.countedRecordsLost = lost
   }
 
   /// Updates the gauges of what the worker itself waits for.
   func countWaiting() {
-    let now = (pushes: pushes.count, questions: exchanges.count)
+    let now = (pushes: pushes.count, questions: exchanges.count, records: records.count)
     guard now != countedWaiting else { return }
     metrics.pushesWaiting.add(Int64(now.pushes - countedWaiting.pushes))
     metrics.tokenQuestionsWaiting.add(Int64(now.questions - countedWaiting.questions))
+    metrics.recordsWaiting.add(Int64(now.records - countedWaiting.records))
     countedWaiting = now
   }
 
@@ -82,6 +87,8 @@ struct ShardLoad: Equatable {
   var commands = 0
   /// Waiting for the store.
   var registrationWrites = 0
+  /// Ended calls that are kept because they lack their records.
+  var unrecorded = 0
   /// Live calls, by phase.
   var placed = 0
   var ringing = 0
@@ -94,6 +101,7 @@ struct ShardLoad: Equatable {
     bytes = shard.pipeline.waitingBytes
     commands = shard.queue.count
     registrationWrites = shard.storesOutstanding
+    unrecorded = shard.machine.callsUnrecorded
     let counts = shard.machine.counts
     placed = counts.placed
     ringing = counts.ringing

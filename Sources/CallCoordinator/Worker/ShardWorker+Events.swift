@@ -20,6 +20,7 @@ extension ShardWorker {
     case .registrationFailed(let term, let token):
       registrationEnded(term, token, ok: false, now: now)
     case .pushAdded(let number, let result): pushAdded(number, result, now: now)
+    case .recordsAdded(let number, let result): recordsAdded(number, result, now: now)
     case .tokenStep(let term, let token, let result):
       tokenStepDone(term, token, result, now: now)
     case .peerAnswer(let bytes): takeAnswers(bytes, now: now)

@@ -62,6 +62,7 @@ extension ShardWorker {
     let shard = HeldShard(recovered, subscriptions: waiting.subscriptions, configuration, now: now)
     held[shard.number] = shard
     shard.machine.mayPush = mayPush
+    shard.machine.keepsRecords = recordStream != nil
     metrics.shards.add(1)
     for parcel in waiting.parcels { decodeAndTake(parcel, shard, now: now) }
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {

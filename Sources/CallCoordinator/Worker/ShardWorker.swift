@@ -34,6 +34,8 @@ package actor ShardWorker {
   /// The owners of push tokens, by fingerprint.
   let tokens: any KeyValueBucket
   let pushQueue: any WorkQueue
+  /// nil: no call records are kept.
+  let recordStream: (any RecordStream)?
   /// The number under which this worker receives other shards' answers. It has the form of an edge's number and never
   /// equals one.
   let peer: UInt64
@@ -65,6 +67,8 @@ package actor ShardWorker {
   var lastPush: UInt64 = 0
   /// When the next push is offered to the work queue again.
   var pushAgainAt = Timestamp.distantFuture
+  var records = RecordOutbox()
+  var failedRecordLogs = LogThrottle()
   var exchanges: [UInt64: Exchange] = [:]
   var lastExchange: UInt64 = 0
   /// When the next question to another shard is due again.
@@ -82,14 +86,15 @@ package actor ShardWorker {
   var failedPushes = LogThrottle()
   var internalFaults = LogThrottle()
   var pushRates: PushRates
-  var countedWaiting = (pushes: 0, questions: 0)
+  var countedWaiting = (pushes: 0, questions: 0, records: 0)
   var refusedCommands = LogThrottle()
 
   /// - Parameter thread: nil: a thread of its own.
   package init(
     index: Int, configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
     journal: any Journal, registrations: any KeyValueBucket, tokens: any KeyValueBucket,
-    pushQueue: any WorkQueue, peer: UInt64, clock: ClusterClock, metrics: CoordinatorMetrics,
+    pushQueue: any WorkQueue, records: (any RecordStream)? = nil, peer: UInt64, clock: ClusterClock,
+    metrics: CoordinatorMetrics,
     logger: Logger, thread: ActorThread?, exchange: LocalExchange? = nil,
     writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
     report: @escaping @Sendable (WorkerReport) -> Void
@@ -103,6 +108,7 @@ package actor ShardWorker {
     self.registrations = registrations
     self.tokens = tokens
     self.pushQueue = pushQueue
+    recordStream = records
     self.peer = peer
     self.clock = clock
     self.metrics = metrics
@@ -140,7 +146,7 @@ package actor ShardWorker {
   private func work() async {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled {
-        let next = min(due.earliest, pushAgainAt, exchangeAt)
+        let next = min(due.earliest, pushAgainAt, exchangeAt, records.nextDeadline)
         let events = await inbox.events.nextUntilClosed(
           deadline: next == .distantFuture ? nil : clock.instant(at: next))
         process(events)
@@ -159,7 +165,8 @@ package actor ShardWorker {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
-        .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .tokenStep, .peerAnswer,
+        .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .recordsAdded, .tokenStep,
+        .peerAnswer,
         .mayPush, .ownEdgeChanged,
         .receivedOwnHeartbeat:
         break
@@ -186,6 +193,7 @@ package actor ShardWorker {
     inbox.took(events)
     pushAgain(now: begun)
     askAgain(now: begun)
+    sendRecords(now: begun)
     due.forEach(until: begun) { touch($0) }
     // Advancing a shard may touch it again, for example when it is given up.
     var index = 0

@@ -17,6 +17,8 @@ package enum WorkerEvent: Sendable {
   case registrationFailed(ShardTerm, token: UInt64)
   /// The work queue's answer to a push.
   case pushAdded(UInt64, AppendResult)
+  /// The stream's answer to a message of records.
+  case recordsAdded(UInt64, AppendResult)
   indirect case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
   /// An `EdgeBatch` with other shards' answers.
   case peerAnswer([UInt8])

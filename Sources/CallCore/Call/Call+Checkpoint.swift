@@ -29,6 +29,7 @@ extension Call {
     appendStage(add)
     appendSignalMarks(add)
     if isSettled { add(.settled) }
+    if isEnded, !lacksRecord { add(.recorded) }
   }
 
   private func appendStage(_ add: (JournalEntry.Change) -> Void) {

@@ -22,6 +22,7 @@ extension Call {
       return !isEnded
     case .winnerLost(let until): return changeConversation { $0.winnerLostUntil = until }
     case .settled: return applySettled()
+    case .recorded: return applyRecorded()
     case .pushed(let device, let purpose):
       applyPushed(device, purpose, at: now)
       return true

@@ -58,6 +58,8 @@ extension CallStage {
     let answer: AnsweredFacts?
     /// Every device acknowledged the end.
     var isSettled = false
+    /// Its record is stored.
+    var isRecorded = false
   }
 }
 

@@ -1,37 +1,7 @@
 /// What happened in a call and when, for the question "why did my phone not ring". Small enough to be kept for
 /// every call.
 struct CallTimeline: Sendable {
-  /// Raw values are shown to operators.
-  enum What: String, Sendable {
-    case placed, joined, repeated, acknowledged, alerting, answered, declined, busy, left, attached
-    case connected, stopped, ended, cancelled
-    case invited = "delivered"
-    case declinedHere = "declined here"
-    case sessionLost = "session lost"
-    case hungUp = "hung up"
-    case takenOver = "shard taken over"
-    // Each with a purpose.
-    case pushed = "push queued"
-    case pushAccepted = "push accepted"
-    case pushTokenGone = "push token gone"
-    case pushRejected = "push rejected"
-    case pushExpired = "push expired"
-    case pushFailed = "push failed"
-
-    /// It is kept while there are fewer events than this. Events that can come in any number are dropped first,
-    /// then those that flapping connections cause. What decides a call happens once, or once for each device.
-    fileprivate var limit: Int {
-      switch self {
-      case .acknowledged, .repeated, .pushed, .pushAccepted, .pushTokenGone, .pushRejected,
-        .pushExpired, .pushFailed:
-        CallTimeline.detailsMax
-      case .joined, .invited, .alerting, .left, .sessionLost, .attached: CallTimeline.passingMax
-      case .placed, .answered, .declined, .declinedHere, .busy, .connected, .stopped,
-        .ended, .hungUp, .cancelled, .takenOver:
-        CallTimeline.eventsMax
-      }
-    }
-  }
+  typealias What = CallEventKind
 
   // Whose event it was: below `firstNoticed` the index of a leg, from there on a device without a leg.
   static let firstNoticed: UInt8 = 128
@@ -96,5 +66,69 @@ struct CallTimeline: Sendable {
 
   func time(_ event: Event) -> Timestamp {
     start + Span(microseconds: Int64(event.offsetMicroseconds))
+  }
+}
+
+/// What happened. Raw values are those of records.
+public enum CallEventKind: UInt8, Sendable, CaseIterable {
+  case placed = 1
+  case joined = 2
+  case invited = 3
+  case repeated = 4
+  case acknowledged = 5
+  case alerting = 6
+  case answered = 7
+  case declined = 8
+  case declinedHere = 9
+  case busy = 10
+  case left = 11
+  case attached = 12
+  case sessionLost = 13
+  case connected = 14
+  case stopped = 15
+  case hungUp = 16
+  case cancelled = 17
+  case ended = 18
+  case takenOver = 19
+  // Each with a purpose.
+  case pushed = 20
+  case pushAccepted = 21
+  case pushTokenGone = 22
+  case pushRejected = 23
+  case pushExpired = 24
+  case pushFailed = 25
+
+  /// As operators see it.
+  public var name: String {
+    switch self {
+    case .placed, .joined, .repeated, .acknowledged, .alerting, .answered, .declined, .busy, .left,
+      .attached, .connected, .stopped, .ended, .cancelled:
+      "\(self)"
+    case .invited: "delivered"
+    case .declinedHere: "declined here"
+    case .sessionLost: "session lost"
+    case .hungUp: "hung up"
+    case .takenOver: "shard taken over"
+    case .pushed: "push queued"
+    case .pushAccepted: "push accepted"
+    case .pushTokenGone: "push token gone"
+    case .pushRejected: "push rejected"
+    case .pushExpired: "push expired"
+    case .pushFailed: "push failed"
+    }
+  }
+
+  /// It is kept while there are fewer events than this. Events that can come in any number are dropped first,
+  /// then those that flapping connections cause. What decides a call happens once, or once for each device.
+  fileprivate var limit: Int {
+    switch self {
+    case .acknowledged, .repeated, .pushed, .pushAccepted, .pushTokenGone, .pushRejected,
+      .pushExpired, .pushFailed:
+      CallTimeline.detailsMax
+    case .joined, .invited, .alerting, .left, .sessionLost, .attached: CallTimeline.passingMax
+    case .placed, .answered, .declined, .declinedHere, .busy, .connected, .stopped,
+      .ended, .hungUp, .cancelled, .takenOver:
+      CallTimeline.eventsMax
+    }
   }
 }

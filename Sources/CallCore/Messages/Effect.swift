@@ -19,6 +19,8 @@ public enum Effect: Sendable, Equatable {
   /// Send a command in the name of a device to its user's shard, until that confirms it or the time is over. Not
   /// answered.
   indirect case tell(UserKey, DeviceID, Command.Body, until: Timestamp)
+  /// The call's end is in the journal: store its record (`ShardMachine.record(of:)`), then report `recordsStored`.
+  case record(CallID)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
   indirect case releaseToken(fingerprint: String, TokenOwner)
 }
@@ -69,6 +71,8 @@ public struct JournalEntry: Sendable, Equatable {
     case settled
     /// A push was decided: none of this purpose to this device follows for this call.
     case pushed(DeviceID, PushPurpose)
+    /// The record of the ended call is stored: a new owner need not store it.
+    case recorded
   }
 }
 
@@ -85,7 +89,7 @@ extension JournalEntry {
     case .answered(let facts): 256 + facts.description.utf8.count
     case .signal(_, _, let signal): 128 + signal.body.utf8.count
     case .legJoined, .alerting, .legEnded, .connected, .ended, .callerLost, .winnerLost, .settled,
-      .pushed:
+      .pushed, .recorded:
       128
     }
   }

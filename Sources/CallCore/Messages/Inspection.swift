@@ -11,6 +11,8 @@ public struct ShardCounts: Sendable, Equatable {
   public var callsAnsweredTotal: UInt64 = 0
   public var callsEndedTotal: UInt64 = 0
   public var deliveryRepeatsTotal: UInt64 = 0
+  /// Calls that were forgotten without a record.
+  public var recordsLostTotal: UInt64 = 0
   public init() {}
 
   mutating func add(_ phase: CallPhase, _ change: Int) {
@@ -106,7 +108,7 @@ extension ShardMachine {
       let party = call.party(event.who)
       return CallInspection.Event(
         at: call.timeline.time(event), device: party?.device, user: party?.user,
-        what: event.what.rawValue, purpose: event.purpose, reason: call.timeline.reasons[index])
+        what: event.what.name, purpose: event.purpose, reason: call.timeline.reasons[index])
     }
     return CallInspection(
       state: call.state(for: .caller), app: call.facts.callee.app, caller: call.facts.caller,

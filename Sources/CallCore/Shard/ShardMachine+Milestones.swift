@@ -31,7 +31,7 @@ extension ShardMachine {
       }
       return .ended(end.reason, ringing: end.at - call.facts.placedAt, talking: nil)
     case .legJoined, .alerting, .legEnded, .connected, .signal, .callerLost, .winnerLost, .settled,
-      .pushed:
+      .pushed, .recorded:
       return nil
     }
   }

@@ -59,7 +59,7 @@ extension ShardMachine {
       for key in Array(users.keys) { users[key]?.presumeBroken(at: now, seenSince: since) }
     }
     let past = calls.slots.filter { calls[$0].isForgettable(turn) }.map { calls[$0].id }
-    for id in past { forget(id) }
+    for id in past { forgetRecorded(id) }
     for id in calls.slots.map({ calls[$0].id }) {
       guard let slot = calls.slot(of: id), !calls[slot].isSettled else {
         rearm(id)
@@ -70,6 +70,7 @@ extension ShardMachine {
     expireRegistrations(now: now, &turn)
     retransmitPushes(&turn)
     requestMerges(&turn)
+    requestRecords(&turn)
     carryOutPushes(&turn)
     if !turn.outcome.isEmpty { turn.outcome.raise(to: .urgent) }
   }

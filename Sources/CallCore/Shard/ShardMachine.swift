@@ -22,6 +22,10 @@ public struct ShardMachine: Sendable {
   /// Whether sleeping devices are pushed and tokens claimed: not before every node that may own the
   /// shard can read what these leave in the journal.
   public var mayPush = true
+  /// Whether the records of ended calls are stored. Set it before `begin`.
+  public var keepsRecords = false
+  /// Ended calls that would be forgotten if they did not lack their records.
+  var unrecorded: Set<CallID> = []
   /// Of the shard's journal.
   public var room = JournalRoom.enough
   /// When registrations are searched for expired ones.
@@ -99,7 +103,7 @@ public struct ShardMachine: Sendable {
     while let due = deadlines.popDue(now: now) {
       guard let slot = calls.slot(of: due.key), calls[slot].armedAt == due.at else { continue }
       if calls[slot].isForgettable(turn) {
-        forget(due.key)
+        forgetRecorded(due.key)
         continue
       }
       var retransmitted = 0

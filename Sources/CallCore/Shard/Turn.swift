@@ -8,6 +8,8 @@ struct Turn: ~Copyable {
   /// The journal has not taken what was decided before. Retransmissions would only add to that, and all of
   /// them would leave at one moment.
   let isHeldBack: Bool
+  /// Whether ended calls get records.
+  let keepsRecords: Bool
   var outcome = Outcome()
 
   /// Adds an effect.
@@ -25,7 +27,9 @@ struct Turn: ~Copyable {
 
 extension ShardMachine {
   func turn(at now: Timestamp, isHeldBack: Bool = false) -> Turn {
-    Turn(now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack)
+    Turn(
+      now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack,
+      keepsRecords: keepsRecords)
   }
 
   /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.

@@ -95,6 +95,8 @@ extension NodeConfiguration {
     out.buckets = buckets
     out.pushQueue.replicas = buckets.replicas
     out.pushQueue.inMemory = buckets.inMemory
+    out.records.replicas = buckets.replicas
+    out.records.inMemory = buckets.inMemory
     return out
   }
 

@@ -50,6 +50,13 @@ extension Setting {
       "pushQueueBytes", \.coordinator.pushQueue.bytesMax, .integer(1_000_000...1_000_000_000_000))
     "The size limit of the queue of push jobs, in bytes; further pushes are refused. Applies when "
       + "the queue is created."
+    Setting("callRecordsKept", \.coordinator.records.kept, .duration(0, 3650 * 86_400))
+    "How long the records of ended calls are kept, for callctl calls and callctl call; 0: none are "
+      + "kept. Starting coordinators apply it to the existing stream."
+    Setting(
+      "callRecordBytes", \.coordinator.records.bytesMax, .integer(1_000_000...1_000_000_000_000))
+    "The size limit of the stream of call records, in bytes; the oldest records are dropped. "
+      + "Starting coordinators apply it to the existing stream."
     Setting("stoppedRetry", \.coordinator.stoppedRetry, .duration(0.1, 3600))
     "The interval at which a shard whose store cannot be read is retried."
   }

@@ -56,6 +56,8 @@ package enum HistoryEvent: Sendable {
   /// The app starts again without state.
   case restarted(Who)
   case push(PushEvent)
+  /// The stream of call records has a new message.
+  case recorded([CallRecord])
 }
 
 /// The rules that histories are judged by; `docs/simulation.md` says what each means. Their names are
@@ -67,6 +69,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case oneStory = "one story"
   case endsHaveCauses = "an end has a cause"
   case oneRecord = "one record of each fact"
+  case recordOfEachCall = "a record of each call"
   case appendThenSpeak = "append, then speak"
   case versionsGrow = "versions only grow"
   case noInviteAfterStop = "no invite after a stop"

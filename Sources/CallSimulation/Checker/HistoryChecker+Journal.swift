@@ -25,6 +25,9 @@ extension HistoryChecker {
     if record.epoch != facts.epoch { facts.mayBeLost = true }
     switch entry.change {
     case .placed, .legJoined, .signal, .settled: break
+    case .recorded:
+      try require(
+        facts.isRecorded, .recordOfEachCall, call, "the journal says it is recorded; it is not")
     case .pushed(let device, let purpose):
       try mayPush(device.text, purpose, facts, call)
       facts.pushed[device.text, default: []].insert(purpose)

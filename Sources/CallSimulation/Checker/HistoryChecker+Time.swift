@@ -96,6 +96,7 @@ extension HistoryChecker {
       }
     }
     found += tokensWithoutOwner() + stillWoken()
+    if keepsRecords { found += missingRecords() }
     for (who, entry) in registrations.inOrder
     where entry.acknowledged && !entry.stored {
       found.append(HistoryViolation(.registrationKept, "the registration of \(who) is gone"))

@@ -42,6 +42,8 @@ package struct HistoryChecker: Sendable {
     var legEnds: [String: LegEnd] = [:]
     var lostUntil: (caller: Timestamp?, winner: Timestamp?) = (nil, nil)
     var ended: EndedFacts?
+    /// The stream of records has one of it.
+    var isRecorded = false
     /// True times.
     var placedAt: Timestamp?
     var endedAt: Timestamp?
@@ -145,6 +147,8 @@ package struct HistoryChecker: Sendable {
   package var devicesPerUser = CallLimits().devicesPerUser
   /// Whether a user in an answered call is busy.
   package var busyWhileInCall = false
+  /// Whether ended calls get records.
+  package var keepsRecords = false
   /// For how long a call of a caller that is away goes on.
   package var resumeGrace = CallLimits().resumeGraceAnswered
   /// A device with so many calls gets no further invites.
@@ -205,6 +209,7 @@ package struct HistoryChecker: Sendable {
       case .told(let who, let event): try told(who, event)
       case .restarted(let who): restarted(who)
       case .push(let event): try push(event)
+      case .recorded(let records): try recorded(records)
       }
       return nil
     } catch {

@@ -94,7 +94,7 @@ final class SimCoverage {
     case .pushed(let device, let purpose):
       world.count("push.\(purpose.name)")
       if purpose == .ring { calls[call]?.pushed.insert(device.text) }
-    case .placed, .signal, .callerLost, .winnerLost, .settled: break
+    case .placed, .signal, .callerLost, .winnerLost, .settled, .recorded: break
     }
   }
 

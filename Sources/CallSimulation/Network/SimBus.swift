@@ -180,6 +180,10 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     return SimWorkQueue(self, timeout: options.addTimeout)
   }
 
+  package func openRecords(_ options: RecordOptions) async throws -> SimRecordStream {
+    SimRecordStream(self, timeout: options.addTimeout)
+  }
+
   /// Operators' orders are not simulated.
   package func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail {
     InProcessAuditTrail()

@@ -34,6 +34,8 @@ package final class SimNATS: @unchecked Sendable {
     /// The work queue has a new push job. `node` sent it, and another node may have decided it.
     package var jobAdded: [(_ node: SimNode, _ bytes: [UInt8]) -> Void] = []
     package var jobDone: [(_ bytes: [UInt8]) -> Void] = []
+    /// The stream of call records has a new message.
+    package var recorded: [(_ bytes: [UInt8]) -> Void] = []
     /// A node publishes a message. Called on the node, before any fault.
     package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
     /// A message arrives at a node. Called on the node, before its handler.
@@ -57,6 +59,8 @@ package final class SimNATS: @unchecked Sendable {
   package var store: SimStore
   /// The work queue. Like the store, it survives a restart.
   package private(set) lazy var work = SimWork(self)
+  /// The stream of call records, which survives a restart as well.
+  var records = SimRecords()
   private var downUntil = Timestamp(microseconds: 0)
   package var isDown: Bool { world.now < downUntil }
   package var tamper = SimTamper()

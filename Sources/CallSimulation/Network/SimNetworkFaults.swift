@@ -75,6 +75,8 @@ package struct SimTamper {
   package var changesJobID: (_ id: String) -> String = { $0 }
   /// What a gateway gets in place of a job.
   package var changesJob: (_ bytes: [UInt8]) -> [UInt8] = { $0 }
+  /// What the stream of call records stores in place of a message; nil: the message is acknowledged and lost.
+  package var changesRecords: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
   /// A read of a key finds nothing.
   package var hidesEntry: (_ bucket: String) -> Bool = { _ in false }
 

@@ -10,6 +10,7 @@ final class SimWrites: SimActor, @unchecked Sendable {
     case journal(Int)
     case bucket(String)
     case queue(String)
+    case records
   }
 
   private struct Pending {

@@ -94,6 +94,7 @@ enum SimText {
     case .callerLost(let until): until == nil ? "caller back" : "caller lost"
     case .winnerLost(let until): until == nil ? "winner back" : "winner lost"
     case .settled: "settled"
+    case .recorded: "recorded"
     case .pushed(let device, let purpose): "pushed \(device.text) \(purpose.name)"
     }
   }

@@ -27,6 +27,11 @@ extension Simulation {
         if case .answered = entry.change { workload.answered(entry.call) }
       }
     }
+    nats.observers.recorded.append { [unowned self] bytes in
+      guard let batch = try? ClusterCodec.callRecords(bytes) else { return }
+      for record in batch.records { world.note("records", call: record.call, "its record") }
+      note(.recorded(batch.records))
+    }
     nats.observers.appendStarted.append { [unowned self] _, shard, bytes in
       guard let record = try? ClusterCodec.journalRecord(bytes) else { return }
       coverage.appends(shard, record)

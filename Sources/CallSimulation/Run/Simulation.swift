@@ -67,6 +67,7 @@ package final class Simulation {
     bounds.waitForDevices = min(options.limits.reattachGrace, options.limits.resumeGraceRinging)
     checker = HistoryChecker(bounds: bounds)
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
+    checker.keepsRecords = true
     checker.busyWhileInCall = options.limits.busyWhileInCall
     checker.resumeGrace = options.limits.resumeGraceAnswered
     checker.devicesPerUser = options.limits.devicesPerUser

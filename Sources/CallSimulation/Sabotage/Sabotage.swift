@@ -36,6 +36,12 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case talkingNotTold = "talking-not-told"
   /// A call that gave way ends without saying for which one.
   case survivorNotNamed = "survivor-not-named"
+  /// A new owner does not store the records that its predecessor did not store.
+  case recordsNotTakenOver = "records-not-taken-over"
+  /// The stream of call records acknowledges a message and loses it.
+  case recordLost = "record-lost"
+  /// The stream gets the record of a call that there never was.
+  case recordInvented = "record-invented"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -80,6 +86,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .secondDeviceUnannounced: .attachedRing
     case .placersAnnounced: .placersDoNotRing
     case .talkingNotTold: .busyInCall
+    case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     default: nil
     }

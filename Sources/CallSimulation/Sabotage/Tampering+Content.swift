@@ -98,3 +98,24 @@ struct SignalSwaps {
     }
   }
 }
+
+/// Of call records.
+extension Tampering {
+  /// As if every end had its record.
+  static func markRecorded(_ record: inout JournalRecord) {
+    record.entries = record.entries.flatMap { entry in
+      if case .ended = entry.change {
+        return [entry, JournalEntry(call: entry.call, change: .recorded)]
+      }
+      return [entry]
+    }
+  }
+
+  static func withInvention(_ bytes: [UInt8]) -> [UInt8] {
+    guard var records = (try? ClusterCodec.callRecords(bytes))?.records, var one = records.last
+    else { return bytes }
+    one.call = CallID(high: one.call.high, low: ~one.call.low)
+    records.append(one)
+    return ClusterCodec.encode(records)
+  }
+}

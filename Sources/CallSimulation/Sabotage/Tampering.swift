@@ -121,6 +121,16 @@ final class Tampering {
     case .formerOwnerNotTold:
       nats.tamper.hidesEntry = { $0 == SimOptions.tokenBucket }
       nats.tamper.bucketExpectationIgnored = { $0 == SimOptions.tokenBucket }
+    case .recordsNotTakenOver:
+      nats.tamper.changesRecord = {
+        StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes, Self.markRecorded))
+      }
+    case .recordLost:
+      nats.tamper.changesRecords = { [unowned self] in random.chance(0.1) ? nil : $0 }
+    case .recordInvented:
+      nats.tamper.changesRecords = { [unowned self] in
+        random.chance(0.1) ? Self.withInvention($0) : $0
+      }
     case .sentTooLate: nats.tamper.changesJob = Self.withLaterDeadline
     case .pushedAfterEnd, .cleanUpToWinner, .noticeToDecliner:
       nats.tamper.changesAppend = { [unowned self] in Self.edit($0, changePushes) }

@@ -54,6 +54,8 @@ extension StoreInvariants {
       case .callerLost, .winnerLost, .legEnded(_, .gone, _): continue
       // Acknowledged signals are in no checkpoint.
       case .signal: continue
+      // The history's rules judge the records themselves.
+      case .recorded: continue
       // A device's name may change with its session.
       case .placed(var facts):
         for leg in facts.legs.indices { facts.legs[leg].deviceName = "" }

@@ -86,6 +86,8 @@ public struct ListedCall: ListEntry {
   /// The device that answered.
   public var winner: CallReport.Party?
   public var placedAtMilliseconds: Int64
+  /// nil while it lives, and from nodes of earlier versions.
+  public var endedAtMilliseconds: Int64?
   public var shard: Int
   /// The coordinator that decides about it.
   public var owner: String

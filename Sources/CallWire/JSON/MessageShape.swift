@@ -125,5 +125,6 @@ extension MessageShape {
   static let registered = unsafe MessageShape(of: callmesh__v1__registered__init)
   static let refusal = unsafe MessageShape(of: callmesh__v1__refusal_body__init)
   static let callState = unsafe MessageShape(of: callmesh__v1__call_state__init)
+  static let callRecord = unsafe MessageShape(of: callmesh__v1__call_record__init)
   static let error = unsafe MessageShape(of: callmesh__v1__error_body__init)
 }

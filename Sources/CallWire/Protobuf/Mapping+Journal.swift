@@ -92,7 +92,9 @@ extension Callmesh__V1__JournalEntry: Mapping {
     switch m.change_case {
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED: return .placed(try c.read(m.placed))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED: return .answered(try c.read(m.answered))
-    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED: return .ended(try c.read(m.ended))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED:
+      let (facts, isRecorded) = try c.read(m.ended)
+      return isRecorded ? .recorded : .ended(facts)
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED: return .settled
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SIGNAL:
       let (fromCaller, device, signal) = try c.read(m.signal)
@@ -124,7 +126,11 @@ extension Callmesh__V1__JournalEntry: Mapping {
     case .answered(let facts):
       try c.write(facts, &m.answered, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED)
     case .ended(let facts):
-      try c.write(facts, &m.ended, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED)
+      try c.write((facts, false), &m.ended, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED)
+    case .recorded:
+      try c.write(
+        (Callmesh__V1__EndedEntry.blank.facts, true), &m.ended,
+        CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED)
     case .settled: try c.write((), &m.settled, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_SETTLED)
     case .signal(let fromCaller, let device, let signal):
       try c.write(
@@ -212,15 +218,18 @@ extension Callmesh__V1__AnsweredEntry: Mapping {
 }
 
 extension Callmesh__V1__EndedEntry: Mapping {
-  static var blank: EndedFacts { EndedFacts(reason: .failed, by: nil, at: .zero, missed: false) }
+  static var blank: (facts: EndedFacts, isRecorded: Bool) {
+    (EndedFacts(reason: .failed, by: nil, at: .zero, missed: false), false)
+  }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ended_entry__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    try c.known(&value.reason, &m.reason, "reason")
-    try c.optional(&value.by, &m.by)
-    c.time(&value.at, microseconds: &m.at_us)
-    c.flag(&value.missed, &m.missed)
-    try c.optionalID(&value.survivor, &m.survivor, "survivor")
-    try c.known(&value.unreachable, &m.unreachable, "unreachable")
+    try c.known(&value.facts.reason, &m.reason, "reason")
+    try c.optional(&value.facts.by, &m.by)
+    c.time(&value.facts.at, microseconds: &m.at_us)
+    c.flag(&value.facts.missed, &m.missed)
+    try c.optionalID(&value.facts.survivor, &m.survivor, "survivor")
+    try c.known(&value.facts.unreachable, &m.unreachable, "unreachable")
+    c.flag(&value.isRecorded, &m.recorded)
   }
 }
 

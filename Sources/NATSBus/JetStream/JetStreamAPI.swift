@@ -33,6 +33,8 @@ package struct JetStreamAPI: Sendable {
     var sequence: UInt64
     var bytes: [UInt8]
     var isDeletion: Bool
+    /// When the server took it, in ISO 8601.
+    var time = ""
     var record: StoredRecord { StoredRecord(sequence: sequence, bytes: bytes) }
   }
 
@@ -138,7 +140,8 @@ package struct JetStreamAPI: Sendable {
     let text = String(decoding: headers, as: UTF8.self)
     return StoredMessage(
       subject: subject, sequence: sequence, bytes: bytes,
-      isDeletion: text.contains("KV-Operation: DEL") || text.contains("KV-Operation: PURGE"))
+      isDeletion: text.contains("KV-Operation: DEL") || text.contains("KV-Operation: PURGE"),
+      time: message["time"]?.text ?? "")
   }
 
   /// Removes the messages that match a subject filter and precede a sequence.
@@ -173,6 +176,7 @@ enum JetStreamSubject {
   static let list = "STREAM.LIST"
 
   static func create(_ stream: String) -> String { "STREAM.CREATE.\(stream)" }
+  static func update(_ stream: String) -> String { "STREAM.UPDATE.\(stream)" }
   static func information(_ stream: String) -> String { "STREAM.INFO.\(stream)" }
   static func message(_ stream: String) -> String { "STREAM.MSG.GET.\(stream)" }
   static func purge(_ stream: String) -> String { "STREAM.PURGE.\(stream)" }

@@ -17,8 +17,17 @@ struct StreamSpecification: Sendable {
   var bytesMax: Int64 = -1
   /// When full, drop the oldest message instead of refusing the new one.
   var dropsOldest = false
+  /// What becomes of an existing stream's limits of age and bytes.
+  var existingLimits = ExistingLimits.compared
   /// Work-queue retention and its limits.
   var queue: WorkQueueOptions?
+
+  enum ExistingLimits {
+    /// Another age is an error. Bytes may differ.
+    case compared
+    case kept
+    case changed
+  }
 
   /// JetStream's number of the error.
   private static let subjectsOverlap: UInt64 = 10065
@@ -75,6 +84,19 @@ struct StreamSpecification: Sendable {
         "the stream \(name) exists with another configuration: "
           + differences.joined(separator: ", ") + "; change it, or name the cluster differently")
     }
+    if case .changed = existingLimits { try await updateLimits(present["config"] ?? .null, api) }
+  }
+
+  private func updateLimits(_ present: JSONValue, _ api: JetStreamAPI) async throws {
+    let wanted: [(String, JSONValue)] = [
+      ("max_age", .number("\(age)")), ("max_bytes", .number("\(bytesMax)")),
+    ]
+    guard wanted.contains(where: { present[$0] != $1 }) else { return }
+    var changed = self
+    // Operators may have changed them.
+    changed.replicas = present["num_replicas"]?.unsigned.map { Int(clamping: $0) } ?? replicas
+    _ = try await api.call(JetStreamSubject.update(name), changed.configuration)
+      .checked("cannot change the limits of the stream \(name)")
   }
 
   /// Operators may change limits on size, since the server refuses writes at the limit and drops nothing; also the
@@ -87,9 +109,8 @@ struct StreamSpecification: Sendable {
       ("discard", .string(Array(discard.utf8))),
     ]
     if queue == nil {
-      wanted += [
-        ("max_msgs_per_subject", .number("\(messagesPerSubject)")), ("max_age", .number("\(age)")),
-      ]
+      wanted.append(("max_msgs_per_subject", .number("\(messagesPerSubject)")))
+      if case .compared = existingLimits { wanted.append(("max_age", .number("\(age)"))) }
     }
     return wanted.compactMap { key, value in
       let found = present[key] ?? .null

@@ -82,7 +82,7 @@ public struct NATSPermissions: Sendable, Equatable {
       subjects.replies(to: PeerKind.coordinator.number(0)).anyLast, subjects.coordinator(0).anyLast,
       subjects.each { $0.peers(shard: 0) }, subjects.heartbeats, subjects.announceRequests,
       subjects.pushWithdrawals, subjects.audit(role: "coordinator"),
-      subjects.journalStream + ".*",
+      subjects.journalStream + ".*", subjects.records,
     ]
     publish += lanes.map { subjects.pushJobs(lane: $0) }
     subscribe += [
@@ -106,9 +106,10 @@ public struct NATSPermissions: Sendable, Equatable {
         JetStreamSubject.message(stream), JetStreamSubject.purge(stream),
       ])
     }
-    for stream in [subjects.pushStream, subjects.auditStream] {
+    for stream in [subjects.pushStream, subjects.auditStream, subjects.recordStream] {
       asks([JetStreamSubject.create(stream), JetStreamSubject.information(stream)])
     }
+    asks([JetStreamSubject.update(subjects.recordStream)])
     asks([JetStreamSubject.list])
   }
 
@@ -121,6 +122,8 @@ public struct NATSPermissions: Sendable, Equatable {
       JetStreamSubject.information(subjects.pushStream),
       JetStreamSubject.information(subjects.auditStream),
       JetStreamSubject.message(subjects.auditStream),
+      JetStreamSubject.information(subjects.recordStream),
+      JetStreamSubject.message(subjects.recordStream),
     ])
   }
 

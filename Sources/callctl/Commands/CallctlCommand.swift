@@ -12,6 +12,7 @@ struct CallctlCommand: AsyncParsableCommand {
         callctl status                      is the cluster well, and what does it do
         callctl users                       who has devices here
         callctl calls --live                what goes on now
+        callctl calls --since 2h --ended    what became of the calls of the last two hours
         callctl call CALL-ID                why did this phone (not) ring
         callctl user demo ann               a user's devices, sessions and calls
         callctl drain edge-1 --wait         make a node give up what it holds, to restart it

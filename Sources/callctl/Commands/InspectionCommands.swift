@@ -8,13 +8,14 @@ struct CallCommand: AsyncParsableCommand {
     abstract:
       "A call: its state, its devices, what happened when, and why each device rang or not.",
     discussion: """
-      Ended calls are remembered for ten minutes (the setting endedCallKept). The id is the UUID \
-      that stands in every log line, frame and push of the call; callctl calls lists ids.
+      Coordinators remember ended calls for ten minutes (the setting endedCallKept). After that the \
+      call's record answers, for 30 days (callRecordsKept). The id is the UUID that stands in every \
+      log line, frame and push of the call; callctl calls lists ids.
 
         callctl calls --live
         callctl call 7d444840-9dc0-11d1-b245-5ffdce74fad2
 
-      Exit status: 0 found; 1 no node knows the call; 2 the cluster cannot be reached.
+      Exit status: 0 found; 1 no node knows the call, and it has no record; 2 the cluster cannot be reached.
       """)
 
   @Argument(help: "The call's id.") var id: String
@@ -33,9 +34,12 @@ struct CallCommand: AsyncParsableCommand {
     let view = try await cluster.withCluster { questions in
       let answers = try await questions.call(id)
       guard let report = answers.first(where: \.found) else {
+        if let record = try await recorded(questions) {
+          return CallView(CallReport(record), user: nil)
+        }
         throw CallctlError.failed(
-          "none of \(Figures.counted(answers.count, "node")) knows the call \(id). Ended calls "
-            + "are forgotten after some minutes; callctl calls lists the others.")
+          "none of \(Figures.counted(answers.count, "node")) knows the call \(id), and it has no "
+            + "record. callctl calls lists those that there are.")
       }
       guard let app = report.app, let callee = report.callee else {
         return CallView(report, user: nil)
@@ -44,6 +48,16 @@ struct CallCommand: AsyncParsableCommand {
       return CallView(report, user: user)
     }
     try JSONOutput.print(view, asJSON: json, else: CallText.render(view))
+  }
+
+  /// The call's record; nil where there is none.
+  private func recorded(_ questions: ClusterQuestions) async throws -> CallRecord? {
+    guard let call = CallID(id) else { return nil }
+    let progress = Progress("Looking for the call's record, the newest first")
+    var reader = RecordReader(try await questions.records()) {
+      progress.report($0, of: $1, "messages")
+    }
+    return try await questions.reading { try await reader.record(of: call) }
   }
 }
 

@@ -82,6 +82,24 @@ struct ClusterQuestions {
     }
   }
 
+  /// The stream of call records.
+  func records() async throws -> any RecordStream { try await bus.openRecords(RecordOptions()) }
+
+  /// - Throws: `CallctlError` where the stream cannot be read.
+  func reading<Result>(_ body: () async throws -> Result) async throws -> Result {
+    do {
+      return try await body()
+    } catch BusError.notReady {
+      throw CallctlError.failed(
+        "there is no stream \(subjects.recordStream): coordinators make it, unless callRecordsKept is 0. "
+          + "callctl calls --live lists what goes on.")
+    } catch let error as BusError {
+      throw CallctlError.failed(
+        "the records cannot be read: \(error). May this user read the stream \(subjects.recordStream)?"
+      )
+    }
+  }
+
   /// Orders the coordinators to store a revocation where all nodes read it. One coordinator that stores it is enough.
   /// - Parameter expecting: the number of coordinators.
   /// - Throws: `CallctlError` where none has stored it.

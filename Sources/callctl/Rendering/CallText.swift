@@ -19,8 +19,11 @@ package enum CallText {
       ["Call", report.call ?? ""], ["State", state],
       ["Caller", report.caller.map(party) ?? "unknown"],
       ["Callee", "\(report.callee ?? "") in app \(report.app ?? "")"],
-      ["Shard", "\(report.shard.map(String.init) ?? "?") on \(report.node)"],
     ]
+    rows.append(
+      report.node.isEmpty
+        ? ["From", "its record, written when it had ended"]
+        : ["Shard", "\(report.shard.map(String.init) ?? "?") on \(report.node)"])
     if let start = report.timeline?.first {
       rows.append(["Placed", CalendarTime.text(milliseconds: start.atMicroseconds / 1000)])
     }

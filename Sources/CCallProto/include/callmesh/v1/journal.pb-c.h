@@ -276,10 +276,15 @@ struct  Callmesh__V1__EndedEntry
    */
   ProtobufCBinaryData survivor;
   Callmesh__V1__UnreachableCause unreachable;
+  /*
+   * Nothing else is said, and the call's end stands before: its record is stored. Versions without records ignore a
+   * second end.
+   */
+  protobuf_c_boolean recorded;
 };
 #define CALLMESH__V1__ENDED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ended_entry__descriptor) \
-    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL}, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE }
+    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL}, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, 0 }
 
 
 struct  Callmesh__V1__SignalEntry

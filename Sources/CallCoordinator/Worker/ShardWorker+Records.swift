@@ -1,0 +1,78 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import Logging
+
+/// Records of ended calls leave for a stream of their own. A slow or missing stream delays nothing else.
+extension ShardWorker {
+  func add(record call: CallID, _ shard: HeldShard, now: Timestamp) {
+    records.add(RecordOutbox.Item(term: shard.term, call: call), now: now)
+    records.compact { holding($0.term)?.machine.lacksRecord($0.call) ?? false }
+  }
+
+  func sendRecords(now: Timestamp) {
+    guard let recordStream, records.nextDeadline <= now else { return }
+    let message = records.next(now: now) { holding($0.term)?.machine.record(of: $0.call) }
+    guard let message else { return }
+    let (inbox, number) = (inbox, message.number)
+    let id = "\(configuration.writer)-\(index)-\(number)"
+    recordStream.add(id: id, message.bytes) { inbox.offer(.recordsAdded(number, $0)) }
+  }
+
+  func recordsAdded(_ number: UInt64, _ result: AppendResult, now: Timestamp) {
+    var isStored = false
+    switch result {
+    case .appended:
+      isStored = true
+      metrics.recordMessages.increment()
+    case .refused: failedRecords(number, "the stream refuses it", now: now)
+    case .unknown(let reason): failedRecords(number, reason, now: now)
+    }
+    let stored = records.answered(number, isStored: isStored, now: now)
+    metrics.recordsStored.increment(by: UInt64(stored.count))
+    for (term, items) in Dictionary(grouping: stored, by: \.term) {
+      // A new owner stores them again, and readers drop the second record.
+      guard let shard = holding(term) else { continue }
+      if case .parting = shard.phase { continue }
+      decide(shard, now: now) { $0.recordsStored(items.map(\.call), now: now, into: &$1) }
+      touch(term.shard)
+    }
+  }
+
+  private func failedRecords(_ number: UInt64, _ reason: String, now: Timestamp) {
+    metrics.recordMessagesFailed.increment()
+    failedRecordLogs.warn(
+      logger, now: now, "Call records could not be stored. They are kept and retried.",
+      [.reason: "\(reason)"])
+  }
+}
+
+/// Creates the stream of records, and again if it is removed. Calls do not wait for it.
+struct RecordStreamKeeper: Sendable {
+  static let retry = Span.seconds(5)
+  static let interval = Span.seconds(60)
+  let stream: any RecordStream
+  let clock: ClusterClock
+  let logger: Logger
+
+  func run() async {
+    var isCreated = false
+    var failed = false
+    while !Task.isCancelled {
+      do {
+        try await stream.create(followingLimits: !isCreated)
+        (isCreated, failed) = (true, false)
+      } catch BusError.closed {
+        return
+      } catch {
+        if !failed {
+          logger.warning(
+            "The stream of call records cannot be created: calls go on, their records wait.",
+            metadata: .keys([.error: "\(error)"]))
+        }
+        failed = true
+      }
+      await clock.sleep(for: failed ? Self.retry : Self.interval)
+    }
+  }
+}

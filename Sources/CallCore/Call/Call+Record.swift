@@ -1,0 +1,71 @@
+/// A call's record (`CallRecord`), made of what the shard keeps of an ended call anyway.
+extension Call {
+  /// Whether it ended and no record of it is known to be stored.
+  var lacksRecord: Bool {
+    if case .ended(let ending) = stage { !ending.isRecorded } else { false }
+  }
+
+  mutating func applyRecorded() -> Bool {
+    guard case .ended(var ending) = stage else { return false }
+    ending.isRecorded = true
+    stage = .ended(ending)
+    return true
+  }
+
+  /// nil while it goes on.
+  var record: CallRecord? {
+    guard case .ended(let ending) = stage else { return nil }
+    var record = CallRecord(
+      call: id, callee: facts.callee, caller: facts.caller, video: facts.video,
+      placedAt: facts.placedAt, end: ending.facts, eventsDropped: timeline.dropped)
+    record.answer = ending.answer.map { .init(by: $0.by, at: $0.at, merged: $0.merged) }
+    record.legs = legs.map { recordLeg($0, ending) }
+    record.events.reserveCapacity(timeline.events.count)
+    for (index, event) in timeline.events.enumerated() {
+      record.events.append(
+        CallRecord.Event(
+          event.what, offset: event.offsetMicroseconds, who: recordWho(event.who),
+          purpose: event.purpose, reason: timeline.reasons[index] ?? ""))
+      let leg = Int(event.who)
+      if record.legs.indices.contains(leg) { record.legs[leg].note(event, timeline.time(event)) }
+    }
+    return record
+  }
+
+  private func recordLeg(_ leg: Leg, _ ending: CallStage.Ending) -> CallRecord.Leg {
+    let overAt = ending.answer?.at ?? ending.facts.at
+    let (fate, endedAt): (LegFate, Timestamp) =
+      switch leg.state {
+      case .won: (.won, ending.facts.at)
+      case .declined(let at): (.declined, at ?? ending.facts.at)
+      case .busy(let at): (.busy, at)
+      case .gone(let at): (.gone, at)
+      case .stopped, .waking, .delivered, .alerting: (.stopped, overAt)
+      }
+    return CallRecord.Leg(party: leg.party, fate: fate, endedAt: endedAt)
+  }
+
+  private func recordWho(_ who: UInt8) -> CallRecord.Who {
+    switch who {
+    case CallTimeline.call: return .call
+    case CallTimeline.caller: return .caller
+    case CallTimeline.firstNoticed...:
+      let index = Int(who - CallTimeline.firstNoticed)
+      return noticedDevices.indices.contains(index) ? .device(noticedDevices[index]) : .call
+    default: return legs.indices.contains(Int(who)) ? .leg(Int(who)) : .call
+    }
+  }
+}
+
+extension CallRecord.Leg {
+  /// Each time is that of the first such event.
+  fileprivate mutating func note(_ event: CallTimeline.Event, _ at: Timestamp) {
+    switch event.what {
+    case .pushed where event.purpose == .ring: pushedAt = pushedAt ?? at
+    case .invited: invitedAt = invitedAt ?? at
+    case .acknowledged: deliveredAt = deliveredAt ?? at
+    case .alerting: alertedAt = alertedAt ?? at
+    default: break
+    }
+  }
+}

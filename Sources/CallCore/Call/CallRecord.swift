@@ -1,0 +1,113 @@
+/// What is kept of a call after its end: who called whom, what became of it, and what happened on each device and when.
+///
+/// Its facts are those of the journal. Its times of deliveries and its events are what the owner saw that wrote it: a
+/// new owner knows them only from the journal.
+public struct CallRecord: Sendable, Equatable {
+  public var call: CallID
+  public var callee: UserKey
+  public var caller: Party
+  public var video: Bool
+  public var placedAt: Timestamp
+  /// The device that answered, and when; nil: none did.
+  public var answer: Answer?
+  /// nil only in lists of calls, for a call that goes on.
+  public var end: EndedFacts?
+  public var legs: [Leg]
+  /// In their order.
+  public var events: [Event]
+  /// Events that the call had no room for.
+  public var eventsDropped: Int
+  public init(
+    call: CallID, callee: UserKey, caller: Party, video: Bool = false, placedAt: Timestamp,
+    answer: Answer? = nil, end: EndedFacts? = nil, legs: [Leg] = [], events: [Event] = [],
+    eventsDropped: Int = 0
+  ) {
+    self.call = call
+    self.callee = callee
+    self.caller = caller
+    self.video = video
+    self.placedAt = placedAt
+    self.answer = answer
+    self.end = end
+    self.legs = legs
+    self.events = events
+    self.eventsDropped = eventsDropped
+  }
+
+  public struct Answer: Sendable, Equatable {
+    public var by: Party
+    public var at: Timestamp
+    /// The device did not answer itself: it had placed this call, which crossed and gave way.
+    public var merged: CallID?
+    public init(by: Party, at: Timestamp, merged: CallID? = nil) {
+      self.by = by
+      self.at = at
+      self.merged = merged
+    }
+  }
+
+  /// A device of the callee. A time is nil where it did not happen, or the writer did not see it.
+  public struct Leg: Sendable, Equatable {
+    public var party: Party
+    public var fate: LegFate
+    /// When a push was decided that makes it ring.
+    public var pushedAt: Timestamp?
+    /// When the invite was first sent to it.
+    public var invitedAt: Timestamp?
+    /// When it first acknowledged a delivery, as a rule the invite.
+    public var deliveredAt: Timestamp?
+    public var alertedAt: Timestamp?
+    /// When it was over for this device.
+    public var endedAt: Timestamp?
+    public init(party: Party, fate: LegFate, endedAt: Timestamp? = nil) {
+      self.party = party
+      self.fate = fate
+      self.endedAt = endedAt
+    }
+  }
+
+  public struct Event: Sendable, Equatable {
+    public var kind: CallEventKind
+    /// Microseconds since the placing.
+    public var offset: UInt32
+    public var who: Who
+    /// Of events about a push.
+    public var purpose: PushPurpose?
+    /// Why a push was rejected or failed.
+    public var reason: String
+    public init(
+      _ kind: CallEventKind, offset: UInt32, who: Who, purpose: PushPurpose? = nil,
+      reason: String = ""
+    ) {
+      self.kind = kind
+      self.offset = offset
+      self.who = who
+      self.purpose = purpose
+      self.reason = reason
+    }
+  }
+
+  /// Whose event it was.
+  public enum Who: Sendable, Equatable {
+    case call
+    case caller
+    /// The index in `legs`.
+    case leg(Int)
+    /// A device of the callee without a leg.
+    case device(DeviceID)
+  }
+}
+
+/// How a call ended for one device. Raw values are the record's.
+public enum LegFate: UInt8, Sendable, CaseIterable {
+  /// It answered.
+  case won = 1
+  case declined = 2
+  case busy = 3
+  /// It left, and nothing could wake it.
+  case gone = 4
+  /// The call ended, or another device won, before it did anything.
+  case stopped = 5
+
+  public var name: String { "\(self)" }
+}

@@ -1,0 +1,51 @@
+internal import CallCore
+internal import CallJudge
+
+/// Whether every ended call has its record, and no other call has one.
+extension HistoryChecker {
+  /// The stream took a message. Readers use the first record of a call.
+  mutating func recorded(_ records: [CallRecord]) throws(HistoryViolation) {
+    for record in records {
+      let facts = calls[record.call, default: Facts()]
+      try require(
+        facts.ended != nil, .recordOfEachCall, record.call, "a record of a call that did not end")
+      let difference = Self.difference(record, facts)
+      try require(
+        difference == nil, .recordOfEachCall, record.call,
+        "its record has another \(difference ?? "")")
+      calls[record.call]?.isRecorded = true
+      judged[.recordOfEachCall, default: 0] += 1
+    }
+  }
+
+  /// What a record and the journal disagree on.
+  private static func difference(_ record: CallRecord, _ facts: Facts) -> String? {
+    guard let placed = facts.placed, let ended = facts.ended else { return "history" }
+    if record.end != ended { return "end" }
+    if record.placedAt != placed.placedAt || record.video != placed.video { return "placing" }
+    if record.callee != placed.callee || record.caller != placed.caller { return "party" }
+    let answer = record.answer
+    if answer?.by != facts.answered?.by || answer?.at != facts.answered?.at { return "answer" }
+    for leg in placed.legs where !record.legs.contains(where: { $0.party.device == leg.device }) {
+      return "set of devices"
+    }
+    for leg in record.legs {
+      let device = leg.party.device
+      let isWinner = device == facts.answered?.by.device
+      if isWinner != (leg.fate == .won) { return "winner" }
+      switch facts.legEnds[device.text] {
+      case .declinedHere where leg.fate != .declined, .busy where leg.fate != .busy:
+        return "fate of \(device)"
+      case .declinedHere, .busy, .gone, nil: break
+      }
+    }
+    return nil
+  }
+
+  func missingRecords() -> [HistoryViolation] {
+    calls.inOrder.compactMap { call, facts in
+      guard facts.ended != nil, !facts.isRecorded else { return nil }
+      return HistoryViolation(.recordOfEachCall, "it ended and has no record", call: call)
+    }
+  }
+}

@@ -1,0 +1,40 @@
+package import CallCore
+package import CallTelemetry
+
+extension CallReport {
+  /// What a record says, as a node would have said it of a call that it still knows.
+  package init(_ record: CallRecord) {
+    func party(_ party: CallCore.Party) -> Party {
+      Party(user: party.user, device: party.device.text, deviceName: party.deviceName)
+    }
+    self.init(found: true, node: "")
+    app = record.callee.app
+    call = record.call.description
+    callee = record.callee.user
+    caller = party(record.caller)
+    phase = record.end == nil ? "answered" : "ended"
+    reason = record.end?.reason.name
+    by = record.end?.by.map(party)
+    legs = record.legs.map { leg in
+      Leg(party: party(leg.party), state: leg.fate.name, session: nil)
+    }
+    // Whatever a record says, times can be compared.
+    let placedAt = min(max(record.placedAt.microseconds, 0), 4_000_000_000_000_000)
+    timeline = record.events.map { event in
+      var whose: CallCore.Party?
+      switch event.who {
+      case .call: break
+      case .caller: whose = record.caller
+      case .leg(let index) where record.legs.indices.contains(index):
+        whose = record.legs[index].party
+      case .leg: break
+      case .device(let device): whose = CallCore.Party(user: record.callee.user, device: device)
+      }
+      return Event(
+        atMicroseconds: placedAt + Int64(event.offset),
+        device: whose?.device.text, user: whose?.user, what: event.kind.name,
+        purpose: event.purpose?.name, reason: event.reason.isEmpty ? nil : event.reason)
+    }
+    timelineDropped = record.eventsDropped
+  }
+}

@@ -1,0 +1,225 @@
+import CallCore
+import Testing
+
+/// Records of ended calls: each ended call asks for one until it is stored, and says what the journal says.
+@Suite struct RecordTests {
+  /// A shard that keeps records.
+  private static func bench(limits: CallLimits = CallLimits()) -> Bench {
+    var bench = Bench(limits: limits)
+    bench.shard.keepsRecords = true
+    return bench
+  }
+
+  private static func wanted(_ effects: [Effect]) -> [CallID] {
+    effects.compactMap { if case .record(let call) = $0 { call } else { nil } }
+  }
+
+  /// Calls to b1 and b2, which b1 answers; the caller hangs up.
+  private static func answeredCall(_ bench: inout Bench) {
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.pass(.milliseconds(100))
+    bench.acknowledgeAll()
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
+    bench.pass(.seconds(1))
+    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
+    bench.acknowledgeAll()
+    bench.caller(.call(Bench.callID, .connected))
+    bench.say(.call(Bench.callID, .connected), device: "b1")
+    bench.pass(.seconds(5))
+    bench.caller(.call(Bench.callID, .hangUp))
+  }
+
+  private static func store(_ bench: inout Bench, _ calls: [CallID] = [Bench.callID]) {
+    bench.run { $0.recordsStored(calls, now: $1, into: &$2) }
+  }
+
+  @Test func anAnsweredCall() throws {
+    var bench = Self.bench()
+    #expect(bench.shard.record(of: Bench.callID) == nil)
+    Self.answeredCall(&bench)
+    #expect(Self.wanted(bench.effects) == [Bench.callID])
+    let record = try #require(bench.shard.record(of: Bench.callID))
+    let start = record.placedAt
+    #expect(record.callee == UserKey(app: Bench.app, user: "bob"))
+    #expect(record.caller.user == "alice" && record.caller.device == "alice1")
+    #expect(record.answer?.by.device == "b1")
+    #expect(record.answer?.at == start + .milliseconds(1100))
+    #expect(record.end == bench.ends.first)
+    #expect(record.end?.reason == .hungUp && record.end?.by?.device == "alice1")
+    #expect(record.legs.map(\.party.deviceName) == ["Bob's b1", "Bob's b2"])
+    #expect(record.legs.map(\.fate) == [.won, .stopped])
+    let winner = record.legs[0]
+    #expect(winner.invitedAt == start && winner.deliveredAt == start + .milliseconds(100))
+    #expect(winner.alertedAt == start + .milliseconds(100))
+    #expect(winner.endedAt == record.end?.at && winner.pushedAt == nil)
+    #expect(record.legs[1].endedAt == record.answer?.at && record.legs[1].alertedAt == nil)
+    #expect(record.events.first == CallRecord.Event(.placed, offset: 0, who: .caller))
+    #expect(record.events.contains { $0.kind == .answered && $0.who == .leg(0) })
+    #expect(record.events.last?.kind == .hungUp && record.events.last?.who == .caller)
+  }
+
+  @Test func theFatesOfLegs() throws {
+    var bench = Self.bench()
+    bench.attach("b1", "b2", "b3")
+    bench.place()
+    bench.say(.call(Bench.callID, .busy), device: "b1")
+    bench.say(.call(Bench.callID, .decline(.here)), device: "b2")
+    bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b3")
+    let record = try #require(bench.shard.record(of: Bench.callID))
+    #expect(record.legs.map(\.fate) == [.busy, .declined, .declined])
+    #expect(record.end?.reason == .declined && record.answer == nil)
+    #expect(record.end?.missed == false)
+  }
+
+  @Test func aCallWithoutDevices() throws {
+    var bench = Self.bench()
+    bench.place()
+    bench.pass(.seconds(10))
+    let record = try #require(bench.shard.record(of: Bench.callID))
+    #expect(record.end?.reason == .unreachable && record.end?.unreachable == .noDevice)
+    #expect(record.end?.missed == true && record.legs.isEmpty)
+  }
+
+  @Test func whereRecordsAreOffNothingAsksForThem() {
+    var bench = Bench()
+    Self.answeredCall(&bench)
+    #expect(Self.wanted(bench.effects).isEmpty)
+    bench.acknowledgeAll()
+    bench.pass(.seconds(700))
+    #expect(bench.shard.inspect(call: Bench.callID) == nil)
+    #expect(bench.shard.counts.recordsLostTotal == 0)
+  }
+
+  @Test func thatItIsStoredIsAFactAndSaidOnce() {
+    var bench = Self.bench()
+    Self.answeredCall(&bench)
+    Self.store(&bench)
+    Self.store(&bench, [Bench.callID, CallID(high: 7, low: 7)])
+    #expect(bench.journal.count { $0.change == .recorded } == 1)
+    #expect(bench.shard.record(of: Bench.callID) == nil)
+  }
+
+  @Test func aCallThatGoesOnHasNone() {
+    var bench = Self.bench()
+    bench.attach("b1")
+    bench.place()
+    #expect(bench.shard.record(of: Bench.callID) == nil)
+    Self.store(&bench)
+    #expect(!bench.journal.contains { $0.change == .recorded })
+  }
+
+  // MARK: A new owner
+
+  @Test(arguments: [false, true])
+  func aNewOwnerAsksForWhatIsNotStored(checkpoint: Bool) throws {
+    var bench = Self.bench()
+    Self.answeredCall(&bench)
+    let first = try #require(bench.shard.record(of: Bench.callID))
+    var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
+    next.shard.keepsRecords = true
+    next = next.begun()
+    #expect(Self.wanted(next.effects) == [Bench.callID])
+    let second = try #require(next.shard.record(of: Bench.callID))
+    #expect(second.end == first.end && second.answer == first.answer)
+    #expect(second.legs.map(\.fate) == first.legs.map(\.fate))
+    #expect(second.events.contains { $0.kind == .takenOver })
+  }
+
+  @Test(arguments: [false, true])
+  func aNewOwnerDoesNotAskForWhatIsStored(checkpoint: Bool) {
+    var bench = Self.bench()
+    Self.answeredCall(&bench)
+    Self.store(&bench)
+    var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
+    next.shard.keepsRecords = true
+    next = next.begun()
+    #expect(Self.wanted(next.effects).isEmpty)
+    #expect(next.shard.record(of: Bench.callID) == nil)
+  }
+
+  /// The owner before kept none, or was of a version that has none.
+  @Test func recordsThatAreSwitchedOnBeginWithTheCallsThatAreKept() {
+    var bench = Bench()
+    Self.answeredCall(&bench)
+    var next = bench.takenOver()
+    next.shard.keepsRecords = true
+    #expect(Self.wanted(next.begun().effects) == [Bench.callID])
+  }
+
+  // MARK: Limits
+
+  @Test func aCallIsKeptUntilItsRecordIsStored() {
+    var bench = Self.bench()
+    Self.answeredCall(&bench)
+    bench.acknowledgeAll()
+    bench.pass(.seconds(3600))
+    #expect(bench.shard.record(of: Bench.callID) != nil)
+    #expect(bench.shard.callsUnrecorded == 1)
+    Self.store(&bench)
+    #expect(bench.shard.inspect(call: Bench.callID) == nil)
+    #expect(bench.shard.callsUnrecorded == 0 && bench.shard.counts.endedKept == 0)
+    #expect(bench.journal.last?.change == .recorded)
+  }
+
+  @Test func aNewOwnerKeepsItAsWell() {
+    var bench = Self.bench()
+    Self.answeredCall(&bench)
+    bench.pass(.seconds(3600))
+    var next = bench.takenOver()
+    next.shard.keepsRecords = true
+    next = next.begun()
+    #expect(Self.wanted(next.effects) == [Bench.callID])
+    next.pass(.seconds(3600))
+    #expect(next.shard.callsUnrecorded == 1)
+    Self.store(&next)
+    #expect(next.shard.inspect(call: Bench.callID) == nil)
+  }
+
+  @Test func aboveTheLimitACallIsForgottenAndCounted() {
+    var limits = CallLimits()
+    limits.unrecordedCalls = 2
+    var bench = Self.bench(limits: limits)
+    let calls = (1...5).map { CallID(high: 1, low: $0) }
+    for call in calls { bench.place(call) }
+    bench.pass(.seconds(3600))
+    #expect(Set(Self.wanted(bench.effects)) == Set(calls))
+    #expect(bench.shard.callsUnrecorded == 2 && bench.shard.counts.endedKept == 2)
+    #expect(bench.shard.counts.recordsLostTotal == 3)
+    let kept = calls.filter { bench.shard.record(of: $0) != nil }
+    #expect(kept.count == 2)
+    Self.store(&bench, calls)
+    #expect(bench.shard.counts.endedKept == 0)
+    #expect(bench.journal.count { $0.change == .recorded } == 2)
+  }
+
+  @Test func aCallThatIsRecordedInTimeIsForgottenInTime() {
+    var bench = Self.bench()
+    Self.answeredCall(&bench)
+    Self.store(&bench)
+    bench.pass(.seconds(590))
+    #expect(bench.shard.inspect(call: Bench.callID) != nil)
+    bench.pass(.seconds(20))
+    #expect(bench.shard.inspect(call: Bench.callID) == nil)
+  }
+}
+
+/// Times as ISO 8601 has them.
+@Suite struct ISOTimeTests {
+  @Test(arguments: [
+    ("1970-01-01T00:00:00Z", 0), ("2026-11-26T00:14:19.123456789Z", 1_795_652_059_123_456),
+    ("2026-11-26T00:14:19Z", 1_795_652_059_000_000), ("2026-11-26", 1_795_651_200_000_000),
+    ("2026-11-26T02:14+02:00", 1_795_652_040_000_000), ("2024-02-29", 1_709_164_800_000_000),
+    ("2026-11-26T00:14", 1_795_652_040_000_000), ("1969-12-31T23:59:59.5Z", -500_000),
+  ])
+  func read(text: String, microseconds: Int64) {
+    #expect(Timestamp(iso8601: text)?.microseconds == microseconds)
+  }
+
+  @Test(arguments: [
+    "", "now", "2026", "2026-13-01", "2026-11-26T", "2026-11-26T25:00", "2026-11-26T00:14:19.Z",
+    "2026-11-26T00:14:19ZZ", "2026-11-26T00:14+2", "2026-11-26T00:14:19.1234567890Z", "2026-1-1",
+    "２０２６-11-26",
+  ])
+  func refused(text: String) { #expect(Timestamp(iso8601: text) == nil) }
+}
