@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test func aRecordIsStoredBehindTheEndAndJournalled() async throws {
-    try await WorkerBench().run { bench in
+    try await WorkerBench(keepsRecords: true).run { bench in
       try await bench.adopt(0)
       bench.journal.hold()
       placeUnreachable(bench, call)
@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test func aStreamThatFailsIsAskedAgain() async throws {
-    try await WorkerBench().run { bench in
+    try await WorkerBench(keepsRecords: true).run { bench in
       try await bench.adopt(0)
       let ids = Mutex<[String]>([])
       bench.bus.setFaults {
@@ -181,7 +181,7 @@ import Testing
   }
 
   @Test func recordsThatAreOffCostNothing() async throws {
-    try await WorkerBench { $0.records.kept = .zero }.run { bench in
+    try await WorkerBench().run { bench in
       try await bench.adopt(0)
       placeUnreachable(bench, call)
       try await eventually("the call ends") {
@@ -194,7 +194,7 @@ import Testing
 
   /// The owner before had not stored it.
   @Test func aNewOwnerStoresIt() async throws {
-    try await WorkerBench().run { bench in
+    try await WorkerBench(keepsRecords: true).run { bench in
       let first = try await bench.adopt(0)
       let holds = Mutex(true)
       bench.bus.setFaults {

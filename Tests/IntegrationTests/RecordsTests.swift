@@ -53,6 +53,8 @@ struct RecordsTests {
     // Some of the records are not stored yet: whoever takes over stores them.
     for name in ["c1", "c2"] { cluster.kill(name) }
     for name in ["c1", "c2"] { try cluster.startCoordinator(name) }
+    try await cluster.waitForLog("c1", "Shard serves.")
+    try await cluster.waitForLog("c2", "Shard serves.")
 
     let all = Set(([answered] + others).map(\.description))
     try await eventually("every call has a record") {
@@ -84,9 +86,15 @@ struct RecordsTests {
   }
 
   @Test func aClusterWithoutRecords() async throws {
+    // A file serves all roles; edges do not take a coordinator's flag.
+    let file = NSTemporaryDirectory() + "/callmesh-records-\(UUID().uuidString).json"
+    try Data("{\"callRecordsKept\": \"0s\"}".utf8).write(to: URL(fileURLWithPath: file))
     let cluster = try await TestCluster.start(
-      coordinators: 1, edges: 1, options: ["--call-records-kept", "0"])
-    defer { cluster.stop() }
+      coordinators: 1, edges: 1, options: ["--config", file])
+    defer {
+      cluster.stop()
+      try? FileManager.default.removeItem(atPath: file)
+    }
     let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
     defer { alice.stop() }
     let call = CallID.random()
