@@ -216,6 +216,7 @@ import Testing
     let expected: [(EndReason, Int)] = [
       (.answeredElsewhere, 4), (.declined, 5), (.cancelled, 2), (.unanswered, 3), (.busy, 3),
       (.unreachable, 1), (.hungUp, 2), (.failed, 1), (.glare, 4),
+      (.moved, 4),
     ]
     #expect(expected.count == EndReason.allCases.count)
     for (reason, number) in expected { #expect(Stop(reason: reason).callKitReason() == number) }

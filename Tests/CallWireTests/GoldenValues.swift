@@ -68,20 +68,6 @@ enum GoldenValues {
     ("winnerLost", .winnerLost(until: later)),
     ("winnerBack", .winnerLost(until: nil)),
     ("settled", .settled),
-    (
-      "moved",
-      .moved(
-        MovedFacts(
-          ofCaller: false, from: phone, to: tablet, at: at, description: "v=3\r\n",
-          connectDeadline: later))
-    ),
-    (
-      "callerMoved",
-      .moved(
-        MovedFacts(
-          ofCaller: true, from: caller, to: caller, at: at, description: "",
-          connectDeadline: later))
-    ),
   ]
 
   /// To versions without records it is a second end, which they ignore.
@@ -107,7 +93,10 @@ enum GoldenValues {
     return [record, unreachable]
   }()
 
-  static let ends: [(name: String, change: JournalEntry.Change)] = EndReason.allCases.map {
+  static let ends: [(name: String, change: JournalEntry.Change)] = EndReason.allCases.filter {
+    // No call ends as moved.
+    $0 != .moved
+  }.map {
     (
       "ended.\($0.name)",
       .ended(
@@ -120,6 +109,24 @@ enum GoldenValues {
   static let pushes: [(name: String, change: JournalEntry.Change)] = PushPurpose.allCases.map {
     ("pushed.\($0.name)", .pushed("bob-phone", $0))
   }
+
+  /// Came with the third format.
+  static let moves: [(name: String, change: JournalEntry.Change)] = [
+    (
+      "moved",
+      .moved(
+        MovedFacts(
+          ofCaller: false, from: phone, to: tablet, at: at, description: "v=3\r\n",
+          connectDeadline: later))
+    ),
+    (
+      "callerMoved",
+      .moved(
+        MovedFacts(
+          ofCaller: true, from: caller, to: caller, at: at, description: "",
+          connectDeadline: later))
+    ),
+  ]
 
   /// Say when, which the first versions did not.
   static let timedLegEnds: [(name: String, change: JournalEntry.Change)] =
@@ -146,31 +153,32 @@ enum GoldenValues {
   }()
 
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + [placedWithData, recorded]).map {
-      name, change in
-      (
-        "entry.\(name)",
-        JournalRecord(
-          epoch: 3, number: 7, writer: "coordinator-a", at: at,
-          entries: [JournalEntry(call: call, change: change)])
-      )
-    } + [
-      (
-        "fence",
-        JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
-      ),
-      (
-        "release",
-        JournalRecord(
-          epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
-      ),
-      (
-        "group",
-        JournalRecord(
-          epoch: 4, number: 300, writer: "coordinator-b", at: at,
-          entries: changes.map { JournalEntry(call: call, change: $0.change) })
-      ),
-    ]
+    (changes + ends + pushes + timedLegEnds + informations + moves + [placedWithData, recorded]).map
+  {
+    name, change in
+    (
+      "entry.\(name)",
+      JournalRecord(
+        epoch: 3, number: 7, writer: "coordinator-a", at: at,
+        entries: [JournalEntry(call: call, change: change)])
+    )
+  } + [
+    (
+      "fence",
+      JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
+    ),
+    (
+      "release",
+      JournalRecord(
+        epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
+    ),
+    (
+      "group",
+      JournalRecord(
+        epoch: 4, number: 300, writer: "coordinator-b", at: at,
+        entries: changes.map { JournalEntry(call: call, change: $0.change) })
+    ),
+  ]
 
   static let checkpoint = Checkpoint(
     sequence: 123_456, epoch: 4,

@@ -104,6 +104,12 @@ extension CallRecord {
       // A command sent in time is decided once the fault is over, unless ringing has ended by then.
       let over = ringsOutAt ?? deadline
       let canBeLate = refusal != nil || self.callees.contains { !$0.wasThere }
+      // Whether two calls that cross become one is up to both their shards.
+      let other =
+        facts.crosses.flatMap { _ in
+          fault([.shard(timeline.shard(ofDevice: facts.caller)), .shard(shard)])
+        }
+      if let other { return other }
       let since = canBeLate ? begin : max(begin, over - Self.retransmissionMax)
       let until = max(since, canBeLate ? last : over)
       return fault([caller] + callees + [.shard(shard)], from: since, to: until)

@@ -33,6 +33,7 @@ extension FaultyTwin {
   func win(_ call: Call, _ leg: Int) -> ServerReply {
     let winner = call.legs[leg].party
     call.stage = .answered(leg)
+    call.answerer = winner
     tell(call, call.caller, .answered(Answered(by: winner, signals: call.legs[leg].signals)))
     if call.legs[leg].isPushed, plays(.cleansUpTheWinner, call) {
       push(call, leg, .ended, reason: .answeredElsewhere)

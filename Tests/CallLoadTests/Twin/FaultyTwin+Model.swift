@@ -93,6 +93,8 @@ extension FaultyTwin {
     var version: UInt64 = 1 << 20
     var signalCount: UInt64 = 0
     var moves: UInt32 = 0
+    /// Who answered, whoever has the call since.
+    var answerer: Party?
     var isFaulty = false
     /// Of a call that gave way.
     var survivor: CallID?

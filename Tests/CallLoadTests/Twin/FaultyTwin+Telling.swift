@@ -87,7 +87,7 @@ extension FaultyTwin {
       state.by = call.legs[winner].party
       let isIn = party == call.caller || party == state.by
       state.phase = isIn ? .answered : .ended
-      if !isIn { state.reason = .answeredElsewhere }
+      if !isIn { (state.reason, state.by) = (.answeredElsewhere, call.answerer) }
     case .ended(let reason, let by):
       state.phase = .ended
       state.reason = reason
