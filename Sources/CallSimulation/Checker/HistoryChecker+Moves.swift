@@ -84,15 +84,28 @@ extension HistoryChecker {
     calls[call, default: Facts()].told[who, default: Told()].moves.insert(index)
   }
 
-  /// The other side's device was not told of the newest move, though it is attached and nothing was wrong.
+  /// The other side's device, or the one that had the call, was not told of the newest move, though it is attached and
+  /// nothing was wrong.
   mutating func notToldOfMove(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let move = facts.moves.last, let movedAt = facts.moveTimes.last,
       let other = facts.holder(ofCaller: !move.ofCaller)
     else { return nil }
+    let former = Who(move.from)
+    let otherIsTold = facts.told[other]?.moves.contains(facts.moves.count - 1) ?? false
+    let formerIsTold = facts.told[former]?.end?.reason == .moved
+    return untold(other, otherIsTold, of: move, movedAt, call, facts)
+      ?? untold(former, formerIsTold, of: move, movedAt, call, facts)
+  }
+
+  private mutating func untold(
+    _ other: Who, _ isTold: Bool, of move: MovedFacts, _ movedAt: Timestamp, _ call: CallID,
+    _ facts: Facts
+  ) -> HistoryViolation? {
     let due = movedAt + bounds.ring
-    let told = facts.told[other, default: Told()]
-    guard due < facts.endedAt ?? now, due < now, !told.forgot else { return nil }
-    guard !told.moves.contains(facts.moves.count - 1) else {
+    guard due < facts.endedAt ?? now, due < now, facts.told[other]?.forgot != true else {
+      return nil
+    }
+    if isTold {
       judged[.movesTold, default: 0] += 1
       return nil
     }

@@ -88,6 +88,11 @@ package enum Sabotage: String, Sendable, CaseIterable {
     }
   }
 
+  /// Whether it needs calls that other devices take over.
+  var isOfMoves: Bool {
+    [.pullNotCompared, .formerNotStopped, .moveNotTold].contains(self)
+  }
+
   /// The rule that has to find it, if only this sabotage breaks that rule.
   package var rule: HistoryRule? {
     switch self {
@@ -100,7 +105,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .pullNotCompared: .movesOnce
-    case .moveNotTold: .movesTold
+    case .moveNotTold, .formerNotStopped: .movesTold
     default: nil
     }
   }
@@ -111,7 +116,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
     // An owner has to freeze while it writes a registration, which the next owner writes as well.
     case .registrationUnfenced: .brutal
     // A call has to ring after some seconds without faults.
-    case .secondDeviceUnannounced, .crossingUnnoticed, .mergeNotAsked, .talkingNotTold: .calm
+    case .secondDeviceUnannounced, .crossingUnnoticed, .mergeNotAsked, .talkingNotTold,
+      .moveNotTold,
+      .formerNotStopped:
+      .calm
     default: .usual
     }
   }

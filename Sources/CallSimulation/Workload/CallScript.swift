@@ -98,8 +98,12 @@ struct CallScript {
   }
 
   /// Writes the script of a call to a user of so many devices.
-  static func write(devices: Int, limits: CallLimits, _ random: inout SimRandom) -> CallScript {
+  /// - Parameter isMostlyPulled: most calls are taken over by other devices.
+  static func write(
+    devices: Int, limits: CallLimits, isMostlyPulled: Bool, _ random: inout SimRandom
+  ) -> CallScript {
     var kind = devices == 0 ? .onlyPlaced : (random.pick(Kind.allCases) ?? .answered)
+    if isMostlyPulled, devices > 0, random.chance(0.6) { kind = .pulled }
     // Many, so that outages coincide with some.
     if devices > 0, random.chance(0.1) { kind = .streamed }
     var writer = CallScriptWriter(

@@ -93,7 +93,8 @@ final class Workload: FaultSource {
     let live = caller.calls.values.count { $0.role == .caller && !$0.isEnded }
     if live >= 3 { return }
     let others = callee.devices.count { $0 !== caller }
-    let script = CallScript.write(devices: others, limits: options.limits, &random)
+    let script = CallScript.write(
+      devices: others, limits: options.limits, isMostlyPulled: options.isMostlyPulled, &random)
     place(from: caller, to: callee, script)
   }
 
