@@ -70,6 +70,24 @@ import Testing
     #expect(device.machine.calls[call]?.role == .caller)
   }
 
+  @Test("what comes before the reply waits for its retransmission") func early() {
+    var device = Device()
+    device.attach()
+    let address = CallAddress(callee: "you", call: call)
+    let request = device.say(.call(address, .pull(PullRequest(from: "d2"))))
+    _ = device.take()
+    let signal = Signal(index: 3, kind: .candidate, body: "c")
+    device.hear(call, 12, .signal(signal))
+    #expect(device.take().callEvents.isEmpty)
+    device.hear(.reply(id: request ?? 0, .answer(won: true, answered(by: other))))
+    device.hear(call, 12, .signal(signal))
+    #expect(device.take().callEvents == [.won(answered(by: other)), .signal(signal)])
+    device.readCompleted()
+    device.pass(.milliseconds(150))
+    let items = [AckItem(call: address, version: 12)]
+    #expect(device.take().frames.map(\.command) == [.ack(items)])
+  }
+
   @Test("one that did not get it has no call") func notWon() {
     var device = Device()
     device.attach()

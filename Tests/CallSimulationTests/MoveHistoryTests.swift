@@ -145,6 +145,10 @@ extension HistoryCheckerTests {
             session: "s", user: "alice", device: "a1", pingSeconds: 25, serverTime: at(0)))))
     bench.now = 20
     talk(&bench)
+    let placed = CallState(call: call, callee: "bob", phase: .placed)
+    bench.hear(alice, .reply(id: 1, .call(placed)))
+    let answered = CallState(call: call, callee: "bob", phase: .answered, by: party(bob1))
+    bench.hear(bob1, .reply(id: 5, .answer(won: true, answered)))
     bench.now = 30
     if !isCalm { bench.note(.trouble(node: "e1", from: at(29), until: at(31))) }
     bench.journal(call, moved(bob1, bob2, at: 30))

@@ -52,6 +52,9 @@ extension Conversation {
       return items.map {
         (key($0.call), .ack([Acknowledgement(call: $0.call.call, version: $0.version)]))
       }
+    case .call(let call, .pull(var request)):
+      request.deviceName = session.deviceName
+      return [(key(call), .call(call.call, .pull(request)))]
     case .call(let call, let verb):
       if verb == .resume { sessions[number]?.calls.append((key(call), call.call)) }
       return [(key(call), .call(call.call, verb))]

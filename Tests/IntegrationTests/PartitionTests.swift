@@ -61,17 +61,4 @@ struct PartitionTests {
     }
     try await cluster.waitUntilReady(0)
   }
-
-  /// Says it until the cluster has heard it; the client keeps a command's id while it tries.
-  @discardableResult
-  private func retrying<Value>(_ body: () async throws -> Value) async throws -> Value {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while true {
-      do {
-        return try await body()
-      } catch {
-        if ContinuousClock.now > deadline { throw error }
-      }
-    }
-  }
 }

@@ -65,19 +65,4 @@ import Testing
     try await retrying { try await alice.device.hangUp(call) }
     try await bob.waitForStop(call, .hungUp)
   }
-
-  /// Until the cluster has heard it: "try again" is all that a device may be told meanwhile.
-  @discardableResult
-  private func retrying<Value: Sendable>(
-    _ body: @Sendable () async throws -> Value
-  ) async throws -> Value {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while true {
-      do {
-        return try await body()
-      } catch {
-        if ContinuousClock.now > deadline { throw error }
-      }
-    }
-  }
 }

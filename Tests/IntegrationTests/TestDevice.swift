@@ -136,3 +136,16 @@ extension CallID {
     CallID(high: .random(in: 0 ... .max), low: .random(in: 0 ... .max))
   }
 }
+
+/// Asks again for a minute: a command may fail while a node that was killed is missed.
+@discardableResult
+func retrying<Value>(_ body: () async throws -> Value) async throws -> Value {
+  let deadline = ContinuousClock.now + .seconds(60)
+  while true {
+    do {
+      return try await body()
+    } catch {
+      if ContinuousClock.now > deadline { throw error }
+    }
+  }
+}

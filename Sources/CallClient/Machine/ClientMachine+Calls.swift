@@ -10,6 +10,7 @@ extension ClientMachine {
 
   mutating func delivered(_ delivery: Delivery, _ turn: inout Turn) {
     let call = delivery.call
+    if isTakingOver(call) { return }
     // The delivery before this one was lost. Neither is acknowledged, so both are retransmitted in
     // order.
     guard delivery.after <= calls[call]?.lastTaken ?? 0 else { return }
@@ -47,6 +48,14 @@ extension ClientMachine {
 
   func emit(_ call: CallID, _ events: [CallEvent], _ turn: inout Turn) {
     for event in events { turn.actions.append(.event(.call(call, event))) }
+  }
+
+  /// What comes before the reply to a pull is of a call that this device does not know yet. It is retransmitted.
+  private func isTakingOver(_ call: CallID) -> Bool {
+    guard calls[call]?.isEnded ?? true else { return false }
+    return pending.contains {
+      if case .call(let address, .pull) = $0.command { address.call == call } else { false }
+    }
   }
 
   /// This device has a call that another one of its user had.

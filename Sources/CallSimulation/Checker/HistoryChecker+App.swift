@@ -18,7 +18,8 @@ extension HistoryChecker {
         command.address?.call, "\(who) gave a command up though nothing was wrong")
     case .replied(_, .place(let address, _), .error(let error)):
       if let facts = calls[address.call], facts.caller == who, !facts.accepted {
-        calls[address.call]?.givenUp = error.code.asksForRetry
+        // The app's server may decide otherwise when the call is placed again.
+        calls[address.call]?.givenUp = error.code.asksForRetry || error.code == .refusedByApp
       }
     // It is not delivered, or later than its sender believes.
     case .replied(_, .call(_, .signal(_, let body)), .error): senders.gaveUp(body)
@@ -66,11 +67,13 @@ extension HistoryChecker {
     }
     let what = "the app of \(who) hears signal \(number) of \(sender)"
     if !facts.moves.isEmpty {
+      // Before the answer, every device that rings gets what the caller's side sends.
+      let isFromCaller = facts.hadSide(sender, ofCaller: true) && who != sender
+      let isFromCallee =
+        facts.hadSide(sender, ofCaller: false) && facts.hadSide(who, ofCaller: true)
       try require(
-        [true, false].contains {
-          facts.hadSide(sender, ofCaller: $0) && facts.hadSide(who, ofCaller: !$0)
-        },
-        .signalsInPlace, call, "\(what), which is not the other side")
+        isFromCaller || isFromCallee, .signalsInPlace, call,
+        "\(what), which is not the other side")
     } else if sender == facts.caller {
       try require(who != sender, .signalsInPlace, call, "\(what), which is its own")
     } else {
@@ -134,7 +137,9 @@ extension HistoryChecker {
     case .decline, .busy: return facts.journalWinner == who
     case .hangUp: return facts.answered == nil || facts.caller != who
     case .connected: return facts.answered == nil
-    case .pull: return facts.answeredAt.map { asked <= $0 } ?? true
+    case .pull:
+      let isOtherSide = [true, false].contains { facts.hadSide(who, ofCaller: $0) }
+      return isOtherSide || facts.answeredAt.map { asked <= $0 } ?? true
     case .signal(.information, _): return facts.answeredAt.map { asked <= $0 } ?? true
     default: return false
     }

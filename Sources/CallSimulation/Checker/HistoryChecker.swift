@@ -243,7 +243,10 @@ package struct HistoryChecker: Sendable {
       if calls[address.call]?.placeSentAt == nil { calls[address.call]?.placeSentAt = now }
     case .attach: unansweredAttaches[who, default: []].insert(link)
     case .detach: links[link]?.attachedAt = nil
-    case .call(_, .signal(_, let body)): senders.sent(who, body)
+    case .call(let address, .signal(let kind, let body)):
+      senders.sent(who, body)
+      // It is refused; if that is not heard, it is sent again, and may be taken behind later ones.
+      if kind == .information, calls[address.call]?.answered == nil { senders.gaveUp(body) }
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now

@@ -131,6 +131,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
     // A user has to be called in a call that it placed, while nothing is wrong. Users are busy there in each world.
     case .talkingNotTold: 60
+    // Few calls cross while nothing is wrong.
+    case .crossingUnnoticed, .mergeNotAsked: 60
     default: 20
     }
   }

@@ -48,6 +48,7 @@ extension StoreInvariants {
   private func facts(of machine: ShardMachine) -> [CallID: [JournalEntry]] {
     var calls: [CallID: [JournalEntry]] = [:]
     var forgettable: Set<CallID> = []
+    var moved: Set<CallID> = []
     for entry in machine.checkpointEntries() {
       switch entry.change {
       // The effects of sessions may change without a record, and are only in checkpoints.
@@ -56,12 +57,18 @@ extension StoreInvariants {
       case .signal: continue
       // The history's rules judge the records themselves.
       case .recorded: continue
+      // The marks of a device that gave its side up may be left: they are of no use, and do no harm.
+      case .placed(let facts) where !facts.signalsTaken.isEmpty && moved.contains(entry.call):
+        continue
       // A device's name may change with its session.
       case .placed(var facts):
         for leg in facts.legs.indices { facts.legs[leg].deviceName = "" }
         calls[entry.call, default: []].append(
           JournalEntry(call: entry.call, change: .placed(facts)))
-      case .legJoined, .alerting, .answered, .moved, .legEnded, .connected, .ended, .settled,
+      case .moved:
+        moved.insert(entry.call)
+        calls[entry.call, default: []].append(entry)
+      case .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled,
         .pushed:
         calls[entry.call, default: []].append(entry)
       }
