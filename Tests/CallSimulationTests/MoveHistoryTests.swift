@@ -30,12 +30,14 @@ extension HistoryCheckerTests {
     bench.hear(who, .reply(id: id, .answer(won: won, state)))
   }
 
-  private func talk(_ bench: inout Bench) {
+  private func talk(_ bench: inout Bench, isAnswerSeen: Bool = true) {
     bench.say(alice, 1, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
     bench.journal(call, placed)
     bench.hear(bob1, delivery(1, invite))
     bench.hear(bob2, delivery(2, invite))
-    bench.say(bob1, 5, .call(CallAddress(call: call), .answer(description: "")))
+    if isAnswerSeen {
+      bench.say(bob1, 5, .call(CallAddress(call: call), .answer(description: "")))
+    }
     bench.journal(call, answered(bob1))
     bench.hear(bob2, delivery(3, stop(.answeredElsewhere, by: bob1)))
     bench.hear(alice, delivery(4, .answered(Answered(by: party(bob1)))))
@@ -144,11 +146,9 @@ extension HistoryCheckerTests {
           AttachedInfo(
             session: "s", user: "alice", device: "a1", pingSeconds: 25, serverTime: at(0)))))
     bench.now = 20
-    talk(&bench)
+    talk(&bench, isAnswerSeen: false)
     let placed = CallState(call: call, callee: "bob", phase: .placed)
     bench.hear(alice, .reply(id: 1, .call(placed)))
-    let answered = CallState(call: call, callee: "bob", phase: .answered, by: party(bob1))
-    bench.hear(bob1, .reply(id: 5, .answer(won: true, answered)))
     bench.now = 30
     if !isCalm { bench.note(.trouble(node: "e1", from: at(29), until: at(31))) }
     bench.journal(call, moved(bob1, bob2, at: 30))

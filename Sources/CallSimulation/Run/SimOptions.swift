@@ -12,8 +12,8 @@ package struct SimOptions: Sendable {
   package var settling: Span = .seconds(26)
   package var shardCount = 8
   package var limits: CallLimits
-  /// Whether other devices take most calls over.
-  var isMostlyPulled = false
+  /// The kind of most calls; nil: all kinds alike.
+  var mostly: CallScript.Kind?
   /// Whether the app's server is asked about calls.
   var hasHook = false
   package private(set) var keys: AppKeys

@@ -43,7 +43,7 @@ package final class Simulation {
     var options = base
     let isBusyByChance = random.chance(0.3)
     options.limits.busyWhileInCall = isBusyByChance || sabotage == .talkingNotTold
-    options.isMostlyPulled = sabotage?.isOfMoves ?? false
+    options.mostly = sabotage?.callKind
     var part = world.fork("ongoing")
     options.showsOngoing = part.chance(0.5) || sabotage?.rule == .ongoingSeen
     var hook = world.fork("hook")

@@ -88,9 +88,13 @@ package enum Sabotage: String, Sendable, CaseIterable {
     }
   }
 
-  /// Whether it needs calls that other devices take over.
-  var isOfMoves: Bool {
-    [.pullNotCompared, .formerNotStopped, .moveNotTold].contains(self)
+  /// The kind of calls that it needs many of; nil: any.
+  var callKind: CallScript.Kind? {
+    switch self {
+    case .pullNotCompared, .formerNotStopped, .moveNotTold: .pulled
+    case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossing
+    default: nil
+    }
   }
 
   /// The rule that has to find it, if only this sabotage breaks that rule.
@@ -131,8 +135,6 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
     // A user has to be called in a call that it placed, while nothing is wrong. Users are busy there in each world.
     case .talkingNotTold: 60
-    // Few calls cross while nothing is wrong.
-    case .crossingUnnoticed, .mergeNotAsked: 60
     default: 20
     }
   }

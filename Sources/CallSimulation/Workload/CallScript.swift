@@ -98,12 +98,12 @@ struct CallScript {
   }
 
   /// Writes the script of a call to a user of so many devices.
-  /// - Parameter isMostlyPulled: most calls are taken over by other devices.
+  /// - Parameter mostly: the kind of most calls; nil: all kinds alike.
   static func write(
-    devices: Int, limits: CallLimits, isMostlyPulled: Bool, _ random: inout SimRandom
+    devices: Int, limits: CallLimits, mostly: Kind?, _ random: inout SimRandom
   ) -> CallScript {
     var kind = devices == 0 ? .onlyPlaced : (random.pick(Kind.allCases) ?? .answered)
-    if isMostlyPulled, devices > 0, random.chance(0.6) { kind = .pulled }
+    if let mostly, devices > 0, random.chance(0.6) { kind = mostly }
     // Many, so that outages coincide with some.
     if devices > 0, random.chance(0.1) { kind = .streamed }
     var writer = CallScriptWriter(

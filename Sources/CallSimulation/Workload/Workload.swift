@@ -94,7 +94,7 @@ final class Workload: FaultSource {
     if live >= 3 { return }
     let others = callee.devices.count { $0 !== caller }
     let script = CallScript.write(
-      devices: others, limits: options.limits, isMostlyPulled: options.isMostlyPulled, &random)
+      devices: others, limits: options.limits, mostly: options.mostly, &random)
     place(from: caller, to: callee, script)
   }
 
