@@ -88,6 +88,19 @@ import Testing
     #expect(device.take().frames.map(\.command) == [.ack(items)])
   }
 
+  @Test("a device that rings, since its stop is late, has the call and keeps it")
+  func stillRinging() {
+    var device = Device()
+    device.attach()
+    let deadline = Timestamp(microseconds: 31_000_000)
+    device.hear(call, 5, .invite(Invite(caller: other, deadline: deadline)))
+    _ = device.take()
+    pull(&device, callee: "", won: true, answered(by: me))
+    device.hear(call, 6, .stop(Stop(reason: .answeredElsewhere, by: phone)))
+    #expect(device.take().callEvents == [.won(answered(by: me))])
+    #expect(device.machine.calls[call]?.phase == .answered)
+  }
+
   @Test("one that did not get it has no call") func notWon() {
     var device = Device()
     device.attach()

@@ -39,6 +39,9 @@ package struct CallView: Sendable, Equatable {
 
   package var isEnded: Bool { phase == .ended }
 
+  /// Whether this device has a side of the call; one that rings has none yet.
+  var hasCall: Bool { !isEnded && (won || role == .caller) }
+
   /// Applies a delivery and returns the events that are new to the app.
   mutating func take(_ delivery: Delivery) -> [CallEvent] {
     lastTaken = max(lastTaken, delivery.version)

@@ -52,7 +52,7 @@ extension ClientMachine {
 
   /// What comes before the reply to a pull is of a call that this device does not know yet. It is retransmitted.
   private func isTakingOver(_ call: CallID) -> Bool {
-    guard calls[call]?.isEnded ?? true else { return false }
+    if let known = calls[call], known.hasCall { return false }
     return pending.contains {
       if case .call(let address, .pull) = $0.command { address.call == call } else { false }
     }
@@ -61,7 +61,7 @@ extension ClientMachine {
   /// This device has a call that another one of its user had.
   private mutating func takeOver(_ address: CallAddress, _ state: CallState, _ turn: inout Turn) {
     let known = calls[address.call]
-    if let known, !known.isEnded { return }
+    if let known, known.hasCall { return }
     // In a call to oneself the address does not say which side this is.
     let isCallees = address.callee.isEmpty && state.by?.device == device
     calls[address.call] = CallView(

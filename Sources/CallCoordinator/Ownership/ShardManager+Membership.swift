@@ -129,7 +129,8 @@ extension ShardManager {
     logger.notice(
       format == ClusterCodec.format
         ? "Every coordinator reads what this version writes into journals."
-        : "A coordinator of an earlier version is there: what it cannot read is not done.")
+        : "A coordinator of an earlier version is there: nothing is journalled that it cannot read."
+    )
     for worker in workers { worker.inbox.offer(.journalFormat(format)) }
   }
 }

@@ -24,6 +24,9 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   /// The reason's name on the wire (JSON) and in logs.
   public var name: String { "\(self)" }
 
+  /// Whether a call can end so. Otherwise only a device's part in it can.
+  public var endsCalls: Bool { self != .answeredElsewhere && self != .moved }
+
   /// Whether a call that ended so is a missed call for the callee.
   ///
   /// Unreachable counts as missed, too: nothing informed the user of the call.

@@ -22,16 +22,11 @@ extension CallRecord {
     }
     guard let puller = pullers.first, let at = puller.tookOver?.at else { return }
     let until = at + Self.retransmissionMax
-    if caller.stayedThrough, !caller.moves.contains(puller.device),
+    if caller.keptConnection, !caller.moves.contains(puller.device),
       !isDisturbed(facts.caller, from: facts.placedAt, to: until, timeline)
     {
       violate(
         .movedWrongly, "the caller was never told that \(name(of: puller.device)) took it over")
     }
   }
-}
-
-extension DeviceRecord {
-  /// Its connection never broke in this call.
-  fileprivate var stayedThrough: Bool { !wasAway && attachedAt == nil }
 }

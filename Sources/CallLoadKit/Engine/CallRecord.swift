@@ -57,7 +57,9 @@ struct DeviceRecord: Sendable {
   init(device: Int) { self.device = device }
 
   /// By its own view: one socket, from before the call was placed until now.
-  var stayedAttached: Bool { wasThere && !wasAway && attachedAt == nil }
+  var stayedAttached: Bool { wasThere && keptConnection }
+  /// Its connection never broke in this call.
+  var keptConnection: Bool { !wasAway && attachedAt == nil }
   var isOver: Bool { stop != nil || replied != nil || left }
   var end: End? { stop ?? replied }
 

@@ -57,7 +57,8 @@ extension StoreInvariants {
       case .signal: continue
       // The history's rules judge the records themselves.
       case .recorded: continue
-      // The marks of a device that gave its side up may be left: they are of no use, and do no harm.
+      // The marks of a device that gave its side up may be left. At worst a signal of the new device is taken for its
+      // repetition: one with the same number and the same content.
       case .placed(let facts) where !facts.signalsTaken.isEmpty && moved.contains(entry.call):
         continue
       // A device's name may change with its session.

@@ -5,7 +5,7 @@ internal import CallWire
 
 /// People with their devices, who call each other.
 final class Workload: FaultSource {
-  private struct Running {
+  struct Running {
     var script: CallScript
     var caller: SimDevice
     var callees: [SimDevice]
@@ -22,7 +22,7 @@ final class Workload: FaultSource {
   var random: SimRandom
   /// By user.
   private(set) var devices: [(user: String, devices: [SimDevice])] = []
-  private var running: [CallID: Running] = [:]
+  var running: [CallID: Running] = [:]
   private var signalCounts: [Who: Int] = [:]
   private(set) var isActive = true
   /// nil: nobody has push here.
@@ -117,7 +117,7 @@ final class Workload: FaultSource {
     for step in script.steps { schedule(step, call) }
   }
 
-  private func schedule(_ step: CallScript.Step, _ call: CallID) {
+  func schedule(_ step: CallScript.Step, _ call: CallID) {
     later(step.at) { $0.act(step, call) }
   }
 
@@ -186,13 +186,13 @@ final class Workload: FaultSource {
     device.submit(.call(address, .signal(kind, body: text)))
   }
 
-  private func register(_ device: SimDevice) {
+  func register(_ device: SimDevice) {
     guard device.registers else { return }
     let request = push?.request(device.who)
     device.submit(.register(request ?? RegistrationRequest(deviceName: device.who.device)))
   }
 
-  private func away(_ device: SimDevice, _ act: CallScript.Act, _ call: CallID? = nil) {
+  func away(_ device: SimDevice, _ act: CallScript.Act, _ call: CallID? = nil) {
     guard isActive, device.isOn else { return }
     switch act {
     case .breakLink(let silently): device.breakLink(silently: silently)
@@ -210,77 +210,12 @@ final class Workload: FaultSource {
     }
   }
 
-  private func comeBack(_ device: SimDevice, after span: Span, wokenFor call: CallID? = nil) {
+  func comeBack(_ device: SimDevice, after span: Span, wokenFor call: CallID? = nil) {
     world.schedule(after: span) {
       guard !device.isOn else { return }
       device.wokenFor = call
       device.start()
     }
-  }
-
-  // MARK: The apps
-
-  /// The user signs out of the account on this phone, and in again later.
-  func signOut(_ device: SimDevice) {
-    guard isActive, device.isOn else { return }
-    world.count("token.signed out")
-    device.submit(.unregister(nil))
-    device.after(.milliseconds(400)) { [weak self] in
-      guard let self else { return }
-      away(device, .signOff(random.span(.seconds(1), .seconds(8))))
-    }
-  }
-
-  /// A device's app was notified.
-  func heard(_ device: SimDevice, _ event: ClientEvent) {
-    push?.heard(device, event)
-    switch event {
-    case .attached(_, let again):
-      if random.chance(again ? 0.2 : 0.8) { register(device) }
-    case .refused:
-      // The user signs in again, after a while.
-      later(random.span(.milliseconds(500), .seconds(3))) {
-        device.kill(silently: false)
-        $0.comeBack(device, after: .milliseconds(50))
-      }
-    case .call(let call, let event): heard(device, call, event)
-    case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing: break
-    }
-  }
-
-  private func heard(_ device: SimDevice, _ call: CallID, _ event: CallEvent) {
-    guard let script = running[call]?.script else { return }
-    switch event {
-    case .invited:
-      guard script.alerts else { return }
-      device.after(random.span(.milliseconds(2), .milliseconds(300))) {
-        if device.rings(call) { device.submit(.call(CallAddress(call: call), .alerting)) }
-      }
-    case .won:
-      if device.calls[call]?.role == .caller {
-        running[call]?.caller = device
-      } else if running[call]?.winner == nil || running[call]?.pulling.contains(device.who) ?? false
-      {
-        running[call]?.winner = device
-      }
-      connect(device, call, script)
-    case .answered: connect(device, call, script)
-    case .ringing, .stopped, .signal, .moved: break
-    }
-  }
-
-  private func connect(_ device: SimDevice, _ call: CallID, _ script: CallScript) {
-    guard isActive else { return device.submit(.call(device.address(call), .hangUp)) }
-    guard script.connects else { return }
-    device.after(random.span(.milliseconds(20), .milliseconds(800))) {
-      device.submit(.call(device.address(call), .connected))
-    }
-  }
-
-  func answered(_ call: CallID) {
-    guard let script = running[call]?.script, running[call]?.isAnswered == false else { return }
-    running[call]?.isAnswered = true
-    for step in script.stepsFromAnswer { schedule(step, call) }
   }
 
   // MARK: The end

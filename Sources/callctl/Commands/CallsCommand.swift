@@ -7,6 +7,8 @@ internal import Glibc
 struct CallsCommand: AsyncParsableCommand {
   /// The most calls that a list has, and that memory holds.
   static let limitMax = 100_000
+  private static let reasons = EndReason.allCases.filter(\.endsCalls)
+  private static let reasonNames = reasons.map(\.name).joined(separator: ", ")
 
   static let configuration = CommandConfiguration(
     commandName: "calls",
@@ -37,7 +39,7 @@ struct CallsCommand: AsyncParsableCommand {
   @Option(help: "Only calls that this user placed, and calls to it.") var user: String?
   @Option(
     help: ArgumentHelp(
-      "Only calls that ended so: \(EndReason.allCases.map(\.name).joined(separator: ", "))."))
+      "Only calls that ended so: \(reasonNames)."))
   var reason: String?
   @Option(
     help: ArgumentHelp(
@@ -61,9 +63,8 @@ struct CallsCommand: AsyncParsableCommand {
     try refuse(live && ended, "give --live or --ended; without them, both are listed.")
     try refuse(live && follow, "--follow shows calls when they have ended: leave --live away.")
     try refuse(live && reason != nil, "--reason is of calls that ended: leave --live away.")
-    if let reason, EndReason.allCases.allSatisfy({ $0.name != reason }) {
-      let names = EndReason.allCases.map(\.name).joined(separator: ", ")
-      throw ValidationError("--reason is \"\(reason)\"; it is one of \(names).")
+    if let reason, Self.reasons.allSatisfy({ $0.name != reason }) {
+      throw ValidationError("--reason is \"\(reason)\"; it is one of \(Self.reasonNames).")
     }
     if let since, SinceTime.parse(since, now: 0) == nil {
       throw ValidationError(

@@ -1,0 +1,122 @@
+internal import CallClient
+internal import CallCore
+internal import CallJudge
+internal import CallWire
+
+/// What the checker knows of calls, devices, connections and owners.
+extension HistoryChecker {
+  struct Facts: Sendable {
+    // In the journal.
+    var placed: PlacedFacts?
+    var alerting: Set<String> = []
+    var answered: AnsweredFacts?
+    var connected: (caller: Bool, winner: Bool) = (false, false)
+    var connectDeadline = Timestamp(microseconds: 0)
+    var moves: [MovedFacts] = []
+    var legEnds: [String: LegEnd] = [:]
+    var lostUntil: (caller: Timestamp?, winner: Timestamp?) = (nil, nil)
+    var ended: EndedFacts?
+    /// The stream of records has one of it.
+    var isRecorded = false
+    /// True times.
+    var placedAt: Timestamp?
+    var endedAt: Timestamp?
+    var answeredAt: Timestamp?
+    var moveTimes: [Timestamp] = []
+    /// When its caller's device received the answer last.
+    var callerToldAt: Timestamp?
+    /// When it stopped ringing.
+    var overAt: Timestamp? { answeredAt ?? endedAt }
+    var pushed: [String: Set<PushPurpose>] = [:]
+
+    var shard = 0
+
+    // From devices.
+    var caller: Who?
+    var placeSentAt: Timestamp?
+    /// The caller's app was started again since it placed the call, and does not wait for the reply.
+    var callerForgot = false
+    var accepted = false
+    /// The client reported the place as failed after its last retry. The cluster may still take it
+    /// (docs/reliability.md).
+    var givenUp = false
+    var winner: Who?
+    var answeredBy: Who?
+    var end: CallEnd<Who>?
+    var told: [Who: Told] = [:]
+    /// Each device's commands that can end the call, or its part in it.
+    var acts: [Who: CallActs] = [:]
+    /// A side's session may have broken: a new owner presumes that without a record.
+    var mayBeLost = false
+    var epoch: UInt64 = 0
+
+    /// The caller and the winner by the journal.
+    var journalCaller: Who? { placed.map { Who($0.caller) } }
+    var journalWinner: Who? { answered.map { Who($0.by) } }
+    var isConnected: Bool { connected.caller && connected.winner }
+
+    mutating func note(_ command: ClientCommand, by who: Who) {
+      if case .call(_, let verb) = command { acts[who, default: []].formUnion(CallActs(verb)) }
+    }
+  }
+
+  struct Told: Sendable {
+    var events: [UInt64: Delivery.Event] = [:]
+    var highest: UInt64 = 0
+    var invited = false
+    var won = false
+    var end: CallEnd<Who>?
+    var endVersion: UInt64?
+    var signals: [UInt64: String] = [:]
+    /// By index, the other side's moves that it was told of.
+    var moves: Set<Int> = []
+    /// The app was started again.
+    var forgot = false
+    var app = App()
+  }
+
+  struct App: Sendable {
+    var invited = false
+    var answered = false
+    var won = false
+    var stopped = false
+    /// By sender.
+    var signals: [Who: HeardSignals] = [:]
+  }
+
+  struct Asked: Sendable {
+    var command: ClientCommand
+    var at: Timestamp
+    var firstReply: ServerReply?
+  }
+
+  struct Link: Sendable {
+    var who: Who
+    var edge = ""
+    var waiting: [UInt64: Timestamp] = [:]
+    /// When the device received the reply to its attach; nil: it may not be attached here.
+    var attachedAt: Timestamp?
+    var disturbedAt: Timestamp?
+    /// The user's calls as they were last sent here; nil: the device did not ask, or its app does not have that.
+    var ongoing: OngoingCalls?
+  }
+
+  struct Owner: Sendable {
+    var epoch: UInt64
+    var node: String
+    var since: Timestamp
+  }
+
+  struct Registered: Sendable {
+    var stored = false
+    /// Acknowledged, and not removed since.
+    var acknowledged = false
+    /// When a device asked for the removal, or a newer registration replaced it.
+    var removalAskedAt: Timestamp?
+
+    /// A removal may be retransmitted several times before it is carried out.
+    func mayGo(at now: Timestamp) -> Bool {
+      removalAskedAt.map { now < $0 + .seconds(40) } ?? false
+    }
+  }
+}

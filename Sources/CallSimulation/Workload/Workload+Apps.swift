@@ -1,0 +1,69 @@
+internal import CallClient
+internal import CallCore
+internal import CallWire
+
+/// What people's apps do with the events of their devices.
+extension Workload {
+  /// The user signs out of the account on this phone, and in again later.
+  func signOut(_ device: SimDevice) {
+    guard isActive, device.isOn else { return }
+    world.count("token.signed out")
+    device.submit(.unregister(nil))
+    device.after(.milliseconds(400)) { [weak self] in
+      guard let self else { return }
+      away(device, .signOff(random.span(.seconds(1), .seconds(8))))
+    }
+  }
+
+  /// A device's app was notified.
+  func heard(_ device: SimDevice, _ event: ClientEvent) {
+    push?.heard(device, event)
+    switch event {
+    case .attached(_, let again):
+      if random.chance(again ? 0.2 : 0.8) { register(device) }
+    case .refused:
+      // The user signs in again, after a while.
+      later(random.span(.milliseconds(500), .seconds(3))) {
+        device.kill(silently: false)
+        $0.comeBack(device, after: .milliseconds(50))
+      }
+    case .call(let call, let event): heard(device, call, event)
+    case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing: break
+    }
+  }
+
+  private func heard(_ device: SimDevice, _ call: CallID, _ event: CallEvent) {
+    guard let script = running[call]?.script else { return }
+    switch event {
+    case .invited:
+      guard script.alerts else { return }
+      device.after(random.span(.milliseconds(2), .milliseconds(300))) {
+        if device.rings(call) { device.submit(.call(CallAddress(call: call), .alerting)) }
+      }
+    case .won:
+      if device.calls[call]?.role == .caller {
+        running[call]?.caller = device
+      } else if running[call]?.winner == nil || running[call]?.pulling.contains(device.who) ?? false
+      {
+        running[call]?.winner = device
+      }
+      connect(device, call, script)
+    case .answered: connect(device, call, script)
+    case .ringing, .stopped, .signal, .moved: break
+    }
+  }
+
+  private func connect(_ device: SimDevice, _ call: CallID, _ script: CallScript) {
+    guard isActive else { return device.submit(.call(device.address(call), .hangUp)) }
+    guard script.connects else { return }
+    device.after(random.span(.milliseconds(20), .milliseconds(800))) {
+      device.submit(.call(device.address(call), .connected))
+    }
+  }
+
+  func answered(_ call: CallID) {
+    guard let script = running[call]?.script, running[call]?.isAnswered == false else { return }
+    running[call]?.isAnswered = true
+    for step in script.stepsFromAnswer { schedule(step, call) }
+  }
+}
