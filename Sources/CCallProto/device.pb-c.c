@@ -4946,7 +4946,7 @@ const ProtobufCMessageDescriptor callmesh__v1__ongoing_call__descriptor =
   (ProtobufCMessageInit) callmesh__v1__ongoing_call__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[9] =
 {
   {
     "caller",
@@ -5044,11 +5044,24 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "diverted_by",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Invite, diverted_by),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   0,   /* field[0] = caller */
   1,   /* field[1] = deadline_ms */
   3,   /* field[3] = description */
+  8,   /* field[8] = diverted_by */
   4,   /* field[4] = headers */
   6,   /* field[6] = push_data */
   7,   /* field[7] = second_call */
@@ -5058,7 +5071,7 @@ static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__invite__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
 {
@@ -5068,7 +5081,7 @@ const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
   "Callmesh__V1__Invite",
   "callmesh.v1",
   sizeof(Callmesh__V1__Invite),
-  8,
+  9,
   callmesh__v1__invite__field_descriptors,
   callmesh__v1__invite__field_indices_by_name,
   1,  callmesh__v1__invite__number_ranges,

@@ -457,6 +457,51 @@ void   callmesh__v1__moved_entry__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__moved_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__diverted_entry__init
+                     (Callmesh__V1__DivertedEntry         *message)
+{
+  static const Callmesh__V1__DivertedEntry init_value = CALLMESH__V1__DIVERTED_ENTRY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__diverted_entry__get_packed_size
+                     (const Callmesh__V1__DivertedEntry *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__diverted_entry__pack
+                     (const Callmesh__V1__DivertedEntry *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__diverted_entry__pack_to_buffer
+                     (const Callmesh__V1__DivertedEntry *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__DivertedEntry *
+       callmesh__v1__diverted_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__DivertedEntry *)
+     protobuf_c_message_unpack (&callmesh__v1__diverted_entry__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__diverted_entry__free_unpacked
+                     (Callmesh__V1__DivertedEntry *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message)
 {
@@ -946,7 +991,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__journal_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[14] =
+static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[15] =
 {
   {
     "call",
@@ -1116,6 +1161,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descrip
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "diverted",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__JournalEntry, change_case),
+    offsetof(Callmesh__V1__JournalEntry, diverted),
+    &callmesh__v1__diverted_entry__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   2,   /* field[2] = alerting */
@@ -1123,6 +1180,7 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   0,   /* field[0] = call */
   10,   /* field[10] = caller_lost */
   5,   /* field[5] = connected */
+  14,   /* field[14] = diverted */
   6,   /* field[6] = ended */
   4,   /* field[4] = leg_ended */
   9,   /* field[9] = leg_joined */
@@ -1136,7 +1194,7 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__journal_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 14 }
+  { 0, 15 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
 {
@@ -1146,7 +1204,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
   "Callmesh__V1__JournalEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__JournalEntry),
-  14,
+  15,
   callmesh__v1__journal_entry__field_descriptors,
   callmesh__v1__journal_entry__field_indices_by_name,
   1,  callmesh__v1__journal_entry__number_ranges,
@@ -1821,6 +1879,109 @@ const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__moved_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descriptors[6] =
+{
+  {
+    "from",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, from),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__DivertedEntry, n_to),
+    offsetof(Callmesh__V1__DivertedEntry, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, reason),
+    &callmesh__v1__divert_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, by),
+    &callmesh__v1__device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "at_us",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "deadline_us",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, deadline_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__diverted_entry__field_indices_by_name[] = {
+  4,   /* field[4] = at_us */
+  3,   /* field[3] = by */
+  5,   /* field[5] = deadline_us */
+  0,   /* field[0] = from */
+  2,   /* field[2] = reason */
+  1,   /* field[1] = to */
+};
+static const ProtobufCIntRange callmesh__v1__diverted_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.DivertedEntry",
+  "DivertedEntry",
+  "Callmesh__V1__DivertedEntry",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__DivertedEntry),
+  6,
+  callmesh__v1__diverted_entry__field_descriptors,
+  callmesh__v1__diverted_entry__field_indices_by_name,
+  1,  callmesh__v1__diverted_entry__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__diverted_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor callmesh__v1__leg_ended_entry__field_descriptors[3] =
 {
   {
@@ -2417,6 +2578,46 @@ const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
   1,  callmesh__v1__registration_record__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__registration_record__init,
   NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_number[8] =
+{
+  { "DIVERT_REASON_UNSPECIFIED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED", 0 },
+  { "DIVERT_REASON_ALWAYS", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_ALWAYS", 1 },
+  { "DIVERT_REASON_BUSY", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_BUSY", 2 },
+  { "DIVERT_REASON_NO_ANSWER", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_NO_ANSWER", 3 },
+  { "DIVERT_REASON_UNREACHABLE", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNREACHABLE", 4 },
+  { "DIVERT_REASON_DO_NOT_DISTURB", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DO_NOT_DISTURB", 5 },
+  { "DIVERT_REASON_HOOK", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_HOOK", 6 },
+  { "DIVERT_REASON_DECLINED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DECLINED", 7 },
+};
+static const ProtobufCIntRange callmesh__v1__divert_reason__value_ranges[] = {
+{0, 0},{0, 8}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__divert_reason__enum_values_by_name[8] =
+{
+  { "DIVERT_REASON_ALWAYS", 1 },
+  { "DIVERT_REASON_BUSY", 2 },
+  { "DIVERT_REASON_DECLINED", 7 },
+  { "DIVERT_REASON_DO_NOT_DISTURB", 5 },
+  { "DIVERT_REASON_HOOK", 6 },
+  { "DIVERT_REASON_NO_ANSWER", 3 },
+  { "DIVERT_REASON_UNREACHABLE", 4 },
+  { "DIVERT_REASON_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__divert_reason__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.DivertReason",
+  "DivertReason",
+  "Callmesh__V1__DivertReason",
+  "callmesh.v1",
+  8,
+  callmesh__v1__divert_reason__enum_values_by_number,
+  8,
+  callmesh__v1__divert_reason__enum_values_by_name,
+  1,
+  callmesh__v1__divert_reason__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue callmesh__v1__leg_end__enum_values_by_number[4] =
 {

@@ -8,13 +8,15 @@ public enum ClusterCodec {
   ///
   /// 2: pushes in the journal, and senders of commands that are no edges. 3: calls that moved to another device in the
   /// journal.
-  public static let format: UInt32 = 3
+  public static let format: UInt32 = 4
   /// Written in messages that readers of the first format understand.
   static let firstFormat: UInt32 = 1
   /// The first format with pushes.
   public static let pushFormat: UInt32 = 2
   /// The first format with calls that were taken over.
   public static let moveFormat: UInt32 = 3
+  /// The first format with calls that go on to other users.
+  public static let divertFormat: UInt32 = 4
 
   public static func encode(_ value: CommandBatch) -> [UInt8] {
     Packer.bytes(Callmesh__V1__CommandBatch.self, value)

@@ -46,7 +46,8 @@ extension Command.Body {
   fileprivate var approximateBytes: Int {
     switch self {
     case .place(let request):
-      128 + request.description.utf8.count + request.pushData.utf8.count
+      request.forward.reduce(128) { $0 + $1.utf8.count + 2 } + request.description.utf8.count
+        + request.pushData.utf8.count
         + request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
     case .call(_, .answer(let description)): 128 + description.utf8.count
     case .call(_, .signal(_, let body)): 128 + body.utf8.count
@@ -56,7 +57,7 @@ extension Command.Body {
     case .talking(let talking):
       talking.details.reduce(192) { $0 + $1.callee.utf8.count + 12 }
     case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
-      .crossed, .merge:
+      .crossed, .merge, .visit:
       192
     }
   }
@@ -99,6 +100,8 @@ public struct EdgeItem: Sendable, Equatable {
     case reply(request: UInt64, Reply)
     case delivery(Delivery)
     indirect case ongoing(OngoingCalls)
+    /// To another shard's owner.
+    indirect case visit(request: UInt64, VisitAnswer)
     case notice(Notice)
     /// Send it, then close the session.
     case close(Notice)

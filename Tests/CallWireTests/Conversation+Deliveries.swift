@@ -49,6 +49,19 @@ extension Conversation {
       case .tell(let user, let device, let body, _):
         // The machine has the shards of all users.
         try send(body, of: user, device, to: user, SessionRef(edge: 0, number: 0))
+      // The machine has the shards of all users.
+      case .visit(let user, let request):
+        let question = Command(
+          session: SessionRef(edge: 0, number: 0), request: 1, user: user, device: "", callee: user,
+          body: .visit(request))
+        var asked = Outcome()
+        machine.handle(question, now: now, into: &asked)
+        for case .visitAnswer(_, _, let answer) in asked.effects {
+          var answered = Outcome()
+          machine.visited(request.call, user, answer, now: now, into: &answered)
+          try perform(&answered)
+        }
+      case .visitAnswer: break
       case .push, .withdrawPushes, .releaseToken, .record: break
       }
     }

@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 25
+  static let commandKinds = 26
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -86,6 +86,12 @@ extension Generator {
       .call(
         call(),
         .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
+    case 24:
+      .visit(
+        VisitRequest(
+          call: call(), callee: self.user(), caller: self.user(),
+          answeredBy: chance(50) ? device() : nil, answeredAt: chance(50) ? microseconds() : nil,
+          busyWhileInCall: chance(50) ? chance(50) : nil))
     default: .call(call(), .query)
     }
   }
@@ -118,7 +124,7 @@ extension Generator {
     EdgeBatch(
       items: list(5) {
         EdgeItem(
-          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<5, using: &$0)),
+          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<6, using: &$0)),
           ringsSince: $0.chance(50) ? $0.microseconds() : nil)
       })
   }
@@ -129,8 +135,21 @@ extension Generator {
     case 1: .delivery(delivery())
     case 2: .notice(notice())
     case 3: .ongoing(ongoing())
+    case 4: .visit(request: number(), visitAnswer())
     default: .close(notice())
     }
+  }
+
+  private mutating func visitAnswer() -> VisitAnswer {
+    VisitAnswer(
+      devices: list(3) {
+        VisitAnswer.Device(
+          id: $0.device(), name: $0.text(10),
+          session: $0.chance(50) ? SessionRef(edge: $0.next() | 1, number: $0.number()) : nil,
+          registration: $0.chance(50) ? $0.storedRegistration() : nil)
+      }, isComplete: chance(50), isBusy: chance(50), isInCall: chance(50),
+      diverted: chance(50) ? DivertReason.allCases.randomElement(using: &self)! : nil,
+      to: list(3) { $0.user() }, noAnswerAfter: .milliseconds(Int64(next() & 0xffff)))
   }
 
   mutating func heartbeat() -> Heartbeat {
@@ -150,7 +169,7 @@ extension Generator {
     Lease(owner: text(10), incarnation: next(), epoch: next(), released: chance(50))
   }
 
-  static let changeKinds = 13
+  static let changeKinds = 14
 
   mutating func entry(_ kind: Int? = nil) -> JournalEntry {
     let kind = kind ?? Int.random(in: 0..<Self.changeKinds, using: &self)
@@ -208,6 +227,12 @@ extension Generator {
           ofCaller: chance(50), from: party(), to: party(), at: microseconds(),
           description: body(), connectDeadline: microseconds()))
     case 11: .recorded
+    case 12:
+      .diverted(
+        DivertedFacts(
+          from: user(), to: list(3) { $0.user() },
+          reason: DivertReason.allCases.randomElement(using: &self)!,
+          by: chance(50) ? party() : nil, at: microseconds(), deadline: microseconds()))
     default: .settled
     }
   }

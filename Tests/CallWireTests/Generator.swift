@@ -147,7 +147,7 @@ struct Generator: RandomNumberGenerator {
         Invite(
           caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
           headers: headers(), pushData: body(), signals: list(3) { $0.signal() },
-          isSecondCall: chance(50)))
+          isSecondCall: chance(50), divertedBy: chance(50) ? user() : ""))
     case 1: .ringing(by: party())
     case 2: .answered(Answered(by: party(), description: body(), signals: list(3) { $0.signal() }))
     case 3:

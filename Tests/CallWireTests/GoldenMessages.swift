@@ -114,6 +114,14 @@ extension GoldenValues {
         .merge(
           MergeRequest(call: call, merged: otherCall, caller: "ann", deviceName: "Bob's phone"))
       ),
+      ("visit", .visit(VisitRequest(call: call, callee: "bob", caller: "ann"))),
+      (
+        "visitAnswered",
+        .visit(
+          VisitRequest(
+            call: call, callee: "bob", caller: "ann", answeredBy: "cy-phone", answeredAt: later,
+            busyWhileInCall: true))
+      ),
     ]
   }()
 
@@ -182,6 +190,16 @@ extension GoldenValues {
     }
     bodies += [
       ("notice", .notice(notice)), ("close", .close(notice)), ("ongoing", .ongoing(ongoing)),
+      (
+        "visit",
+        .visit(
+          request: 7,
+          VisitAnswer(
+            devices: [
+              VisitAnswer.Device(
+                id: "cy-phone", name: "Cy's phone", session: SessionRef(edge: 5, number: 6))
+            ], isBusy: true, diverted: .busy, to: ["dee"]))
+      ),
     ]
     return bodies.map { ($0.0, EdgeItem(session: 300, body: $0.1)) }
   }()

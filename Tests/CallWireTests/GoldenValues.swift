@@ -128,6 +128,22 @@ enum GoldenValues {
     ),
   ]
 
+  /// Came with the fourth format.
+  static let diversions: [(name: String, change: JournalEntry.Change)] = [
+    (
+      "diverted",
+      .diverted(
+        DivertedFacts(
+          from: "bob", to: ["cy", "dee"], reason: .noAnswer, at: at, deadline: later))
+    ),
+    (
+      "declinedByOne",
+      .diverted(
+        DivertedFacts(
+          from: "cy", to: [], reason: .declined, by: tablet, at: at, deadline: later))
+    ),
+  ]
+
   /// Say when, which the first versions did not.
   static let timedLegEnds: [(name: String, change: JournalEntry.Change)] =
     [("declinedHere", LegEnd.declinedHere), ("busyHere", .busy), ("gone", .gone)].map {
@@ -153,32 +169,34 @@ enum GoldenValues {
   }()
 
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + moves + [placedWithData, recorded]).map
-  {
-    name, change in
-    (
-      "entry.\(name)",
-      JournalRecord(
-        epoch: 3, number: 7, writer: "coordinator-a", at: at,
-        entries: [JournalEntry(call: call, change: change)])
-    )
-  } + [
-    (
-      "fence",
-      JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
-    ),
-    (
-      "release",
-      JournalRecord(
-        epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
-    ),
-    (
-      "group",
-      JournalRecord(
-        epoch: 4, number: 300, writer: "coordinator-b", at: at,
-        entries: changes.map { JournalEntry(call: call, change: $0.change) })
-    ),
-  ]
+    (changes + ends + pushes + timedLegEnds + informations + moves + diversions + [
+      placedWithData, recorded,
+    ])
+    .map {
+      name, change in
+      (
+        "entry.\(name)",
+        JournalRecord(
+          epoch: 3, number: 7, writer: "coordinator-a", at: at,
+          entries: [JournalEntry(call: call, change: change)])
+      )
+    } + [
+      (
+        "fence",
+        JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
+      ),
+      (
+        "release",
+        JournalRecord(
+          epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
+      ),
+      (
+        "group",
+        JournalRecord(
+          epoch: 4, number: 300, writer: "coordinator-b", at: at,
+          entries: changes.map { JournalEntry(call: call, change: $0.change) })
+      ),
+    ]
 
   static let checkpoint = Checkpoint(
     sequence: 123_456, epoch: 4,

@@ -132,6 +132,7 @@ extension ClientMachine {
     failures = 0
     state = .attached
     device = info.device
+    user = info.user
     heardAt = turn.now
     pingedAt = nil
     silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))

@@ -130,8 +130,9 @@ package struct CommandAuthenticator {
     case .call(let id, .decline), .call(let id, .busy), .call(let id, .query): call = id
     default: return .refused(CallError(.notAccepted))
     }
+    // A call that was diverted to the user is in another one's shard.
     guard UserKey(app: allowed.app, user: allowed.user) == command.user,
-      command.callee == command.user, DeviceID(allowed.device) == command.device,
+      command.callee.app == command.user.app, DeviceID(allowed.device) == command.device,
       allowed.call == call.bytes
     else { return .refused(CallError(.notAccepted)) }
     return .accepted

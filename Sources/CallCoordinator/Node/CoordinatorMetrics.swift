@@ -64,6 +64,8 @@ package struct CoordinatorMetrics: Sendable {
   package let tokenClaims: Counter
   package let peerAnswersUnreadable: Counter
   package let crossings: Counter
+  package let visits: Counter
+  package let visitsUnanswered: Counter
   package let crossingsUnconfirmed: Counter
   package let calls: CallMetrics
   private let pushReports: [String: Counter]
@@ -175,6 +177,9 @@ package struct CoordinatorMetrics: Sendable {
         + "owner spoke for the shard.")
     peerAnswersUnreadable = counter(
       "peer_answers_unreadable", "Answers of other shards that could not be decoded.")
+    visits = counter(
+      "visits", "Questions of diverted calls to the shards of the users that they ring.")
+    visitsUnanswered = counter("visits_unanswered", "Those that were not answered in time.")
     crossings = counter("crossings", "Calls that crossed another one, as told to its shard.")
     crossingsUnconfirmed = counter(
       "crossings_unconfirmed",

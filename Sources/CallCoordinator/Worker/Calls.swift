@@ -97,6 +97,9 @@ private struct CallLogLine {
       (level, message, metadata) = (.debug, "Call answered.", Self.keys(answer.by))
     case .moved(let move):
       (level, message, metadata) = (.debug, "Call taken over.", Self.keys(move.to))
+    case .diverted(let diverted):
+      (level, message) = (.debug, "Call diverted.")
+      metadata = .keys([.user: "\(diverted.from)", .reason: "\(diverted.reason.name)"])
     case .ended(let end):
       (level, message) = (.debug, "Call ended.")
       metadata = end.by.map(Self.keys) ?? [:]
@@ -123,6 +126,6 @@ private struct CallLogLine {
   }
 
   private static func keys(_ device: DeviceID) -> Logger.Metadata {
-    .keys([.device: "\(device)"])
+    .keys([.device: "\(device.shown)"])
   }
 }

@@ -100,6 +100,7 @@ package struct EdgeOutbox: Sendable {
 
   /// Counts the parts that can be large; the constants allow for the rest.
   private static func roughBytes(_ body: EdgeItem.Body) -> Int {
+    if case .visit(_, let answer) = body { return 256 + 2048 * answer.devices.count }
     guard case .delivery(let delivery) = body else { return 256 }
     func bytes(_ signals: [Signal]) -> Int {
       signals.reduce(0) { $0 + $1.body.utf8.count + 16 }

@@ -184,6 +184,10 @@ extension ShardWorker {
     case .withdrawPushes(let call): withdrawals.append(call)
     case .tell(let user, let device, let body, let until):
       tell(user, device, body, until: until, shard.term, now: now)
+    case .visit(let user, let request):
+      ask(about: request, user, shard.term, now: now)
+    case .visitAnswer(let session, let request, let answer):
+      outbox.add(session, .visit(request: request, answer))
     case .token(let step, let token): carryOut(step, token, shard, now: now)
     case .releaseToken(let fingerprint, let owner):
       jobs.append(.releaseToken(fingerprint: fingerprint, owner))

@@ -71,6 +71,7 @@ extension ShardWorker {
   func restrict(_ shard: HeldShard) {
     shard.machine.mayPush = journalFormat >= ClusterCodec.pushFormat
     shard.machine.mayMove = journalFormat >= ClusterCodec.moveFormat
+    shard.machine.mayDivert = journalFormat >= ClusterCodec.divertFormat
   }
 
   private func flying(_ term: ShardTerm, _ number: UInt64) -> HeldShard? {

@@ -94,8 +94,8 @@ package enum CommandSource: Sendable, CaseIterable {
 
   func may(say body: Command.Body) -> Bool {
     switch body {
-    case .pushReport: self == .gateways
-    case .tokenTaken, .merge: self == .coordinators
+    case .pushReport: self != .edges
+    case .tokenTaken, .merge, .visit: self == .coordinators
     case .crossed(let crossed):
       self == (crossed.isSurvivorAnswered ? .coordinators : .edges)
     case .call(_, .query): self != .coordinators

@@ -109,7 +109,7 @@ extension Call {
 
   /// Ends a ringing call when no leg is left that may answer (R19).
   mutating func endIfNobodyIsLeft(_ turn: inout Turn) {
-    guard case .ringing(let ringing) = stage else { return }
+    guard case .ringing(let ringing) = stage, !awaitsGuests(at: turn.now) else { return }
     guard !legs.contains(where: { $0.state.isLive }) else {
       // Perhaps only devices that lost their sockets are left.
       watchLegs(turn)
@@ -117,7 +117,7 @@ extension Call {
       return
     }
     // Where somebody refused, the caller has an answer. Otherwise unknown devices are waited for.
-    let isRefused = legs.contains { $0.state.refusal != nil }
+    let isRefused = legs.contains { $0.state.refusal != nil && rings($0.party.user) }
     if let until = ringing.sessionsUnknownUntil, turn.now < until, !isRefused {
       changeRinging { $0.legsLostUntil = until }
     } else {
@@ -136,12 +136,14 @@ extension Call {
   /// Nobody is left to answer: declined where a person said so, busy where a device did, else
   /// unreachable.
   mutating func endUnreached(_ turn: inout Turn) {
-    if let decliner = legs.last(where: { $0.state.isDeclined }) {
-      end(.declined, by: decliner.party, &turn)
-    } else if let busy = legs.last(where: { $0.state.refusal != nil }) {
-      end(.busy, by: busy.party, &turn)
-    } else {
-      end(.unreachable, by: nil, &turn)
+    let refused = legs.last { $0.state.refusal != nil && rings($0.party.user) }
+    let decliner =
+      legs.last { $0.state.isDeclined && rings($0.party.user) }?.party
+      ?? diversions.last { $0.reason == .declined }?.by
+    if let decliner {
+      end(.declined, by: decliner, &turn)
+    } else if !divertFromCallee(refused == nil ? .unreachable : .busy, &turn) {
+      end(refused == nil ? .unreachable : .busy, by: refused?.party, &turn)
     }
   }
 

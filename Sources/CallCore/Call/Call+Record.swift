@@ -41,10 +41,13 @@ extension Call {
       case .declined(let at): (.declined, at ?? ending.facts.at)
       case .busy(let at): (.busy, at)
       case .gone(let at): (.gone, at)
+      case .diverted(let at): (isDeclined(leg.party.user) ? .declined : .diverted, at)
       case .stopped, .waking, .delivered, .alerting: (.stopped, overAt)
       }
     return CallRecord.Leg(party: leg.party, fate: fate, endedAt: endedAt)
   }
+
+  private func isDeclined(_ user: String) -> Bool { diversion(from: user)?.reason == .declined }
 
   private func recordWho(_ who: UInt8) -> CallRecord.Who {
     switch who {

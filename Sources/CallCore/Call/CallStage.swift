@@ -23,6 +23,8 @@ extension CallStage {
     var sessionsUnknownUntil: Timestamp?
     /// The user has a device, though perhaps none that rings. Not journalled; a new owner looks again.
     var calleeHasDevices = true
+    /// When the callee's rules let the call go on to others. Not journalled; a new owner looks again.
+    var noAnswerAt = Timestamp.distantFuture
     /// Every invited device had acknowledged its invite at one time, and that was measured.
     var isRingLatencyMeasured = false
   }

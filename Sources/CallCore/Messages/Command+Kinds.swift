@@ -9,7 +9,7 @@ extension Command.Body {
     switch self {
     case .attach, .sessionClosed, .talking, .call(_, .resume), .callerGone: true
     case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken, .crossed,
-      .merge:
+      .merge, .visit:
       false
     }
   }
@@ -22,7 +22,7 @@ extension Command.Body {
     // Nobody waits for it but the edge.
     case .calls, .talking: .slow
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
-      .crossed, .merge:
+      .crossed, .merge, .visit:
       .urgent
     // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
     case .pushReport: .idle
@@ -37,6 +37,7 @@ extension Command.Body {
     case .pushReport(let report): report.call
     case .crossed(let crossed): crossed.call
     case .merge(let request): request.call
+    case .visit(let request): request.call
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken,
       .talking:
       nil

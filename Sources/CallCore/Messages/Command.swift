@@ -65,6 +65,8 @@ public struct Command: Sendable, Equatable {
     indirect case crossed(CrossedCall)
     /// A call gave way, and `device`, which had placed it, takes the one that crossed it.
     indirect case merge(MergeRequest)
+    /// The shard of a call that was diverted to `user` asks for the user's devices.
+    indirect case visit(VisitRequest)
   }
 }
 
@@ -203,6 +205,8 @@ public struct PlaceRequest: Sendable, Equatable {
   public var receivedAt: Timestamp?
   /// Whether the callee is busy while it is in an answered call; nil: what the cluster says.
   public var busyWhileInCall: Bool?
+  /// Users whom the app's hook has named to be rung in place of the callee; empty: none.
+  public var forward: [String] = []
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",

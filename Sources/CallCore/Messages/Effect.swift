@@ -21,6 +21,10 @@ public enum Effect: Sendable, Equatable {
   /// Send a command in the name of a device to its user's shard, until that confirms it or the time is over. Not
   /// answered.
   indirect case tell(UserKey, DeviceID, Command.Body, until: Timestamp)
+  /// Ask a user's shard for the user's devices; answer with `visited`. Best effort: it is asked again.
+  indirect case visit(UserKey, VisitRequest)
+  /// Answer such a question.
+  indirect case visitAnswer(SessionRef, request: UInt64, VisitAnswer)
   /// The call's end is in the journal: store its record (`ShardMachine.record(of:)`), then report `recordsStored`.
   case record(CallID)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
@@ -61,6 +65,8 @@ public struct JournalEntry: Sendable, Equatable {
     indirect case legJoined(Party)
     case alerting(DeviceID)
     indirect case answered(AnsweredFacts)
+    /// The ringing call goes on to other users.
+    indirect case diverted(DivertedFacts)
     /// A side of the answered call moved to another device.
     indirect case moved(MovedFacts)
     /// `at` is nil in records of versions that did not store it.
@@ -92,6 +98,7 @@ extension JournalEntry {
       }
     case .answered(let facts): 256 + facts.description.utf8.count
     case .moved(let facts): 384 + facts.description.utf8.count
+    case .diverted(let facts): facts.to.reduce(128) { $0 + 8 + $1.utf8.count }
     case .signal(_, _, let signal): 128 + signal.body.utf8.count
     case .legJoined, .alerting, .legEnded, .connected, .ended, .callerLost, .winnerLost, .settled,
       .pushed, .recorded:

@@ -24,6 +24,8 @@ public struct ShardMachine: Sendable {
   public var mayPush = true
   /// Whether devices take calls over: as `mayPush`.
   public var mayMove = true
+  /// Whether calls go on to other users: as `mayPush`.
+  public var mayDivert = true
   /// Whether the records of ended calls are stored. Set it before `begin`.
   public var keepsRecords = false
   /// Ended calls that would be forgotten if they did not lack their records.
@@ -43,6 +45,8 @@ public struct ShardMachine: Sendable {
   /// Of the users with a session that shows their calls.
   var boards: [UserKey: OngoingBoard] = [:]
   var boardDeadlines = DeadlineQueue<UserKey>()
+  /// Calls of other shards that ring users of this one, or that one of their devices has answered.
+  var visits = Visits()
   /// Users whose boards are to be looked at before the turn ends.
   var changedBoards: [UserKey] = []
 
@@ -92,6 +96,7 @@ public struct ShardMachine: Sendable {
     case .talking(let talking): self.talking(command, talking, &turn)
     case .crossed(let crossed): self.crossed(command, crossed, &turn)
     case .merge(let request): merge(command, request, &turn)
+    case .visit(let request): visit(command, request, &turn)
     }
     if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
     if !changedBoards.isEmpty { showOngoing(&turn) }

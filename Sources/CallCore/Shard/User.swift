@@ -44,6 +44,8 @@ struct User: Sendable {
   }
 
   private(set) var devices: [Device] = []
+  /// What becomes of calls to the user; nil: they ring all devices.
+  var rules: UserRules?
   /// The calls to this user that are not settled, in the order of their placing.
   var calls: [CallID] = []
   /// Those whose end every device acknowledged, kept for late questions.
@@ -51,7 +53,9 @@ struct User: Sendable {
   private var placings = PairRates()
 
   /// Whether nothing is left that is worth keeping.
-  var isEmpty: Bool { devices.isEmpty && calls.isEmpty && settledCalls.isEmpty }
+  var isEmpty: Bool {
+    devices.isEmpty && calls.isEmpty && settledCalls.isEmpty && rules == nil
+  }
 
   func device(_ id: DeviceID) -> Device? { devices.first { $0.id == id } }
 

@@ -59,8 +59,7 @@ enum HTTPCredential {
   /// - Throws: `notAccepted`, whichever part of a capability does not match.
   fileprivate func check(_ route: HTTPRoute) throws(CallError) {
     guard case .push(let capability, _) = self else { return }
-    guard let address = route.callAddress, address.callee.hasBytes(of: capability.user),
-      address.call.bytes == capability.call
+    guard let address = route.callAddress, address.call.bytes == capability.call
     else { throw CallError(.notAccepted) }
   }
 }

@@ -56,7 +56,8 @@ extension DeviceSession {
     switch delivery.event {
     case .invite(let invite):
       inCallUntil = max(inCallUntil, invite.deadline)
-      noteRings(delivery.call, invite)
+      // A call that was diverted to this user is to another one, and crosses none.
+      if invite.divertedBy.isEmpty { noteRings(delivery.call, invite) }
     case .stop:
       inCallUntil = Timestamp(microseconds: 0)
       forget(delivery.call)

@@ -86,6 +86,8 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case unreachableAttached = "unreachable although a device was attached"
   case attachedRing = "an attached device was not rung"
   case placersDoNotRing = "who only places calls is not rung"
+  case divertedOnce = "a call goes on to each user once"
+  case divertedRing = "a call rings where it goes on"
   case crossingsMerge = "crossing calls become one"
   case busyInCall = "a user in a call is busy"
   case movesOnce = "a call moves to one device"

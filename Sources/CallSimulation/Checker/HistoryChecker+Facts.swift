@@ -12,6 +12,11 @@ extension HistoryChecker {
     var answered: AnsweredFacts?
     var connected: (caller: Bool, winner: Bool) = (false, false)
     var connectDeadline = Timestamp(microseconds: 0)
+    var diversions: [DivertedFacts] = []
+    /// True times of the diversions.
+    var diversionTimes: [Timestamp] = []
+    /// All until when it rang.
+    var deadlines: [Timestamp] = []
     var moves: [MovedFacts] = []
     var legEnds: [String: LegEnd] = [:]
     var lostUntil: (caller: Timestamp?, winner: Timestamp?) = (nil, nil)

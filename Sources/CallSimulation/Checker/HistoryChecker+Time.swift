@@ -20,7 +20,8 @@ extension HistoryChecker {
     var still: [CallID] = []
     for call in live {
       guard let facts = calls[call] else { continue }
-      if let violation = overdue(call, facts) ?? notRung(call, facts) ?? notToldOfMove(call, facts)
+      if let violation = overdue(call, facts) ?? notRung(call, facts)
+        ?? notRungElsewhere(call, facts) ?? notToldOfMove(call, facts)
       {
         return violation
       }

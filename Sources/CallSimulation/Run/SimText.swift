@@ -102,6 +102,8 @@ enum SimText {
     case .legJoined(let party): "\(Who(party)) joins"
     case .alerting(let device): "\(device) alerts"
     case .answered(let facts): "answered by \(Who(facts.by))"
+    case .diverted(let facts):
+      "goes from \(facts.from) to \(facts.to) (\(facts.reason.name))"
     case .moved(let move): "\(Who(move.to)) takes it over from \(Who(move.from))"
     case .legEnded(let device, let end, _): "leg \(device): \(end)"
     case .connected(let caller): caller ? "caller connected" : "winner connected"

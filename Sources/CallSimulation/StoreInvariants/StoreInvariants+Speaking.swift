@@ -50,7 +50,7 @@ extension StoreInvariants {
       case .reply(let request, let reply):
         if request != 0 { check(reply, to: session, request, from: node) }
       case .delivery(let delivery): check(delivery, from: node)
-      case .ongoing, .notice, .close: break
+      case .ongoing, .visit, .notice, .close: break
       }
     }
   }

@@ -50,6 +50,9 @@ extension Callmesh__V1__EdgeItem: Mapping {
       let reply = try c.pointer(&m.reply, "message")
       return unsafe .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
     case CALLMESH__V1__EDGE_ITEM__BODY_ONGOING: return .ongoing(try c.read(m.ongoing))
+    case CALLMESH__V1__EDGE_ITEM__BODY_VISIT:
+      let (request, answer) = try c.read(m.visit)
+      return .visit(request: request, answer)
     case CALLMESH__V1__EDGE_ITEM__BODY_NOTICE: return .notice(try known(c, c.read(m.notice)))
     case CALLMESH__V1__EDGE_ITEM__BODY_CLOSE: return .close(try known(c, c.read(m.close)))
     default: throw c.failure(.unknownMember("item"))
@@ -75,6 +78,8 @@ extension Callmesh__V1__EdgeItem: Mapping {
       unsafe message.pointee.id = request
       unsafe message.pointee.result_case = unsafe try message.pointee.write(c, reply)
       return CALLMESH__V1__EDGE_ITEM__BODY_REPLY
+    case .visit(let request, let answer):
+      return try c.write((request, answer), &m.visit, CALLMESH__V1__EDGE_ITEM__BODY_VISIT)
     case .notice(let notice):
       return try c.write(notice, &m.notice, CALLMESH__V1__EDGE_ITEM__BODY_NOTICE)
     case .close(let notice):

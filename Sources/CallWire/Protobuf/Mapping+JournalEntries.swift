@@ -84,6 +84,21 @@ extension Callmesh__V1__MovedEntry: Mapping {
   }
 }
 
+extension Callmesh__V1__DivertedEntry: Mapping {
+  static var blank: DivertedFacts {
+    DivertedFacts(from: "", to: [], reason: .always, at: .zero, deadline: .zero)
+  }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__diverted_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.text(&value.from, &m.from, "from")
+    try c.texts(&value.to, &m.n_to, &m.to, "to")
+    try c.known(&value.reason, &m.reason, "reason")
+    try c.optional(&value.by, &m.by)
+    c.time(&value.at, microseconds: &m.at_us)
+    c.time(&value.deadline, microseconds: &m.deadline_us)
+  }
+}
+
 extension Callmesh__V1__EndedEntry: Mapping {
   static var blank: (facts: EndedFacts, isRecorded: Bool) {
     (EndedFacts(reason: .failed, by: nil, at: .zero, missed: false), false)

@@ -939,10 +939,14 @@ struct  Callmesh__V1__Invite
    * The user was in an answered call when this one was placed.
    */
   protobuf_c_boolean second_call;
+  /*
+   * The call is to somebody else: the user who sent it here. The delivery's call says who was called.
+   */
+  char *diverted_by;
 };
 #define CALLMESH__V1__INVITE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__invite__descriptor) \
-    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0 }
+    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Ringing

@@ -26,6 +26,7 @@ typedef struct Callmesh__V1__LegJoinedEntry Callmesh__V1__LegJoinedEntry;
 typedef struct Callmesh__V1__AlertingEntry Callmesh__V1__AlertingEntry;
 typedef struct Callmesh__V1__AnsweredEntry Callmesh__V1__AnsweredEntry;
 typedef struct Callmesh__V1__MovedEntry Callmesh__V1__MovedEntry;
+typedef struct Callmesh__V1__DivertedEntry Callmesh__V1__DivertedEntry;
 typedef struct Callmesh__V1__LegEndedEntry Callmesh__V1__LegEndedEntry;
 typedef struct Callmesh__V1__ConnectedEntry Callmesh__V1__ConnectedEntry;
 typedef struct Callmesh__V1__EndedEntry Callmesh__V1__EndedEntry;
@@ -38,6 +39,17 @@ typedef struct Callmesh__V1__RegistrationRecord Callmesh__V1__RegistrationRecord
 
 /* --- enums --- */
 
+typedef enum _Callmesh__V1__DivertReason {
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED = 0,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_ALWAYS = 1,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_BUSY = 2,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_NO_ANSWER = 3,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNREACHABLE = 4,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DO_NOT_DISTURB = 5,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_HOOK = 6,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DECLINED = 7
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__DIVERT_REASON)
+} Callmesh__V1__DivertReason;
 typedef enum _Callmesh__V1__LegEnd {
   CALLMESH__V1__LEG_END__LEG_END_UNSPECIFIED = 0,
   CALLMESH__V1__LEG_END__LEG_END_DECLINED_HERE = 1,
@@ -95,7 +107,8 @@ typedef enum {
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST = 11,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST = 12,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED = 13,
-  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED = 14
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED = 14,
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_DIVERTED = 15
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__JOURNAL_ENTRY__CHANGE__CASE)
 } Callmesh__V1__JournalEntry__ChangeCase;
 
@@ -118,6 +131,7 @@ struct  Callmesh__V1__JournalEntry
     Callmesh__V1__LostEntry *winner_lost;
     Callmesh__V1__PushedEntry *pushed;
     Callmesh__V1__MovedEntry *moved;
+    Callmesh__V1__DivertedEntry *diverted;
   };
 };
 #define CALLMESH__V1__JOURNAL_ENTRY__INIT \
@@ -261,6 +275,28 @@ struct  Callmesh__V1__MovedEntry
 #define CALLMESH__V1__MOVED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__moved_entry__descriptor) \
     , 0, NULL, NULL, 0, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * The ringing call left a user, and as a rule went on to others.
+ */
+struct  Callmesh__V1__DivertedEntry
+{
+  ProtobufCMessage base;
+  char *from;
+  size_t n_to;
+  char **to;
+  Callmesh__V1__DivertReason reason;
+  /*
+   * Who declined.
+   */
+  Callmesh__V1__Device *by;
+  int64_t at_us;
+  int64_t deadline_us;
+};
+#define CALLMESH__V1__DIVERTED_ENTRY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__diverted_entry__descriptor) \
+    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, 0 }
 
 
 struct  Callmesh__V1__LegEndedEntry
@@ -589,6 +625,25 @@ Callmesh__V1__MovedEntry *
 void   callmesh__v1__moved_entry__free_unpacked
                      (Callmesh__V1__MovedEntry *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__DivertedEntry methods */
+void   callmesh__v1__diverted_entry__init
+                     (Callmesh__V1__DivertedEntry         *message);
+size_t callmesh__v1__diverted_entry__get_packed_size
+                     (const Callmesh__V1__DivertedEntry   *message);
+size_t callmesh__v1__diverted_entry__pack
+                     (const Callmesh__V1__DivertedEntry   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__diverted_entry__pack_to_buffer
+                     (const Callmesh__V1__DivertedEntry   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__DivertedEntry *
+       callmesh__v1__diverted_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__diverted_entry__free_unpacked
+                     (Callmesh__V1__DivertedEntry *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__LegEndedEntry methods */
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message);
@@ -773,6 +828,9 @@ typedef void (*Callmesh__V1__AnsweredEntry_Closure)
 typedef void (*Callmesh__V1__MovedEntry_Closure)
                  (const Callmesh__V1__MovedEntry *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__DivertedEntry_Closure)
+                 (const Callmesh__V1__DivertedEntry *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__LegEndedEntry_Closure)
                  (const Callmesh__V1__LegEndedEntry *message,
                   void *closure_data);
@@ -803,6 +861,7 @@ typedef void (*Callmesh__V1__RegistrationRecord_Closure)
 
 /* --- descriptors --- */
 
+extern const ProtobufCEnumDescriptor    callmesh__v1__divert_reason__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__leg_end__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor;
@@ -814,6 +873,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__leg_joined_entry__descript
 extern const ProtobufCMessageDescriptor callmesh__v1__alerting_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_ended_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor;
