@@ -153,32 +153,32 @@ enum GoldenValues {
   }()
 
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + moves + [placedWithData, recorded]).map
-  {
-    name, change in
-    (
-      "entry.\(name)",
-      JournalRecord(
-        epoch: 3, number: 7, writer: "coordinator-a", at: at,
-        entries: [JournalEntry(call: call, change: change)])
-    )
-  } + [
-    (
-      "fence",
-      JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
-    ),
-    (
-      "release",
-      JournalRecord(
-        epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
-    ),
-    (
-      "group",
-      JournalRecord(
-        epoch: 4, number: 300, writer: "coordinator-b", at: at,
-        entries: changes.map { JournalEntry(call: call, change: $0.change) })
-    ),
-  ]
+    (changes + ends + pushes + timedLegEnds + informations + moves + [placedWithData, recorded]
+    + [GoldenApp.ended]).map {
+      name, change in
+      (
+        "entry.\(name)",
+        JournalRecord(
+          epoch: 3, number: 7, writer: "coordinator-a", at: at,
+          entries: [JournalEntry(call: call, change: change)])
+      )
+    } + [
+      (
+        "fence",
+        JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
+      ),
+      (
+        "release",
+        JournalRecord(
+          epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
+      ),
+      (
+        "group",
+        JournalRecord(
+          epoch: 4, number: 300, writer: "coordinator-b", at: at,
+          entries: changes.map { JournalEntry(call: call, change: $0.change) })
+      ),
+    ]
 
   static let checkpoint = Checkpoint(
     sequence: 123_456, epoch: 4,

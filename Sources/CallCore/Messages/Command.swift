@@ -65,6 +65,10 @@ public struct Command: Sendable, Equatable {
     indirect case crossed(CrossedCall)
     /// A call gave way, and `device`, which had placed it, takes the one that crossed it.
     indirect case merge(MergeRequest)
+    /// Reads or replaces the rules of `user`, who asks itself, or for whom the app's server does.
+    indirect case rules(RulesRequest)
+    /// Of the app's server. `device` is empty.
+    indirect case app(AppRequest)
   }
 }
 

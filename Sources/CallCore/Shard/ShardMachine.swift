@@ -92,6 +92,8 @@ public struct ShardMachine: Sendable {
     case .talking(let talking): self.talking(command, talking, &turn)
     case .crossed(let crossed): self.crossed(command, crossed, &turn)
     case .merge(let request): merge(command, request, &turn)
+    case .rules(let request): rules(command, request, &turn)
+    case .app(let request): app(command, request, &turn)
     }
     if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
     if !changedBoards.isEmpty { showOngoing(&turn) }
