@@ -997,6 +997,141 @@ void   callmesh__v1__visit_device__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__visit_device__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__rules_command__init
+                     (Callmesh__V1__RulesCommand         *message)
+{
+  static const Callmesh__V1__RulesCommand init_value = CALLMESH__V1__RULES_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__rules_command__get_packed_size
+                     (const Callmesh__V1__RulesCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__rules_command__pack
+                     (const Callmesh__V1__RulesCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__rules_command__pack_to_buffer
+                     (const Callmesh__V1__RulesCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__RulesCommand *
+       callmesh__v1__rules_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__RulesCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__rules_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__rules_command__free_unpacked
+                     (Callmesh__V1__RulesCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__rules_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_command__init
+                     (Callmesh__V1__AppCommand         *message)
+{
+  static const Callmesh__V1__AppCommand init_value = CALLMESH__V1__APP_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_command__get_packed_size
+                     (const Callmesh__V1__AppCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_command__pack
+                     (const Callmesh__V1__AppCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_command__pack_to_buffer
+                     (const Callmesh__V1__AppCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppCommand *
+       callmesh__v1__app_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__app_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_command__free_unpacked
+                     (Callmesh__V1__AppCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_user_query__init
+                     (Callmesh__V1__AppUserQuery         *message)
+{
+  static const Callmesh__V1__AppUserQuery init_value = CALLMESH__V1__APP_USER_QUERY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_user_query__get_packed_size
+                     (const Callmesh__V1__AppUserQuery *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_user_query__pack
+                     (const Callmesh__V1__AppUserQuery *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_user_query__pack_to_buffer
+                     (const Callmesh__V1__AppUserQuery *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppUserQuery *
+       callmesh__v1__app_user_query__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppUserQuery *)
+     protobuf_c_message_unpack (&callmesh__v1__app_user_query__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_user_query__free_unpacked
+                     (Callmesh__V1__AppUserQuery *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message)
 {
@@ -1821,7 +1956,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[41] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[43] =
 {
   {
     "session",
@@ -2315,6 +2450,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[4
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rules",
+    140,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, rules),
+    &callmesh__v1__rules_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "for_app",
+    141,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, for_app),
+    &callmesh__v1__app_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   11,   /* field[11] = ack */
@@ -2335,6 +2494,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   19,   /* field[19] = description */
   4,   /* field[4] = device */
   34,   /* field[34] = devices_per_user */
+  42,   /* field[42] = for_app */
   18,   /* field[18] = hang_up */
   30,   /* field[30] = information */
   29,   /* field[29] = merge */
@@ -2346,6 +2506,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   8,   /* field[8] = register */
   1,   /* field[1] = request */
   21,   /* field[21] = resume */
+  41,   /* field[41] = rules */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
   31,   /* field[31] = talking */
@@ -2359,7 +2520,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   3,   /* field[3] = user */
   33,   /* field[33] = visit */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[6 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[7 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
@@ -2367,7 +2528,8 @@ static const ProtobufCIntRange callmesh__v1__command__number_ranges[6 + 1] =
   { 45, 33 },
   { 60, 34 },
   { 80, 35 },
-  { 0, 41 }
+  { 140, 41 },
+  { 0, 43 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2377,10 +2539,10 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  41,
+  43,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  6,  callmesh__v1__command__number_ranges,
+  7,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -3936,6 +4098,152 @@ const ProtobufCMessageDescriptor callmesh__v1__visit_device__descriptor =
   callmesh__v1__visit_device__field_indices_by_name,
   1,  callmesh__v1__visit_device__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__visit_device__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__rules_command__field_descriptors[1] =
+{
+  {
+    "write",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesCommand, write),
+    &callmesh__v1__user_rules__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__rules_command__field_indices_by_name[] = {
+  0,   /* field[0] = write */
+};
+static const ProtobufCIntRange callmesh__v1__rules_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.RulesCommand",
+  "RulesCommand",
+  "Callmesh__V1__RulesCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__RulesCommand),
+  1,
+  callmesh__v1__rules_command__field_descriptors,
+  callmesh__v1__rules_command__field_indices_by_name,
+  1,  callmesh__v1__rules_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__rules_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descriptors[5] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, user),
+    &callmesh__v1__app_user_query__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "calls",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, calls),
+    &callmesh__v1__calls_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "call",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, call),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, end),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "remove",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, remove),
+    &callmesh__v1__unregister__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_command__field_indices_by_name[] = {
+  2,   /* field[2] = call */
+  1,   /* field[1] = calls */
+  3,   /* field[3] = end */
+  4,   /* field[4] = remove */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange callmesh__v1__app_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppCommand",
+  "AppCommand",
+  "Callmesh__V1__AppCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppCommand),
+  5,
+  callmesh__v1__app_command__field_descriptors,
+  callmesh__v1__app_command__field_indices_by_name,
+  1,  callmesh__v1__app_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define callmesh__v1__app_user_query__field_descriptors NULL
+#define callmesh__v1__app_user_query__field_indices_by_name NULL
+#define callmesh__v1__app_user_query__number_ranges NULL
+const ProtobufCMessageDescriptor callmesh__v1__app_user_query__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppUserQuery",
+  "AppUserQuery",
+  "Callmesh__V1__AppUserQuery",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppUserQuery),
+  0,
+  callmesh__v1__app_user_query__field_descriptors,
+  callmesh__v1__app_user_query__field_indices_by_name,
+  0,  callmesh__v1__app_user_query__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_user_query__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__caller_gone__field_descriptors[1] =

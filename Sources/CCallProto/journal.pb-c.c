@@ -862,6 +862,51 @@ void   callmesh__v1__registration_record__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__registration_record__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__rules_record__init
+                     (Callmesh__V1__RulesRecord         *message)
+{
+  static const Callmesh__V1__RulesRecord init_value = CALLMESH__V1__RULES_RECORD__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__rules_record__get_packed_size
+                     (const Callmesh__V1__RulesRecord *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_record__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__rules_record__pack
+                     (const Callmesh__V1__RulesRecord *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_record__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__rules_record__pack_to_buffer
+                     (const Callmesh__V1__RulesRecord *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_record__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__RulesRecord *
+       callmesh__v1__rules_record__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__RulesRecord *)
+     protobuf_c_message_unpack (&callmesh__v1__rules_record__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__rules_record__free_unpacked
+                     (Callmesh__V1__RulesRecord *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__rules_record__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 static const ProtobufCFieldDescriptor callmesh__v1__journal_record__field_descriptors[8] =
 {
   {
@@ -2084,7 +2129,7 @@ const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__connected_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[8] =
 {
   {
     "reason",
@@ -2159,6 +2204,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descripto
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "by_app",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EndedEntry, by_app),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "recorded",
     15,
     PROTOBUF_C_LABEL_NONE,
@@ -2174,17 +2231,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descripto
 static const unsigned callmesh__v1__ended_entry__field_indices_by_name[] = {
   2,   /* field[2] = at_us */
   1,   /* field[1] = by */
+  6,   /* field[6] = by_app */
   3,   /* field[3] = missed */
   0,   /* field[0] = reason */
-  6,   /* field[6] = recorded */
+  7,   /* field[7] = recorded */
   4,   /* field[4] = survivor */
   5,   /* field[5] = unreachable */
 };
 static const ProtobufCIntRange callmesh__v1__ended_entry__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 15, 6 },
-  { 0, 7 }
+  { 15, 7 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
 {
@@ -2194,7 +2252,7 @@ const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
   "Callmesh__V1__EndedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__EndedEntry),
-  7,
+  8,
   callmesh__v1__ended_entry__field_descriptors,
   callmesh__v1__ended_entry__field_indices_by_name,
   2,  callmesh__v1__ended_entry__number_ranges,
@@ -2577,6 +2635,83 @@ const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
   callmesh__v1__registration_record__field_indices_by_name,
   1,  callmesh__v1__registration_record__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__registration_record__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descriptors[4] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "app",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, app),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rules",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, rules),
+    &callmesh__v1__user_rules__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__rules_record__field_indices_by_name[] = {
+  1,   /* field[1] = app */
+  0,   /* field[0] = format */
+  3,   /* field[3] = rules */
+  2,   /* field[2] = user */
+};
+static const ProtobufCIntRange callmesh__v1__rules_record__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.RulesRecord",
+  "RulesRecord",
+  "Callmesh__V1__RulesRecord",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__RulesRecord),
+  4,
+  callmesh__v1__rules_record__field_descriptors,
+  callmesh__v1__rules_record__field_indices_by_name,
+  1,  callmesh__v1__rules_record__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__rules_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_number[8] =

@@ -48,6 +48,9 @@ public enum ClusterCodec {
   public static func encode(_ value: Registration) -> [UInt8] {
     Packer.bytes(Callmesh__V1__RegistrationRecord.self, value)
   }
+  public static func encode(_ value: StoredRules) -> [UInt8] {
+    Packer.bytes(Callmesh__V1__RulesRecord.self, value)
+  }
   public static func encode(_ value: TokenOwner) -> [UInt8] {
     Packer.bytes(Callmesh__V1__TokenOwner.self, value)
   }
@@ -113,6 +116,11 @@ public enum ClusterCodec {
   /// - Throws: for bytes that are no such message.
   public static func registration(_ bytes: [UInt8]) throws(WireError) -> Registration {
     try read(Callmesh__V1__RegistrationRecord.self, bytes, "registration")
+  }
+
+  /// - Throws: for bytes that are no such message.
+  public static func rules(_ bytes: [UInt8]) throws(WireError) -> StoredRules {
+    try read(Callmesh__V1__RulesRecord.self, bytes, "rules")
   }
 
   /// - Throws: for bytes that are no such message.

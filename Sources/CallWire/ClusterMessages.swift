@@ -52,12 +52,13 @@ extension Command.Body {
     case .call(_, .answer(let description)): 128 + description.utf8.count
     case .call(_, .signal(_, let body)): 128 + body.utf8.count
     case .register: 2048
+    case .rules(.write): 4096
     case .ack(let items): 96 + 32 * items.count
     case .callerGone(let calls): 96 + 20 * calls.count
     case .talking(let talking):
       talking.details.reduce(192) { $0 + $1.callee.utf8.count + 12 }
     case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
-      .crossed, .merge, .visit:
+      .crossed, .merge, .visit, .rules, .app:
       192
     }
   }
@@ -242,5 +243,15 @@ public struct ClusterRecord: Sendable, Equatable {
   public init(cluster: String, shardCount: UInt32) {
     self.cluster = cluster
     self.shardCount = shardCount
+  }
+}
+
+/// The rules of a user, as the store keeps them.
+public struct StoredRules: Sendable, Equatable {
+  public var user: UserKey
+  public var rules: UserRules
+  public init(user: UserKey, rules: UserRules) {
+    self.user = user
+    self.rules = rules
   }
 }

@@ -37,6 +37,8 @@ public enum ClientCommand: Sendable, Equatable {
   case ping
   /// Asks for the live calls that concern this device.
   case calls
+  /// The rules of the device's user.
+  indirect case rules(RulesRequest)
 }
 
 public struct AttachRequest: Sendable, Equatable {
@@ -103,6 +105,7 @@ public enum ServerReply: Sendable, Equatable {
   indirect case call(CallState)
   indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
+  indirect case rules(UserRules)
 }
 
 public struct RegisteredInfo: Sendable, Equatable {

@@ -30,6 +30,9 @@ struct FrameRules {
     case .attach(let request): try check(request)
     // What is registered is checked while it is brought into its one form.
     case .detach, .ack, .register, .ping, .calls: break
+    case .rules(.read): break
+    // Whether they name the user itself is checked by its shard.
+    case .rules(.write(let rules)): try rules.check()
     case .renew(let token): try check(token: token)
     case .unregister(let device):
       if let device { try FieldRules.checkDeviceID(device.text) }

@@ -42,7 +42,10 @@ struct DivertingBench {
       provider: .apns, environment: "production", topic: "org.example.app.voip",
       token: "token-\(user)-\(device)")
     guests.say(
-      .register(RegistrationRequest(deviceName: device, voipToken: token)), user: user,
+      .register(
+        RegistrationRequest(
+          deviceName: device, voipToken: token, capabilities: [.missed, .answeredElsewhere])),
+      user: user,
       device: device, callee: user)
     guests.answerStores()
   }

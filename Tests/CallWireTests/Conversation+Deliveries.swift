@@ -30,7 +30,7 @@ extension Conversation {
         if let gone = sessions.removeValue(forKey: session.number) {
           hear(gone.device, "close 4000")
         }
-      case .store(_, let token), .remove(_, _, let token):
+      case .store(_, let token), .remove(_, _, let token), .storeRules(_, _, let token):
         var stored = Outcome()
         machine.registrationStored(token: token, ok: true, now: now, into: &stored)
         try perform(&stored)
@@ -131,6 +131,8 @@ extension Conversation {
     case .call(let state): return .call(state)
     case .answer(let won, let state): return .answer(won: won, state)
     case .calls(let live): return .calls(live)
+    case .rules(let rules): return .rules(rules)
+    case .app: throw Failure(description: "a device does not ask for that")
     }
   }
 

@@ -62,6 +62,7 @@ extension Conversation {
     case .unregister(let other): return [(nil, .unregister(other ?? device))]
     // One shard is all that there are here.
     case .calls: return [(nil, .calls(shard: 0))]
+    case .rules(let request): return [(nil, .rules(request))]
     case .detach, .ping, .renew: return []
     }
   }
@@ -122,6 +123,9 @@ extension Conversation {
       let request = try HTTPBodies.register(body).request
       return (user.user, .register(Self.withFingerprints(request)))
     }
+    if path == ["v1", "rules"] {
+      return (user.user, .rules(method == "PUT" ? .write(try HTTPBodies.userRules(body)) : .read))
+    }
     guard path.count >= 4, path[1] == "calls", let call = CallID(path[3]) else {
       throw CallError(.noSuchResource)
     }
@@ -141,6 +145,8 @@ extension Conversation {
               device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)))
     case .call(let state): "200 " + Self.text(HTTPBodies.callState(state))
     case .error(let error): "400 " + Self.text(HTTPBodies.error(error))
+    case .rules(let rules): "200 " + Self.text(HTTPBodies.userRules(rules))
+    case .app(let reply): "200 " + Self.text(HTTPBodies.app(reply))
     case .done, .attached, .answer, .calls: "200 {}"
     }
   }

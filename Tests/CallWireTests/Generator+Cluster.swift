@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 26
+  static let commandKinds = 28
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -86,12 +86,14 @@ extension Generator {
       .call(
         call(),
         .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
-    case 24:
+    case 26:
       .visit(
         VisitRequest(
           call: call(), callee: self.user(), caller: self.user(),
           answeredBy: chance(50) ? device() : nil, answeredAt: chance(50) ? microseconds() : nil,
           busyWhileInCall: chance(50) ? chance(50) : nil))
+    case 24: .rules(chance(50) ? .read : .write(userRules()))
+    case 25: .app(appRequest())
     default: .call(call(), .query)
     }
   }
@@ -103,9 +105,11 @@ extension Generator {
   }
 
   mutating func reply() -> Reply {
-    switch Int.random(in: 0..<7, using: &self) {
+    switch Int.random(in: 0..<9, using: &self) {
     case 0: .error(error())
     case 1: .done
+    case 7: .rules(userRules())
+    case 8: .app(appReply())
     case 2:
       .attached(
         forCall: chance(50) ? state() : nil, ticket: chance(50) ? ticket() : nil,
@@ -212,7 +216,8 @@ extension Generator {
           reason: EndReason.allCases.randomElement(using: &self)!,
           by: chance(50) ? party() : nil, at: microseconds(), missed: chance(50),
           survivor: chance(50) ? call() : nil,
-          unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil))
+          unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil,
+          byApp: chance(30)))
     case 7:
       .signal(
         fromCaller: chance(50), device(),
@@ -266,7 +271,8 @@ extension Generator {
       EndedFacts(
         reason: EndReason.allCases.randomElement(using: &self)!, by: maybe(party()),
         at: microseconds(), missed: chance(50), survivor: maybe(call()),
-        unreachable: maybe(UnreachableCause.allCases.randomElement(using: &self)!)))
+        unreachable: maybe(UnreachableCause.allCases.randomElement(using: &self)!),
+        byApp: chance(30)))
     record.events = list(6) { $0.recordEvent(legs: legs.count) }
     record.eventsDropped = Int(number() & 0xFFFF)
     return record

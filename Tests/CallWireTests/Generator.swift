@@ -177,7 +177,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 23
+  static let clientKinds = 25
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -232,11 +232,30 @@ extension Generator {
     case 20: return .call(call, .signal(.information, body: body()))
     case 21:
       return .call(call, .pull(PullRequest(from: device(), description: body())))
+    case 22: return .rules(.read)
+    case 23: return .rules(.write(distinctRules()))
     default: return .call(call, .query)
     }
   }
 
-  static let serverKinds = 10 + eventKinds
+  /// As devices may send them: with nobody twice.
+  private mutating func distinctRules() -> UserRules {
+    var rules = userRules()
+    rules.firstDevices = Array(rules.firstDevices.prefix(1))
+    for path in [
+      \UserRules.always, \UserRules.onBusy, \UserRules.onNoAnswer, \UserRules.onUnreachable,
+    ] {
+      if let first = rules[keyPath: path]?.users.first {
+        rules[keyPath: path] = UserRules.Forward(users: [first])
+      }
+    }
+    if let except = rules.doNotDisturb?.except {
+      rules.doNotDisturb?.except = Array(except.prefix(1))
+    }
+    return rules
+  }
+
+  static let serverKinds = 11 + eventKinds
 
   mutating func serverFrame(_ kind: Int? = nil) -> ServerFrame {
     let kind = kind ?? Int.random(in: 0..<Self.serverKinds, using: &self)
@@ -264,7 +283,8 @@ extension Generator {
     case 7: return .notice(notice())
     case 8: return .reply(id: number(), .calls(liveCalls()))
     case 9: return .ongoing(ongoing())
-    default: return .delivery(delivery(kind - 10))
+    case 10: return .reply(id: number(), .rules(userRules()))
+    default: return .delivery(delivery(kind - 11))
     }
   }
 

@@ -79,6 +79,7 @@ extension GoldenValues {
       "crossed",
       .crossed(CrossedCall(call: call, caller: "bob", survivor: otherCall, by: "ann-phone"))
     ),
+    ("rulesRead", .rules(.read)), ("rulesWrite", .rules(.write(GoldenApp.rules))),
   ]
 
   /// Of gateways and coordinators.
@@ -155,6 +156,8 @@ extension GoldenValues {
     ("call", .call(state)),
     ("won", .answer(won: true, state)),
     ("calls", .calls(LiveCalls(placed: [state], received: [state]))),
+    ("rules", .rules(GoldenApp.rules)), ("appUser", .app(.user(GoldenApp.user))),
+    ("appCalls", .app(.calls([GoldenApp.call]))), ("appCall", .app(.call(GoldenApp.call))),
   ]
 
   private static let events: [(name: String, event: Delivery.Event)] = [
@@ -271,6 +274,19 @@ extension GoldenValues {
         "command.\(name)", CommandBatch(peer: 9, commands: [command]), ClusterCodec.encode,
         ClusterCodec.commandBatch)
     }
+    all += GoldenApp.requests.map { name, request in
+      var command = Command(
+        session: SessionRef(edge: 7, number: 5), request: 1, user: bob, device: "", callee: bob,
+        body: .app(request))
+      command.credential = .token("a.b.c")
+      return GoldenValue(
+        "command.app.\(name)", CommandBatch(edge: 7, commands: [command]), ClusterCodec.encode,
+        ClusterCodec.commandBatch)
+    }
+    all.append(
+      GoldenValue(
+        "rules", StoredRules(user: bob, rules: GoldenApp.rules), ClusterCodec.encode,
+        ClusterCodec.rules))
     all += credentials.map { name, credential in
       var command = Command(
         session: SessionRef(edge: 7, number: 5), request: 5, user: bob, device: "bob-phone",

@@ -169,10 +169,8 @@ enum GoldenValues {
   }()
 
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + moves + diversions + [
-      placedWithData, recorded,
-    ])
-    .map {
+    (changes + ends + pushes + timedLegEnds + informations + moves + diversions
+    + [placedWithData, recorded, GoldenApp.ended]).map {
       name, change in
       (
         "entry.\(name)",

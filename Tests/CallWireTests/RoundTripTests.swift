@@ -80,6 +80,8 @@ import Testing
       try #require(try ClusterCodec.checkpoint(ClusterCodec.encode(checkpoint)) == checkpoint)
       let registration = generator.storedRegistration()
       try #require(try ClusterCodec.registration(ClusterCodec.encode(registration)) == registration)
+      let rules = StoredRules(user: registration.user, rules: generator.userRules())
+      try #require(try ClusterCodec.rules(ClusterCodec.encode(rules)) == rules)
     }
   }
 

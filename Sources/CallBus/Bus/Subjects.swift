@@ -100,6 +100,15 @@ public struct Subjects: Sendable {
     "\(shard).\(keyPart(app)).\(keyPart(user)).\(keyPart(device))"
   }
 
+  /// The key of a user's rules, in the same bucket. Versions without rules, which read the keys that begin with a
+  /// shard's number, do not see it.
+  public static func rulesKey(shard: Int, app: String, user: String) -> String {
+    "rules.\(shard).\(keyPart(app)).\(keyPart(user))"
+  }
+
+  /// The keys of the rules of a shard's users.
+  public static func rulesFilter(shard: Int) -> String { "rules.\(shard).>" }
+
   /// The key of a push token's owner within an app.
   public static func tokenKey(_ fingerprint: String, app: String) -> String {
     "\(keyPart(fingerprint)).\(keyPart(app))"

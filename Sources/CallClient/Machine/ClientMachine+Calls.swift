@@ -109,7 +109,7 @@ extension ClientMachine {
           CallState(call: address.call, callee: address.callee, phase: .unknown))
       default: break
       }
-    case .attached, .registered, .calls: break
+    case .attached, .registered, .calls, .rules: break
     }
     emit(address.call, events, &turn)
     if calls.values[index].isEnded { remember(address.call) }
@@ -143,7 +143,7 @@ extension ClientCommand {
   package var address: CallAddress? {
     switch self {
     case .place(let address, _), .call(let address, _): address
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: nil
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .rules: nil
     }
   }
 

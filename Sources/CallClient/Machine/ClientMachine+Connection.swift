@@ -117,7 +117,7 @@ extension ClientMachine {
     case .error(let error):
       turn.actions.append(.close)
       wait(atLeast: .milliseconds(Int64(error.retryAfterMilliseconds)), &turn)
-    case .done, .registered, .call, .answer, .calls:
+    case .done, .registered, .call, .answer, .calls, .rules:
       turn.actions.append(.close)
       wait(&turn)
     }

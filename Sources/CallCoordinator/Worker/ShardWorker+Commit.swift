@@ -179,6 +179,9 @@ extension ShardWorker {
       write(key, ClusterCodec.encode(registration), token, shard, now: now)
     case .remove(let user, let device, let token):
       write(RegistrationWrites.Key(user, device), nil, token, shard, now: now)
+    case .storeRules(let user, let rules, let token):
+      let value = rules.map { ClusterCodec.encode(StoredRules(user: user, rules: $0)) }
+      write(RegistrationWrites.Key(user, nil), value, token, shard, now: now)
     case .push(let job): add(job, shard, now: now)
     case .record(let call): add(record: call, shard, now: now)
     case .withdrawPushes(let call): withdrawals.append(call)

@@ -109,7 +109,7 @@ extension ShardWorker {
       case .done: end(request, exchange, isConfirmed: true, now: now)
       // It is retransmitted soon.
       case .error(let error) where error.code == .tryAgain: continue
-      case .error, .attached, .registered, .call, .answer, .calls:
+      case .error, .attached, .registered, .call, .answer, .calls, .rules, .app:
         end(request, exchange, isConfirmed: false, now: now)
       }
     }

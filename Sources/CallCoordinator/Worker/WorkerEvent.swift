@@ -100,7 +100,7 @@ package enum CommandSource: Sendable, CaseIterable {
       self == (crossed.isSurvivorAnswered ? .coordinators : .edges)
     case .call(_, .query): self != .coordinators
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .call, .calls,
-      .talking:
+      .talking, .rules, .app:
       self == .edges
     }
   }
@@ -144,7 +144,7 @@ package struct RecoveredShard: Sendable {
   package var lostSince: Timestamp?
   /// The journal's last record, whether it counts or not.
   package var journalEnd: UInt64
-  /// The revisions of its registrations' keys.
+  /// The revisions of its registrations' keys, and of its users' rules.
   package var registrationRevisions: [RegistrationWrites.Key: UInt64] = [:]
   package init(
     term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: KnownEdges,

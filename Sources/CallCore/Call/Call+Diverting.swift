@@ -110,10 +110,33 @@ extension Call {
 
   /// A new owner looks the callee's rules up again.
   mutating func restore(_ forwarding: Forwarding) {
+    guard diversions.isEmpty else { return }
+    apply(forwarding)
+  }
+
+  /// The callee's rules for this call, which begins to ring.
+  mutating func apply(_ forwarding: Forwarding) {
     self.forwarding = forwarding
-    guard diversions.isEmpty, !forwarding.onNoAnswer.isEmpty else { return }
-    let at = facts.placedAt + forwarding.noAnswerAfter
-    changeRinging { $0.noAnswerAt = at }
+    let placedAt = facts.placedAt
+    changeRinging {
+      if !forwarding.onNoAnswer.isEmpty { $0.noAnswerAt = placedAt + forwarding.noAnswerAfter }
+      if !forwarding.firstDevices.isEmpty { $0.othersAt = placedAt + forwarding.firstFor }
+    }
+  }
+
+  /// Whether a device of the callee is to wait until the first ones have rung alone.
+  func waitsForFirst(_ party: Party) -> Bool {
+    guard case .ringing(let ringing) = stage, ringing.othersAt != .distantFuture else {
+      return false
+    }
+    return party.user.hasBytes(of: facts.callee.user)
+      && !forwarding.firstDevices.contains(party.device)
+  }
+
+  /// The first devices had their time, or none of them is left.
+  mutating func wantOthers() {
+    changeRinging { $0.othersAt = .distantFuture }
+    wantsOthers = true
   }
 
   /// The callee did not answer in time, is busy, or cannot be reached: the callee's rules may say who is called instead.
@@ -244,7 +267,7 @@ extension Call {
   }
 
   /// Rings the devices that can be rung: those that are new to the call, and those with a new session.
-  private mutating func ring(_ user: String, _ devices: [VisitAnswer.Device], _ turn: inout Turn) {
+  mutating func ring(_ user: String, _ devices: [VisitAnswer.Device], _ turn: inout Turn) {
     for device in devices {
       let party = Party(user: user, device: device.id, deviceName: device.name)
       let isNew = legIndex(party) == nil

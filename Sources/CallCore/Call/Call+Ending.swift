@@ -61,9 +61,10 @@ extension Call {
   ///   - by: who caused it; nil where nobody did (a timeout).
   ///   - silent: whose device learns the end from the reply to its command, and gets no delivery.
   ///   - survivor: the crossing call to which this one gives way.
+  ///   - byApp: the app's server ends it.
   mutating func end(
     _ reason: EndReason, by: Party?, silent: Role? = nil, survivor: CallID? = nil,
-    _ turn: inout Turn
+    byApp: Bool = false, _ turn: inout Turn
   ) {
     let winner = winner
     // When the call was answered, those that had left were stopped already.
@@ -76,7 +77,7 @@ extension Call {
     if isMissed || isPushed { wantsPush = true }
     let facts = EndedFacts(
       reason: reason, by: by, at: turn.now, missed: isMissed, survivor: survivor,
-      unreachable: reason == .unreachable ? unreachableCause : nil)
+      unreachable: reason == .unreachable ? unreachableCause : nil, byApp: byApp)
     commit(.ended(facts), reason == .hungUp ? .relaxed : .urgent, &turn)
     if turn.keepsRecords { turn.outcome.effects.append(.record(id)) }
     caller.clear()
@@ -116,6 +117,7 @@ extension Call {
       endIfUnreached(&turn)
       return
     }
+    if ringing.othersAt != .distantFuture { return wantOthers() }
     // Where somebody refused, the caller has an answer. Otherwise unknown devices are waited for.
     let isRefused = legs.contains { $0.state.refusal != nil && rings($0.party.user) }
     if let until = ringing.sessionsUnknownUntil, turn.now < until, !isRefused {

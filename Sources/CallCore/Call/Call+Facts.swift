@@ -128,6 +128,7 @@ extension Call {
     }
     let what: CallTimeline.What =
       switch end.reason {
+      case _ where end.byApp: .endedByApp
       case .declined: .declined
       case .cancelled: .cancelled
       case .hungUp: .hungUp

@@ -11,7 +11,7 @@ extension Call {
     case .leg, .calleeDevice, .stranger: break
     }
     guard let leg = legIndex(party) else {
-      if isRinging, joins, rings(party.user) { join(party, session, &turn) }
+      if isRinging, joins, rings(party.user), !waitsForFirst(party) { join(party, session, &turn) }
       return
     }
     let same = legs[leg].endpoint.session == session

@@ -8,7 +8,7 @@ extension Call {
     for former in formerCallers { next = min(next, former.endpoint.nextRetransmission) }
     switch stage {
     case .ringing(let ringing):
-      next = min(next, facts.deadline, ringing.noAnswerAt)
+      next = min(next, facts.deadline, ringing.noAnswerAt, ringing.othersAt)
       if let until = ringing.callerLostUntil { next = min(next, until) }
       if let until = ringing.legsLostUntil { next = min(next, until) }
       if !wantsPush {
@@ -80,6 +80,8 @@ extension Call {
       end(.unanswered, by: nil, &turn)
     } else if isOver(ringing.callerLostUntil) {
       end(.cancelled, by: facts.caller, &turn)
+    } else if isOver(ringing.othersAt) {
+      wantOthers()
     } else if isOver(ringing.noAnswerAt) {
       changeRinging { $0.noAnswerAt = .distantFuture }
       _ = divertFromCallee(.noAnswer, &turn)

@@ -28,6 +28,8 @@ struct Call: Sendable {
   var version: UInt64
   /// A push may be due: the shard is to call `push`.
   var wantsPush = false
+  /// The callee's other devices are to ring now: the shard is to call `ring`.
+  var wantsOthers = false
   /// Gateways were notified that ring pushes of this call are not to be sent any more.
   var isPushWithdrawn = false
   /// Devices without a leg that got a notice of the missed call.

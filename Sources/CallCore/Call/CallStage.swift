@@ -25,6 +25,8 @@ extension CallStage {
     var calleeHasDevices = true
     /// When the callee's rules let the call go on to others. Not journalled; a new owner looks again.
     var noAnswerAt = Timestamp.distantFuture
+    /// When the callee's other devices ring, too. Not journalled; a new owner looks again.
+    var othersAt = Timestamp.distantFuture
     /// Every invited device had acknowledged its invite at one time, and that was measured.
     var isRingLatencyMeasured = false
   }

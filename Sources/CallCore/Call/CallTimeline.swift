@@ -99,6 +99,8 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
   case pushFailed = 25
   case moved = 26
   case diverted = 27
+  /// Of the app's server.
+  case endedByApp = 40
 
   /// As operators see it.
   public var name: String {
@@ -119,6 +121,7 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
     case .pushFailed: "push failed"
     case .moved: "taken over"
     case .diverted: "diverted"
+    case .endedByApp: "ended by the app's server"
     }
   }
 
@@ -132,7 +135,7 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
     case .joined, .invited, .alerting, .left, .sessionLost, .attached, .moved:
       CallTimeline.passingMax
     case .placed, .answered, .declined, .declinedHere, .busy, .connected, .stopped,
-      .ended, .hungUp, .cancelled, .takenOver, .diverted:
+      .ended, .hungUp, .cancelled, .takenOver, .diverted, .endedByApp:
       CallTimeline.eventsMax
     }
   }

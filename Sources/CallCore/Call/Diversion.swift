@@ -57,6 +57,9 @@ public struct Forwarding: Sendable, Equatable {
   public var onNoAnswer: [String] = []
   /// For how long it rings before `onNoAnswer` holds.
   public var noAnswerAfter: Span = .seconds(20)
+  /// The devices that ring first, and for how long alone; empty: all ring at once.
+  public var firstDevices: [DeviceID] = []
+  public var firstFor: Span = .seconds(10)
   public init() {}
 }
 

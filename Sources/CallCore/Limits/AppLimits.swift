@@ -13,6 +13,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
   case liveCalls
   case registrationsPerSecond
   case pushesPerSecond
+  case serverRequestsPerSecond
 
   public struct Facts: Sendable {
     public var standard: Int
@@ -50,6 +51,10 @@ public enum AppLimit: String, Sendable, CaseIterable {
         standard: 500, range: 1...1_000_000, seconds: 10, what: "registrations a second of one app")
     case .pushesPerSecond:
       Facts(standard: 1000, range: 1...1_000_000, seconds: 2, what: "pushes a second of one app")
+    case .serverRequestsPerSecond:
+      Facts(
+        standard: 100, range: 10...100_000, seconds: 2,
+        what: "requests a second of the app's server")
     }
   }
 }

@@ -67,6 +67,10 @@ public struct Command: Sendable, Equatable {
     indirect case merge(MergeRequest)
     /// The shard of a call that was diverted to `user` asks for the user's devices.
     indirect case visit(VisitRequest)
+    /// Reads or replaces the rules of `user`, who asks itself, or for whom the app's server does.
+    indirect case rules(RulesRequest)
+    /// Of the app's server. `device` is empty.
+    indirect case app(AppRequest)
   }
 }
 

@@ -193,6 +193,10 @@ public enum Reply: Sendable, Equatable {
   indirect case call(CallState)
   indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
+  /// The user's; empty ones where it has none.
+  indirect case rules(UserRules)
+  /// To the app's server.
+  indirect case app(AppReply)
 }
 
 /// The live calls that concern one device: those of one shard, or of all.

@@ -11,6 +11,8 @@ public enum Effect: Sendable, Equatable {
   indirect case store(Registration, token: UInt64)
   /// Remove a registration; answer with `registrationStored`.
   indirect case remove(UserKey, DeviceID, token: UInt64)
+  /// Write a user's rules, or remove them (nil); answer with `registrationStored`.
+  indirect case storeRules(UserKey, UserRules?, token: UInt64)
   /// Add a push to the work queue; where that cannot be done, answer with `pushNotQueued`.
   indirect case push(PushJob)
   /// The call rings no more: ring pushes for it that no provider has yet are not to be sent. Best
@@ -185,10 +187,13 @@ public struct EndedFacts: Sendable, Equatable {
   public var survivor: CallID?
   /// Why it ended as unreachable; nil where it did not, and in records of versions that did not store it.
   public var unreachable: UnreachableCause?
+  /// The app's server ended it; then `by` is nil.
+  public var byApp: Bool
   public init(
     reason: EndReason, by: Party?, at: Timestamp, missed: Bool, survivor: CallID? = nil,
-    unreachable: UnreachableCause? = nil
+    unreachable: UnreachableCause? = nil, byApp: Bool = false
   ) {
+    self.byApp = byApp
     self.unreachable = unreachable
     self.reason = reason
     self.by = by

@@ -48,7 +48,6 @@ extension ShardMachine {
     tally.callsPlacedTotal += 1
     var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
     call.receivedAt = request.receivedAt
-    call.forwarding = reach.forwarding
     call.busyWhileInCall = request.busyWhileInCall
     for leg in call.legs.indices {
       call.legs[leg].endpoint.session = free[leg].session
@@ -63,10 +62,8 @@ extension ShardMachine {
     call.changeRinging {
       $0.sessionsUnknownUntil = until
       $0.calleeHasDevices = hasDevices
-      if !reach.forwarding.onNoAnswer.isEmpty {
-        $0.noAnswerAt = turn.now + reach.forwarding.noAnswerAfter
-      }
     }
+    call.apply(reach.forwarding)
     insert(call)
     mutate(id) { call in
       let goesOn =

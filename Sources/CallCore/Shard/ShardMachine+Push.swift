@@ -3,6 +3,7 @@ extension ShardMachine {
   /// Lets calls push that want to. Called after calls were changed and before the outcome leaves, so that a push
   /// is decided together with what caused it.
   mutating func carryOutPushes(_ turn: inout Turn) {
+    while let id = callsWantingOthers.popLast() { ringOthers(id, &turn) }
     while let id = callsWantingPush.popLast() {
       guard let slot = calls.slot(of: id), calls[slot].wantsPush else { continue }
       guard mayPush else {

@@ -4,6 +4,8 @@ extension ShardMachine {
   struct Reach {
     /// Those that can be rung and are not in too many calls.
     var devices: [User.Device]
+    /// Those that wait until `devices` have rung alone.
+    var others: [User.Device] = []
     var isInCall: Bool
     /// The user takes no call now.
     var isBusy: Bool
@@ -30,23 +32,40 @@ extension ShardMachine {
     return reach
   }
 
+  /// The first devices of the callee had their time: the others ring, too.
+  mutating func ringOthers(_ id: CallID, _ turn: inout Turn) {
+    guard let slot = calls.slot(of: id), calls[slot].wantsOthers else { return }
+    let call = calls[slot]
+    let devices = reached(
+      call.facts.callee, caller: call.callerKey, placer: call.facts.caller.device, turn
+    ).map { VisitAnswer.Device($0) }
+    mutate(id) {
+      $0.wantsOthers = false
+      guard $0.isRinging, $0.rings($0.facts.callee.user) else { return }
+      $0.ring($0.facts.callee.user, devices, &turn)
+      $0.endIfNobodyIsLeft(&turn)
+    }
+  }
+
   // MARK: The user's shard
 
   /// The shard of a diverted call asks for the devices of a user.
   mutating func visit(_ command: Command, _ request: VisitRequest, _ turn: inout Turn) {
     guard command.request != 0 else { return }
     let key = command.user
-    visits.note(key, request, now: turn.now)
-    let reach = reach(
+    let since = visits.note(key, request, now: turn.now)
+    var reach = reach(
       key, caller: UserKey(app: key.app, user: request.caller), placer: nil,
       busyWhileInCall: request.busyWhileInCall, turn)
+    // Those that wait for the first ones.
+    if !reach.others.isEmpty, since + reach.forwarding.firstFor <= turn.now {
+      reach.devices += reach.others
+    }
     var answer = VisitAnswer(
       isComplete: sessionsUnknownUntil(of: key, turn) == nil, isBusy: reach.isBusy,
       isInCall: reach.isInCall)
     answer.devices = (request.answeredBy == nil ? reach.devices : users[key]?.devices ?? []).map {
-      VisitAnswer.Device(
-        id: $0.id, name: $0.name, session: $0.session,
-        registration: request.answeredBy == nil ? $0.registration : nil)
+      VisitAnswer.Device($0)
     }
     if let diverted = reach.diverted {
       (answer.diverted, answer.to) = (diverted.reason, diverted.to)
@@ -102,6 +121,18 @@ extension ShardMachine.Reach {
       diverted = (.busy, forwarding.onBusy)
     }
     if diverted?.to.isEmpty == true { diverted = nil }
+    keepFirst()
+  }
+
+  /// Only the first devices ring at first, if there are any of them.
+  private mutating func keepFirst() {
+    let first = devices.filter { forwarding.firstDevices.contains($0.id) }
+    if first.isEmpty || first.count == devices.count {
+      forwarding.firstDevices = []
+    } else {
+      others = devices.filter { !forwarding.firstDevices.contains($0.id) }
+      devices = first
+    }
   }
 }
 
@@ -110,7 +141,16 @@ extension Forwarding {
     self.init()
     onBusy = rules.onBusy?.users ?? []
     onUnreachable = rules.onUnreachable?.users ?? []
+    firstDevices = rules.firstDevices
+    firstFor = .seconds(Int64(rules.firstSeconds))
     onNoAnswer = rules.onNoAnswer?.users ?? []
     noAnswerAfter = .seconds(Int64(rules.noAnswerSeconds))
+  }
+}
+
+extension VisitAnswer.Device {
+  fileprivate init(_ device: User.Device) {
+    self.init(
+      id: device.id, name: device.name, session: device.session, registration: device.registration)
   }
 }

@@ -19,6 +19,8 @@ public struct ShardMachine: Sendable {
   var lastEffectToken: UInt64 = 0
   /// Calls that may have something to push.
   var callsWantingPush: [CallID] = []
+  /// Calls whose callees' other devices are to ring.
+  var callsWantingOthers: [CallID] = []
   /// Whether sleeping devices are pushed and tokens claimed: not before every node that may own the
   /// shard can read what these leave in the journal.
   public var mayPush = true
@@ -97,8 +99,10 @@ public struct ShardMachine: Sendable {
     case .crossed(let crossed): self.crossed(command, crossed, &turn)
     case .merge(let request): merge(command, request, &turn)
     case .visit(let request): visit(command, request, &turn)
+    case .rules(let request): rules(command, request, &turn)
+    case .app(let request): app(command, request, &turn)
     }
-    if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
+    if !callsWantingPush.isEmpty || !callsWantingOthers.isEmpty { carryOutPushes(&turn) }
     if !changedBoards.isEmpty { showOngoing(&turn) }
   }
 
@@ -128,7 +132,7 @@ public struct ShardMachine: Sendable {
         retransmitted = call.tick(&turn)
       }
       tally.deliveryRepeatsTotal += UInt64(retransmitted)
-      if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
+      if !callsWantingPush.isEmpty || !callsWantingOthers.isEmpty { carryOutPushes(&turn) }
     }
     if expirySweepAt <= now { expireRegistrations(now: now, &turn) }
     if boardDeadlines.next <= now { fireBoards(&turn) }

@@ -44,17 +44,22 @@ struct User: Sendable {
   }
 
   private(set) var devices: [Device] = []
-  /// What becomes of calls to the user; nil: they ring all devices.
-  var rules: UserRules?
   /// The calls to this user that are not settled, in the order of their placing.
   var calls: [CallID] = []
   /// Those whose end every device acknowledged, kept for late questions.
   var settledCalls = SettledCalls()
   private var placings = PairRates()
+  /// None, or one: they are large, and most users have none.
+  private var keptRules: [UserRules] = []
+  /// What is decided in advance about calls to the user; nil: nothing.
+  var rules: UserRules? {
+    get { keptRules.first }
+    set { keptRules = newValue.map { [$0] } ?? [] }
+  }
 
   /// Whether nothing is left that is worth keeping.
   var isEmpty: Bool {
-    devices.isEmpty && calls.isEmpty && settledCalls.isEmpty && rules == nil
+    devices.isEmpty && calls.isEmpty && settledCalls.isEmpty && keptRules.isEmpty
   }
 
   func device(_ id: DeviceID) -> Device? { devices.first { $0.id == id } }

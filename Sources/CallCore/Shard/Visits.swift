@@ -6,6 +6,8 @@ struct Visits: Sendable {
     var callee: String
     var answeredBy: DeviceID?
     var answeredAt: Timestamp?
+    /// Since when it is known here.
+    var since: Timestamp
     var until: Timestamp
   }
 
@@ -21,17 +23,20 @@ struct Visits: Sendable {
   var isEmpty: Bool { byUser.isEmpty }
   var users: Int { byUser.count }
 
-  mutating func note(_ user: UserKey, _ request: VisitRequest, now: Timestamp) {
+  /// - Returns: since when the call is known.
+  mutating func note(_ user: UserKey, _ request: VisitRequest, now: Timestamp) -> Timestamp {
+    let since = visit(request.call, to: user, now: now)?.since ?? now
     var visits = byUser[user, default: []].filter { now < $0.until && $0.call != request.call }
     if visits.count >= Self.countMax { visits.removeFirst() }
     visits.append(
       Visit(
         call: request.call, callee: request.callee, answeredBy: request.answeredBy,
-        answeredAt: request.answeredAt, until: now + Self.memory))
+        answeredAt: request.answeredAt, since: since, until: now + Self.memory))
     byUser[user] = visits
-    guard byUser.count >= sweepAt else { return }
+    guard byUser.count >= sweepAt else { return since }
     byUser = byUser.filter { $0.value.contains { now < $0.until } }
     sweepAt = max(Self.sweepAtLeast, 2 * byUser.count)
+    return since
   }
 
   func visit(_ call: CallID, to user: UserKey, now: Timestamp) -> Visit? {

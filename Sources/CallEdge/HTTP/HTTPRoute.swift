@@ -10,6 +10,10 @@ package enum HTTPRoute: Equatable {
   case call(CallAddress)
   case decline(CallAddress)
   case busy(CallAddress)
+  /// The rules of the token's user.
+  case rules(HTTPRulesVerb)
+  /// Of the app's server.
+  case app(HTTPAppRoute)
   /// Whether the process runs. The answer does not depend on the node's state, so no token is needed.
   case health
 
@@ -20,11 +24,11 @@ package enum HTTPRoute: Equatable {
     case invalid(CallError)
   }
 
-  /// Whether the request needs a credential.
+  /// Whether the request needs a credential of a user or of a push.
   package var isForDevices: Bool {
     switch self {
-    case .registerDevice, .unregisterDevice, .call, .decline, .busy: true
-    case .connect, .health: false
+    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .rules: true
+    case .connect, .health, .app: false
     }
   }
 
@@ -32,7 +36,7 @@ package enum HTTPRoute: Equatable {
   package var callAddress: CallAddress? {
     switch self {
     case .call(let address), .decline(let address), .busy(let address): address
-    case .connect, .registerDevice, .unregisterDevice, .health: nil
+    case .connect, .registerDevice, .unregisterDevice, .health, .rules, .app: nil
     }
   }
 
@@ -53,9 +57,13 @@ package enum HTTPRoute: Equatable {
       }
       return try route()
     }
+    if segments.count > 2, segments[0] == "v1", segments[1] == "app" {
+      return .app(try HTTPAppRoute.find(method: method, segments[2...]))
+    }
     switch segments.count {
     case 1 where segments[0] == "healthz": return try only("GET", .health)
     case 2 where segments == ["v1", "connect"]: return try only("GET", .connect)
+    case 2 where segments == ["v1", "rules"]: return .rules(try HTTPRulesVerb.find(method))
     case 2 where segments == ["v1", "devices"]: return try only("POST", .registerDevice)
     case 3 where segments[0] == "v1" && segments[1] == "devices" && segments[2] != "":
       return try only("DELETE", .unregisterDevice(try device(segments[2])))
@@ -69,7 +77,7 @@ package enum HTTPRoute: Equatable {
     }
   }
 
-  private static func device(_ segment: String) throws(Failure) -> DeviceID {
+  static func device(_ segment: String) throws(Failure) -> DeviceID {
     guard let text = PercentEncoding.decode(segment.utf8[...]), IdentifierRules.isDevice(text)
     else {
       throw .invalid(CallError(.invalidDevice))
@@ -77,7 +85,7 @@ package enum HTTPRoute: Equatable {
     return DeviceID(text)
   }
 
-  private static func address(_ callee: String, _ call: String) throws(Failure)
+  static func address(_ callee: String, _ call: String) throws(Failure)
     -> CallAddress
   {
     guard let callee = PercentEncoding.decode(callee.utf8[...]), IdentifierRules.isUser(callee)
@@ -112,7 +120,11 @@ extension Command {
     _ route: HTTPRoute, content: [UInt8], by credential: HTTPCredential, named: String?,
     session: SessionRef
   ) throws(CallError) {
-    let user = credential.user
+    if case .app(let route) = route {
+      self = try Command(route, content: content, by: credential, session: session)
+      return
+    }
+    guard let user = credential.user else { throw CallError(AuthFailure.servers) }
     let device: DeviceID
     let body: Body
     switch route {
@@ -132,7 +144,11 @@ extension Command {
       device = try credential.device(named: content.device?.text ?? named)
       let isBusy = if case .busy = route { true } else { false }
       body = .call(address.call, isBusy ? .busy : .decline(content.scope))
-    case .connect, .health:
+    case .rules(let verb):
+      // Rules are the user's, whichever device sets them.
+      device = DeviceID(credential.claimedDevice ?? "")
+      body = .rules(try verb.request(content))
+    case .connect, .health, .app:
       throw CallError(.noSuchResource)
     }
     self.init(

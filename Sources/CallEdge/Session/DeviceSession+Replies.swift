@@ -94,7 +94,7 @@ extension DeviceSession {
     switch reply {
     case .answer(won: true, _): inCallUntil = .distantFuture
     case .call(let state) where state.phase == .ended: inCallUntil = Timestamp(microseconds: 0)
-    case .call, .answer, .attached, .registered, .calls, .done, .error: break
+    case .call, .answer, .attached, .registered, .calls, .done, .error, .rules, .app: break
     }
   }
 }

@@ -50,7 +50,7 @@ extension HistoryChecker {
     _ who: Who, _ question: Asked, _ reply: ServerReply
   ) throws(HistoryViolation) {
     switch reply {
-    case .done: break
+    case .done, .rules: break
     case .error(let error): try refused(who, question, error)
     case .attached(let info):
       try attached(who, question, info)

@@ -135,7 +135,7 @@ package struct HistoryChecker: Sendable {
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
-    case .register, .call, .ping, .calls, .renew: break
+    case .register, .call, .ping, .calls, .renew, .rules: break
     }
     guard frame.id > 0 else { return }
     if let call = frame.command.address?.call {

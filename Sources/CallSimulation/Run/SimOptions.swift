@@ -37,7 +37,8 @@ package struct SimOptions: Sendable {
   /// The device whose registration has this key: shard, app, user, device.
   static func who(registrationKey key: String) -> Who? {
     let parts = key.split(separator: ".")
-    return parts.count == 4 ? Who(encoded: parts[2], parts[3]) : nil
+    // That of a user's rules begins with a word.
+    return parts.count == 4 && Int(parts[0]) != nil ? Who(encoded: parts[2], parts[3]) : nil
   }
   /// The key without the app's name: all users are of one app.
   static func fingerprint(tokenKey key: String) -> String {

@@ -44,6 +44,7 @@ enum SimText {
     case .registered(let info): "registered, removed \(info.removed)"
     case .call(let state): text(state)
     case .answer(let won, let state): (won ? "won, " : "not won, ") + text(state)
+    case .rules: "rules"
     case .calls(let live): "placed \(live.placed.count), received \(live.received.count)"
     }
   }

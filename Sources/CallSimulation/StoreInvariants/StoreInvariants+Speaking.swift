@@ -80,7 +80,7 @@ extension StoreInvariants {
       for state in live.placed + live.received {
         check(epochOf: state.version, of: asked.shard, node, state.call)
       }
-    case .error, .done, .attached, .registered: break
+    case .error, .done, .attached, .registered, .rules, .app: break
     }
   }
 

@@ -31,6 +31,9 @@ extension Callmesh__V1__ClientFrame: Root {
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_ACK: return .ack(try c.read(m.ack))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_PING: return .ping
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS: return .calls
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_RULES: return .rules(.read)
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_SET_RULES:
+      return .rules(.write(try c.read(m.set_rules)))
     default:
       let (call, verb) = try verb(c, m)
       return .call(call, verb)
@@ -90,6 +93,9 @@ extension Callmesh__V1__ClientFrame: Root {
     case .call(let call, let verb): try write(c, call, verb, &m)
     case .ping: try c.write((), &m.ping, CALLMESH__V1__CLIENT_FRAME__COMMAND_PING)
     case .calls: try c.write((), &m.calls, CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS)
+    case .rules(.read): try c.write((), &m.rules, CALLMESH__V1__CLIENT_FRAME__COMMAND_RULES)
+    case .rules(.write(let rules)):
+      try c.write(rules, &m.set_rules, CALLMESH__V1__CLIENT_FRAME__COMMAND_SET_RULES)
     }
   }
 

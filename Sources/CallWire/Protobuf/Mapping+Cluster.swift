@@ -114,6 +114,8 @@ extension Callmesh__V1__Reply {
       return .registered(
         expiresAt: info.expiresAt, removed: info.removed, capabilities: info.capabilities)
     case CALLMESH__V1__REPLY__RESULT_CALLS: return .calls(try c.read(calls))
+    case CALLMESH__V1__REPLY__RESULT_RULES: return .rules(try c.read(rules))
+    case CALLMESH__V1__REPLY__RESULT_APP: return .app(try c.read(app))
     default: throw c.failure(.unknownMember("result"))
     }
   }
@@ -136,6 +138,8 @@ extension Callmesh__V1__Reply {
         device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
       return try c.write(info, &registered, CALLMESH__V1__REPLY__RESULT_REGISTERED)
     case .calls(let live): return try c.write(live, &calls, CALLMESH__V1__REPLY__RESULT_CALLS)
+    case .rules(let said): return try c.write(said, &rules, CALLMESH__V1__REPLY__RESULT_RULES)
+    case .app(let reply): return try c.write(reply, &app, CALLMESH__V1__REPLY__RESULT_APP)
     }
   }
 }

@@ -111,6 +111,7 @@ extension Callmesh__V1__EndedEntry: Mapping {
     c.flag(&value.facts.missed, &m.missed)
     try c.optionalID(&value.facts.survivor, &m.survivor, "survivor")
     try c.known(&value.facts.unreachable, &m.unreachable, "unreachable")
+    c.flag(&value.facts.byApp, &m.by_app)
     c.flag(&value.isRecorded, &m.recorded)
   }
 }

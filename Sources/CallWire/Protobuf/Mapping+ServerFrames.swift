@@ -66,6 +66,7 @@ extension Callmesh__V1__Reply: Mapping {
       let (won, state) = try c.read(m.answer)
       return .answer(won: won, state)
     case CALLMESH__V1__REPLY__RESULT_CALLS: return .calls(try c.read(m.calls))
+    case CALLMESH__V1__REPLY__RESULT_RULES: return .rules(try c.read(m.rules))
     default: throw c.failure(.unknownMember("result"))
     }
   }
@@ -83,6 +84,7 @@ extension Callmesh__V1__Reply: Mapping {
     case .answer(let won, let state):
       try c.write((won, state), &m.answer, CALLMESH__V1__REPLY__RESULT_ANSWER)
     case .calls(let calls): try c.write(calls, &m.calls, CALLMESH__V1__REPLY__RESULT_CALLS)
+    case .rules(let rules): try c.write(rules, &m.rules, CALLMESH__V1__REPLY__RESULT_RULES)
     }
   }
 }

@@ -39,6 +39,9 @@ typedef struct Callmesh__V1__MergeRequest Callmesh__V1__MergeRequest;
 typedef struct Callmesh__V1__VisitRequest Callmesh__V1__VisitRequest;
 typedef struct Callmesh__V1__VisitAnswer Callmesh__V1__VisitAnswer;
 typedef struct Callmesh__V1__VisitDevice Callmesh__V1__VisitDevice;
+typedef struct Callmesh__V1__RulesCommand Callmesh__V1__RulesCommand;
+typedef struct Callmesh__V1__AppCommand Callmesh__V1__AppCommand;
+typedef struct Callmesh__V1__AppUserQuery Callmesh__V1__AppUserQuery;
 typedef struct Callmesh__V1__CallerGone Callmesh__V1__CallerGone;
 typedef struct Callmesh__V1__EdgeBatch Callmesh__V1__EdgeBatch;
 typedef struct Callmesh__V1__EdgeItem Callmesh__V1__EdgeItem;
@@ -151,7 +154,9 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_INFORMATION = 33,
   CALLMESH__V1__COMMAND__BODY_TALKING = 34,
   CALLMESH__V1__COMMAND__BODY_PULL = 36,
-  CALLMESH__V1__COMMAND__BODY_VISIT = 45
+  CALLMESH__V1__COMMAND__BODY_VISIT = 45,
+  CALLMESH__V1__COMMAND__BODY_RULES = 140,
+  CALLMESH__V1__COMMAND__BODY_FOR_APP = 141
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -243,6 +248,11 @@ struct  Callmesh__V1__Command
      * Of another shard's owner. `user` is whose devices it asks for.
      */
     Callmesh__V1__VisitRequest *visit;
+    Callmesh__V1__RulesCommand *rules;
+    /*
+     * Of the app's server; `user` is whom it is about.
+     */
+    Callmesh__V1__AppCommand *for_app;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
@@ -639,6 +649,55 @@ struct  Callmesh__V1__VisitDevice
 #define CALLMESH__V1__VISIT_DEVICE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_device__descriptor) \
     , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL }
+
+
+/*
+ * Asks for the rules of the user, or replaces them.
+ */
+struct  Callmesh__V1__RulesCommand
+{
+  ProtobufCMessage base;
+  Callmesh__V1__UserRules *write;
+};
+#define CALLMESH__V1__RULES_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__rules_command__descriptor) \
+    , NULL }
+
+
+typedef enum {
+  CALLMESH__V1__APP_COMMAND__REQUEST__NOT_SET = 0,
+  CALLMESH__V1__APP_COMMAND__REQUEST_USER = 1,
+  CALLMESH__V1__APP_COMMAND__REQUEST_CALLS = 2,
+  CALLMESH__V1__APP_COMMAND__REQUEST_CALL = 3,
+  CALLMESH__V1__APP_COMMAND__REQUEST_END = 4,
+  CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE = 5
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_COMMAND__REQUEST__CASE)
+} Callmesh__V1__AppCommand__RequestCase;
+
+struct  Callmesh__V1__AppCommand
+{
+  ProtobufCMessage base;
+  Callmesh__V1__AppCommand__RequestCase request_case;
+  union {
+    Callmesh__V1__AppUserQuery *user;
+    Callmesh__V1__CallsCommand *calls;
+    ProtobufCBinaryData call;
+    ProtobufCBinaryData end;
+    Callmesh__V1__Unregister *remove;
+  };
+};
+#define CALLMESH__V1__APP_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_command__descriptor) \
+    , CALLMESH__V1__APP_COMMAND__REQUEST__NOT_SET, {0} }
+
+
+struct  Callmesh__V1__AppUserQuery
+{
+  ProtobufCMessage base;
+};
+#define CALLMESH__V1__APP_USER_QUERY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_user_query__descriptor) \
+     }
 
 
 /*
@@ -1417,6 +1476,63 @@ Callmesh__V1__VisitDevice *
 void   callmesh__v1__visit_device__free_unpacked
                      (Callmesh__V1__VisitDevice *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__RulesCommand methods */
+void   callmesh__v1__rules_command__init
+                     (Callmesh__V1__RulesCommand         *message);
+size_t callmesh__v1__rules_command__get_packed_size
+                     (const Callmesh__V1__RulesCommand   *message);
+size_t callmesh__v1__rules_command__pack
+                     (const Callmesh__V1__RulesCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__rules_command__pack_to_buffer
+                     (const Callmesh__V1__RulesCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__RulesCommand *
+       callmesh__v1__rules_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__rules_command__free_unpacked
+                     (Callmesh__V1__RulesCommand *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppCommand methods */
+void   callmesh__v1__app_command__init
+                     (Callmesh__V1__AppCommand         *message);
+size_t callmesh__v1__app_command__get_packed_size
+                     (const Callmesh__V1__AppCommand   *message);
+size_t callmesh__v1__app_command__pack
+                     (const Callmesh__V1__AppCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_command__pack_to_buffer
+                     (const Callmesh__V1__AppCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppCommand *
+       callmesh__v1__app_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_command__free_unpacked
+                     (Callmesh__V1__AppCommand *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppUserQuery methods */
+void   callmesh__v1__app_user_query__init
+                     (Callmesh__V1__AppUserQuery         *message);
+size_t callmesh__v1__app_user_query__get_packed_size
+                     (const Callmesh__V1__AppUserQuery   *message);
+size_t callmesh__v1__app_user_query__pack
+                     (const Callmesh__V1__AppUserQuery   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_user_query__pack_to_buffer
+                     (const Callmesh__V1__AppUserQuery   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppUserQuery *
+       callmesh__v1__app_user_query__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_user_query__free_unpacked
+                     (Callmesh__V1__AppUserQuery *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallerGone methods */
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message);
@@ -1789,6 +1905,15 @@ typedef void (*Callmesh__V1__VisitAnswer_Closure)
 typedef void (*Callmesh__V1__VisitDevice_Closure)
                  (const Callmesh__V1__VisitDevice *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__RulesCommand_Closure)
+                 (const Callmesh__V1__RulesCommand *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppCommand_Closure)
+                 (const Callmesh__V1__AppCommand *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppUserQuery_Closure)
+                 (const Callmesh__V1__AppUserQuery *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CallerGone_Closure)
                  (const Callmesh__V1__CallerGone *message,
                   void *closure_data);
@@ -1869,6 +1994,9 @@ extern const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__visit_answer__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__visit_device__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_user_query__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor;

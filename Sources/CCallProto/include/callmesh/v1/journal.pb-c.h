@@ -35,6 +35,7 @@ typedef struct Callmesh__V1__SettledEntry Callmesh__V1__SettledEntry;
 typedef struct Callmesh__V1__LostEntry Callmesh__V1__LostEntry;
 typedef struct Callmesh__V1__Checkpoint Callmesh__V1__Checkpoint;
 typedef struct Callmesh__V1__RegistrationRecord Callmesh__V1__RegistrationRecord;
+typedef struct Callmesh__V1__RulesRecord Callmesh__V1__RulesRecord;
 
 
 /* --- enums --- */
@@ -337,6 +338,10 @@ struct  Callmesh__V1__EndedEntry
   ProtobufCBinaryData survivor;
   Callmesh__V1__UnreachableCause unreachable;
   /*
+   * The app's server ended it.
+   */
+  protobuf_c_boolean by_app;
+  /*
    * Nothing else is said, and the call's end stands before: its record is stored. Versions without records ignore a
    * second end.
    */
@@ -344,7 +349,7 @@ struct  Callmesh__V1__EndedEntry
 };
 #define CALLMESH__V1__ENDED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ended_entry__descriptor) \
-    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL}, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, 0 }
+    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL}, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, 0, 0 }
 
 
 struct  Callmesh__V1__SignalEntry
@@ -433,6 +438,22 @@ struct  Callmesh__V1__RegistrationRecord
 #define CALLMESH__V1__REGISTRATION_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__registration_record__descriptor) \
     , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, 0 }
+
+
+/*
+ * The rules of a user, under a key of their own beside the registrations.
+ */
+struct  Callmesh__V1__RulesRecord
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  char *app;
+  char *user;
+  Callmesh__V1__UserRules *rules;
+};
+#define CALLMESH__V1__RULES_RECORD__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__rules_record__descriptor) \
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL }
 
 
 /* Callmesh__V1__JournalRecord methods */
@@ -796,6 +817,25 @@ Callmesh__V1__RegistrationRecord *
 void   callmesh__v1__registration_record__free_unpacked
                      (Callmesh__V1__RegistrationRecord *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__RulesRecord methods */
+void   callmesh__v1__rules_record__init
+                     (Callmesh__V1__RulesRecord         *message);
+size_t callmesh__v1__rules_record__get_packed_size
+                     (const Callmesh__V1__RulesRecord   *message);
+size_t callmesh__v1__rules_record__pack
+                     (const Callmesh__V1__RulesRecord   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__rules_record__pack_to_buffer
+                     (const Callmesh__V1__RulesRecord   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__RulesRecord *
+       callmesh__v1__rules_record__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__rules_record__free_unpacked
+                     (Callmesh__V1__RulesRecord *message,
+                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Callmesh__V1__JournalRecord_Closure)
@@ -855,6 +895,9 @@ typedef void (*Callmesh__V1__Checkpoint_Closure)
 typedef void (*Callmesh__V1__RegistrationRecord_Closure)
                  (const Callmesh__V1__RegistrationRecord *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__RulesRecord_Closure)
+                 (const Callmesh__V1__RulesRecord *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -882,6 +925,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__settled_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lost_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__checkpoint__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor;
 
 PROTOBUF_C__END_DECLS
 
