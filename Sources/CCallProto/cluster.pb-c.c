@@ -2491,7 +2491,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[10] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[11] =
 {
   {
     "call",
@@ -2613,12 +2613,25 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "follows",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, follows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   0,   /* field[0] = call */
   7,   /* field[7] = caller_name */
   2,   /* field[2] = description */
   5,   /* field[5] = device_name */
+  10,   /* field[10] = follows */
   3,   /* field[3] = headers */
   8,   /* field[8] = push_data */
   6,   /* field[6] = received_at_us */
@@ -2629,7 +2642,7 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -2639,7 +2652,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  10,
+  11,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
   1,  callmesh__v1__place_command__number_ranges,

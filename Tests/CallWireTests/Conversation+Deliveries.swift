@@ -49,7 +49,7 @@ extension Conversation {
       case .tell(let user, let device, let body, _):
         // The machine has the shards of all users.
         try send(body, of: user, device, to: user, SessionRef(edge: 0, number: 0))
-      case .push, .withdrawPushes, .releaseToken, .record: break
+      case .push, .withdrawPushes, .releaseToken, .record, .events: break
       }
     }
   }

@@ -203,13 +203,16 @@ public struct PlaceRequest: Sendable, Equatable {
   public var receivedAt: Timestamp?
   /// Whether the callee is busy while it is in an answered call; nil: what the cluster says.
   public var busyWhileInCall: Bool?
+  /// What the caller's app wants to learn of the call.
+  public var follows: Follows
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
     headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
     callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = "",
-    busyWhileInCall: Bool? = nil
+    busyWhileInCall: Bool? = nil, follows: Follows = []
   ) {
+    self.follows = follows
     self.busyWhileInCall = busyWhileInCall
     self.pushData = pushData
     self.receivedAt = receivedAt

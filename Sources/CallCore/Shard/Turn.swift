@@ -10,6 +10,8 @@ struct Turn: ~Copyable {
   let isHeldBack: Bool
   /// Whether ended calls get records.
   let keepsRecords: Bool
+  /// Whether calls with webhooks have events.
+  let keepsEvents: Bool
   var outcome = Outcome()
 
   /// Adds an effect.
@@ -29,7 +31,7 @@ extension ShardMachine {
   func turn(at now: Timestamp, isHeldBack: Bool = false) -> Turn {
     Turn(
       now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack,
-      keepsRecords: keepsRecords)
+      keepsRecords: keepsRecords, keepsEvents: keepsEvents)
   }
 
   /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.

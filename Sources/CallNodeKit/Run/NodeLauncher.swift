@@ -74,7 +74,7 @@ struct NodeLauncher {
       for: roles, generatedNodeID: Self.generatedNodeID(roles))
     if bus == .nats { try settings.checkAccess(configuration) }
     var inputs = NodeInputs(settings: settings, configuration: configuration)
-    if roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile {
+    if let path = configuration.keysFile {
       inputs.keys = try settings.keys(path)
     }
     if roles.hasEdge { inputs.tls = try settings.tls(configuration) }
