@@ -96,11 +96,11 @@ public struct WebhookDispatcher<Bus: ClusterBus>: Service {
   }
 
   /// nil: the webhook took the message.
-  private static func failure(_ reply: ProviderReply) -> String? {
+  private static func failure(_ reply: ProviderReply) -> WebhookFailure? {
     switch reply {
     case .answer(let answer) where 200...299 ~= answer.status: nil
-    case .answer(let answer): "status \(answer.status)"
-    case .notSent(let reason), .unknown(let reason): reason
+    case .answer(let answer): WebhookFailure(status: answer.status)
+    case .notSent(let reason), .unknown(let reason): WebhookFailure(reason)
     }
   }
 }

@@ -6,6 +6,23 @@ internal import CallWire
 package import Logging
 internal import Synchronization
 
+/// Why a webhook did not take a message.
+package struct WebhookFailure: Error, Sendable, Equatable {
+  package var reason: String
+  /// Its answer refuses the message itself: with another one it may do better.
+  package var isRefusal: Bool
+  package init(_ reason: String, isRefusal: Bool = false) {
+    self.reason = reason
+    self.isRefusal = isRefusal
+  }
+
+  /// - Parameter status: of an answer that is no success.
+  package init(status: Int) {
+    // 408 and 429 ask for another attempt.
+    self.init("status \(status)", isRefusal: 400...499 ~= status && ![408, 429].contains(status))
+  }
+}
+
 /// What a gateway needs to deliver to webhooks.
 package struct WebhookEnvironment: Sendable {
   /// Distinguishes the runs of gateways.
@@ -15,7 +32,8 @@ package struct WebhookEnvironment: Sendable {
   package var deadLetters: any AppStream
   package var bucket: any KeyValueBucket
   package var post:
-    @Sendable (_ url: String, _ headers: [(String, String)], _ body: [UInt8]) async -> String?
+    @Sendable (_ url: String, _ headers: [(String, String)], _ body: [UInt8]) async ->
+      WebhookFailure?
   package var chance: @Sendable () -> UInt64
   package var logger: Logger
 
@@ -26,7 +44,7 @@ package struct WebhookEnvironment: Sendable {
     chance: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) },
     post:
       @escaping @Sendable (_ url: String, _ headers: [(String, String)], _ body: [UInt8]) async ->
-      String?
+      WebhookFailure?
   ) {
     self.owner = owner
     self.clock = clock
@@ -48,7 +66,7 @@ package final class WebhookLane: Sendable {
   enum Event: Sendable {
     case took(WebhookMachine.Message?)
     case readFailed
-    case answered(WebhookMachine.Place, failure: String?, since: Timestamp)
+    case answered(WebhookMachine.Place, WebhookFailure?, since: Timestamp)
     case buried(WebhookMachine.Place, isStored: Bool)
     case saved(AppendResult)
     case woke

@@ -8,8 +8,8 @@ package import CallWire
 ///   different calls wait for nothing of each other.
 /// - An event is retried for `lifetime` since it was stored. Then it is a dead letter.
 /// - A webhook that takes nothing is away (`WebhookHealth`): one event at a time tries whether it is back.
-/// - What is read and not delivered is open. While `openMax` events are open, nothing more is read. If a few that are
-///   refused again and again fill the room while the webhook takes others, the oldest of them is given up early.
+/// - What is read and not delivered is open. While `openMax` events are open, nothing more is read. Events that are
+///   refused again and again must not fill this room for a day, so then the oldest of them is given up early.
 ///
 /// The record of its progress names the open events, so a gateway that takes over repeats some and loses none.
 package struct WebhookMachine: Sendable {
@@ -56,6 +56,8 @@ package struct WebhookMachine: Sendable {
     var dueAt = Timestamp(microseconds: 0)
     /// What came of the last attempt.
     var reason = ""
+    /// The last attempt had an answer that refuses the event itself.
+    var isRefused = false
     /// It is a dead letter, which may not be stored yet.
     var isGivenUp = false
   }
@@ -66,8 +68,10 @@ package struct WebhookMachine: Sendable {
   package static let postsMax = 16
   package static let firstPause = Span.seconds(1)
   package static let pauseMax = Span.seconds(3600)
-  /// Tried so often, which takes about ten minutes, an event may be given up early.
+  /// When the room is full, an event may be given up early that was tried so often, which takes about ten minutes.
   package static let crowdAttempts = 10
+  /// The same of an event that the webhook refuses, also while it refuses all.
+  package static let crowdAge = Span.seconds(3600)
   package static let buryAgain = Span.seconds(5)
   /// How often the stream is read while nothing says that there is news.
   package static let pollInterval = Span.seconds(5)
@@ -145,7 +149,7 @@ package struct WebhookMachine: Sendable {
       if item.dueAt <= now { post(place, &actions) } else { lookAt = min(lookAt, item.dueAt) }
     }
     if mayPost, health.isAway, posting == 0 { probe(now, &actions) }
-    if isFull, !health.isAway { relieve(now, &actions) }
+    if isFull { relieve(now, &actions) }
   }
 
   /// The event with the fewest attempts tries: one that is refused for its own sake must not stand for all.
@@ -162,11 +166,14 @@ package struct WebhookMachine: Sendable {
   }
 
   private mutating func relieve(_ now: Timestamp, _ actions: inout [Action]) {
-    let crowd = heads.first {
-      guard let item = open[$0] else { return false }
-      return item.state == .waiting && item.attempts >= Self.crowdAttempts
+    for place in heads {
+      guard let item = open[place], item.state == .waiting else { continue }
+      let isTried = !health.isAway && item.attempts >= Self.crowdAttempts
+      if isTried || (item.isRefused && item.storedAt + Self.crowdAge <= now) {
+        return bury(place, now, &actions)
+      }
+      if item.isRefused { lookAt = min(lookAt, item.storedAt + Self.crowdAge) }
     }
-    if let crowd { bury(crowd, now, &actions) }
   }
 
   private mutating func post(_ place: Place, _ actions: inout [Action]) {
@@ -192,9 +199,10 @@ package struct WebhookMachine: Sendable {
 
   /// - Parameters:
   ///   - failure: why the webhook did not take the event; nil: it did.
+  ///   - isRefusal: whether its answer refuses the event itself.
   ///   - chance: a random number, for jitter.
   package mutating func answered(
-    _ place: Place, failure: String?, now: Timestamp, chance: UInt64
+    _ place: Place, failure: String?, isRefusal: Bool = false, now: Timestamp, chance: UInt64
   ) {
     guard let item = open[place], item.state == .posting else { return }
     posting -= 1
@@ -214,6 +222,7 @@ package struct WebhookMachine: Sendable {
     open[place]?.state = .waiting
     open[place]?.attempts = attempts
     open[place]?.reason = failure
+    open[place]?.isRefused = isRefusal
     open[place]?.dueAt = now + pause
     health.failed(item.event.call, now: now, chance: chance)
   }

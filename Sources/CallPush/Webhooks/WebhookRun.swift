@@ -74,7 +74,9 @@ final class WebhookRun {
     case .answered(let place, let failure, let since):
       (failure == nil ? lane.metrics.delivered : lane.metrics.failed).increment()
       lane.metrics.latency.record(microseconds: (now - since).microseconds)
-      machine.answered(place, failure: failure, now: now, chance: lane.environment.chance())
+      machine.answered(
+        place, failure: failure?.reason, isRefusal: failure?.isRefusal ?? false, now: now,
+        chance: lane.environment.chance())
     case .saved(let result):
       isSaving = false
       switch result {
@@ -108,7 +110,7 @@ final class WebhookRun {
     case .post(let place, let event):
       group.addTask {
         let failure = await lane.post(event, now: now)
-        lane.inbox.offer(.answered(place, failure: failure, since: now))
+        lane.inbox.offer(.answered(place, failure, since: now))
       }
     case .bury(let place, let event, let attempts, let reason):
       let letter = DeadLetter(
@@ -157,7 +159,7 @@ extension WebhookLane {
     }
   }
 
-  fileprivate func post(_ event: AppEvent, now: Timestamp) async -> String? {
+  fileprivate func post(_ event: AppEvent, now: Timestamp) async -> WebhookFailure? {
     let (message, settings) = (WebhookMessage(event), settings)
     return await environment.post(
       settings.endpoint.url, message.headers(settings, now: now), message.body)

@@ -78,8 +78,6 @@ public struct NATSPermissions: Sendable, Equatable {
     subscribe.append(subjects.appStream(.events, app: "*"))
     publish.append(subjects.appStream(.deadLetters, app: "*"))
     reads(bucket: subjects.webhookBucket)
-    let webhooks = JetStreamSubject.stream(ofBucket: subjects.webhookBucket)
-    asks([JetStreamSubject.purge(webhooks)])
     publish.append(JetStreamSubject.prefix(ofBucket: subjects.webhookBucket) + ">")
     // Acknowledgements of jobs; newer servers put domain and account before the stream.
     publish += ["$JS.ACK.\(stream).>", "$JS.ACK.*.*.\(stream).>"]
