@@ -111,6 +111,11 @@ struct NodeRunner {
           bus: bus, clock: clock, metrics: metrics, logger: logger, pools: senders.pools,
           keyring: secrets.pushKeys))
     }
+    if let problem = inputs.keysProblem {
+      logger.notice(
+        "This gateway delivers to no webhooks: it cannot read the file of keys.",
+        metadata: .keys([.error: "\(problem)"]))
+    }
     if roles.hasPush, let tokens = secrets.tokens {
       services.append(
         WebhookDispatcher(
