@@ -100,7 +100,8 @@ public struct AppKeys: Sendable {
   package func with(webhooks: [WebhookSettings], of name: String) -> AppKeys {
     var apps = apps
     apps[name]?.webhooks = webhooks
-    apps[name]?.terms.follows = webhooks.isEmpty ? [] : .webhooks
+    apps[name]?.terms.follows.remove(.webhooks)
+    if !webhooks.isEmpty { apps[name]?.terms.follows.insert(.webhooks) }
     return AppKeys(apps: apps)
   }
 }
