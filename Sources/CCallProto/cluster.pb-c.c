@@ -2802,7 +2802,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[11] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[12] =
 {
   {
     "call",
@@ -2925,6 +2925,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "follows",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, follows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "forward",
     14,
     PROTOBUF_C_LABEL_REPEATED,
@@ -2942,7 +2954,8 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   7,   /* field[7] = caller_name */
   2,   /* field[2] = description */
   5,   /* field[5] = device_name */
-  10,   /* field[10] = forward */
+  10,   /* field[10] = follows */
+  11,   /* field[11] = forward */
   3,   /* field[3] = headers */
   8,   /* field[8] = push_data */
   6,   /* field[6] = received_at_us */
@@ -2953,8 +2966,8 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 14, 10 },
-  { 0, 11 }
+  { 14, 11 },
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -2964,7 +2977,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  11,
+  12,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
   2,  callmesh__v1__place_command__number_ranges,

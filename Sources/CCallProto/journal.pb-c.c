@@ -1333,7 +1333,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   (ProtobufCMessageInit) callmesh__v1__device__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[13] =
+static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[16] =
 {
   {
     "app",
@@ -1491,8 +1491,46 @@ static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "follows",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, follows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "alerted_leg",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, alerted_leg),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "alerted_at_us",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, alerted_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
+  15,   /* field[15] = alerted_at_us */
+  14,   /* field[14] = alerted_leg */
   0,   /* field[0] = app */
   1,   /* field[1] = callee */
   12,   /* field[12] = callee_in_call */
@@ -1500,6 +1538,7 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   4,   /* field[4] = deadline_us */
   6,   /* field[6] = description */
   9,   /* field[9] = fingerprint */
+  13,   /* field[13] = follows */
   7,   /* field[7] = headers */
   8,   /* field[8] = legs */
   3,   /* field[3] = placed_at_us */
@@ -1510,7 +1549,7 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 13 }
+  { 0, 16 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
 {
@@ -1520,7 +1559,7 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   "Callmesh__V1__PlacedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlacedEntry),
-  13,
+  16,
   callmesh__v1__placed_entry__field_descriptors,
   callmesh__v1__placed_entry__field_indices_by_name,
   1,  callmesh__v1__placed_entry__number_ranges,

@@ -13,6 +13,12 @@ struct KeyFile: Codable {
     var secondCalls: String?
     var ongoingCalls: Bool?
     var hook: Hook?
+    var webhooks: [Webhook]?
+  }
+  struct Webhook: Codable {
+    var url: String
+    var secrets: [String]
+    var events: [String]?
   }
   struct Hook: Codable {
     var url: String
@@ -111,13 +117,16 @@ extension AppKeys.App {
         AppKeys.Key(
           app: entry.app, kid: candidate.kid, material: try .init(candidate, place)))
     }
+    let webhooks = try WebhookSettings.read(entry.webhooks ?? [], place)
     self.init(
       name: entry.app, keys: keys,
       terms: AppTerms(
         limits: try AppLimits(entry.limits ?? [:], place),
         pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
-        secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false),
-      hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) })
+        secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false,
+        follows: webhooks.isEmpty ? [] : .webhooks),
+      hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) },
+      webhooks: webhooks)
   }
 
   private static func secondCalls(

@@ -110,12 +110,13 @@ import Testing
     var bench = Bench(shard: next, now: Timestamp(microseconds: 1_000_000_000_000))
     bench.run { $0.begin(now: $1, into: &$2) }
     #expect(read(&bench) == Self.toCarol)
-    // They are no devices: nobody is listed, and a call to the user finds none.
+    // They are no devices: nobody is listed.
     var list = Shortlist<UserSummary>(countMax: 10)
     bench.shard.directory.add(usersMatching: ListFilter(), to: &list)
     #expect(list.items.isEmpty)
-    let placed = bench.place()?.state
-    #expect(placed?.reason == .unreachable && placed?.unreachable == .noDevice)
+    // They decide about calls.
+    bench.place()
+    #expect(bench.journal.contains { if case .diverted = $0.change { true } else { false } })
   }
 
   @Test func rulesOutliveTheDevices() {

@@ -62,7 +62,7 @@ extension Conversation {
           try perform(&answered)
         }
       case .visitAnswer: break
-      case .push, .withdrawPushes, .releaseToken, .record: break
+      case .push, .withdrawPushes, .releaseToken, .record, .events: break
       }
     }
   }

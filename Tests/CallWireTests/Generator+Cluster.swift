@@ -58,7 +58,8 @@ extension Generator {
           call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
           description: body(), headers: headers(), video: chance(50), deviceName: text(10),
           callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body(),
-          busyWhileInCall: chance(50) ? chance(50) : nil))
+          busyWhileInCall: chance(50) ? chance(50) : nil,
+          follows: Follows(rawValue: UInt8(truncatingIfNeeded: next()))))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .call(call(), .alerting)
     case 8: .call(call(), .answer(description: body()))
@@ -187,6 +188,11 @@ extension Generator {
       legs: list(4) { $0.party() }, fingerprint: next())
     facts.pushData = body()
     facts.isCalleeInCall = chance(50)
+    facts.follows = Follows(rawValue: UInt8(truncatingIfNeeded: next()))
+    if chance(50) {
+      facts.firstAlerting = FirstAlerting(
+        leg: UInt8.random(in: 0...254, using: &self), at: microseconds())
+    }
     facts.signalsTaken = list(3) {
       SignalMark(
         fromCaller: $0.chance(50), device: $0.device(), request: $0.next(), content: $0.next())
@@ -256,6 +262,35 @@ extension Generator {
     Registration(
       user: UserKey(app: text(8), user: user()), device: device(), request: registration(),
       registeredAt: microseconds(), seenAt: microseconds())
+  }
+}
+
+extension Generator {
+  mutating func appEvent() -> AppEvent {
+    func maybe<Value>(_ value: Value) -> Value? { chance(50) ? value : nil }
+    var event = AppEvent(
+      call: call(), kind: AppEventKind.allCases.randomElement(using: &self)!, at: microseconds(),
+      callee: UserKey(app: text(8), user: user()), caller: party(), video: chance(50),
+      placedAt: microseconds(), by: maybe(party()))
+    event.answeredAt = maybe(microseconds())
+    event.reason = maybe(EndReason.allCases.randomElement(using: &self)!)
+    event.missed = chance(50)
+    event.survivor = maybe(call())
+    return event
+  }
+
+  mutating func webhookProgress() -> WebhookProgress {
+    var progress = WebhookProgress(app: text(8), host: text(8), since: microseconds())
+    progress.owner = text(8)
+    progress.next = next()
+    progress.open = list(5) {
+      WebhookProgress.Place(sequence: $0.next(), index: UInt32(truncatingIfNeeded: $0.next()))
+    }
+    (progress.delivered, progress.failures, progress.deadLetters) = (next(), next(), next())
+    progress.oldest = chance(50) ? microseconds() : nil
+    progress.lastFailure = text(12)
+    progress.writtenAt = microseconds()
+    return progress
   }
 }
 

@@ -75,6 +75,7 @@ extension GoldenValues {
       .attach(Attach(announce: true, ongoing: OngoingMark(version: 1 << 21, showsCalls: true)))
     ),
     ("placeBusy", .place(PlaceRequest(call: call, busyWhileInCall: true))),
+    ("placeFollowed", .place(PlaceRequest(call: call, follows: .webhooks))),
     (
       "crossed",
       .crossed(CrossedCall(call: call, caller: "bob", survivor: otherCall, by: "ann-phone"))
@@ -247,6 +248,12 @@ extension GoldenValues {
       GoldenValue(
         "callRecords", CallRecordBatch(records: callRecords),
         { ClusterCodec.encode($0.records) }, ClusterCodec.callRecords),
+      GoldenValue(
+        "appEvents", AppEventBatch(events: appEvents),
+        { ClusterCodec.encode($0.events.compactMap(\.self)) }, ClusterCodec.appEvents),
+      GoldenValue("deadLetter", deadLetter, ClusterCodec.encode, ClusterCodec.deadLetter),
+      GoldenValue(
+        "webhookProgress", webhookProgress, ClusterCodec.encode, ClusterCodec.webhookProgress),
     ]
     all += jobs.map {
       GoldenValue("pushJob.\($0.name)", $0.job, ClusterCodec.encode, ClusterCodec.pushJob)

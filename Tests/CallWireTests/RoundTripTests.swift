@@ -106,6 +106,22 @@ import Testing
     }
   }
 
+  @Test func eventsAndWebhooks() throws {
+    var generator = Generator(seed: 9)
+    for _ in 0..<Self.frames {
+      let events = generator.list(4) { $0.appEvent() }
+      try #require(
+        try ClusterCodec.appEvents(ClusterCodec.encode(events)) == AppEventBatch(events: events))
+      let progress = generator.webhookProgress()
+      try #require(try ClusterCodec.webhookProgress(ClusterCodec.encode(progress)) == progress)
+      let letter = DeadLetter(
+        event: generator.appEvent(), endpoint: generator.text(8), host: generator.text(8),
+        attempts: UInt32(truncatingIfNeeded: generator.next()), reason: generator.text(12),
+        at: generator.microseconds())
+      try #require(try ClusterCodec.deadLetter(ClusterCodec.encode(letter)) == letter)
+    }
+  }
+
   /// Larger than the arena's first chunk, and than any limit of a device's frame.
   @Test func aLargeCheckpoint() throws {
     var generator = Generator(seed: 6)

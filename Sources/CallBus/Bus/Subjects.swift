@@ -66,6 +66,14 @@ public struct Subjects: Sendable {
   public var recordStream: String { "\(cluster)-records" }
   public var records: String { "\(cluster).records" }
 
+  /// A stream of what is kept for apps, and an app's subject in it.
+  public func appStream(_ kind: AppStreamKind) -> String { "\(cluster)-\(kind.name)" }
+  public func appStream(_ kind: AppStreamKind, app: String) -> String {
+    "\(cluster).\(kind.name).\(app == "*" ? "*" : Self.keyPart(app))"
+  }
+  /// How far webhooks are. `WebhookProgress`.
+  public var webhookBucket: String { "\(cluster)-webhooks" }
+
   /// The prefix of a role's reply subjects.
   public func inbox(of role: String) -> String { "_INBOX.\(cluster).\(role)" }
 
@@ -87,7 +95,7 @@ public struct Subjects: Sendable {
   public var buckets: [String] {
     [
       configurationBucket, pushKeyBucket, leaseBucket, registrationBucket, tokenBucket,
-      checkpointStream, revocationBucket, ticketBucket,
+      checkpointStream, revocationBucket, ticketBucket, webhookBucket,
     ]
   }
   public var journalStream: String { "\(cluster)-journal" }
@@ -147,6 +155,16 @@ public struct Subjects: Sendable {
       return nil
     }
     return text
+  }
+}
+
+extension AppStreamKind {
+  /// In the names of the stream and its subjects.
+  var name: String {
+    switch self {
+    case .events: "events"
+    case .deadLetters: "dead-letters"
+    }
   }
 }
 

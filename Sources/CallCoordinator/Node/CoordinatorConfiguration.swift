@@ -104,6 +104,8 @@ public struct CoordinatorConfiguration: Sendable {
   public var buckets = BucketOptions()
   public var pushQueue = WorkQueueOptions()
   public var records = RecordOptions()
+  public var events = AppStreamOptions.events
+  public var deadLetters = AppStreamOptions.deadLetters
 
   public init(nodeID: String, cluster: String, version: String) {
     self.nodeID = nodeID

@@ -61,6 +61,9 @@ package struct CoordinatorMetrics: Sendable {
   package let recordsLost: Counter
   package let recordsWaiting: Gauge
   package let callsUnrecorded: Gauge
+  package let eventMessages: Counter
+  package let eventMessagesFailed: Counter
+  package let eventsWaiting: Gauge
   package let tokenClaims: Counter
   package let peerAnswersUnreadable: Counter
   package let crossings: Counter
@@ -192,13 +195,22 @@ package struct CoordinatorMetrics: Sendable {
       "Attempts to store a message with call records that were not confirmed; each is repeated.")
     recordsLost = counter(
       "call_records_lost",
-      "Calls that were forgotten before their records could be stored, since too many waited.")
+      "Calls that were forgotten before their records or events could be stored, since too many waited."
+    )
     recordsWaiting = gauge(
       "call_records_waiting", "Call records that the stream does not have yet.")
     callsUnrecorded = gauge(
       "calls_unrecorded",
-      "Ended calls that shards keep for longer than endedCallKept, since their records are not stored."
+      "Ended calls that shards keep for longer than endedCallKept, since their records or events are not stored."
     )
+    eventMessages = counter(
+      "event_messages", "Messages with events for webhooks that the stream has.")
+    eventMessagesFailed = counter(
+      "event_messages_failed",
+      "Attempts to store a message with events for webhooks that were not confirmed; each is repeated."
+    )
+    eventsWaiting = gauge(
+      "call_events_waiting", "Events for webhooks that the stream does not have yet.")
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")
     pushReports = registry.counters(
       "callmesh_coordinator_push_reports_total", "Reports of gateways, repeats included.",

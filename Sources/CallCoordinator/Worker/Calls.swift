@@ -112,7 +112,7 @@ private struct CallLogLine {
     case .connected(let caller): message = caller ? "Caller connected." : "Winner connected."
     case .callerLost(let until): message = until == nil ? "Caller is back." : "Caller is lost."
     case .winnerLost(let until): message = until == nil ? "Winner is back." : "Winner is lost."
-    case .recorded: message = "The call's record is stored."
+    case .recorded: message = "What is kept of the call is stored."
     case .settled: message = "Every device knows of the end."
     case .pushed(let device, let purpose):
       (message, metadata) = ("Push decided.", Self.keys(device))

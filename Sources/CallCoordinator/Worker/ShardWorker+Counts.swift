@@ -32,11 +32,15 @@ extension ShardWorker {
 
   /// Updates the gauges of what the worker itself waits for.
   func countWaiting() {
-    let now = (pushes: pushes.count, questions: exchanges.count, records: records.count)
+    let now = (
+      pushes: pushes.count, questions: exchanges.count, records: records.count,
+      events: appEvents.count
+    )
     guard now != countedWaiting else { return }
     metrics.pushesWaiting.add(Int64(now.pushes - countedWaiting.pushes))
     metrics.tokenQuestionsWaiting.add(Int64(now.questions - countedWaiting.questions))
     metrics.recordsWaiting.add(Int64(now.records - countedWaiting.records))
+    metrics.eventsWaiting.add(Int64(now.events - countedWaiting.events))
     countedWaiting = now
   }
 
@@ -87,7 +91,7 @@ struct ShardLoad: Equatable {
   var commands = 0
   /// Waiting for the store.
   var registrationWrites = 0
-  /// Ended calls that are kept because they lack their records.
+  /// Ended calls that are kept because something of them is not stored.
   var unrecorded = 0
   /// Live calls, by phase.
   var placed = 0

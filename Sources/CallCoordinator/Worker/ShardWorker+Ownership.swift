@@ -63,6 +63,7 @@ extension ShardWorker {
     held[shard.number] = shard
     restrict(shard)
     shard.machine.keepsRecords = recordStream != nil
+    shard.machine.keepsEvents = eventStream != nil
     metrics.shards.add(1)
     for parcel in waiting.parcels { decodeAndTake(parcel, shard, now: now) }
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {

@@ -47,11 +47,13 @@ extension ShardWorker {
   }
 }
 
-/// Creates the stream of records, and again if it is removed. Calls do not wait for it.
-struct RecordStreamKeeper: Sendable {
+/// Creates a stream beside the journals, and again if it is removed. Calls do not wait for it.
+struct StreamKeeper: Sendable {
   static let retry = Span.seconds(5)
   static let interval = Span.seconds(60)
-  let stream: any RecordStream
+  /// What is in the stream, for the log.
+  let what: String
+  let create: @Sendable (_ followingLimits: Bool) async throws -> Void
   let clock: ClusterClock
   let logger: Logger
 
@@ -60,14 +62,14 @@ struct RecordStreamKeeper: Sendable {
     var failed = false
     while !Task.isCancelled {
       do {
-        try await stream.create(followingLimits: !isCreated)
+        try await create(!isCreated)
         (isCreated, failed) = (true, false)
       } catch BusError.closed {
         return
       } catch {
         if !failed {
           logger.warning(
-            "The stream of call records cannot be created: calls go on, their records wait.",
+            "The stream of \(what) cannot be created: calls go on, what is kept of them waits.",
             metadata: .keys([.error: "\(error)"]))
         }
         failed = true

@@ -36,6 +36,8 @@ package actor ShardWorker {
   let pushQueue: any WorkQueue
   /// nil: no call records are kept.
   let recordStream: (any RecordStream)?
+  /// nil: no events are kept for webhooks.
+  let eventStream: (any AppStream)?
   /// The number under which this worker receives other shards' answers. It has the form of an edge's number and never
   /// equals one.
   let peer: UInt64
@@ -68,6 +70,8 @@ package actor ShardWorker {
   /// When the next push is offered to the work queue again.
   var pushAgainAt = Timestamp.distantFuture
   var records = RecordOutbox()
+  var appEvents = EventOutbox()
+  var failedEventLogs = LogThrottle()
   var failedRecordLogs = LogThrottle()
   var exchanges: [UInt64: Exchange] = [:]
   var lastExchange: UInt64 = 0
@@ -86,14 +90,15 @@ package actor ShardWorker {
   var failedPushes = LogThrottle()
   var internalFaults = LogThrottle()
   var pushRates: PushRates
-  var countedWaiting = (pushes: 0, questions: 0, records: 0)
+  var countedWaiting = (pushes: 0, questions: 0, records: 0, events: 0)
   var refusedCommands = LogThrottle()
 
   /// - Parameter thread: nil: a thread of its own.
   package init(
     index: Int, configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
     journal: any Journal, registrations: any KeyValueBucket, tokens: any KeyValueBucket,
-    pushQueue: any WorkQueue, records: (any RecordStream)? = nil, peer: UInt64, clock: ClusterClock,
+    pushQueue: any WorkQueue, records: (any RecordStream)? = nil,
+    events: (any AppStream)? = nil, peer: UInt64, clock: ClusterClock,
     metrics: CoordinatorMetrics,
     logger: Logger, thread: ActorThread?, exchange: LocalExchange? = nil,
     writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
@@ -109,6 +114,7 @@ package actor ShardWorker {
     self.tokens = tokens
     self.pushQueue = pushQueue
     recordStream = records
+    eventStream = events
     self.peer = peer
     self.clock = clock
     self.metrics = metrics
@@ -146,7 +152,9 @@ package actor ShardWorker {
   private func work() async {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled {
-        let next = min(due.earliest, pushAgainAt, exchangeAt, records.nextDeadline)
+        let next = min(
+          due.earliest, pushAgainAt, exchangeAt,
+          min(records.nextDeadline, appEvents.nextDeadline))
         let events = await inbox.events.nextUntilClosed(
           deadline: next == .distantFuture ? nil : clock.instant(at: next))
         process(events)
@@ -165,10 +173,8 @@ package actor ShardWorker {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
-        .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .recordsAdded, .tokenStep,
-        .peerAnswer,
-        .journalFormat, .ownEdgeChanged,
-        .receivedOwnHeartbeat:
+        .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .recordsAdded, .eventsAdded,
+        .tokenStep, .peerAnswer, .journalFormat, .ownEdgeChanged, .receivedOwnHeartbeat:
         break
       }
     }
@@ -194,6 +200,7 @@ package actor ShardWorker {
     pushAgain(now: begun)
     askAgain(now: begun)
     sendRecords(now: begun)
+    sendAppEvents(now: begun)
     due.forEach(until: begun) { touch($0) }
     // Advancing a shard may touch it again, for example when it is given up.
     var index = 0

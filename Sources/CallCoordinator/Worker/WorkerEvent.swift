@@ -19,6 +19,8 @@ package enum WorkerEvent: Sendable {
   case pushAdded(UInt64, AppendResult)
   /// The stream's answer to a message of records.
   case recordsAdded(UInt64, AppendResult)
+  /// The stream's answer to a message of an app's events.
+  indirect case eventsAdded(app: String, UInt64, AppendResult)
   indirect case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
   /// An `EdgeBatch` with other shards' answers.
   case peerAnswer([UInt8])

@@ -7,6 +7,7 @@ extension Call {
     var placed = facts
     placed.legs = legs.map(\.party)
     placed.caller = placer
+    placed.firstAlerting = firstAlerting
     add(.placed(placed))
     for leg in legs {
       let device = leg.key

@@ -242,6 +242,7 @@ extension Call {
     guard let index = guest(user) else { return }
     let isFirst = !guests[index].isKnown
     if answer.isComplete { guests[index].isKnown = true }
+    guests[index].isBusy = answer.isBusy
     guests[index].devices = answer.devices.map { User.Device($0) }
     if isFirst { takeOverPushes(ofGuest: index, &turn) }
     switch stage {

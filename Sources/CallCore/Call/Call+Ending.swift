@@ -144,8 +144,10 @@ extension Call {
       ?? diversions.last { $0.reason == .declined }?.by
     if let decliner {
       end(.declined, by: decliner, &turn)
-    } else if !divertFromCallee(refused == nil ? .unreachable : .busy, &turn) {
-      end(refused == nil ? .unreachable : .busy, by: refused?.party, &turn)
+    } else {
+      let isBusy = refused != nil || guests.contains { $0.isBusy && rings($0.user) }
+      if divertFromCallee(isBusy ? .busy : .unreachable, &turn) { return }
+      end(isBusy ? .busy : .unreachable, by: refused?.party, &turn)
     }
   }
 

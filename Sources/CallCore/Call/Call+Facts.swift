@@ -46,6 +46,9 @@ extension Call {
   private mutating func applyAlerting(_ device: DeviceID, at now: Timestamp) -> Bool {
     guard let leg = legIndex(device), legs[leg].state.isLive else { return false }
     legs[leg].state = .alerting
+    if hasWebhooks, firstAlerting == nil {
+      firstAlerting = FirstAlerting(leg: UInt8(clamping: leg), at: now)
+    }
     timeline.note(.alerting, UInt8(clamping: leg), at: now)
     return true
   }

@@ -1,8 +1,22 @@
 /// A call's record (`CallRecord`), made of what the shard keeps of an ended call anyway.
 extension Call {
-  /// Whether it ended and no record of it is known to be stored.
+  /// Whether it ended and the journal does not say that all of it is stored.
   var lacksRecord: Bool {
     if case .ended(let ending) = stage { !ending.isRecorded } else { false }
+  }
+
+  /// What is still to be stored of an ended call.
+  /// - Parameter kept: what the cluster keeps.
+  func missing(_ kept: StoredParts) -> StoredParts {
+    guard case .ended(let ending) = stage, !ending.isRecorded else { return [] }
+    let wanted = hasWebhooks ? kept : kept.subtracting(.events)
+    return wanted.subtracting(ending.stored)
+  }
+
+  mutating func noteStored(_ part: StoredParts) {
+    guard case .ended(var ending) = stage else { return }
+    ending.stored.formUnion(part)
+    stage = .ended(ending)
   }
 
   mutating func applyRecorded() -> Bool {

@@ -36,6 +36,8 @@ struct Call: Sendable {
   var noticedDevices: [DeviceID] = []
   /// When an edge received the place; nil where this owner does not know.
   var receivedAt: Timestamp?
+  /// Kept where the app has webhooks.
+  var firstAlerting: FirstAlerting?
   /// The deadline that stands in the shard's queue.
   var armedAt: Timestamp = .distantFuture
   var timeline: CallTimeline
@@ -47,6 +49,7 @@ struct Call: Sendable {
     version = epoch << 20
     timeline = CallTimeline(start: facts.placedAt)
     legs = facts.legs.map { Leg(party: $0, key: facts.key(of: $0)) }
+    firstAlerting = facts.firstAlerting
     timeline.note(.placed, CallTimeline.caller, at: facts.placedAt)
   }
 
@@ -104,6 +107,10 @@ struct Call: Sendable {
   ) {
     turn.outcome.entries.append(JournalEntry(call: id, change: change))
     turn.outcome.raise(to: urgency)
+    if turn.keepsEvents, hasWebhooks {
+      let events = events(of: change)
+      if !events.isEmpty { turn.outcome.effects.append(.events(id, events)) }
+    }
     if !apply(change, at: turn.now, epoch: turn.epoch) {
       turn.outcome.faults.append(MachineFault(.decisionRefused, call: id))
     }

@@ -62,8 +62,10 @@ extension CallStage {
     let answer: AnsweredFacts?
     /// Every device acknowledged the end.
     var isSettled = false
-    /// Its record is stored.
+    /// The journal has that all is stored that is to be stored of it.
     var isRecorded = false
+    /// What this owner knows to be stored.
+    var stored: StoredParts = []
   }
 }
 

@@ -72,6 +72,8 @@ struct Guest: Sendable {
   var devices: [User.Device] = []
   /// The user's shard has said all that it can to this owner of the call. Until then the call waits for it.
   var isKnown = false
+  /// The user takes no call now.
+  var isBusy = false
   /// Until when the call waits.
   var awaitedUntil: Timestamp
   /// When to ask next.

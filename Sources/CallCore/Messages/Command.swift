@@ -211,13 +211,16 @@ public struct PlaceRequest: Sendable, Equatable {
   public var busyWhileInCall: Bool?
   /// Users whom the app's hook has named to be rung in place of the callee; empty: none.
   public var forward: [String] = []
+  /// What the caller's app wants to learn of the call.
+  public var follows: Follows
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
     headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
     callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = "",
-    busyWhileInCall: Bool? = nil
+    busyWhileInCall: Bool? = nil, follows: Follows = []
   ) {
+    self.follows = follows
     self.busyWhileInCall = busyWhileInCall
     self.pushData = pushData
     self.receivedAt = receivedAt

@@ -29,6 +29,9 @@ public enum Effect: Sendable, Equatable {
   indirect case visitAnswer(SessionRef, request: UInt64, VisitAnswer)
   /// The call's end is in the journal: store its record (`ShardMachine.record(of:)`), then report `recordsStored`.
   case record(CallID)
+  /// These events of the call are in the journal, and its app has webhooks: store them (`ShardMachine.events(of:)`),
+  /// then report the ends among them with `eventsStored`.
+  case events(CallID, AppEventKinds)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
   indirect case releaseToken(fingerprint: String, TokenOwner)
 }
@@ -83,7 +86,7 @@ public struct JournalEntry: Sendable, Equatable {
     case settled
     /// A push was decided: none of this purpose to this device follows for this call.
     case pushed(DeviceID, PushPurpose)
-    /// The record of the ended call is stored: a new owner need not store it.
+    /// All that is to be stored of the ended call is stored (`StoredParts`): a new owner need not store it.
     case recorded
   }
 }
@@ -127,6 +130,10 @@ public struct PlacedFacts: Sendable, Equatable {
   /// In a checkpoint, of a call that goes on and stands there before: the newest descriptions and
   /// candidates, also those that were acknowledged.
   public var signalsTaken: [SignalMark] = []
+  /// What the app wants to learn of the call.
+  public var follows: Follows = []
+  /// In a checkpoint, of a call with webhooks: the first device that alerted.
+  public var firstAlerting: FirstAlerting?
   public init(
     callee: UserKey, caller: Party, placedAt: Timestamp, deadline: Timestamp, video: Bool,
     description: String, headers: [CustomHeader], legs: [Party], fingerprint: UInt64
@@ -140,6 +147,17 @@ public struct PlacedFacts: Sendable, Equatable {
     self.headers = headers
     self.legs = legs
     self.fingerprint = fingerprint
+  }
+}
+
+/// The first device of a call that alerted.
+public struct FirstAlerting: Sendable, Equatable {
+  /// The index of its leg.
+  public var leg: UInt8
+  public var at: Timestamp
+  public init(leg: UInt8, at: Timestamp) {
+    self.leg = leg
+    self.at = at
   }
 }
 

@@ -26,6 +26,7 @@ extension ShardMachine {
       description: request.description, headers: request.headers, legs: [], fingerprint: fingerprint
     )
     facts.pushData = request.pushData
+    facts.follows = request.follows
     ring(facts, request, command, &turn)
   }
 
@@ -46,6 +47,9 @@ extension ShardMachine {
     facts.legs = free.map { Party(user: facts.callee.user, device: $0.id, deviceName: $0.name) }
     turn.outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
     tally.callsPlacedTotal += 1
+    if keepsEvents, facts.follows.contains(.webhooks) {
+      turn.outcome.effects.append(.events(id, AppEventKinds(.placed)))
+    }
     var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
     call.receivedAt = request.receivedAt
     call.busyWhileInCall = request.busyWhileInCall

@@ -60,6 +60,7 @@ extension ShardMachine {
       let since = now + Span(microseconds: -Self.presumedSeen.microseconds)
       for key in Array(users.keys) { users[key]?.presumeBroken(at: now, seenSince: since) }
     }
+    requestEvents(&turn)
     let past = calls.slots.filter { calls[$0].isForgettable(turn) }.map { calls[$0].id }
     for id in past { forgetRecorded(id) }
     for id in calls.slots.map({ calls[$0].id }) {

@@ -30,7 +30,9 @@ public struct ShardMachine: Sendable {
   public var mayDivert = true
   /// Whether the records of ended calls are stored. Set it before `begin`.
   public var keepsRecords = false
-  /// Ended calls that would be forgotten if they did not lack their records.
+  /// Whether the events of calls are stored whose apps have webhooks. Set it before `begin`.
+  public var keepsEvents = false
+  /// Ended calls that would be forgotten if they did not lack something that is to be stored.
   var unrecorded: Set<CallID> = []
   /// Of the shard's journal.
   public var room = JournalRoom.enough

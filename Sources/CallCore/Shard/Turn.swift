@@ -13,6 +13,8 @@ struct Turn: ~Copyable {
   let mayDivert: Bool
   /// Whether ended calls get records.
   let keepsRecords: Bool
+  /// Whether calls with webhooks have events.
+  let keepsEvents: Bool
   var outcome = Outcome()
 
   /// Adds an effect.
@@ -32,7 +34,7 @@ extension ShardMachine {
   func turn(at now: Timestamp, isHeldBack: Bool = false) -> Turn {
     Turn(
       now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack,
-      mayPush: mayPush, mayDivert: mayDivert, keepsRecords: keepsRecords)
+      mayPush: mayPush, mayDivert: mayDivert, keepsRecords: keepsRecords, keepsEvents: keepsEvents)
   }
 
   /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.

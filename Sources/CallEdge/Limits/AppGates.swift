@@ -51,8 +51,10 @@ package final class AppGates: Sendable {
     switch command.body {
     case .attach, .register: break
     case .place(var request):
-      guard let choice = gate(of: command.user.app)?.terms.secondCalls else { return }
-      request.busyWhileInCall = choice == .busy
+      guard let terms = gate(of: command.user.app)?.terms else { return }
+      guard terms.secondCalls != nil || !terms.follows.isEmpty else { return }
+      request.busyWhileInCall = terms.secondCalls.map { $0 == .busy }
+      request.follows = terms.follows
       command.body = .place(request)
       return
     default: return

@@ -23,6 +23,8 @@ extension HistoryChecker {
     var ended: EndedFacts?
     /// The stream of records has one of it.
     var isRecorded = false
+    /// The events of it that the stream has for webhooks.
+    var events: AppEventKinds = []
     /// True times.
     var placedAt: Timestamp?
     var endedAt: Timestamp?

@@ -29,6 +29,8 @@ extension HistoryChecker {
     case .recorded:
       try require(
         facts.isRecorded, .recordOfEachCall, call, "the journal says it is recorded; it is not")
+      try require(
+        facts.unlearned.isEmpty, .learnsOfEachCall, call, "the journal says its events are stored")
     case .pushed(let device, let purpose):
       try mayPush(device.text, purpose, facts, call)
       facts.pushed[device.text, default: []].insert(purpose)

@@ -104,6 +104,7 @@ extension HistoryChecker {
     }
     found += tokensWithoutOwner() + stillWoken()
     if keepsRecords { found += missingRecords() }
+    found += missingEvents()
     for (who, entry) in registrations.inOrder
     where entry.acknowledged && !entry.stored {
       found.append(HistoryViolation(.registrationKept, "the registration of \(who) is gone"))

@@ -110,6 +110,7 @@ package struct HistoryChecker: Sendable {
       case .restarted(let who): restarted(who)
       case .push(let event): try push(event)
       case .recorded(let records): try recorded(records)
+      case .learned(let events): try learned(events)
       }
       return nil
     } catch {

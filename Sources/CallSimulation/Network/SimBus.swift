@@ -184,6 +184,12 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     SimRecordStream(self, timeout: options.addTimeout)
   }
 
+  package func openAppStream(
+    _ kind: AppStreamKind, _ options: AppStreamOptions
+  ) async throws -> SimAppStream {
+    SimAppStream(self, kind, timeout: options.addTimeout)
+  }
+
   /// Operators' orders are not simulated.
   package func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail {
     InProcessAuditTrail()

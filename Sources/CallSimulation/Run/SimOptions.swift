@@ -16,6 +16,8 @@ package struct SimOptions: Sendable {
   var mostly: CallScript.Kind?
   /// Whether the app's server is asked about calls.
   var hasHook = false
+  /// Whether the app learns of its calls by webhooks.
+  var hasWebhooks = false
   package private(set) var keys: AppKeys
   /// Whether the app's users see their calls on all devices.
   package var showsOngoing = false {

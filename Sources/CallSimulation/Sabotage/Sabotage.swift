@@ -52,6 +52,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case recordLost = "record-lost"
   /// The stream gets the record of a call that there never was.
   case recordInvented = "record-invented"
+  /// The stream of events for webhooks acknowledges a message and loses it.
+  case eventLost = "event-lost"
+  /// The stream gets an event of a call that there never was.
+  case eventInvented = "event-invented"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -107,6 +111,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .talkingNotTold: .busyInCall
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
     case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
+    case .eventLost, .eventInvented: .learnsOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .pullNotCompared: .movesOnce
     case .moveNotTold, .formerNotStopped: .movesTold

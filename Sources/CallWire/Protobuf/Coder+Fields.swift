@@ -54,6 +54,14 @@ extension Coder {
     if Self.reads { value = time == .zero ? nil : time }
   }
 
+  func follows(_ value: inout Follows, _ field: inout UInt32) {
+    if Self.reads {
+      value = Follows(rawValue: UInt8(truncatingIfNeeded: field))
+    } else {
+      field = UInt32(value.rawValue)
+    }
+  }
+
   /// One of the cases there are.
   @inline(__always)
   func known<Value: RawRepresentable<UInt8>, Field: RawRepresentable<UInt32>>(

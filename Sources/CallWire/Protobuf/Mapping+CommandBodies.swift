@@ -73,6 +73,7 @@ extension Callmesh__V1__PlaceCommand: Mapping {
     c.time(&value.receivedAt, microseconds: &m.received_at_us)
     try c.texts(&value.forward, &m.n_forward, &m.forward, "forward")
     c.secondCalls(&value.busyWhileInCall, &m.second_calls)
+    c.follows(&value.follows, &m.follows)
   }
 }
 

@@ -39,6 +39,14 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     c.number(&value.fingerprint, &m.fingerprint)
     c.flag(&value.isCalleeInCall, &m.callee_in_call)
     try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)
+    c.follows(&value.follows, &m.follows)
+    var leg = value.firstAlerting.map { UInt32($0.leg) + 1 } ?? 0
+    var at = value.firstAlerting?.at ?? .zero
+    c.number(&leg, &m.alerted_leg)
+    c.time(&at, microseconds: &m.alerted_at_us)
+    if C.reads, leg > 0 {
+      value.firstAlerting = FirstAlerting(leg: UInt8(clamping: leg - 1), at: at)
+    }
   }
 }
 

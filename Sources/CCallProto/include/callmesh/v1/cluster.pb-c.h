@@ -363,10 +363,14 @@ struct  Callmesh__V1__PlaceCommand
    * What a second call to the callee comes to: 1 it rings, 2 it is busy; 0: not said.
    */
   uint32_t second_calls;
+  /*
+   * What the app wants to learn of the call, in bits: 2 webhooks; 0: nothing.
+   */
+  uint32_t follows;
 };
 #define CALLMESH__V1__PLACE_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
-    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0,NULL, 0 }
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0,NULL, 0, 0 }
 
 
 struct  Callmesh__V1__AckCommand

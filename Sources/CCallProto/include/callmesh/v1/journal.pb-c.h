@@ -178,10 +178,19 @@ struct  Callmesh__V1__PlacedEntry
   Callmesh__V1__SignalMark **signals_taken;
   char *push_data;
   protobuf_c_boolean callee_in_call;
+  /*
+   * What the app wants to learn of the call, in bits: 2 webhooks; 0: nothing.
+   */
+  uint32_t follows;
+  /*
+   * In checkpoints of calls with webhooks: the first device that alerted, as 1 + its index in `legs`, and when.
+   */
+  uint32_t alerted_leg;
+  int64_t alerted_at_us;
 };
 #define CALLMESH__V1__PLACED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__placed_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0, 0, 0 }
 
 
 /*

@@ -1,0 +1,9 @@
+/// What an app wants to learn of its calls, beyond the calls themselves. Raw values are those of the journal and of
+/// commands; bits that a version does not know are kept.
+public struct Follows: OptionSet, Sendable, Hashable {
+  public let rawValue: UInt8
+  public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// Its server learns of each call by webhooks.
+  public static let webhooks = Follows(rawValue: 2)
+}
