@@ -742,7 +742,7 @@ const ProtobufCMessageDescriptor callmesh__v1__call_event__descriptor =
   (ProtobufCMessageInit) callmesh__v1__call_event__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue callmesh__v1__leg_fate__enum_values_by_number[7] =
+static const ProtobufCEnumValue callmesh__v1__leg_fate__enum_values_by_number[8] =
 {
   { "LEG_FATE_NONE", "CALLMESH__V1__LEG_FATE__LEG_FATE_NONE", 0 },
   { "LEG_FATE_WON", "CALLMESH__V1__LEG_FATE__LEG_FATE_WON", 1 },
@@ -751,14 +751,16 @@ static const ProtobufCEnumValue callmesh__v1__leg_fate__enum_values_by_number[7]
   { "LEG_FATE_GONE", "CALLMESH__V1__LEG_FATE__LEG_FATE_GONE", 4 },
   { "LEG_FATE_STOPPED", "CALLMESH__V1__LEG_FATE__LEG_FATE_STOPPED", 5 },
   { "LEG_FATE_MOVED", "CALLMESH__V1__LEG_FATE__LEG_FATE_MOVED", 6 },
+  { "LEG_FATE_DIVERTED", "CALLMESH__V1__LEG_FATE__LEG_FATE_DIVERTED", 7 },
 };
 static const ProtobufCIntRange callmesh__v1__leg_fate__value_ranges[] = {
-{0, 0},{0, 7}
+{0, 0},{0, 8}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__leg_fate__enum_values_by_name[7] =
+static const ProtobufCEnumValueIndex callmesh__v1__leg_fate__enum_values_by_name[8] =
 {
   { "LEG_FATE_BUSY", 3 },
   { "LEG_FATE_DECLINED", 2 },
+  { "LEG_FATE_DIVERTED", 7 },
   { "LEG_FATE_GONE", 4 },
   { "LEG_FATE_MOVED", 6 },
   { "LEG_FATE_NONE", 0 },
@@ -772,15 +774,15 @@ const ProtobufCEnumDescriptor callmesh__v1__leg_fate__descriptor =
   "LegFate",
   "Callmesh__V1__LegFate",
   "callmesh.v1",
-  7,
+  8,
   callmesh__v1__leg_fate__enum_values_by_number,
-  7,
+  8,
   callmesh__v1__leg_fate__enum_values_by_name,
   1,
   callmesh__v1__leg_fate__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_number[28] =
+static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_number[29] =
 {
   { "CALL_EVENT_KIND_NONE", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_NONE", 0 },
   { "CALL_EVENT_KIND_PLACED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_PLACED", 1 },
@@ -809,12 +811,13 @@ static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_nu
   { "CALL_EVENT_KIND_PUSH_EXPIRED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_PUSH_EXPIRED", 24 },
   { "CALL_EVENT_KIND_PUSH_FAILED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_PUSH_FAILED", 25 },
   { "CALL_EVENT_KIND_MOVED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_MOVED", 26 },
+  { "CALL_EVENT_KIND_DIVERTED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_DIVERTED", 27 },
   { "CALL_EVENT_KIND_ENDED_BY_APP", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_ENDED_BY_APP", 40 },
 };
 static const ProtobufCIntRange callmesh__v1__call_event_kind__value_ranges[] = {
-{0, 0},{40, 27},{0, 28}
+{0, 0},{40, 28},{0, 29}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_by_name[28] =
+static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_by_name[29] =
 {
   { "CALL_EVENT_KIND_ACKNOWLEDGED", 5 },
   { "CALL_EVENT_KIND_ALERTING", 6 },
@@ -825,8 +828,9 @@ static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_
   { "CALL_EVENT_KIND_CONNECTED", 14 },
   { "CALL_EVENT_KIND_DECLINED", 8 },
   { "CALL_EVENT_KIND_DECLINED_HERE", 9 },
+  { "CALL_EVENT_KIND_DIVERTED", 27 },
   { "CALL_EVENT_KIND_ENDED", 18 },
-  { "CALL_EVENT_KIND_ENDED_BY_APP", 27 },
+  { "CALL_EVENT_KIND_ENDED_BY_APP", 28 },
   { "CALL_EVENT_KIND_HUNG_UP", 16 },
   { "CALL_EVENT_KIND_INVITED", 3 },
   { "CALL_EVENT_KIND_JOINED", 2 },
@@ -852,9 +856,9 @@ const ProtobufCEnumDescriptor callmesh__v1__call_event_kind__descriptor =
   "CallEventKind",
   "Callmesh__V1__CallEventKind",
   "callmesh.v1",
-  28,
+  29,
   callmesh__v1__call_event_kind__enum_values_by_number,
-  28,
+  29,
   callmesh__v1__call_event_kind__enum_values_by_name,
   2,
   callmesh__v1__call_event_kind__value_ranges,

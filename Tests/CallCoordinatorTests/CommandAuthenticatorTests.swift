@@ -238,7 +238,10 @@ import Testing
     let bob = UserKey(app: "demo", user: "bob")
     #expect(judge(&check, command(.call(Self.call, .busy), credential, user: bob)) == refused)
     var elsewhere = command(.call(Self.call, .busy), credential)
+    // A call that was diverted to the user is in another one's shard, which knows whom it rings.
     elsewhere.callee = bob
+    #expect(judge(&check, elsewhere) == .accepted)
+    elsewhere.callee = UserKey(app: "other", user: "bob")
     #expect(judge(&check, elsewhere) == refused)
   }
 

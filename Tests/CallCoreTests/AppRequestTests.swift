@@ -95,6 +95,7 @@ import Testing
 
   @Test func recordAndTimelineSayThatTheAppsServerDidIt() {
     var bench = Bench()
+    bench.shard.keepsRecords = true
     bench.attach("b1")
     bench.place()
     bench.server(.end(Bench.callID))

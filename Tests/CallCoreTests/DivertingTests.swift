@@ -206,7 +206,7 @@ import Testing
     bench.place(to: "carol")
     bench.hear("carol", VisitAnswer(isBusy: true, diverted: .busy, to: ["bob", "alice", "carol"]))
     #expect(bench.diversions.count == 1)
-    #expect(bench.owner.ends.map(\.reason) == [.unreachable])
+    #expect(bench.owner.ends.map(\.reason) == [.busy])
   }
 
   @Test(

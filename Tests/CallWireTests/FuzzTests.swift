@@ -9,7 +9,7 @@ import Testing
   static let codes: Set<CallError.Code> = [
     .malformedFrame, .frameTooLarge, .unknownCommand, .invalidField, .invalidDevice,
     .invalidPushToken, .unknownDialect, .unknownCapability, .invalidCallee, .headersTooLarge,
-    .descriptionTooLarge, .informationTooLarge, .pushDataTooLarge, .notAccepted,
+    .descriptionTooLarge, .informationTooLarge, .pushDataTooLarge, .notAccepted, .invalidRules,
   ]
 
   @Test(arguments: DeviceCodec.allCases) func randomBytes(codec: DeviceCodec) throws {

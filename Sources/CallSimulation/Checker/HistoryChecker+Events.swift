@@ -31,7 +31,7 @@ extension HistoryChecker {
     switch event.kind {
     case .placed: return event.at == placed.placedAt ? nil : "time"
     case .ringing:
-      return event.by.map { facts.alerting.contains($0.device.text) } ?? false ? nil : "device"
+      return event.by.map { facts.alerting.contains(facts.key(Who($0))) } ?? false ? nil : "device"
     case .answered:
       return event.by == facts.answered?.by && event.at == facts.answered?.at ? nil : "answer"
     case .ended, .missed:

@@ -47,7 +47,8 @@ package final class Simulation {
     var part = world.fork("ongoing")
     options.showsOngoing = part.chance(0.5) || sabotage?.rule == .ongoingSeen
     var hook = world.fork("hook")
-    if sabotage == nil, hook.chance(0.3) {
+    let isOfHook = sabotage?.rule == .divertedRing || sabotage?.rule == .divertedOnce
+    if isOfHook || (sabotage == nil && hook.chance(0.3)) {
       options.hasHook = true
       world.count("world.with a hook")
     }

@@ -40,6 +40,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case ongoingUnannounced = "ongoing-unannounced"
   /// A call that gave way ends without saying for which one.
   case survivorNotNamed = "survivor-not-named"
+  /// The shard of a call that goes on to other users does not ask for their devices.
+  case visitNotAsked = "visit-not-asked"
+  /// A call goes on to the user who placed it.
+  case divertedToCaller = "diverted-to-caller"
   /// A device takes a call over, whoever has it.
   case pullNotCompared = "pull-not-compared"
   /// The device that had a call is not stopped when another one takes it over.
@@ -113,6 +117,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
     case .eventLost, .eventInvented: .learnsOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
+    case .visitNotAsked: .divertedRing
+    case .divertedToCaller: .divertedOnce
     case .pullNotCompared: .movesOnce
     case .moveNotTold, .formerNotStopped: .movesTold
     default: nil
@@ -126,8 +132,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .registrationUnfenced: .brutal
     // A call has to ring after some seconds without faults.
     case .secondDeviceUnannounced, .crossingUnnoticed, .mergeNotAsked, .talkingNotTold,
-      .moveNotTold,
-      .formerNotStopped:
+      .moveNotTold, .formerNotStopped, .visitNotAsked:
       .calm
     default: .usual
     }

@@ -56,6 +56,7 @@ extension Tampering {
     switch body {
     case .crossed: sabotage == .crossingUnnoticed
     case .merge: sabotage == .mergeNotAsked
+    case .visit: sabotage == .visitNotAsked
     case .talking: sabotage == .talkingNotTold
     default: false
     }

@@ -99,6 +99,23 @@ struct SignalSwaps {
   }
 }
 
+/// Of calls that go on to others.
+extension Tampering {
+  func divertToCallers(_ record: inout JournalRecord) {
+    for index in record.entries.indices {
+      let entry = record.entries[index]
+      switch entry.change {
+      case .placed(let facts): holders[entry.call] = [facts.caller]
+      case .diverted(var facts):
+        guard let caller = holders[entry.call]?.first, !facts.to.isEmpty else { continue }
+        facts.to = [caller.user]
+        record.entries[index].change = .diverted(facts)
+      default: break
+      }
+    }
+  }
+}
+
 /// Of call records.
 extension Tampering {
   /// As if every end had its record.

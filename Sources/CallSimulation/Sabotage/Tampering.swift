@@ -135,6 +135,8 @@ final class Tampering {
       nats.tamper.changesRecord = {
         StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes, Self.markRecorded))
       }
+    case .divertedToCaller:
+      nats.tamper.changesAppend = { [unowned self] in Self.edit($0, divertToCallers) }
     case .recordLost:
       nats.tamper.changesRecords = { [unowned self] in random.chance(0.1) ? nil : $0 }
     case .recordInvented:

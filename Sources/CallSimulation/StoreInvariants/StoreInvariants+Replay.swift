@@ -61,8 +61,9 @@ extension StoreInvariants {
       // repetition: one with the same number and the same content.
       case .placed(let facts) where !facts.signalsTaken.isEmpty && moved.contains(entry.call):
         continue
-      // A device's name may change with its session.
+      // A device's name may change with its session. When it first alerted, a replay knows from the record's time.
       case .placed(var facts):
+        facts.firstAlerting = nil
         for leg in facts.legs.indices { facts.legs[leg].deviceName = "" }
         calls[entry.call, default: []].append(
           JournalEntry(call: entry.call, change: .placed(facts)))

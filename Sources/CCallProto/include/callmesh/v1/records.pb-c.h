@@ -42,7 +42,11 @@ typedef enum _Callmesh__V1__LegFate {
   /*
    * It had the call until another device of the user took it over.
    */
-  CALLMESH__V1__LEG_FATE__LEG_FATE_MOVED = 6
+  CALLMESH__V1__LEG_FATE__LEG_FATE_MOVED = 6,
+  /*
+   * The call went on to other users before anybody answered.
+   */
+  CALLMESH__V1__LEG_FATE__LEG_FATE_DIVERTED = 7
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__LEG_FATE)
 } Callmesh__V1__LegFate;
 typedef enum _Callmesh__V1__CallEventKind {
@@ -82,6 +86,10 @@ typedef enum _Callmesh__V1__CallEventKind {
    * The device took the answered call over.
    */
   CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_MOVED = 26,
+  /*
+   * The call went on to other users.
+   */
+  CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_DIVERTED = 27,
   /*
    * The app's server ended the call.
    */
