@@ -1230,7 +1230,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   (ProtobufCMessageInit) callmesh__v1__device__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[13] =
+static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[14] =
 {
   {
     "app",
@@ -1388,6 +1388,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "follows",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, follows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   0,   /* field[0] = app */
@@ -1397,6 +1409,7 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   4,   /* field[4] = deadline_us */
   6,   /* field[6] = description */
   9,   /* field[9] = fingerprint */
+  13,   /* field[13] = follows */
   7,   /* field[7] = headers */
   8,   /* field[8] = legs */
   3,   /* field[3] = placed_at_us */
@@ -1407,7 +1420,7 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 13 }
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
 {
@@ -1417,7 +1430,7 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   "Callmesh__V1__PlacedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlacedEntry),
-  13,
+  14,
   callmesh__v1__placed_entry__field_descriptors,
   callmesh__v1__placed_entry__field_indices_by_name,
   1,  callmesh__v1__placed_entry__number_ranges,

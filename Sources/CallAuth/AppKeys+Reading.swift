@@ -12,6 +12,7 @@ struct KeyFile: Codable {
     var pushTopics: [String]?
     var secondCalls: String?
     var ongoingCalls: Bool?
+    var history: Bool?
     var hook: Hook?
   }
   struct Hook: Codable {
@@ -116,7 +117,8 @@ extension AppKeys.App {
       terms: AppTerms(
         limits: try AppLimits(entry.limits ?? [:], place),
         pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
-        secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false),
+        secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false,
+        follows: entry.history ?? false ? .history : []),
       hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) })
   }
 

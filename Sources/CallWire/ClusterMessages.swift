@@ -56,7 +56,7 @@ extension Command.Body {
     case .talking(let talking):
       talking.details.reduce(192) { $0 + $1.callee.utf8.count + 12 }
     case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
-      .crossed, .merge:
+      .crossed, .merge, .history:
       192
     }
   }
@@ -99,6 +99,7 @@ public struct EdgeItem: Sendable, Equatable {
     case reply(request: UInt64, Reply)
     case delivery(Delivery)
     indirect case ongoing(OngoingCalls)
+    case history(HistoryState)
     case notice(Notice)
     /// Send it, then close the session.
     case close(Notice)

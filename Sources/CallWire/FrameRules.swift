@@ -30,6 +30,11 @@ struct FrameRules {
     case .attach(let request): try check(request)
     // What is registered is checked while it is brought into its one form.
     case .detach, .ack, .register, .ping, .calls: break
+    case .history(let body):
+      guard body.isValid else {
+        throw CallError(
+          .invalidField, "The limit is at most \(HistoryCommand.limits.upperBound) entries.")
+      }
     case .renew(let token): try check(token: token)
     case .unregister(let device):
       if let device { try FieldRules.checkDeviceID(device.text) }

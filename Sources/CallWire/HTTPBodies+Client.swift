@@ -25,6 +25,16 @@ extension HTTPBodies {
     return info
   }
 
+  /// Reads an edge's answer about a history. nil for what is none.
+  public static func readHistory(_ bytes: [UInt8]) -> HistoryPage? {
+    answer(Callmesh__V1__HistoryPage.self, bytes, .history)
+  }
+
+  /// The body that marks a history as read.
+  public static func encode(readUpTo cursor: HistoryCursor) -> [UInt8] {
+    MessageWriter.bytes(Callmesh__V1__HistoryRead.self, .markRead(upTo: cursor), .historyRead)
+  }
+
   /// Reads an error of an edge. nil for what is none, as an answer of something between.
   public static func readError(_ bytes: [UInt8]) -> CallError? {
     answer(Callmesh__V1__ErrorBody.self, bytes, .error)

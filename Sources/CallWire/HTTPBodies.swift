@@ -23,7 +23,18 @@ public enum HTTPBodies {
     MessageWriter.bytes(Callmesh__V1__Registered.self, info, .registered)
   }
 
+  /// `{"entries":[{…}],"next":…,"cursor":…,"unread":…}`
+  public static func history(_ page: HistoryPage) -> [UInt8] {
+    MessageWriter.bytes(Callmesh__V1__HistoryPage.self, page, .history)
+  }
+
   // MARK: Requests
+
+  /// The body of `POST /v1/history/read`.
+  /// - Throws: `malformedFrame`, `invalidField`.
+  public static func historyRead(_ bytes: [UInt8]) throws(CallError) -> HistoryCommand {
+    try read(Callmesh__V1__HistoryRead.self, bytes, .historyRead)
+  }
 
   /// The body of `POST /v1/devices`.
   public struct Register: Sendable, Equatable {

@@ -90,7 +90,7 @@ final class WorkerBench: Sendable {
 
   init(
     registry: MetricsRegistry = MetricsRegistry(), exchange: LocalExchange? = nil,
-    keepsRecords: Bool = false,
+    keepsRecords: Bool = false, keepsHistory: Bool = false,
     _ change: (inout CoordinatorConfiguration) -> Void = { _ in }
   ) async throws {
     var configuration = testConfiguration("me", shards: Self.shards)
@@ -100,6 +100,7 @@ final class WorkerBench: Sendable {
     tokens = try await bus.openBucket("tokens", BucketOptions())
     registrations = try await bus.openBucket("registrations", BucketOptions())
     let stream = keepsRecords ? try await bus.openRecords(RecordOptions()) : nil
+    let histories = keepsHistory ? try await bus.openHistories(HistoryOptions()) : nil
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
     metrics = CoordinatorMetrics(registry)
     clock = testClock()
@@ -107,9 +108,9 @@ final class WorkerBench: Sendable {
       77, bus, shards: Self.shards, clock: clock, announces: false, repeatsAfter: nil)
     worker = ShardWorker(
       index: 0, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
-      registrations: registrations, tokens: tokens, pushQueue: outlet, records: stream, peer: 4711,
-      clock: clock,
-      metrics: metrics, logger: quietLogger(), thread: bus.actorThread, exchange: exchange,
+      registrations: registrations, tokens: tokens, pushQueue: outlet, records: stream,
+      histories: histories, peer: 4711, clock: clock, metrics: metrics, logger: quietLogger(),
+      thread: bus.actorThread, exchange: exchange,
       writeCheckpoint: { job in
         records.checkpoints.withLock { $0.append(job) }
         job.done(!records.failsCheckpoints.withLock { $0 })

@@ -52,7 +52,7 @@ extension Bench {
           }
         run { $0.tokenStepDone(token: token, result, now: $1, into: &$2) }
       case .reply, .deliver, .showOngoing, .notice, .close, .push, .tell, .withdrawPushes,
-        .releaseToken, .record:
+        .releaseToken, .record, .history:
         break
       }
     }
@@ -132,7 +132,7 @@ extension Effect {
     switch self {
     case .store, .remove, .token: true
     case .reply, .deliver, .showOngoing, .notice, .close, .push, .tell, .withdrawPushes,
-      .releaseToken, .record:
+      .releaseToken, .record, .history:
       false
     }
   }

@@ -42,10 +42,13 @@ extension Conversation {
     case .attach(let request):
       let attach = Attach(
         forCall: request.forCall, deviceName: request.deviceName, client: request.client,
-        attachedAt: now, ongoing: request.wantsOngoing ? OngoingMark() : nil)
+        attachedAt: now, ongoing: request.wantsOngoing ? OngoingMark() : nil,
+        history: request.wantsHistory ? HistoryMark() : nil)
+      if request.wantsHistory { machine.keeps = .history }
       return [(nil, .attach(attach))]
     case .place(let call, var request):
       request.deviceName = session.deviceName
+      if machine.keeps.contains(.history) { request.follows = .history }
       sessions[number]?.calls.append((key(call), call.call))
       return [(key(call), .place(request))]
     case .ack(let items):
@@ -62,6 +65,7 @@ extension Conversation {
     case .unregister(let other): return [(nil, .unregister(other ?? device))]
     // One shard is all that there are here.
     case .calls: return [(nil, .calls(shard: 0))]
+    case .history(let body): return [(nil, .history(body))]
     case .detach, .ping, .renew: return []
     }
   }
@@ -122,6 +126,12 @@ extension Conversation {
       let request = try HTTPBodies.register(body).request
       return (user.user, .register(Self.withFingerprints(request)))
     }
+    if path == ["v1", "history"] {
+      return (user.user, .history(.list(before: nil, limit: 0)))
+    }
+    if path == ["v1", "history", "read"] {
+      return (user.user, .history(try HTTPBodies.historyRead(body)))
+    }
     guard path.count >= 4, path[1] == "calls", let call = CallID(path[3]) else {
       throw CallError(.noSuchResource)
     }
@@ -141,6 +151,7 @@ extension Conversation {
               device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)))
     case .call(let state): "200 " + Self.text(HTTPBodies.callState(state))
     case .error(let error): "400 " + Self.text(HTTPBodies.error(error))
+    case .history(let page): "200 " + Self.text(HTTPBodies.history(page))
     case .done, .attached, .answer, .calls: "200 {}"
     }
   }

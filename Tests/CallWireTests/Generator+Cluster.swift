@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 25
+  static let commandKinds = 26
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -47,7 +47,8 @@ extension Generator {
           forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
           announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50),
           talking: chance(50) ? talking() : nil,
-          ongoing: chance(50) ? OngoingMark(version: number(), showsCalls: chance(50)) : nil))
+          ongoing: chance(50) ? OngoingMark(version: number(), showsCalls: chance(50)) : nil,
+          history: chance(50) ? HistoryMark(shown: chance(50) ? cursor() : nil) : nil))
     case 1: .sessionClosed(graceful: chance(50))
     case 2: .callerGone(list(4) { $0.call() })
     case 3: .register(registration())
@@ -58,7 +59,8 @@ extension Generator {
           call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
           description: body(), headers: headers(), video: chance(50), deviceName: text(10),
           callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body(),
-          busyWhileInCall: chance(50) ? chance(50) : nil))
+          busyWhileInCall: chance(50) ? chance(50) : nil,
+          follows: Follows(rawValue: UInt8.random(in: 0...3, using: &self))))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .call(call(), .alerting)
     case 8: .call(call(), .answer(description: body()))
@@ -86,8 +88,13 @@ extension Generator {
       .call(
         call(),
         .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
+    case 24: .history(historyCommand())
     default: .call(call(), .query)
     }
+  }
+
+  private mutating func historyCommand() -> HistoryCommand {
+    chance(20) ? .changed : deviceHistoryCommand()
   }
 
   private mutating func talking() -> Talking {
@@ -97,7 +104,7 @@ extension Generator {
   }
 
   mutating func reply() -> Reply {
-    switch Int.random(in: 0..<7, using: &self) {
+    switch Int.random(in: 0..<8, using: &self) {
     case 0: .error(error())
     case 1: .done
     case 2:
@@ -110,6 +117,7 @@ extension Generator {
         capabilities: PushCapabilities(rawValue: UInt32.random(in: 0..<32, using: &self)))
     case 4: .call(state())
     case 5: .calls(liveCalls())
+    case 6: .history(historyPage())
     default: .answer(won: chance(50), state())
     }
   }
@@ -118,7 +126,7 @@ extension Generator {
     EdgeBatch(
       items: list(5) {
         EdgeItem(
-          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<5, using: &$0)),
+          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<6, using: &$0)),
           ringsSince: $0.chance(50) ? $0.microseconds() : nil)
       })
   }
@@ -129,6 +137,7 @@ extension Generator {
     case 1: .delivery(delivery())
     case 2: .notice(notice())
     case 3: .ongoing(ongoing())
+    case 4: .history(historyState())
     default: .close(notice())
     }
   }
@@ -164,6 +173,7 @@ extension Generator {
       legs: list(4) { $0.party() }, fingerprint: next())
     facts.pushData = body()
     facts.isCalleeInCall = chance(50)
+    facts.follows = Follows(rawValue: UInt8.random(in: 0...3, using: &self))
     facts.signalsTaken = list(3) {
       SignalMark(
         fromCaller: $0.chance(50), device: $0.device(), request: $0.next(), content: $0.next())

@@ -73,6 +73,14 @@ enum GoldenValues {
   /// To versions without records it is a second end, which they ignore.
   static let recorded: (name: String, change: JournalEntry.Change) = ("recorded", .recorded)
 
+  static let historyEntry = HistoryEntry(
+    call: call, callee: "bob", isPlaced: false, peer: "ann", peerName: "Ann A.",
+    device: "bob-phone", deviceName: "Bob's phone",
+    placedAt: Timestamp(microseconds: 1_790_000_000_123_000),
+    answeredAt: Timestamp(microseconds: 1_790_000_003_123_000),
+    endedAt: Timestamp(microseconds: 1_790_000_030_123_000), reason: .hungUp, isMissed: true,
+    video: true)
+
   static let callRecords: [CallRecord] = {
     var record = CallRecord(
       call: call, callee: bob, caller: caller, video: true, placedAt: at, eventsDropped: 3)
@@ -152,33 +160,41 @@ enum GoldenValues {
     return ("placedWithData", .placed(facts))
   }()
 
+  static let placedFollowed: (name: String, change: JournalEntry.Change) = {
+    var facts = PlacedFacts(
+      callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
+      headers: [], legs: [phone], fingerprint: 5)
+    facts.follows = .history
+    return ("placedFollowed", .placed(facts))
+  }()
+
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + moves + [placedWithData, recorded]).map
-  {
-    name, change in
-    (
-      "entry.\(name)",
-      JournalRecord(
-        epoch: 3, number: 7, writer: "coordinator-a", at: at,
-        entries: [JournalEntry(call: call, change: change)])
-    )
-  } + [
-    (
-      "fence",
-      JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
-    ),
-    (
-      "release",
-      JournalRecord(
-        epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
-    ),
-    (
-      "group",
-      JournalRecord(
-        epoch: 4, number: 300, writer: "coordinator-b", at: at,
-        entries: changes.map { JournalEntry(call: call, change: $0.change) })
-    ),
-  ]
+    (changes + ends + pushes + timedLegEnds + informations + moves
+    + [placedWithData, placedFollowed, recorded]).map {
+      name, change in
+      (
+        "entry.\(name)",
+        JournalRecord(
+          epoch: 3, number: 7, writer: "coordinator-a", at: at,
+          entries: [JournalEntry(call: call, change: change)])
+      )
+    } + [
+      (
+        "fence",
+        JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
+      ),
+      (
+        "release",
+        JournalRecord(
+          epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
+      ),
+      (
+        "group",
+        JournalRecord(
+          epoch: 4, number: 300, writer: "coordinator-b", at: at,
+          entries: changes.map { JournalEntry(call: call, change: $0.change) })
+      ),
+    ]
 
   static let checkpoint = Checkpoint(
     sequence: 123_456, epoch: 4,

@@ -5,6 +5,7 @@ public protocol ClusterBus: MessageBus {
   associatedtype QueueType: WorkQueue
   associatedtype AuditType: AuditTrail
   associatedtype RecordsType: RecordStream
+  associatedtype HistoriesType: HistoryStream
   /// Opens the journal, creating its streams where they are missing.
   func openJournal(_ options: JournalOptions) async throws -> JournalType
   /// Opens a bucket, creating it where it is missing.
@@ -15,6 +16,8 @@ public protocol ClusterBus: MessageBus {
   func openAudit(_ options: AuditOptions) async throws -> AuditType
   /// Opens the stream of call records, and does not create it.
   func openRecords(_ options: RecordOptions) async throws -> RecordsType
+  /// Opens the stream of users' histories, and does not create it.
+  func openHistories(_ options: HistoryOptions) async throws -> HistoriesType
 }
 
 public struct JournalOptions: Sendable, Equatable {

@@ -1,4 +1,4 @@
-internal import CallCore
+public import CallCore
 
 /// The subjects, streams and buckets. All names begin with the cluster's name, so that several clusters can share a
 /// NATS account.
@@ -65,6 +65,13 @@ public struct Subjects: Sendable {
   /// The stream of call records, and the one subject in it. `CallRecords`.
   public var recordStream: String { "\(cluster)-records" }
   public var records: String { "\(cluster).records" }
+
+  /// The stream of users' histories, all its subjects, and a user's. `HistoryRecord`.
+  public var historyStream: String { "\(cluster)-history" }
+  public var histories: String { "\(cluster).history.*.*" }
+  public func history(of user: UserKey) -> String {
+    "\(cluster).history.\(Self.keyPart(user.app)).\(Self.keyPart(user.user))"
+  }
 
   /// The prefix of a role's reply subjects.
   public func inbox(of role: String) -> String { "_INBOX.\(cluster).\(role)" }

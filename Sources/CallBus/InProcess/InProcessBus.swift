@@ -81,6 +81,10 @@ public final class InProcessBus: ClusterBus {
     InProcessRecords(core)
   }
 
+  public func openHistories(_ options: HistoryOptions) async throws -> InProcessHistories {
+    InProcessHistories(core, options)
+  }
+
   public func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail { audit }
 }
 
@@ -105,6 +109,8 @@ package struct InProcessFaults: Sendable {
   package var onAdd: (@Sendable (_ lane: String, _ id: String) -> Append?)?
   /// Decides every addition to the stream of records; nil lets it through.
   package var onRecords: (@Sendable (_ id: String) -> Append?)?
+  /// Decides every addition to a history; nil lets it through.
+  package var onHistory: (@Sendable (_ id: String) -> Append?)?
   /// Called before a consumer of a lane begins; may wait, or throw, as a store without a leader does.
   package var onTake: (@Sendable (_ lane: String) async throws -> Void)?
   /// Returns true to lose the message.

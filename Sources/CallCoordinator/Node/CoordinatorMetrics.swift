@@ -61,6 +61,14 @@ package struct CoordinatorMetrics: Sendable {
   package let recordsLost: Counter
   package let recordsWaiting: Gauge
   package let callsUnrecorded: Gauge
+  package let historyMessages: Counter
+  package let historyMessagesFailed: Counter
+  package let historiesLost: Counter
+  package let historyCallsWaiting: Gauge
+  package let historyReads: Counter
+  package let historyReadsFailed: Counter
+  package let historyQuestionsRefused: Counter
+  package let historyReadsWaiting: Gauge
   package let tokenClaims: Counter
   package let peerAnswersUnreadable: Counter
   package let crossings: Counter
@@ -192,8 +200,25 @@ package struct CoordinatorMetrics: Sendable {
       "call_records_waiting", "Call records that the stream does not have yet.")
     callsUnrecorded = gauge(
       "calls_unrecorded",
-      "Ended calls that shards keep for longer than endedCallKept, since their records are not stored."
+      "Ended calls that shards keep for longer than endedCallKept, since something of them is not stored."
     )
+    historyMessages = counter("history_messages", "Entries of histories that the stream has.")
+    historyMessagesFailed = counter(
+      "history_messages_failed",
+      "Attempts to store an entry of a history that were not confirmed; each is repeated.")
+    historiesLost = counter(
+      "histories_lost",
+      "Calls that were forgotten before their entries could be stored, since too many waited.")
+    historyCallsWaiting = gauge(
+      "history_calls_waiting", "Ended calls whose entries the stream does not have yet.")
+    historyReads = counter("history_reads", "Reads of a user's history.")
+    historyReadsFailed = counter(
+      "history_reads_failed", "Those that failed, or did not end in time.")
+    historyQuestionsRefused = counter(
+      "history_questions_refused",
+      "Users' commands about their histories that were refused, since too many waited.")
+    historyReadsWaiting = gauge(
+      "history_reads_waiting", "Reads of histories that wait, or are under way.")
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")
     pushReports = registry.counters(
       "callmesh_coordinator_push_reports_total", "Reports of gateways, repeats included.",

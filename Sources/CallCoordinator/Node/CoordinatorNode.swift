@@ -107,6 +107,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let pushQueue = try await retry { try await bus.openWorkQueue(configuration.pushQueue) }
     let records =
       configuration.records.isOn ? try await bus.openRecords(configuration.records) : nil
+    let histories =
+      configuration.history.isOn ? try await bus.openHistories(configuration.history) : nil
 
     let checkpointer = Checkpointer(
       store: checkpoints, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
@@ -118,9 +120,9 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       ShardWorker(
         index: index, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
         registrations: registrations, tokens: tokens, pushQueue: pushQueue,
-        records: records, peer: ShardHash.peer(of: incarnation, index), clock: clock,
-        metrics: metrics,
-        logger: logger, thread: thread(ofWorker: index), exchange: exchange,
+        records: records, histories: histories, peer: ShardHash.peer(of: incarnation, index),
+        clock: clock, metrics: metrics, logger: logger, thread: thread(ofWorker: index),
+        exchange: exchange,
         writeCheckpoint: { checkpointer.offer($0) },
         report: { inbox.offer(.worker($0)) })
     }
@@ -148,7 +150,18 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       checkpointer.run, admin.run, dispatcher.run, depths.run,
     ]
     if let records {
-      tasks.append(RecordStreamKeeper(stream: records, clock: clock, logger: logger).run)
+      tasks.append(
+        StreamKeeper(
+          content: "call records", create: { try await records.create(followingLimits: $0) },
+          clock: clock, logger: logger
+        ).run)
+    }
+    if let histories {
+      tasks.append(
+        StreamKeeper(
+          content: "histories", create: { try await histories.create(followingLimits: $0) },
+          clock: clock, logger: logger
+        ).run)
     }
     return Parts(manager: manager, tasks: workers.map { worker in { await worker.run() } } + tasks)
   }

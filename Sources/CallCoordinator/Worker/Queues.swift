@@ -100,6 +100,12 @@ package struct EdgeOutbox: Sendable {
 
   /// Counts the parts that can be large; the constants allow for the rest.
   private static func roughBytes(_ body: EdgeItem.Body) -> Int {
+    if case .reply(_, .history(let page)) = body {
+      return page.items.reduce(256) {
+        $0 + 160 + 2 * $1.entry.peer.utf8.count + $1.entry.peerName.utf8.count
+          + $1.entry.callee.utf8.count + $1.entry.deviceName.utf8.count
+      }
+    }
     guard case .delivery(let delivery) = body else { return 256 }
     func bytes(_ signals: [Signal]) -> Int {
       signals.reduce(0) { $0 + $1.body.utf8.count + 16 }

@@ -8,7 +8,7 @@ internal import CallWire
 /// under the same id, until the stream has it, so that the stream drops repetitions. The number of calls is limited by
 /// what the shards keep (`CallLimits.callsPerShard`, `CallLimits.unrecordedCalls`): see `compact`.
 package struct RecordOutbox {
-  package struct Item: Sendable, Equatable {
+  package struct Item: Sendable, Hashable {
     package var term: ShardTerm
     package var call: CallID
     package init(term: ShardTerm, call: CallID) {

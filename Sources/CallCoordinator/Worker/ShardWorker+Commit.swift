@@ -181,6 +181,7 @@ extension ShardWorker {
       write(RegistrationWrites.Key(user, device), nil, token, shard, now: now)
     case .push(let job): add(job, shard, now: now)
     case .record(let call): add(record: call, shard, now: now)
+    case .history(let effect): perform(effect, shard, now: now)
     case .withdrawPushes(let call): withdrawals.append(call)
     case .tell(let user, let device, let body, let until):
       tell(user, device, body, until: until, shard.term, now: now)

@@ -13,6 +13,8 @@ extension ShardWorker {
       case token(UInt64)
       /// Nobody waits for the answer.
       case crossing
+      /// The same, about a history.
+      case history
     }
     var term: ShardTerm
     var subject: Subject
@@ -24,7 +26,7 @@ extension ShardWorker {
 
   private static var firstPause: Span { .milliseconds(300) }
   private static var lastPause: Span { .milliseconds(2400) }
-  /// Policy: refuse. Registrations and crossing calls that wait are far fewer.
+  /// Policy: refuse. Registrations, crossing calls and changes of histories that wait are far fewer.
   private static var exchangesMax: Int { 65_536 }
 
   func tell(
@@ -87,7 +89,7 @@ extension ShardWorker {
       case .done: end(request, exchange, isConfirmed: true, now: now)
       // It is retransmitted soon.
       case .error(let error) where error.code == .tryAgain: continue
-      case .error, .attached, .registered, .call, .answer, .calls:
+      case .error, .attached, .registered, .call, .answer, .calls, .history:
         end(request, exchange, isConfirmed: false, now: now)
       }
     }
@@ -100,6 +102,7 @@ extension ShardWorker {
       tokenStepDone(exchange.term, token, isConfirmed ? .notified : .failed, now: now)
     case .crossing:
       if !isConfirmed { metrics.crossingsUnconfirmed.increment() }
+    case .history: break
     }
   }
 

@@ -7,7 +7,7 @@ internal import Logging
 extension ShardWorker {
   func add(record call: CallID, _ shard: HeldShard, now: Timestamp) {
     records.add(RecordOutbox.Item(term: shard.term, call: call), now: now)
-    records.compact { holding($0.term)?.machine.lacksRecord($0.call) ?? false }
+    records.compact { holding($0.term)?.machine.lacks(.record, of: $0.call) ?? false }
   }
 
   func sendRecords(now: Timestamp) {
@@ -34,7 +34,9 @@ extension ShardWorker {
       // A new owner stores them again, and readers drop the second record.
       guard let shard = holding(term) else { continue }
       if case .parting = shard.phase { continue }
-      decide(shard, now: now) { $0.recordsStored(items.map(\.call), now: now, into: &$1) }
+      decide(shard, now: now) {
+        $0.stored(.record, of: items.map(\.call), now: now, into: &$1)
+      }
       touch(term.shard)
     }
   }
@@ -47,11 +49,13 @@ extension ShardWorker {
   }
 }
 
-/// Creates the stream of records, and again if it is removed. Calls do not wait for it.
-struct RecordStreamKeeper: Sendable {
+/// Creates a stream that calls do not wait for, and again if it is removed.
+struct StreamKeeper: Sendable {
   static let retry = Span.seconds(5)
   static let interval = Span.seconds(60)
-  let stream: any RecordStream
+  /// What the stream holds, for the log.
+  let content: String
+  let create: @Sendable (_ followingLimits: Bool) async throws -> Void
   let clock: ClusterClock
   let logger: Logger
 
@@ -60,14 +64,14 @@ struct RecordStreamKeeper: Sendable {
     var failed = false
     while !Task.isCancelled {
       do {
-        try await stream.create(followingLimits: !isCreated)
+        try await create(!isCreated)
         (isCreated, failed) = (true, false)
       } catch BusError.closed {
         return
       } catch {
         if !failed {
           logger.warning(
-            "The stream of call records cannot be created: calls go on, their records wait.",
+            "A stream cannot be created: calls go on, and what it is for waits: \(content).",
             metadata: .keys([.error: "\(error)"]))
         }
         failed = true

@@ -19,6 +19,10 @@ package enum WorkerEvent: Sendable {
   case pushAdded(UInt64, AppendResult)
   /// The stream's answer to a message of records.
   case recordsAdded(UInt64, AppendResult)
+  /// The store's answer to a message of a history.
+  case historyAdded(UInt64, AppendResult)
+  /// A history was read, and its command carried out: what it asked for, and the history's state; nil: it could not be.
+  indirect case historyRead(HistoryReads.Item, HistoryPage?)
   indirect case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
   /// An `EdgeBatch` with other shards' answers.
   case peerAnswer([UInt8])
@@ -95,12 +99,12 @@ package enum CommandSource: Sendable, CaseIterable {
   func may(say body: Command.Body) -> Bool {
     switch body {
     case .pushReport: self == .gateways
-    case .tokenTaken, .merge: self == .coordinators
+    case .tokenTaken, .merge, .history(.changed): self == .coordinators
     case .crossed(let crossed):
       self == (crossed.isSurvivorAnswered ? .coordinators : .edges)
     case .call(_, .query): self != .coordinators
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .call, .calls,
-      .talking:
+      .talking, .history:
       self == .edges
     }
   }

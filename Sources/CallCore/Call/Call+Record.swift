@@ -1,8 +1,17 @@
 /// A call's record (`CallRecord`), made of what the shard keeps of an ended call anyway.
 extension Call {
-  /// Whether it ended and no record of it is known to be stored.
-  var lacksRecord: Bool {
-    if case .ended(let ending) = stage { !ending.isRecorded } else { false }
+  /// A part is stored.
+  mutating func noteStored(_ part: StoredParts) {
+    guard case .ended(var ending) = stage else { return }
+    ending.stored.formUnion(part)
+    stage = .ended(ending)
+  }
+
+  /// Has everything stored that is to be and is not known to be.
+  func requestStoring(_ turn: inout Turn) {
+    let lacking = lacking(turn.keeps)
+    if lacking.contains(.record) { turn.outcome.effects.append(.record(id)) }
+    if lacking.contains(.history) { turn.outcome.effects.append(.history(.store(id))) }
   }
 
   mutating func applyRecorded() -> Bool {

@@ -58,7 +58,9 @@ extension CallStage {
     let answer: AnsweredFacts?
     /// Every device acknowledged the end.
     var isSettled = false
-    /// Its record is stored.
+    /// What this owner knows to be stored.
+    var stored: StoredParts = []
+    /// Everything that is to be stored is: a fact of the journal.
     var isRecorded = false
   }
 }

@@ -72,11 +72,14 @@ public struct AppTerms: Sendable, Equatable {
   public var secondCalls: SecondCalls?
   /// Whether a user's devices may see which calls the user is in.
   public var ongoingCalls: Bool
+  /// What it wants of each call after its end.
+  public var follows: Follows
 
   public init(
     limits: AppLimits = AppLimits(), pushTopics: [String]? = nil, secondCalls: SecondCalls? = nil,
-    ongoingCalls: Bool = false
+    ongoingCalls: Bool = false, follows: Follows = []
   ) {
+    self.follows = follows
     self.ongoingCalls = ongoingCalls
     self.limits = limits
     self.pushTopics = pushTopics

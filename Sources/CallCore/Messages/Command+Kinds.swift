@@ -9,7 +9,7 @@ extension Command.Body {
     switch self {
     case .attach, .sessionClosed, .talking, .call(_, .resume), .callerGone: true
     case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken, .crossed,
-      .merge:
+      .merge, .history:
       false
     }
   }
@@ -20,9 +20,9 @@ extension Command.Body {
     case .call(_, let verb): verb.urgency
     case .ack: .idle
     // Nobody waits for it but the edge.
-    case .calls, .talking: .slow
+    case .calls, .talking, .history(.changed): .slow
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
-      .crossed, .merge:
+      .crossed, .merge, .history:
       .urgent
     // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
     case .pushReport: .idle
@@ -38,7 +38,7 @@ extension Command.Body {
     case .crossed(let crossed): crossed.call
     case .merge(let request): request.call
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken,
-      .talking:
+      .talking, .history:
       nil
     }
   }

@@ -65,6 +65,8 @@ public struct Command: Sendable, Equatable {
     indirect case crossed(CrossedCall)
     /// A call gave way, and `device`, which had placed it, takes the one that crossed it.
     indirect case merge(MergeRequest)
+    /// About the history of the sender's user.
+    case history(HistoryCommand)
   }
 }
 
@@ -118,12 +120,15 @@ public struct Attach: Sendable, Equatable {
   public var talking: Talking?
   /// Of a device that is to see which calls its user is in: what this session has shown of them; nil: it is not.
   public var ongoing: OngoingMark?
+  /// Of a device that is to see the state of its user's history: what this session has shown of it; nil: it is not.
+  public var history: HistoryMark?
 
   public init(
     forCall: CallID? = nil, deviceName: String = "", client: String = "", announce: Bool = false,
     attachedAt: Timestamp = Timestamp(microseconds: 0), onlyPlaces: Bool = false,
-    talking: Talking? = nil, ongoing: OngoingMark? = nil
+    talking: Talking? = nil, ongoing: OngoingMark? = nil, history: HistoryMark? = nil
   ) {
+    self.history = history
     self.ongoing = ongoing
     self.talking = talking
     self.onlyPlaces = onlyPlaces
@@ -203,13 +208,16 @@ public struct PlaceRequest: Sendable, Equatable {
   public var receivedAt: Timestamp?
   /// Whether the callee is busy while it is in an answered call; nil: what the cluster says.
   public var busyWhileInCall: Bool?
+  /// What the app wants of the call after its end.
+  public var follows: Follows
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
     headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
     callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = "",
-    busyWhileInCall: Bool? = nil
+    busyWhileInCall: Bool? = nil, follows: Follows = []
   ) {
+    self.follows = follows
     self.busyWhileInCall = busyWhileInCall
     self.pushData = pushData
     self.receivedAt = receivedAt

@@ -190,6 +190,7 @@ public enum Reply: Sendable, Equatable {
   indirect case call(CallState)
   indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
+  indirect case history(HistoryPage)
 }
 
 /// The live calls that concern one device: those of one shard, or of all.

@@ -21,8 +21,10 @@ public enum Effect: Sendable, Equatable {
   /// Send a command in the name of a device to its user's shard, until that confirms it or the time is over. Not
   /// answered.
   indirect case tell(UserKey, DeviceID, Command.Body, until: Timestamp)
-  /// The call's end is in the journal: store its record (`ShardMachine.record(of:)`), then report `recordsStored`.
+  /// The call's end is in the journal: store its record (`ShardMachine.record(of:)`), then report `stored`.
   case record(CallID)
+  /// About the histories of users.
+  indirect case history(HistoryEffect)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
   indirect case releaseToken(fingerprint: String, TokenOwner)
 }
@@ -75,7 +77,7 @@ public struct JournalEntry: Sendable, Equatable {
     case settled
     /// A push was decided: none of this purpose to this device follows for this call.
     case pushed(DeviceID, PushPurpose)
-    /// The record of the ended call is stored: a new owner need not store it.
+    /// Everything that is to be stored of the ended call is stored (`StoredParts`): a new owner need not store it.
     case recorded
   }
 }
@@ -115,6 +117,8 @@ public struct PlacedFacts: Sendable, Equatable {
   public var fingerprint: UInt64
   /// The callee was in an answered call when it was placed.
   public var isCalleeInCall = false
+  /// What the app wants of the call after its end.
+  public var follows: Follows = []
   /// In a checkpoint, of a call that goes on and stands there before: the newest descriptions and
   /// candidates, also those that were acknowledged.
   public var signalsTaken: [SignalMark] = []

@@ -26,6 +26,7 @@ extension ShardMachine {
       description: request.description, headers: request.headers, legs: [], fingerprint: fingerprint
     )
     facts.pushData = request.pushData
+    facts.follows = request.follows
     ring(facts, request, command, &turn)
   }
 

@@ -1,50 +1,58 @@
-/// The records of ended calls, which go to a store of their own.
+/// What is stored of ended calls, in stores of their own (`StoredParts`).
 ///
-/// An ended call lacks its record until the driver says that the store has it, which is a fact of the journal. So
-/// whoever owns the shard knows which calls still need one, and no call is forgotten without, within a limit.
+/// An ended call lacks each part until the driver says that the store has it. Once it lacks none, that is a fact of the
+/// journal. So whoever owns the shard knows which calls still need something, and no call is forgotten before, within a
+/// limit.
 extension ShardMachine {
   /// The record of an ended call; nil where none is wanted, because the store has it or the call is forgotten.
   public func record(of id: CallID) -> CallRecord? {
-    guard let slot = calls.slot(of: id), calls[slot].lacksRecord else { return nil }
+    guard let slot = calls.slot(of: id), calls[slot].lacking(keeps).contains(.record) else {
+      return nil
+    }
     return calls[slot].record
   }
 
-  /// Whether a record of the call is wanted.
-  public func lacksRecord(_ id: CallID) -> Bool {
-    calls.slot(of: id).map { calls[$0].lacksRecord } ?? false
+  /// Whether something of a call is wanted.
+  public func lacks(_ part: StoredParts, of id: CallID) -> Bool {
+    calls.slot(of: id).map { !calls[$0].lacking(keeps).isDisjoint(with: part) } ?? false
   }
 
-  /// The store has the records of these calls.
-  public mutating func recordsStored(_ ids: [CallID], now: Timestamp, into outcome: inout Outcome) {
+  /// The store has a part of these calls.
+  public mutating func stored(
+    _ part: StoredParts, of ids: [CallID], now: Timestamp, into outcome: inout Outcome
+  ) {
     guard isServing else { return }
     var turn = turn(at: now, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
     for id in ids {
-      guard let slot = calls.slot(of: id), calls[slot].lacksRecord else { continue }
+      guard lacks(part, of: id) else { continue }
+      mutate(id) { $0.noteStored(part) }
+      guard !lacks(keeps, of: id) else { continue }
       mutate(id) { $0.commit(.recorded, .idle, &turn) }
       if unrecorded.remove(id) != nil { forget(id) }
     }
   }
 
-  /// Ended calls that are kept for longer than `endedCallKept` because they lack their records.
+  /// Ended calls that are kept for longer than `endedCallKept` because something of them is not stored.
   public var callsUnrecorded: Int { unrecorded.count }
 
-  /// Forgets a call that is kept no longer, unless it lacks its record.
+  /// Forgets a call that is kept no longer, unless something of it is to be stored.
   mutating func forgetRecorded(_ id: CallID) {
-    guard keepsRecords, let slot = calls.slot(of: id), calls[slot].lacksRecord else {
-      return forget(id)
-    }
+    guard let slot = calls.slot(of: id) else { return }
+    let lacking = calls[slot].lacking(keeps)
+    if lacking.isEmpty { return forget(id) }
     if unrecorded.contains(id) { return }
     guard unrecorded.count < limits.unrecordedCalls else {
-      tally.recordsLostTotal += 1
+      if lacking.contains(.record) { tally.recordsLostTotal += 1 }
+      if lacking.contains(.history) { tally.historiesLostTotal += 1 }
       return forget(id)
     }
     unrecorded.insert(id)
   }
 
-  /// A new owner does not know which records its predecessor was about to store.
-  func requestRecords(_ turn: inout Turn) {
-    guard keepsRecords else { return }
-    for slot in calls.slots where calls[slot].lacksRecord { turn.perform(.record(calls[slot].id)) }
+  /// A new owner does not know what its predecessor was about to store.
+  func requestStoring(_ turn: inout Turn) {
+    guard !keeps.isEmpty else { return }
+    for slot in calls.slots { calls[slot].requestStoring(&turn) }
   }
 }

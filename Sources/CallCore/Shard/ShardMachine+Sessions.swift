@@ -53,6 +53,7 @@ extension ShardMachine {
       let state = attach.forCall.map { self.state(of: $0, seenBy: command, attaching: true) }
       turn.reply(command, .attached(forCall: state, ticket: command.ticket, ongoing: ongoing))
     }
+    if let mark = attach.history { watchHistory(command, mark, &turn) }
     if isServing {
       ringAttached(command, &turn)
       if !attach.announce { noteSeen(command.user, command.device, &turn) }

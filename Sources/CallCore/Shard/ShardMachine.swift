@@ -24,9 +24,9 @@ public struct ShardMachine: Sendable {
   public var mayPush = true
   /// Whether devices take calls over: as `mayPush`.
   public var mayMove = true
-  /// Whether the records of ended calls are stored. Set it before `begin`.
-  public var keepsRecords = false
-  /// Ended calls that would be forgotten if they did not lack their records.
+  /// What is stored of ended calls. Set it before any command.
+  public var keeps: StoredParts = []
+  /// Ended calls that would be forgotten if nothing of them were left to be stored.
   var unrecorded: Set<CallID> = []
   /// Of the shard's journal.
   public var room = JournalRoom.enough
@@ -45,6 +45,9 @@ public struct ShardMachine: Sendable {
   var boardDeadlines = DeadlineQueue<UserKey>()
   /// Users whose boards are to be looked at before the turn ends.
   var changedBoards: [UserKey] = []
+  /// Of the users with a session that shows the state of their histories.
+  var historyBoards: [UserKey: HistoryBoard] = [:]
+  var historyDeadlines = DeadlineQueue<UserKey>()
 
   public init(shard: Int, epoch: UInt64, limits: CallLimits) {
     self.shard = shard
@@ -79,6 +82,8 @@ public struct ShardMachine: Sendable {
       for item in items {
         if item.call == Acknowledgement.ongoingID {
           boards[command.user]?.acknowledge(command.session, item.version)
+        } else if item.call == Acknowledgement.historyID {
+          historyBoards[command.user]?.acknowledge(command.session, item.version)
         }
         mutate(item.call) { call in
           let role = call.role(of: command.user, command.device)
@@ -92,6 +97,7 @@ public struct ShardMachine: Sendable {
     case .talking(let talking): self.talking(command, talking, &turn)
     case .crossed(let crossed): self.crossed(command, crossed, &turn)
     case .merge(let request): merge(command, request, &turn)
+    case .history(let body): history(command, body, &turn)
     }
     if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
     if !changedBoards.isEmpty { showOngoing(&turn) }
@@ -101,7 +107,8 @@ public struct ShardMachine: Sendable {
 
   /// When `fire` is due next.
   public var nextDeadline: Timestamp {
-    isServing ? min(deadlines.next, boardDeadlines.next, expirySweepAt) : .distantFuture
+    guard isServing else { return .distantFuture }
+    return min(deadlines.next, boardDeadlines.next, historyDeadlines.next, expirySweepAt)
   }
 
   /// Carries out what is due.
@@ -127,6 +134,7 @@ public struct ShardMachine: Sendable {
     }
     if expirySweepAt <= now { expireRegistrations(now: now, &turn) }
     if boardDeadlines.next <= now { fireBoards(&turn) }
+    if historyDeadlines.next <= now { fireHistories(&turn) }
     if !changedBoards.isEmpty { showOngoing(&turn) }
   }
 

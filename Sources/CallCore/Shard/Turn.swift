@@ -8,8 +8,8 @@ struct Turn: ~Copyable {
   /// The journal has not taken what was decided before. Retransmissions would only add to that, and all of
   /// them would leave at one moment.
   let isHeldBack: Bool
-  /// Whether ended calls get records.
-  let keepsRecords: Bool
+  /// What is stored of ended calls.
+  let keeps: StoredParts
   var outcome = Outcome()
 
   /// Adds an effect.
@@ -29,7 +29,7 @@ extension ShardMachine {
   func turn(at now: Timestamp, isHeldBack: Bool = false) -> Turn {
     Turn(
       now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack,
-      keepsRecords: keepsRecords)
+      keeps: keeps)
   }
 
   /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.

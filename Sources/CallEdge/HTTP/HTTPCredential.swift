@@ -159,7 +159,7 @@ extension EdgeShared {
     case .decline, .busy:
       guard let text = try? HTTPBodies.decline(body).capability, !text.isEmpty else { return nil }
       return text
-    case .connect, .registerDevice, .unregisterDevice, .call, .health:
+    case .connect, .registerDevice, .unregisterDevice, .call, .history, .historyRead, .health:
       return nil
     }
   }

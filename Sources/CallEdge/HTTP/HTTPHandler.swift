@@ -163,7 +163,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     switch route {
     case .connect: upgrade(head, exchange)
     case .health: answer(exchange, .empty)
-    case .registerDevice, .unregisterDevice, .call, .decline, .busy:
+    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead:
       ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
     }
   }
@@ -186,7 +186,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
           retryAfterMilliseconds: wait)
       }
       command = try Command(
-        route, content: body, by: credential, named: HTTPRoute.parameter("device", query: query),
+        route, content: body, by: credential, query: query,
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()))
     } catch {
       loop.noteFailure(connection, error.code)

@@ -51,8 +51,9 @@ package final class AppGates: Sendable {
     switch command.body {
     case .attach, .register: break
     case .place(var request):
-      guard let choice = gate(of: command.user.app)?.terms.secondCalls else { return }
-      request.busyWhileInCall = choice == .busy
+      guard let terms = gate(of: command.user.app)?.terms else { return }
+      if let choice = terms.secondCalls { request.busyWhileInCall = choice == .busy }
+      request.follows = terms.follows
       command.body = .place(request)
       return
     default: return
@@ -61,6 +62,12 @@ package final class AppGates: Sendable {
       return
     }
     command.devicesPerUser = UInt32(clamping: devices)
+  }
+
+  /// Why an app's users may not ask for their histories; nil: they may.
+  func refusalOfHistory(to app: String) -> CallError? {
+    if gate(of: app)?.terms.follows.contains(.history) ?? false { return nil }
+    return CallError(.forbidden, "The app keeps no history: see `history` in the file of keys.")
   }
 
   /// Counts a command against its app's limits.

@@ -28,6 +28,11 @@ extension EdgeLoop {
         return metrics.deliveriesUnknown.increment()
       }
       handler.show(ongoing)
+    case .history(let history):
+      guard let handler = device(item.session) else {
+        return metrics.deliveriesUnknown.increment()
+      }
+      handler.show(history)
     case .notice(let notice):
       guard let handler = device(item.session) else {
         return metrics.deliveriesUnknown.increment()

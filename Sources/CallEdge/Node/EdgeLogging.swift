@@ -50,7 +50,8 @@ extension Command.Body {
     case .callerGone: ("loss of the caller", .trace)
     case .attach: ("attach", .trace)
     case .crossed: ("crossing", .debug)
-    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .talking, .calls:
+    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .talking, .calls,
+      .history:
       ("command", .trace)
     }
   }
@@ -64,7 +65,7 @@ extension Command.Body {
     case .crossed(let crossed): [crossed.call, crossed.survivor]
     case .talking(let talking): talking.calls
     case .sessionClosed, .register, .unregister, .place, .call, .pushReport, .tokenTaken, .merge,
-      .calls:
+      .calls, .history:
       call.map { [$0] } ?? []
     }
   }

@@ -73,7 +73,8 @@ final class Registrations {
         rig.count("register refused: \(error.code.name)")
       }
     case nil: if !isLate { rig.count("register: no reply") }
-    case .done, .attached, .call, .answer, .calls: rig.count("register: wrong kind of reply")
+    case .done, .attached, .call, .answer, .calls, .history:
+      rig.count("register: wrong kind of reply")
     }
     if !isLate {
       rig.ramp?.registerReplied(device, isAcknowledged: isAcknowledged)

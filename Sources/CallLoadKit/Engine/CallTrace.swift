@@ -94,7 +94,9 @@ extension TraceLine.Event {
     case .replied(.call(let state)): "← state: \(Self.text(state))"
     case .replied(.answer(let won, let state)): "← \(won ? "won" : "lost"): \(Self.text(state))"
     case .replied(.error(let error)): "← error \(error.code.rawValue) \(error.code.name)"
-    case .replied(.done), .replied(.attached), .replied(.registered), .replied(.calls): "← done"
+    case .replied(.done), .replied(.attached), .replied(.registered), .replied(.calls),
+      .replied(.history):
+      "← done"
     case .gaveUp: "no reply; gives up"
     case .detached: "connection gone"
     case .attached: "attached again"
@@ -129,7 +131,8 @@ extension ClientCommand {
     case .call(_, .decline(.everywhere)): "declineEverywhere"
     case .call(_, .decline(.here)): "declineHere"
     case .call(_, let verb): verb.name
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew: "of no call"
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .history:
+      "of no call"
     }
   }
 }

@@ -58,6 +58,8 @@ package enum HistoryEvent: Sendable {
   case push(PushEvent)
   /// The stream of call records has a new message.
   case recorded([CallRecord])
+  /// A user's history has a new message, with this number.
+  case remembered(UserKey, UInt64, HistoryMessage)
 }
 
 /// The rules that histories are judged by; `docs/simulation.md` says what each means. Their names are
@@ -70,6 +72,8 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case endsHaveCauses = "an end has a cause"
   case oneRecord = "one record of each fact"
   case recordOfEachCall = "a record of each call"
+  case historyOnBothSides = "history on both sides"
+  case historySeen = "a user's devices see its history"
   case appendThenSpeak = "append, then speak"
   case versionsGrow = "versions only grow"
   case noInviteAfterStop = "no invite after a stop"

@@ -18,6 +18,8 @@ extension HistoryChecker {
     var ended: EndedFacts?
     /// The stream of records has one of it.
     var isRecorded = false
+    /// The sides whose histories have it.
+    var rememberedBy: Set<HistorySide> = []
     /// True times.
     var placedAt: Timestamp?
     var endedAt: Timestamp?
@@ -99,6 +101,8 @@ extension HistoryChecker {
     var disturbedAt: Timestamp?
     /// The user's calls as they were last sent here; nil: the device did not ask, or its app does not have that.
     var ongoing: OngoingCalls?
+    /// The state of the user's history as it was last sent here; nil: it was not.
+    var history: HistoryState?
   }
 
   struct Owner: Sendable {

@@ -17,6 +17,9 @@ extension HistoryChecker {
       facts.shard = shard
       live.append(call)
       try mayRing(placed, call, shard)
+      try require(
+        placed.follows.contains(.history) == keepsHistory, .historyOnBothSides, call,
+        "its placing does not say whether the app has histories")
       if !witnesses(facts).isEmpty { judged[.unreachableAttached, default: 0] += 1 }
       return
     }
@@ -28,6 +31,9 @@ extension HistoryChecker {
     case .recorded:
       try require(
         facts.isRecorded, .recordOfEachCall, call, "the journal says it is recorded; it is not")
+      try require(
+        facts.rememberedBy.isSuperset(of: sidesToRemember(facts)), .historyOnBothSides, call,
+        "the journal says that histories have it; one has not")
     case .pushed(let device, let purpose):
       try mayPush(device.text, purpose, facts, call)
       facts.pushed[device.text, default: []].insert(purpose)

@@ -103,6 +103,7 @@ extension HistoryChecker {
     }
     found += tokensWithoutOwner() + stillWoken()
     if keepsRecords { found += missingRecords() }
+    if keepsHistory { found += missingHistory() + staleHistories() }
     for (who, entry) in registrations.inOrder
     where entry.acknowledged && !entry.stored {
       found.append(HistoryViolation(.registrationKept, "the registration of \(who) is gone"))

@@ -184,6 +184,10 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     SimRecordStream(self, timeout: options.addTimeout)
   }
 
+  package func openHistories(_ options: HistoryOptions) async throws -> SimHistoryStream {
+    SimHistoryStream(self, options)
+  }
+
   /// Operators' orders are not simulated.
   package func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail {
     InProcessAuditTrail()

@@ -52,6 +52,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case recordLost = "record-lost"
   /// The stream gets the record of a call that there never was.
   case recordInvented = "record-invented"
+  /// The store acknowledges an entry of a history and loses it.
+  case historyLost = "history-lost"
+  /// A history gets an entry of a call that there never was.
+  case historyInvented = "history-invented"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -107,6 +111,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .talkingNotTold: .busyInCall
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
     case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
+    case .historyLost, .historyInvented: .historyOnBothSides
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .pullNotCompared: .movesOnce
     case .moveNotTold, .formerNotStopped: .movesTold

@@ -62,6 +62,8 @@ final class MessageShape: @unchecked Sendable {
     "AckItem.version", "AnswerResult.won", "Attached.pingSeconds", "Attached.serverTimeMs",
     "CallState.atMs", "CallState.phase", "CallState.version", "Decline.scope", "Delivery.atMs",
     "Delivery.version", "Error.code", "Error.message", "Error.name", "Header.value",
+    "HistoryEntry.endedMs", "HistoryEntry.placed", "HistoryEntry.placedMs", "HistoryEntry.user",
+    "HistoryPage.cursor", "HistoryPage.unread", "HistoryState.cursor", "HistoryState.unread",
     "Invite.deadlineMs", "Notice.kind", "Notice.message", "Ongoing.version",
     "OngoingCall.device", "OngoingCall.placed", "OngoingCall.sinceMs", "OngoingCall.user",
     "Party.device", "Party.user", "Registered.expiresAtMs", "Reply.id", "Signal.body",
@@ -126,6 +128,8 @@ extension MessageShape {
   static let registered = unsafe MessageShape(of: callmesh__v1__registered__init)
   static let refusal = unsafe MessageShape(of: callmesh__v1__refusal_body__init)
   static let callState = unsafe MessageShape(of: callmesh__v1__call_state__init)
+  static let history = unsafe MessageShape(of: callmesh__v1__history_page__init)
+  static let historyRead = unsafe MessageShape(of: callmesh__v1__history_read__init)
   static let callRecord = unsafe MessageShape(of: callmesh__v1__call_record__init)
   static let error = unsafe MessageShape(of: callmesh__v1__error_body__init)
 }

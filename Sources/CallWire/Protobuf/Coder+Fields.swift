@@ -94,6 +94,13 @@ extension Coder {
     guard field <= ClusterCodec.format else { throw failure(.laterFormat(field)) }
   }
 
+  /// What a later version may ask for besides is kept as it is.
+  func follows(_ value: inout Follows, _ field: inout UInt32) {
+    var said = UInt32(value.rawValue)
+    number(&said, &field)
+    if Self.reads { value = Follows(rawValue: UInt8(truncatingIfNeeded: said)) }
+  }
+
   // MARK: Texts
 
   /// Writes text up to its first NUL, as C has it; the rules for what comes in refuse such text.

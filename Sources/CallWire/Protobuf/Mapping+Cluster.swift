@@ -50,6 +50,7 @@ extension Callmesh__V1__EdgeItem: Mapping {
       let reply = try c.pointer(&m.reply, "message")
       return unsafe .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
     case CALLMESH__V1__EDGE_ITEM__BODY_ONGOING: return .ongoing(try c.read(m.ongoing))
+    case CALLMESH__V1__EDGE_ITEM__BODY_HISTORY: return .history(try c.read(m.history))
     case CALLMESH__V1__EDGE_ITEM__BODY_NOTICE: return .notice(try known(c, c.read(m.notice)))
     case CALLMESH__V1__EDGE_ITEM__BODY_CLOSE: return .close(try known(c, c.read(m.close)))
     default: throw c.failure(.unknownMember("item"))
@@ -70,6 +71,8 @@ extension Callmesh__V1__EdgeItem: Mapping {
       return try c.write(delivery, &m.delivery, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY)
     case .ongoing(let ongoing):
       return try c.write(ongoing, &m.ongoing, CALLMESH__V1__EDGE_ITEM__BODY_ONGOING)
+    case .history(let state):
+      return try c.write(state, &m.history, CALLMESH__V1__EDGE_ITEM__BODY_HISTORY)
     case .reply(let request, let reply):
       let message = try c.pointer(&m.reply, "message")
       unsafe message.pointee.id = request
@@ -109,6 +112,7 @@ extension Callmesh__V1__Reply {
       return .registered(
         expiresAt: info.expiresAt, removed: info.removed, capabilities: info.capabilities)
     case CALLMESH__V1__REPLY__RESULT_CALLS: return .calls(try c.read(calls))
+    case CALLMESH__V1__REPLY__RESULT_HISTORY: return .history(try c.read(history))
     default: throw c.failure(.unknownMember("result"))
     }
   }
@@ -131,6 +135,8 @@ extension Callmesh__V1__Reply {
         device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
       return try c.write(info, &registered, CALLMESH__V1__REPLY__RESULT_REGISTERED)
     case .calls(let live): return try c.write(live, &calls, CALLMESH__V1__REPLY__RESULT_CALLS)
+    case .history(let page):
+      return try c.write(page, &history, CALLMESH__V1__REPLY__RESULT_HISTORY)
     }
   }
 }

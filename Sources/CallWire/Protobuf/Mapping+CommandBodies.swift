@@ -74,6 +74,7 @@ extension Callmesh__V1__PlaceCommand: Mapping {
     var second: UInt32 = value.busyWhileInCall.map { $0 ? 2 : 1 } ?? 0
     c.number(&second, &m.second_calls)
     if C.reads { value.busyWhileInCall = second == 0 ? nil : second == 2 }
+    c.follows(&value.follows, &m.follows)
   }
 }
 
@@ -89,6 +90,7 @@ extension Callmesh__V1__AttachCommand: Mapping {
     c.flag(&value.onlyPlaces, &m.only_places)
     try c.optional(&value.talking, &m.talking)
     try c.optional(&value.ongoing, &m.ongoing)
+    try c.optional(&value.history, &m.history)
   }
 }
 

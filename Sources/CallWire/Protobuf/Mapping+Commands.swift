@@ -125,6 +125,7 @@ extension Callmesh__V1__Command: Mapping {
     case CALLMESH__V1__COMMAND__BODY_TALKING: return .talking(try c.read(m.talking))
     case CALLMESH__V1__COMMAND__BODY_CROSSED: return .crossed(try c.read(m.crossed))
     case CALLMESH__V1__COMMAND__BODY_MERGE: return .merge(try c.read(m.merge))
+    case CALLMESH__V1__COMMAND__BODY_HISTORY: return .history(try c.read(m.history))
     default:
       let (call, verb) = try verb(c, m)
       return .call(call, verb)
@@ -194,6 +195,7 @@ extension Callmesh__V1__Command: Mapping {
     case .crossed(let crossed):
       try c.write(crossed, &m.crossed, CALLMESH__V1__COMMAND__BODY_CROSSED)
     case .merge(let request): try c.write(request, &m.merge, CALLMESH__V1__COMMAND__BODY_MERGE)
+    case .history(let body): try c.write(body, &m.history, CALLMESH__V1__COMMAND__BODY_HISTORY)
     }
   }
 

@@ -38,6 +38,7 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     try c.array(&value.legs, &m.n_legs, &m.legs)
     c.number(&value.fingerprint, &m.fingerprint)
     c.flag(&value.isCalleeInCall, &m.callee_in_call)
+    c.follows(&value.follows, &m.follows)
     try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)
   }
 }

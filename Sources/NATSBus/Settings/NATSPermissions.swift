@@ -82,7 +82,7 @@ public struct NATSPermissions: Sendable, Equatable {
       subjects.replies(to: PeerKind.coordinator.number(0)).anyLast, subjects.coordinator(0).anyLast,
       subjects.each { $0.peers(shard: 0) }, subjects.heartbeats, subjects.announceRequests,
       subjects.pushWithdrawals, subjects.audit(role: "coordinator"),
-      subjects.journalStream + ".*", subjects.records,
+      subjects.journalStream + ".*", subjects.records, subjects.histories,
     ]
     publish += lanes.map { subjects.pushJobs(lane: $0) }
     subscribe += [
@@ -106,10 +106,17 @@ public struct NATSPermissions: Sendable, Equatable {
         JetStreamSubject.message(stream), JetStreamSubject.purge(stream),
       ])
     }
-    for stream in [subjects.pushStream, subjects.auditStream, subjects.recordStream] {
+    for stream in [
+      subjects.pushStream, subjects.auditStream, subjects.recordStream, subjects.historyStream,
+    ] {
       asks([JetStreamSubject.create(stream), JetStreamSubject.information(stream)])
     }
-    asks([JetStreamSubject.update(subjects.recordStream)])
+    asks([
+      JetStreamSubject.update(subjects.recordStream),
+      JetStreamSubject.update(subjects.historyStream),
+      JetStreamSubject.follow(subjects.historyStream),
+      JetStreamSubject.unfollow(subjects.historyStream, "*"),
+    ])
     asks([JetStreamSubject.list])
   }
 

@@ -163,10 +163,14 @@ struct  Callmesh__V1__PlacedEntry
   Callmesh__V1__SignalMark **signals_taken;
   char *push_data;
   protobuf_c_boolean callee_in_call;
+  /*
+   * What the app wants of the call after its end: 1 entries in histories.
+   */
+  uint32_t follows;
 };
 #define CALLMESH__V1__PLACED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__placed_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 /*
@@ -301,7 +305,7 @@ struct  Callmesh__V1__EndedEntry
   ProtobufCBinaryData survivor;
   Callmesh__V1__UnreachableCause unreachable;
   /*
-   * Nothing else is said, and the call's end stands before: its record is stored. Versions without records ignore a
+   * Nothing else is said, and the call's end stands before: everything that is to be stored of it is. Versions without records ignore a
    * second end.
    */
   protobuf_c_boolean recorded;
