@@ -35,9 +35,12 @@ let settings: [SwiftSetting] =
   ] + warnings + instruments + speed
 
 func library(
-  _ name: String, _ dependencies: [Target.Dependency] = [], _ more: [SwiftSetting] = []
+  _ name: String, _ dependencies: [Target.Dependency] = [], _ more: [SwiftSetting] = [],
+  exclude: [String] = []
 ) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: settings + speedOfLibraries + more)
+  .target(
+    name: name, dependencies: dependencies, exclude: exclude,
+    swiftSettings: settings + speedOfLibraries + more)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -155,7 +158,7 @@ let package = Package(
       [
         "CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque,
         .nioSSL, .tls, .httpClient,
-      ] + Target.Dependency.nio),
+      ] + Target.Dependency.nio, exclude: ["HTTP/openapi.json"]),
     library(
       "CallClient", ["CallCore", "CallWire", .crypto, .log, .nioSSL, .tls] + Target.Dependency.nio),
     library("CallJudge", ["CallCore"]),

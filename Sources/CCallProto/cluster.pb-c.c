@@ -952,6 +952,276 @@ void   callmesh__v1__merge_request__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__merge_request__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__visit_request__init
+                     (Callmesh__V1__VisitRequest         *message)
+{
+  static const Callmesh__V1__VisitRequest init_value = CALLMESH__V1__VISIT_REQUEST__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__visit_request__get_packed_size
+                     (const Callmesh__V1__VisitRequest *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__visit_request__pack
+                     (const Callmesh__V1__VisitRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__visit_request__pack_to_buffer
+                     (const Callmesh__V1__VisitRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__VisitRequest *
+       callmesh__v1__visit_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__VisitRequest *)
+     protobuf_c_message_unpack (&callmesh__v1__visit_request__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__visit_request__free_unpacked
+                     (Callmesh__V1__VisitRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__visit_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__visit_answer__init
+                     (Callmesh__V1__VisitAnswer         *message)
+{
+  static const Callmesh__V1__VisitAnswer init_value = CALLMESH__V1__VISIT_ANSWER__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__visit_answer__get_packed_size
+                     (const Callmesh__V1__VisitAnswer *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_answer__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__visit_answer__pack
+                     (const Callmesh__V1__VisitAnswer *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_answer__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__visit_answer__pack_to_buffer
+                     (const Callmesh__V1__VisitAnswer *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_answer__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__VisitAnswer *
+       callmesh__v1__visit_answer__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__VisitAnswer *)
+     protobuf_c_message_unpack (&callmesh__v1__visit_answer__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__visit_answer__free_unpacked
+                     (Callmesh__V1__VisitAnswer *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__visit_answer__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__visit_device__init
+                     (Callmesh__V1__VisitDevice         *message)
+{
+  static const Callmesh__V1__VisitDevice init_value = CALLMESH__V1__VISIT_DEVICE__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__visit_device__get_packed_size
+                     (const Callmesh__V1__VisitDevice *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_device__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__visit_device__pack
+                     (const Callmesh__V1__VisitDevice *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_device__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__visit_device__pack_to_buffer
+                     (const Callmesh__V1__VisitDevice *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__visit_device__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__VisitDevice *
+       callmesh__v1__visit_device__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__VisitDevice *)
+     protobuf_c_message_unpack (&callmesh__v1__visit_device__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__visit_device__free_unpacked
+                     (Callmesh__V1__VisitDevice *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__visit_device__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__rules_command__init
+                     (Callmesh__V1__RulesCommand         *message)
+{
+  static const Callmesh__V1__RulesCommand init_value = CALLMESH__V1__RULES_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__rules_command__get_packed_size
+                     (const Callmesh__V1__RulesCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__rules_command__pack
+                     (const Callmesh__V1__RulesCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__rules_command__pack_to_buffer
+                     (const Callmesh__V1__RulesCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__RulesCommand *
+       callmesh__v1__rules_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__RulesCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__rules_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__rules_command__free_unpacked
+                     (Callmesh__V1__RulesCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__rules_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_command__init
+                     (Callmesh__V1__AppCommand         *message)
+{
+  static const Callmesh__V1__AppCommand init_value = CALLMESH__V1__APP_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_command__get_packed_size
+                     (const Callmesh__V1__AppCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_command__pack
+                     (const Callmesh__V1__AppCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_command__pack_to_buffer
+                     (const Callmesh__V1__AppCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppCommand *
+       callmesh__v1__app_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__app_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_command__free_unpacked
+                     (Callmesh__V1__AppCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_user_query__init
+                     (Callmesh__V1__AppUserQuery         *message)
+{
+  static const Callmesh__V1__AppUserQuery init_value = CALLMESH__V1__APP_USER_QUERY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_user_query__get_packed_size
+                     (const Callmesh__V1__AppUserQuery *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_user_query__pack
+                     (const Callmesh__V1__AppUserQuery *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_user_query__pack_to_buffer
+                     (const Callmesh__V1__AppUserQuery *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppUserQuery *
+       callmesh__v1__app_user_query__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppUserQuery *)
+     protobuf_c_message_unpack (&callmesh__v1__app_user_query__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_user_query__free_unpacked
+                     (Callmesh__V1__AppUserQuery *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message)
 {
@@ -1776,7 +2046,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[41] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[44] =
 {
   {
     "session",
@@ -2187,6 +2457,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[4
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "visit",
+    45,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, visit),
+    &callmesh__v1__visit_request__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "devices_per_user",
     60,
     PROTOBUF_C_LABEL_NONE,
@@ -2270,6 +2552,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[4
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rules",
+    140,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, rules),
+    &callmesh__v1__rules_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "for_app",
+    141,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, for_app),
+    &callmesh__v1__app_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   11,   /* field[11] = ack */
@@ -2289,40 +2595,45 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
-  34,   /* field[34] = devices_per_user */
+  35,   /* field[35] = devices_per_user */
+  43,   /* field[43] = for_app */
   18,   /* field[18] = hang_up */
   33,   /* field[33] = history */
   30,   /* field[30] = information */
   29,   /* field[29] = merge */
   10,   /* field[10] = place */
   32,   /* field[32] = pull */
-  40,   /* field[40] = push_capability */
+  41,   /* field[41] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
   1,   /* field[1] = request */
   21,   /* field[21] = resume */
+  42,   /* field[42] = rules */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
   31,   /* field[31] = talking */
-  35,   /* field[35] = ticket_high */
-  38,   /* field[38] = ticket_key */
-  36,   /* field[36] = ticket_low */
-  37,   /* field[37] = ticket_times */
-  39,   /* field[39] = token */
+  36,   /* field[36] = ticket_high */
+  39,   /* field[39] = ticket_key */
+  37,   /* field[37] = ticket_low */
+  38,   /* field[38] = ticket_times */
+  40,   /* field[40] = token */
   25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
+  34,   /* field[34] = visit */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[6 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[8 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
   { 36, 32 },
   { 40, 33 },
-  { 60, 34 },
-  { 80, 35 },
-  { 0, 41 }
+  { 45, 34 },
+  { 60, 35 },
+  { 80, 36 },
+  { 140, 42 },
+  { 0, 44 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2332,10 +2643,10 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  41,
+  44,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  6,  callmesh__v1__command__number_ranges,
+  8,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2710,7 +3021,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[11] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[12] =
 {
   {
     "call",
@@ -2844,6 +3155,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "forward",
+    14,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__PlaceCommand, n_forward),
+    offsetof(Callmesh__V1__PlaceCommand, forward),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   0,   /* field[0] = call */
@@ -2851,6 +3174,7 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   2,   /* field[2] = description */
   5,   /* field[5] = device_name */
   10,   /* field[10] = follows */
+  11,   /* field[11] = forward */
   3,   /* field[3] = headers */
   8,   /* field[8] = push_data */
   6,   /* field[6] = received_at_us */
@@ -2858,10 +3182,11 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   9,   /* field[9] = second_calls */
   4,   /* field[4] = video */
 };
-static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 11 }
+  { 14, 11 },
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -2871,10 +3196,10 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  11,
+  12,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
-  1,  callmesh__v1__place_command__number_ranges,
+  2,  callmesh__v1__place_command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__place_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -3685,6 +4010,474 @@ const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor =
   (ProtobufCMessageInit) callmesh__v1__merge_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[6] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "callee",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, callee),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, caller),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "answered_by",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, answered_by),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "answered_at_us",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, answered_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "second_calls",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, second_calls),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__visit_request__field_indices_by_name[] = {
+  4,   /* field[4] = answered_at_us */
+  3,   /* field[3] = answered_by */
+  0,   /* field[0] = call */
+  1,   /* field[1] = callee */
+  2,   /* field[2] = caller */
+  5,   /* field[5] = second_calls */
+};
+static const ProtobufCIntRange callmesh__v1__visit_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.VisitRequest",
+  "VisitRequest",
+  "Callmesh__V1__VisitRequest",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__VisitRequest),
+  6,
+  callmesh__v1__visit_request__field_descriptors,
+  callmesh__v1__visit_request__field_indices_by_name,
+  1,  callmesh__v1__visit_request__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__visit_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__visit_answer__field_descriptors[8] =
+{
+  {
+    "request",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitAnswer, request),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "devices",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__VisitAnswer, n_devices),
+    offsetof(Callmesh__V1__VisitAnswer, devices),
+    &callmesh__v1__visit_device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_complete",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitAnswer, is_complete),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_busy",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitAnswer, is_busy),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_in_call",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitAnswer, is_in_call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "diverted",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitAnswer, diverted),
+    &callmesh__v1__divert_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    7,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__VisitAnswer, n_to),
+    offsetof(Callmesh__V1__VisitAnswer, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "no_answer_after_us",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitAnswer, no_answer_after_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__visit_answer__field_indices_by_name[] = {
+  1,   /* field[1] = devices */
+  5,   /* field[5] = diverted */
+  3,   /* field[3] = is_busy */
+  2,   /* field[2] = is_complete */
+  4,   /* field[4] = is_in_call */
+  7,   /* field[7] = no_answer_after_us */
+  0,   /* field[0] = request */
+  6,   /* field[6] = to */
+};
+static const ProtobufCIntRange callmesh__v1__visit_answer__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 8 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__visit_answer__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.VisitAnswer",
+  "VisitAnswer",
+  "Callmesh__V1__VisitAnswer",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__VisitAnswer),
+  8,
+  callmesh__v1__visit_answer__field_descriptors,
+  callmesh__v1__visit_answer__field_indices_by_name,
+  1,  callmesh__v1__visit_answer__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__visit_answer__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__visit_device__field_descriptors[5] =
+{
+  {
+    "device",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitDevice, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "name",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitDevice, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "edge",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitDevice, edge),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "session",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitDevice, session),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "registration",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitDevice, registration),
+    &callmesh__v1__registration_record__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__visit_device__field_indices_by_name[] = {
+  0,   /* field[0] = device */
+  2,   /* field[2] = edge */
+  1,   /* field[1] = name */
+  4,   /* field[4] = registration */
+  3,   /* field[3] = session */
+};
+static const ProtobufCIntRange callmesh__v1__visit_device__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__visit_device__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.VisitDevice",
+  "VisitDevice",
+  "Callmesh__V1__VisitDevice",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__VisitDevice),
+  5,
+  callmesh__v1__visit_device__field_descriptors,
+  callmesh__v1__visit_device__field_indices_by_name,
+  1,  callmesh__v1__visit_device__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__visit_device__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__rules_command__field_descriptors[1] =
+{
+  {
+    "write",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesCommand, write),
+    &callmesh__v1__user_rules__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__rules_command__field_indices_by_name[] = {
+  0,   /* field[0] = write */
+};
+static const ProtobufCIntRange callmesh__v1__rules_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.RulesCommand",
+  "RulesCommand",
+  "Callmesh__V1__RulesCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__RulesCommand),
+  1,
+  callmesh__v1__rules_command__field_descriptors,
+  callmesh__v1__rules_command__field_indices_by_name,
+  1,  callmesh__v1__rules_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__rules_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descriptors[5] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, user),
+    &callmesh__v1__app_user_query__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "calls",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, calls),
+    &callmesh__v1__calls_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "call",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, call),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, end),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "remove",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, remove),
+    &callmesh__v1__unregister__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_command__field_indices_by_name[] = {
+  2,   /* field[2] = call */
+  1,   /* field[1] = calls */
+  3,   /* field[3] = end */
+  4,   /* field[4] = remove */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange callmesh__v1__app_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppCommand",
+  "AppCommand",
+  "Callmesh__V1__AppCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppCommand),
+  5,
+  callmesh__v1__app_command__field_descriptors,
+  callmesh__v1__app_command__field_indices_by_name,
+  1,  callmesh__v1__app_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define callmesh__v1__app_user_query__field_descriptors NULL
+#define callmesh__v1__app_user_query__field_indices_by_name NULL
+#define callmesh__v1__app_user_query__number_ranges NULL
+const ProtobufCMessageDescriptor callmesh__v1__app_user_query__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppUserQuery",
+  "AppUserQuery",
+  "Callmesh__V1__AppUserQuery",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppUserQuery),
+  0,
+  callmesh__v1__app_user_query__field_descriptors,
+  callmesh__v1__app_user_query__field_indices_by_name,
+  0,  callmesh__v1__app_user_query__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_user_query__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor callmesh__v1__caller_gone__field_descriptors[1] =
 {
   {
@@ -3774,7 +4567,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__edge_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[12] =
+static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[13] =
 {
   {
     "session",
@@ -3861,6 +4654,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "visit",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__EdgeItem, body_case),
+    offsetof(Callmesh__V1__EdgeItem, visit),
+    &callmesh__v1__visit_answer__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "history",
     40,
     PROTOBUF_C_LABEL_NONE,
@@ -3924,23 +4729,25 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors
 static const unsigned callmesh__v1__edge_item__field_indices_by_name[] = {
   4,   /* field[4] = close */
   2,   /* field[2] = delivery */
-  7,   /* field[7] = history */
+  8,   /* field[8] = history */
   3,   /* field[3] = notice */
   6,   /* field[6] = ongoing */
   1,   /* field[1] = reply */
   5,   /* field[5] = rings_since_us */
   0,   /* field[0] = session */
-  8,   /* field[8] = ticket_high */
-  11,   /* field[11] = ticket_key */
-  9,   /* field[9] = ticket_low */
-  10,   /* field[10] = ticket_times */
+  9,   /* field[9] = ticket_high */
+  12,   /* field[12] = ticket_key */
+  10,   /* field[10] = ticket_low */
+  11,   /* field[11] = ticket_times */
+  7,   /* field[7] = visit */
 };
-static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[3 + 1] =
+static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[4 + 1] =
 {
   { 1, 0 },
-  { 40, 7 },
-  { 80, 8 },
-  { 0, 12 }
+  { 12, 7 },
+  { 40, 8 },
+  { 80, 9 },
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
 {
@@ -3950,10 +4757,10 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
   "Callmesh__V1__EdgeItem",
   "callmesh.v1",
   sizeof(Callmesh__V1__EdgeItem),
-  12,
+  13,
   callmesh__v1__edge_item__field_descriptors,
   callmesh__v1__edge_item__field_indices_by_name,
-  3,  callmesh__v1__edge_item__number_ranges,
+  4,  callmesh__v1__edge_item__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__edge_item__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -4537,7 +5344,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[20] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[21] =
 {
   {
     "format",
@@ -4779,12 +5586,25 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "called_user",
+    24,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, called_user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   19,   /* field[19] = alert_token */
   1,   /* field[1] = app */
   16,   /* field[16] = by */
   4,   /* field[4] = call */
+  20,   /* field[20] = called_user */
   8,   /* field[8] = caller */
   14,   /* field[14] = deadline_us */
   13,   /* field[13] = decided_at_us */
@@ -4802,10 +5622,11 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   2,   /* field[2] = user */
   9,   /* field[9] = video */
 };
-static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 20 }
+  { 24, 20 },
+  { 0, 21 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -4815,10 +5636,10 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  20,
+  21,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
-  1,  callmesh__v1__push_job__number_ranges,
+  2,  callmesh__v1__push_job__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__push_job__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

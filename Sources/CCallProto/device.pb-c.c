@@ -1177,6 +1177,186 @@ void   callmesh__v1__history_read__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__history_read__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__rules__init
+                     (Callmesh__V1__Rules         *message)
+{
+  static const Callmesh__V1__Rules init_value = CALLMESH__V1__RULES__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__rules__get_packed_size
+                     (const Callmesh__V1__Rules *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__rules__pack
+                     (const Callmesh__V1__Rules *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__rules__pack_to_buffer
+                     (const Callmesh__V1__Rules *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Rules *
+       callmesh__v1__rules__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Rules *)
+     protobuf_c_message_unpack (&callmesh__v1__rules__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__rules__free_unpacked
+                     (Callmesh__V1__Rules *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__rules__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__user_rules__init
+                     (Callmesh__V1__UserRules         *message)
+{
+  static const Callmesh__V1__UserRules init_value = CALLMESH__V1__USER_RULES__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__user_rules__get_packed_size
+                     (const Callmesh__V1__UserRules *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__user_rules__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__user_rules__pack
+                     (const Callmesh__V1__UserRules *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__user_rules__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__user_rules__pack_to_buffer
+                     (const Callmesh__V1__UserRules *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__user_rules__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__UserRules *
+       callmesh__v1__user_rules__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__UserRules *)
+     protobuf_c_message_unpack (&callmesh__v1__user_rules__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__user_rules__free_unpacked
+                     (Callmesh__V1__UserRules *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__user_rules__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__forward__init
+                     (Callmesh__V1__Forward         *message)
+{
+  static const Callmesh__V1__Forward init_value = CALLMESH__V1__FORWARD__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__forward__get_packed_size
+                     (const Callmesh__V1__Forward *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__forward__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__forward__pack
+                     (const Callmesh__V1__Forward *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__forward__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__forward__pack_to_buffer
+                     (const Callmesh__V1__Forward *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__forward__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Forward *
+       callmesh__v1__forward__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Forward *)
+     protobuf_c_message_unpack (&callmesh__v1__forward__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__forward__free_unpacked
+                     (Callmesh__V1__Forward *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__forward__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__do_not_disturb__init
+                     (Callmesh__V1__DoNotDisturb         *message)
+{
+  static const Callmesh__V1__DoNotDisturb init_value = CALLMESH__V1__DO_NOT_DISTURB__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__do_not_disturb__get_packed_size
+                     (const Callmesh__V1__DoNotDisturb *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__do_not_disturb__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__do_not_disturb__pack
+                     (const Callmesh__V1__DoNotDisturb *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__do_not_disturb__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__do_not_disturb__pack_to_buffer
+                     (const Callmesh__V1__DoNotDisturb *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__do_not_disturb__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__DoNotDisturb *
+       callmesh__v1__do_not_disturb__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__DoNotDisturb *)
+     protobuf_c_message_unpack (&callmesh__v1__do_not_disturb__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__do_not_disturb__free_unpacked
+                     (Callmesh__V1__DoNotDisturb *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__do_not_disturb__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__signal__init
                      (Callmesh__V1__Signal         *message)
 {
@@ -2347,7 +2527,232 @@ void   callmesh__v1__refusal_body__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__refusal_body__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[25] =
+void   callmesh__v1__app_reply__init
+                     (Callmesh__V1__AppReply         *message)
+{
+  static const Callmesh__V1__AppReply init_value = CALLMESH__V1__APP_REPLY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_reply__get_packed_size
+                     (const Callmesh__V1__AppReply *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_reply__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_reply__pack
+                     (const Callmesh__V1__AppReply *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_reply__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_reply__pack_to_buffer
+                     (const Callmesh__V1__AppReply *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_reply__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppReply *
+       callmesh__v1__app_reply__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppReply *)
+     protobuf_c_message_unpack (&callmesh__v1__app_reply__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_reply__free_unpacked
+                     (Callmesh__V1__AppReply *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_reply__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_user__init
+                     (Callmesh__V1__AppUser         *message)
+{
+  static const Callmesh__V1__AppUser init_value = CALLMESH__V1__APP_USER__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_user__get_packed_size
+                     (const Callmesh__V1__AppUser *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_user__pack
+                     (const Callmesh__V1__AppUser *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_user__pack_to_buffer
+                     (const Callmesh__V1__AppUser *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_user__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppUser *
+       callmesh__v1__app_user__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppUser *)
+     protobuf_c_message_unpack (&callmesh__v1__app_user__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_user__free_unpacked
+                     (Callmesh__V1__AppUser *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_user__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_device__init
+                     (Callmesh__V1__AppDevice         *message)
+{
+  static const Callmesh__V1__AppDevice init_value = CALLMESH__V1__APP_DEVICE__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_device__get_packed_size
+                     (const Callmesh__V1__AppDevice *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_device__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_device__pack
+                     (const Callmesh__V1__AppDevice *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_device__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_device__pack_to_buffer
+                     (const Callmesh__V1__AppDevice *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_device__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppDevice *
+       callmesh__v1__app_device__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppDevice *)
+     protobuf_c_message_unpack (&callmesh__v1__app_device__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_device__free_unpacked
+                     (Callmesh__V1__AppDevice *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_device__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_calls__init
+                     (Callmesh__V1__AppCalls         *message)
+{
+  static const Callmesh__V1__AppCalls init_value = CALLMESH__V1__APP_CALLS__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_calls__get_packed_size
+                     (const Callmesh__V1__AppCalls *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_calls__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_calls__pack
+                     (const Callmesh__V1__AppCalls *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_calls__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_calls__pack_to_buffer
+                     (const Callmesh__V1__AppCalls *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_calls__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppCalls *
+       callmesh__v1__app_calls__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppCalls *)
+     protobuf_c_message_unpack (&callmesh__v1__app_calls__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_calls__free_unpacked
+                     (Callmesh__V1__AppCalls *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_calls__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_call__init
+                     (Callmesh__V1__AppCall         *message)
+{
+  static const Callmesh__V1__AppCall init_value = CALLMESH__V1__APP_CALL__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_call__get_packed_size
+                     (const Callmesh__V1__AppCall *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_call__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_call__pack
+                     (const Callmesh__V1__AppCall *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_call__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_call__pack_to_buffer
+                     (const Callmesh__V1__AppCall *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_call__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppCall *
+       callmesh__v1__app_call__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppCall *)
+     protobuf_c_message_unpack (&callmesh__v1__app_call__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_call__free_unpacked
+                     (Callmesh__V1__AppCall *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_call__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[27] =
 {
   {
     "id",
@@ -2649,6 +3054,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descript
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rules",
+    140,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, rules),
+    &callmesh__v1__rules__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "set_rules",
+    141,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, set_rules),
+    &callmesh__v1__user_rules__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   6,   /* field[6] = ack */
@@ -2675,9 +3104,11 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   3,   /* field[3] = register */
   24,   /* field[24] = renew */
   16,   /* field[16] = resume */
+  25,   /* field[25] = rules */
+  26,   /* field[26] = set_rules */
   4,   /* field[4] = unregister */
 };
-static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[6 + 1] =
+static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[7 + 1] =
 {
   { 1, 0 },
   { 20, 18 },
@@ -2685,7 +3116,8 @@ static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[6 + 1] 
   { 36, 21 },
   { 40, 22 },
   { 70, 24 },
-  { 0, 25 }
+  { 140, 25 },
+  { 0, 27 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
 {
@@ -2695,10 +3127,10 @@ const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
   "Callmesh__V1__ClientFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ClientFrame),
-  25,
+  27,
   callmesh__v1__client_frame__field_descriptors,
   callmesh__v1__client_frame__field_indices_by_name,
-  6,  callmesh__v1__client_frame__number_ranges,
+  7,  callmesh__v1__client_frame__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__client_frame__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -4021,6 +4453,255 @@ const ProtobufCMessageDescriptor callmesh__v1__history_read__descriptor =
   (ProtobufCMessageInit) callmesh__v1__history_read__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+#define callmesh__v1__rules__field_descriptors NULL
+#define callmesh__v1__rules__field_indices_by_name NULL
+#define callmesh__v1__rules__number_ranges NULL
+const ProtobufCMessageDescriptor callmesh__v1__rules__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Rules",
+  "Rules",
+  "Callmesh__V1__Rules",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Rules),
+  0,
+  callmesh__v1__rules__field_descriptors,
+  callmesh__v1__rules__field_indices_by_name,
+  0,  callmesh__v1__rules__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__rules__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__user_rules__field_descriptors[9] =
+{
+  {
+    "always",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__UserRules, always),
+    &callmesh__v1__forward__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "on_busy",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__UserRules, on_busy),
+    &callmesh__v1__forward__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "on_no_answer",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__UserRules, on_no_answer),
+    &callmesh__v1__forward__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "no_answer_seconds",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__UserRules, no_answer_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "on_unreachable",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__UserRules, on_unreachable),
+    &callmesh__v1__forward__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "do_not_disturb",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__UserRules, do_not_disturb),
+    &callmesh__v1__do_not_disturb__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "first_devices",
+    7,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__UserRules, n_first_devices),
+    offsetof(Callmesh__V1__UserRules, first_devices),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "first_seconds",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__UserRules, first_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "changed_at_ms",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__UserRules, changed_at_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__user_rules__field_indices_by_name[] = {
+  0,   /* field[0] = always */
+  8,   /* field[8] = changed_at_ms */
+  5,   /* field[5] = do_not_disturb */
+  6,   /* field[6] = first_devices */
+  7,   /* field[7] = first_seconds */
+  3,   /* field[3] = no_answer_seconds */
+  1,   /* field[1] = on_busy */
+  2,   /* field[2] = on_no_answer */
+  4,   /* field[4] = on_unreachable */
+};
+static const ProtobufCIntRange callmesh__v1__user_rules__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 9 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__user_rules__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.UserRules",
+  "UserRules",
+  "Callmesh__V1__UserRules",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__UserRules),
+  9,
+  callmesh__v1__user_rules__field_descriptors,
+  callmesh__v1__user_rules__field_indices_by_name,
+  1,  callmesh__v1__user_rules__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__user_rules__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__forward__field_descriptors[1] =
+{
+  {
+    "users",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__Forward, n_users),
+    offsetof(Callmesh__V1__Forward, users),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__forward__field_indices_by_name[] = {
+  0,   /* field[0] = users */
+};
+static const ProtobufCIntRange callmesh__v1__forward__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__forward__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Forward",
+  "Forward",
+  "Callmesh__V1__Forward",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Forward),
+  1,
+  callmesh__v1__forward__field_descriptors,
+  callmesh__v1__forward__field_indices_by_name,
+  1,  callmesh__v1__forward__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__forward__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__do_not_disturb__field_descriptors[2] =
+{
+  {
+    "until_ms",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DoNotDisturb, until_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "except",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__DoNotDisturb, n_except),
+    offsetof(Callmesh__V1__DoNotDisturb, except),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__do_not_disturb__field_indices_by_name[] = {
+  1,   /* field[1] = except */
+  0,   /* field[0] = until_ms */
+};
+static const ProtobufCIntRange callmesh__v1__do_not_disturb__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__do_not_disturb__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.DoNotDisturb",
+  "DoNotDisturb",
+  "Callmesh__V1__DoNotDisturb",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__DoNotDisturb),
+  2,
+  callmesh__v1__do_not_disturb__field_descriptors,
+  callmesh__v1__do_not_disturb__field_indices_by_name,
+  1,  callmesh__v1__do_not_disturb__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__do_not_disturb__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor callmesh__v1__signal__field_descriptors[2] =
 {
   {
@@ -4240,7 +4921,7 @@ const ProtobufCMessageDescriptor callmesh__v1__error__descriptor =
   (ProtobufCMessageInit) callmesh__v1__error__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[11] =
 {
   {
     "id",
@@ -4350,9 +5031,34 @@ static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[9] 
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rules",
+    140,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Reply, result_case),
+    offsetof(Callmesh__V1__Reply, rules),
+    &callmesh__v1__user_rules__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "app",
+    141,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Reply, result_case),
+    offsetof(Callmesh__V1__Reply, app),
+    &callmesh__v1__app_reply__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__reply__field_indices_by_name[] = {
   6,   /* field[6] = answer */
+  10,   /* field[10] = app */
   3,   /* field[3] = attached */
   5,   /* field[5] = call */
   7,   /* field[7] = calls */
@@ -4361,13 +5067,15 @@ static const unsigned callmesh__v1__reply__field_indices_by_name[] = {
   8,   /* field[8] = history */
   0,   /* field[0] = id */
   4,   /* field[4] = registered */
+  9,   /* field[9] = rules */
 };
-static const ProtobufCIntRange callmesh__v1__reply__number_ranges[3 + 1] =
+static const ProtobufCIntRange callmesh__v1__reply__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 20, 7 },
   { 40, 8 },
-  { 0, 9 }
+  { 140, 9 },
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__reply__descriptor =
 {
@@ -4377,10 +5085,10 @@ const ProtobufCMessageDescriptor callmesh__v1__reply__descriptor =
   "Callmesh__V1__Reply",
   "callmesh.v1",
   sizeof(Callmesh__V1__Reply),
-  9,
+  11,
   callmesh__v1__reply__field_descriptors,
   callmesh__v1__reply__field_indices_by_name,
-  3,  callmesh__v1__reply__number_ranges,
+  4,  callmesh__v1__reply__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__reply__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -5469,7 +6177,7 @@ const ProtobufCMessageDescriptor callmesh__v1__history_page__descriptor =
   (ProtobufCMessageInit) callmesh__v1__history_page__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descriptors[13] =
+static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descriptors[15] =
 {
   {
     "cursor",
@@ -5627,6 +6335,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "diverted_by",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, diverted_by),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "went_on",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, went_on),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__history_entry__field_indices_by_name[] = {
   8,   /* field[8] = answered_ms */
@@ -5634,6 +6366,7 @@ static const unsigned callmesh__v1__history_entry__field_indices_by_name[] = {
   0,   /* field[0] = cursor */
   5,   /* field[5] = device */
   6,   /* field[6] = device_name */
+  13,   /* field[13] = diverted_by */
   9,   /* field[9] = ended_ms */
   11,   /* field[11] = missed */
   4,   /* field[4] = name */
@@ -5642,11 +6375,12 @@ static const unsigned callmesh__v1__history_entry__field_indices_by_name[] = {
   10,   /* field[10] = reason */
   3,   /* field[3] = user */
   12,   /* field[12] = video */
+  14,   /* field[14] = went_on */
 };
 static const ProtobufCIntRange callmesh__v1__history_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 13 }
+  { 0, 15 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor =
 {
@@ -5656,14 +6390,14 @@ const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor =
   "Callmesh__V1__HistoryEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__HistoryEntry),
-  13,
+  15,
   callmesh__v1__history_entry__field_descriptors,
   callmesh__v1__history_entry__field_indices_by_name,
   1,  callmesh__v1__history_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__history_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[9] =
 {
   {
     "caller",
@@ -5761,11 +6495,24 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[8]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "diverted_by",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Invite, diverted_by),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   0,   /* field[0] = caller */
   1,   /* field[1] = deadline_ms */
   3,   /* field[3] = description */
+  8,   /* field[8] = diverted_by */
   4,   /* field[4] = headers */
   6,   /* field[6] = push_data */
   7,   /* field[7] = second_call */
@@ -5775,7 +6522,7 @@ static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__invite__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
 {
@@ -5785,7 +6532,7 @@ const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
   "Callmesh__V1__Invite",
   "callmesh.v1",
   sizeof(Callmesh__V1__Invite),
-  8,
+  9,
   callmesh__v1__invite__field_descriptors,
   callmesh__v1__invite__field_indices_by_name,
   1,  callmesh__v1__invite__number_ranges,
@@ -6225,6 +6972,417 @@ const ProtobufCMessageDescriptor callmesh__v1__refusal_body__descriptor =
   callmesh__v1__refusal_body__field_indices_by_name,
   1,  callmesh__v1__refusal_body__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__refusal_body__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_reply__field_descriptors[3] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppReply, answer_case),
+    offsetof(Callmesh__V1__AppReply, user),
+    &callmesh__v1__app_user__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "calls",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppReply, answer_case),
+    offsetof(Callmesh__V1__AppReply, calls),
+    &callmesh__v1__app_calls__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "call",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppReply, answer_case),
+    offsetof(Callmesh__V1__AppReply, call),
+    &callmesh__v1__app_call__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_reply__field_indices_by_name[] = {
+  2,   /* field[2] = call */
+  1,   /* field[1] = calls */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange callmesh__v1__app_reply__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_reply__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppReply",
+  "AppReply",
+  "Callmesh__V1__AppReply",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppReply),
+  3,
+  callmesh__v1__app_reply__field_descriptors,
+  callmesh__v1__app_reply__field_indices_by_name,
+  1,  callmesh__v1__app_reply__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_reply__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_user__field_descriptors[3] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppUser, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "devices",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppUser, n_devices),
+    offsetof(Callmesh__V1__AppUser, devices),
+    &callmesh__v1__app_device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "calls",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppUser, n_calls),
+    offsetof(Callmesh__V1__AppUser, calls),
+    &callmesh__v1__app_call__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_user__field_indices_by_name[] = {
+  2,   /* field[2] = calls */
+  1,   /* field[1] = devices */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange callmesh__v1__app_user__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_user__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppUser",
+  "AppUser",
+  "Callmesh__V1__AppUser",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppUser),
+  3,
+  callmesh__v1__app_user__field_descriptors,
+  callmesh__v1__app_user__field_indices_by_name,
+  1,  callmesh__v1__app_user__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_user__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_device__field_descriptors[10] =
+{
+  {
+    "device",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "name",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "attached",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, attached),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "attached_at_ms",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, attached_at_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "registered",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, registered),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "registered_at_ms",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, registered_at_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "seen_at_ms",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, seen_at_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "voip_push",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, voip_push),
+    &callmesh__v1__push_provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "alert_push",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, alert_push),
+    &callmesh__v1__push_provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "client",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppDevice, client),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_device__field_indices_by_name[] = {
+  8,   /* field[8] = alert_push */
+  2,   /* field[2] = attached */
+  3,   /* field[3] = attached_at_ms */
+  9,   /* field[9] = client */
+  0,   /* field[0] = device */
+  1,   /* field[1] = name */
+  4,   /* field[4] = registered */
+  5,   /* field[5] = registered_at_ms */
+  6,   /* field[6] = seen_at_ms */
+  7,   /* field[7] = voip_push */
+};
+static const ProtobufCIntRange callmesh__v1__app_device__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 10 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_device__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppDevice",
+  "AppDevice",
+  "Callmesh__V1__AppDevice",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppDevice),
+  10,
+  callmesh__v1__app_device__field_descriptors,
+  callmesh__v1__app_device__field_indices_by_name,
+  1,  callmesh__v1__app_device__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_device__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_calls__field_descriptors[1] =
+{
+  {
+    "calls",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCalls, n_calls),
+    offsetof(Callmesh__V1__AppCalls, calls),
+    &callmesh__v1__app_call__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_calls__field_indices_by_name[] = {
+  0,   /* field[0] = calls */
+};
+static const ProtobufCIntRange callmesh__v1__app_calls__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_calls__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppCalls",
+  "AppCalls",
+  "Callmesh__V1__AppCalls",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppCalls),
+  1,
+  callmesh__v1__app_calls__field_descriptors,
+  callmesh__v1__app_calls__field_indices_by_name,
+  1,  callmesh__v1__app_calls__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_calls__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_call__field_descriptors[5] =
+{
+  {
+    "state",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppCall, state),
+    &callmesh__v1__call_state__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppCall, caller),
+    &callmesh__v1__party__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "placed_at_ms",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppCall, placed_at_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "answered_by",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppCall, answered_by),
+    &callmesh__v1__party__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ended_by_app",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppCall, ended_by_app),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_call__field_indices_by_name[] = {
+  3,   /* field[3] = answered_by */
+  1,   /* field[1] = caller */
+  4,   /* field[4] = ended_by_app */
+  2,   /* field[2] = placed_at_ms */
+  0,   /* field[0] = state */
+};
+static const ProtobufCIntRange callmesh__v1__app_call__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_call__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppCall",
+  "AppCall",
+  "Callmesh__V1__AppCall",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppCall),
+  5,
+  callmesh__v1__app_call__field_descriptors,
+  callmesh__v1__app_call__field_indices_by_name,
+  1,  callmesh__v1__app_call__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_call__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue callmesh__v1__push_provider__enum_values_by_number[4] =

@@ -457,6 +457,51 @@ void   callmesh__v1__moved_entry__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__moved_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__diverted_entry__init
+                     (Callmesh__V1__DivertedEntry         *message)
+{
+  static const Callmesh__V1__DivertedEntry init_value = CALLMESH__V1__DIVERTED_ENTRY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__diverted_entry__get_packed_size
+                     (const Callmesh__V1__DivertedEntry *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__diverted_entry__pack
+                     (const Callmesh__V1__DivertedEntry *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__diverted_entry__pack_to_buffer
+                     (const Callmesh__V1__DivertedEntry *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__DivertedEntry *
+       callmesh__v1__diverted_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__DivertedEntry *)
+     protobuf_c_message_unpack (&callmesh__v1__diverted_entry__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__diverted_entry__free_unpacked
+                     (Callmesh__V1__DivertedEntry *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message)
 {
@@ -817,6 +862,51 @@ void   callmesh__v1__registration_record__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__registration_record__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__rules_record__init
+                     (Callmesh__V1__RulesRecord         *message)
+{
+  static const Callmesh__V1__RulesRecord init_value = CALLMESH__V1__RULES_RECORD__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__rules_record__get_packed_size
+                     (const Callmesh__V1__RulesRecord *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_record__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__rules_record__pack
+                     (const Callmesh__V1__RulesRecord *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_record__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__rules_record__pack_to_buffer
+                     (const Callmesh__V1__RulesRecord *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__rules_record__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__RulesRecord *
+       callmesh__v1__rules_record__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__RulesRecord *)
+     protobuf_c_message_unpack (&callmesh__v1__rules_record__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__rules_record__free_unpacked
+                     (Callmesh__V1__RulesRecord *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__rules_record__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 static const ProtobufCFieldDescriptor callmesh__v1__journal_record__field_descriptors[8] =
 {
   {
@@ -946,7 +1036,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__journal_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[14] =
+static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[15] =
 {
   {
     "call",
@@ -1116,6 +1206,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descrip
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "diverted",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__JournalEntry, change_case),
+    offsetof(Callmesh__V1__JournalEntry, diverted),
+    &callmesh__v1__diverted_entry__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   2,   /* field[2] = alerting */
@@ -1123,6 +1225,7 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   0,   /* field[0] = call */
   10,   /* field[10] = caller_lost */
   5,   /* field[5] = connected */
+  14,   /* field[14] = diverted */
   6,   /* field[6] = ended */
   4,   /* field[4] = leg_ended */
   9,   /* field[9] = leg_joined */
@@ -1136,7 +1239,7 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__journal_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 14 }
+  { 0, 15 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
 {
@@ -1146,7 +1249,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
   "Callmesh__V1__JournalEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__JournalEntry),
-  14,
+  15,
   callmesh__v1__journal_entry__field_descriptors,
   callmesh__v1__journal_entry__field_indices_by_name,
   1,  callmesh__v1__journal_entry__number_ranges,
@@ -1230,7 +1333,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   (ProtobufCMessageInit) callmesh__v1__device__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[14] =
+static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[16] =
 {
   {
     "app",
@@ -1400,8 +1503,34 @@ static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "alerted_leg",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, alerted_leg),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "alerted_at_us",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, alerted_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
+  15,   /* field[15] = alerted_at_us */
+  14,   /* field[14] = alerted_leg */
   0,   /* field[0] = app */
   1,   /* field[1] = callee */
   12,   /* field[12] = callee_in_call */
@@ -1420,7 +1549,7 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 14 }
+  { 0, 16 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
 {
@@ -1430,7 +1559,7 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   "Callmesh__V1__PlacedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlacedEntry),
-  14,
+  16,
   callmesh__v1__placed_entry__field_descriptors,
   callmesh__v1__placed_entry__field_indices_by_name,
   1,  callmesh__v1__placed_entry__number_ranges,
@@ -1834,6 +1963,109 @@ const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__moved_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descriptors[6] =
+{
+  {
+    "from",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, from),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__DivertedEntry, n_to),
+    offsetof(Callmesh__V1__DivertedEntry, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, reason),
+    &callmesh__v1__divert_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, by),
+    &callmesh__v1__device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "at_us",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "deadline_us",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, deadline_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__diverted_entry__field_indices_by_name[] = {
+  4,   /* field[4] = at_us */
+  3,   /* field[3] = by */
+  5,   /* field[5] = deadline_us */
+  0,   /* field[0] = from */
+  2,   /* field[2] = reason */
+  1,   /* field[1] = to */
+};
+static const ProtobufCIntRange callmesh__v1__diverted_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.DivertedEntry",
+  "DivertedEntry",
+  "Callmesh__V1__DivertedEntry",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__DivertedEntry),
+  6,
+  callmesh__v1__diverted_entry__field_descriptors,
+  callmesh__v1__diverted_entry__field_indices_by_name,
+  1,  callmesh__v1__diverted_entry__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__diverted_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor callmesh__v1__leg_ended_entry__field_descriptors[3] =
 {
   {
@@ -1936,7 +2168,7 @@ const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__connected_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descriptors[8] =
 {
   {
     "reason",
@@ -2011,6 +2243,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descripto
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "by_app",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__EndedEntry, by_app),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "recorded",
     15,
     PROTOBUF_C_LABEL_NONE,
@@ -2026,17 +2270,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__ended_entry__field_descripto
 static const unsigned callmesh__v1__ended_entry__field_indices_by_name[] = {
   2,   /* field[2] = at_us */
   1,   /* field[1] = by */
+  6,   /* field[6] = by_app */
   3,   /* field[3] = missed */
   0,   /* field[0] = reason */
-  6,   /* field[6] = recorded */
+  7,   /* field[7] = recorded */
   4,   /* field[4] = survivor */
   5,   /* field[5] = unreachable */
 };
 static const ProtobufCIntRange callmesh__v1__ended_entry__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 15, 6 },
-  { 0, 7 }
+  { 15, 7 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
 {
@@ -2046,7 +2291,7 @@ const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor =
   "Callmesh__V1__EndedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__EndedEntry),
-  7,
+  8,
   callmesh__v1__ended_entry__field_descriptors,
   callmesh__v1__ended_entry__field_indices_by_name,
   2,  callmesh__v1__ended_entry__number_ranges,
@@ -2430,6 +2675,123 @@ const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
   1,  callmesh__v1__registration_record__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__registration_record__init,
   NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descriptors[4] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "app",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, app),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rules",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, rules),
+    &callmesh__v1__user_rules__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__rules_record__field_indices_by_name[] = {
+  1,   /* field[1] = app */
+  0,   /* field[0] = format */
+  3,   /* field[3] = rules */
+  2,   /* field[2] = user */
+};
+static const ProtobufCIntRange callmesh__v1__rules_record__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.RulesRecord",
+  "RulesRecord",
+  "Callmesh__V1__RulesRecord",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__RulesRecord),
+  4,
+  callmesh__v1__rules_record__field_descriptors,
+  callmesh__v1__rules_record__field_indices_by_name,
+  1,  callmesh__v1__rules_record__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__rules_record__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_number[8] =
+{
+  { "DIVERT_REASON_UNSPECIFIED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED", 0 },
+  { "DIVERT_REASON_ALWAYS", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_ALWAYS", 1 },
+  { "DIVERT_REASON_BUSY", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_BUSY", 2 },
+  { "DIVERT_REASON_NO_ANSWER", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_NO_ANSWER", 3 },
+  { "DIVERT_REASON_UNREACHABLE", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNREACHABLE", 4 },
+  { "DIVERT_REASON_DO_NOT_DISTURB", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DO_NOT_DISTURB", 5 },
+  { "DIVERT_REASON_HOOK", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_HOOK", 6 },
+  { "DIVERT_REASON_DECLINED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DECLINED", 7 },
+};
+static const ProtobufCIntRange callmesh__v1__divert_reason__value_ranges[] = {
+{0, 0},{0, 8}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__divert_reason__enum_values_by_name[8] =
+{
+  { "DIVERT_REASON_ALWAYS", 1 },
+  { "DIVERT_REASON_BUSY", 2 },
+  { "DIVERT_REASON_DECLINED", 7 },
+  { "DIVERT_REASON_DO_NOT_DISTURB", 5 },
+  { "DIVERT_REASON_HOOK", 6 },
+  { "DIVERT_REASON_NO_ANSWER", 3 },
+  { "DIVERT_REASON_UNREACHABLE", 4 },
+  { "DIVERT_REASON_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__divert_reason__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.DivertReason",
+  "DivertReason",
+  "Callmesh__V1__DivertReason",
+  "callmesh.v1",
+  8,
+  callmesh__v1__divert_reason__enum_values_by_number,
+  8,
+  callmesh__v1__divert_reason__enum_values_by_name,
+  1,
+  callmesh__v1__divert_reason__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue callmesh__v1__leg_end__enum_values_by_number[4] =
 {

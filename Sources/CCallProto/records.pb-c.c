@@ -347,7 +347,7 @@ const ProtobufCMessageDescriptor callmesh__v1__history_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__history_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__call_record__field_descriptors[18] =
+static const ProtobufCFieldDescriptor callmesh__v1__call_record__field_descriptors[19] =
 {
   {
     "call",
@@ -565,6 +565,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__call_record__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ended_by_app",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CallRecord, ended_by_app),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__call_record__field_indices_by_name[] = {
   7,   /* field[7] = answered_at_us */
@@ -575,6 +587,7 @@ static const unsigned callmesh__v1__call_record__field_indices_by_name[] = {
   2,   /* field[2] = callee */
   3,   /* field[3] = caller */
   9,   /* field[9] = ended_at_us */
+  18,   /* field[18] = ended_by_app */
   16,   /* field[16] = events */
   17,   /* field[17] = events_dropped */
   15,   /* field[15] = legs */
@@ -589,7 +602,7 @@ static const unsigned callmesh__v1__call_record__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__call_record__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 18 }
+  { 0, 19 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__call_record__descriptor =
 {
@@ -599,7 +612,7 @@ const ProtobufCMessageDescriptor callmesh__v1__call_record__descriptor =
   "Callmesh__V1__CallRecord",
   "callmesh.v1",
   sizeof(Callmesh__V1__CallRecord),
-  18,
+  19,
   callmesh__v1__call_record__field_descriptors,
   callmesh__v1__call_record__field_indices_by_name,
   1,  callmesh__v1__call_record__number_ranges,
@@ -876,7 +889,7 @@ const ProtobufCEnumDescriptor callmesh__v1__leg_fate__descriptor =
   callmesh__v1__leg_fate__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_number[27] =
+static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_number[28] =
 {
   { "CALL_EVENT_KIND_NONE", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_NONE", 0 },
   { "CALL_EVENT_KIND_PLACED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_PLACED", 1 },
@@ -905,11 +918,12 @@ static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_nu
   { "CALL_EVENT_KIND_PUSH_EXPIRED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_PUSH_EXPIRED", 24 },
   { "CALL_EVENT_KIND_PUSH_FAILED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_PUSH_FAILED", 25 },
   { "CALL_EVENT_KIND_MOVED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_MOVED", 26 },
+  { "CALL_EVENT_KIND_ENDED_BY_APP", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_ENDED_BY_APP", 40 },
 };
 static const ProtobufCIntRange callmesh__v1__call_event_kind__value_ranges[] = {
-{0, 0},{0, 27}
+{0, 0},{40, 27},{0, 28}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_by_name[27] =
+static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_by_name[28] =
 {
   { "CALL_EVENT_KIND_ACKNOWLEDGED", 5 },
   { "CALL_EVENT_KIND_ALERTING", 6 },
@@ -921,6 +935,7 @@ static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_
   { "CALL_EVENT_KIND_DECLINED", 8 },
   { "CALL_EVENT_KIND_DECLINED_HERE", 9 },
   { "CALL_EVENT_KIND_ENDED", 18 },
+  { "CALL_EVENT_KIND_ENDED_BY_APP", 27 },
   { "CALL_EVENT_KIND_HUNG_UP", 16 },
   { "CALL_EVENT_KIND_INVITED", 3 },
   { "CALL_EVENT_KIND_JOINED", 2 },
@@ -946,11 +961,11 @@ const ProtobufCEnumDescriptor callmesh__v1__call_event_kind__descriptor =
   "CallEventKind",
   "Callmesh__V1__CallEventKind",
   "callmesh.v1",
-  27,
+  28,
   callmesh__v1__call_event_kind__enum_values_by_number,
-  27,
+  28,
   callmesh__v1__call_event_kind__enum_values_by_name,
-  1,
+  2,
   callmesh__v1__call_event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

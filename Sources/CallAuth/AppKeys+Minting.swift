@@ -14,6 +14,27 @@ extension AppKeys {
     kid: String? = nil, app: String, user: String, device: String? = nil, name: String? = nil,
     lifetimeSeconds: Int64, now: Int64
   ) throws -> String {
+    try signingKey(kid: kid, app: app).mintToken(
+      app: app, user: user, device: device, name: name, lifetimeSeconds: lifetimeSeconds, now: now)
+  }
+
+  /// Signs a token of the app's server, for development and tests.
+  /// - Parameters: as of `mintToken`.
+  /// - Throws: as `mintToken`.
+  package func mintServerToken(
+    kid: String? = nil, app: String, lifetimeSeconds: Int64, now: Int64
+  ) throws -> String {
+    let most = TokenVerifier.serverMaximumAgeSeconds
+    guard (1...most).contains(lifetimeSeconds) else {
+      throw TokenMinterError("a token of an app's server lives 1 to \(most) seconds")
+    }
+    let claims = Claims(
+      app: app, sub: nil, iat: now, exp: now &+ lifetimeSeconds, device: nil, name: nil,
+      server: true)
+    return try signingKey(kid: kid, app: app).sign(claims)
+  }
+
+  private func signingKey(kid: String?, app: String) throws -> Key {
     guard let entry = apps[app] else {
       throw TokenMinterError(
         "there is no app \"\(app)\"; known are: \(appNames.joined(separator: ", "))")
@@ -22,8 +43,7 @@ extension AppKeys {
       throw TokenMinterError(
         "app \"\(app)\" has only public keys; add the privateKey of one to the key file")
     }
-    return try key.mintToken(
-      app: app, user: user, device: device, name: name, lifetimeSeconds: lifetimeSeconds, now: now)
+    return key
   }
 
   /// The id of an app's first key of an algorithm, such as `ES256`; nil if it has none.
@@ -54,11 +74,16 @@ extension AppKeys.Key {
     guard (1...TokenMinterError.lifetimeSecondsMax).contains(lifetimeSeconds) else {
       throw TokenMinterError("a token lives 1 to \(TokenMinterError.lifetimeSecondsMax) seconds")
     }
+    return try sign(
+      Claims(
+        app: app, sub: user, iat: now, exp: now &+ lifetimeSeconds, device: device, name: name,
+        server: nil))
+  }
+
+  fileprivate func sign(_ claims: Claims) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let header = Header(alg: algorithm, kid: kid, typ: "JWT")
-    let claims = Claims(
-      app: app, sub: user, iat: now, exp: now &+ lifetimeSeconds, device: device, name: name)
     let text =
       base64URL(try encoder.encode(header)) + "." + base64URL(try encoder.encode(claims))
     return text + "." + base64URL(try signature(of: Data(text.utf8)))
@@ -83,11 +108,12 @@ private struct Header: Encodable {
 
 private struct Claims: Encodable {
   var app: String
-  var sub: String
+  var sub: String?
   var iat: Int64
   var exp: Int64
   var device: String?
   var name: String?
+  var server: Bool?
 }
 
 /// RFC 4648, section 5, without padding.

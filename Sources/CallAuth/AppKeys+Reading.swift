@@ -14,6 +14,12 @@ struct KeyFile: Codable {
     var ongoingCalls: Bool?
     var history: Bool?
     var hook: Hook?
+    var webhooks: [Webhook]?
+  }
+  struct Webhook: Codable {
+    var url: String
+    var secrets: [String]
+    var events: [String]?
   }
   struct Hook: Codable {
     var url: String
@@ -112,14 +118,18 @@ extension AppKeys.App {
         AppKeys.Key(
           app: entry.app, kid: candidate.kid, material: try .init(candidate, place)))
     }
+    let webhooks = try WebhookSettings.read(entry.webhooks ?? [], place)
+    var follows: Follows = webhooks.isEmpty ? [] : .webhooks
+    if entry.history ?? false { follows.insert(.history) }
     self.init(
       name: entry.app, keys: keys,
       terms: AppTerms(
         limits: try AppLimits(entry.limits ?? [:], place),
         pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
         secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false,
-        follows: entry.history ?? false ? .history : []),
-      hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) })
+        follows: follows),
+      hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) },
+      webhooks: webhooks)
   }
 
   private static func secondCalls(

@@ -8,7 +8,8 @@ internal import FoundationEssentials
 ///       {"kid": "k1", "alg": "HS256", "secret": "<base64, 32 bytes or more>"},
 ///       {"kid": "k2", "alg": "ES256", "publicKey": "<PEM>", "privateKey": "<PEM, to mint with>"}
 ///     ], "limits": {"callsPerSecond": 100}, "pushTopics": ["org.example.app"],
-///     "hook": {"url": "https://…", "secrets": ["whsec_…"]}}]}
+///     "hook": {"url": "https://…", "secrets": ["whsec_…"]},
+///     "webhooks": [{"url": "https://…", "secrets": ["whsec_…"], "events": ["call.ended"]}]}]}
 public struct AppKeys: Sendable {
   /// One key. Its secret appears in no log and no error.
   struct Key: Sendable {
@@ -54,6 +55,7 @@ public struct AppKeys: Sendable {
     let keys: [Key]
     var terms = AppTerms()
     var hook: HookSettings?
+    var webhooks: [WebhookSettings] = []
   }
 
   let apps: [String: App]
@@ -69,6 +71,11 @@ public struct AppKeys: Sendable {
 
   /// The hooks of the apps that have one.
   public var hooks: [String: HookSettings] { apps.compactMapValues(\.hook) }
+
+  /// The webhooks of the apps that have some.
+  public var webhooks: [String: [WebhookSettings]] {
+    apps.mapValues(\.webhooks).filter { !$0.value.isEmpty }
+  }
 
   init(apps: [String: App]) { self.apps = apps }
 
@@ -86,6 +93,15 @@ public struct AppKeys: Sendable {
   package func with(_ hook: HookSettings?, of name: String) -> AppKeys {
     var apps = apps
     apps[name]?.hook = hook
+    return AppKeys(apps: apps)
+  }
+
+  /// The same keys, with other webhooks of one app.
+  package func with(webhooks: [WebhookSettings], of name: String) -> AppKeys {
+    var apps = apps
+    apps[name]?.webhooks = webhooks
+    apps[name]?.terms.follows.remove(.webhooks)
+    if !webhooks.isEmpty { apps[name]?.terms.follows.insert(.webhooks) }
     return AppKeys(apps: apps)
   }
 }

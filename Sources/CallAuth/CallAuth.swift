@@ -30,6 +30,26 @@ public struct DeviceClaims: Sendable, Equatable {
   }
 }
 
+/// The claims of a verified token of an app's server: it may act for every user of its app, and is nobody's device.
+public struct ServerClaims: Sendable, Equatable {
+  public var app: String
+  /// Seconds since 1970.
+  public var expiresAtSeconds: Int64
+  /// The number of the key that signed it.
+  public var keyNumber: UInt32
+  public init(app: String, expiresAtSeconds: Int64, keyNumber: UInt32 = 0) {
+    self.app = app
+    self.expiresAtSeconds = expiresAtSeconds
+    self.keyNumber = keyNumber
+  }
+}
+
+/// Whose a verified token is.
+public enum TokenClaims: Sendable, Equatable {
+  case device(DeviceClaims)
+  case server(ServerClaims)
+}
+
 /// Why a token is refused. No more detail is given, since it would help to forge tokens.
 public enum AuthFailure: Error, Sendable, Equatable {
   /// It was valid before.
@@ -39,6 +59,10 @@ public enum AuthFailure: Error, Sendable, Equatable {
   /// Its user's tokens were revoked.
   case revoked
   case notAccepted
+  /// It is good, but an app's server's, where a user's is needed.
+  case servers
+  /// It is good, but a user's, where an app's server's is needed.
+  case users
 }
 
 extension CallError {
@@ -53,6 +77,11 @@ extension CallError {
           + "see maxTokenAge.")
     case .revoked: self.init(Code.revoked)
     case .notAccepted: self.init(Code.notAccepted)
+    case .servers:
+      self.init(.forbidden, "This is a token of an app's server: a device needs one of its user.")
+    case .users:
+      self.init(
+        .forbidden, "This is a user's token: the app's server needs one with the claim server.")
     }
   }
 }

@@ -25,12 +25,14 @@ struct SignedToken {
   /// The claims. `exp` is whole seconds when we write it; others may write fractions.
   struct Payload: Decodable {
     var app: String
-    var sub: String
+    /// nil: the token is no user's.
+    var sub: String?
     var exp: Double
     var nbf: Double?
     var iat: Double?
     var device: String?
     var name: Name?
+    var server: Flag?
 
     /// OpenID Connect's claim. One that is no text is as good as none: an app may have used the name for itself.
     struct Name: Decodable {
@@ -39,6 +41,17 @@ struct SignedToken {
         text = (try? decoder.singleValueContainer().decode(String.self)) ?? ""
       }
     }
+
+    /// Anything but `true` is as good as none: an app may have used the name for itself.
+    struct Flag: Decodable {
+      let isSet: Bool
+      init(from decoder: any Decoder) {
+        isSet = (try? decoder.singleValueContainer().decode(Bool.self)) ?? false
+      }
+    }
+
+    /// Whether it is of an app's server. A token with a user or a device never is.
+    var isServers: Bool { sub == nil && device == nil && server?.isSet == true }
 
     /// nil if the number is not a time.
     var expirySeconds: Int64? {

@@ -54,18 +54,34 @@ public final class TokenAuthority: Sendable {
     if isNews { changes.add(1, ordering: .releasing) }
   }
 
-  /// Verifies a token, as `TokenVerifier.verify`, and that it is not revoked.
+  /// Verifies a user's token, as `TokenVerifier.verify`, and that it is not revoked.
   /// - Throws: as `TokenVerifier.verify`, and `revoked`.
   public func verify(_ token: String, now: Int64) throws(AuthFailure) -> DeviceClaims {
+    guard case .device(let claims) = try verifyAny(token, now: now) else { throw .servers }
+    return claims
+  }
+
+  /// Verifies a token of an app's server, as `TokenVerifier.verifyServer`.
+  /// - Throws: as that.
+  public func verifyServer(_ token: String, now: Int64) throws(AuthFailure) -> ServerClaims {
+    // No user's revocation concerns it: only the end of its key does.
+    let verifier = state.withLock { $0.verifier }
+    return try verifier.verifyServer(token, now: now)
+  }
+
+  /// Verifies a token, whosever it is.
+  /// - Throws: as `verify`.
+  public func verifyAny(_ token: String, now: Int64) throws(AuthFailure) -> TokenClaims {
     // Copied, so that signatures are verified without the lock.
     let verifier = state.withLock { $0.verifier }
-    let claims = try verifier.verify(token, now: now)
+    let verified = try verifier.verifyAny(token, now: now)
+    guard case .device(let claims) = verified else { return verified }
     let isRevoked = state.withLock {
       $0.revocations.covers(
         app: claims.app, user: claims.user, issuedAtSeconds: claims.issuedAtSeconds)
     }
     if isRevoked { throw .revoked }
-    return claims
+    return verified
   }
 
   /// Whether a verified token is still valid until its expiry: its key is in force, and it is not revoked. The

@@ -16,6 +16,10 @@ public struct TokenVerifier: Sendable {
   /// A week.
   public static let standardMaximumAgeSeconds: Int64 = 7 * 86_400
 
+  /// The longest time until the expiry of an app's server's token, and since it was issued: it may do more than a
+  /// user's, and its holder can sign one for each request.
+  public static let serverMaximumAgeSeconds: Int64 = 3600
+
   let keys: AppKeys
   /// The longest time until a token's expiry, and since it was issued.
   let maximumAgeSeconds: Int64
@@ -32,8 +36,22 @@ public struct TokenVerifier: Sendable {
   ///   - now: seconds since 1970.
   /// - Returns: the token's claims. A token without `iat` counts as issued `maximumAgeSeconds` before its `exp`.
   /// - Throws: `expired` for a token that was valid before its `exp`, `tooLong` for one whose lifetime is too long,
-  ///   else `notAccepted`.
+  ///   `servers` for one of an app's server, else `notAccepted`.
   public func verify(_ token: String, now: Int64) throws(AuthFailure) -> DeviceClaims {
+    guard case .device(let claims) = try verifyAny(token, now: now) else { throw .servers }
+    return claims
+  }
+
+  /// Verifies a token of an app's server: one with the claim `server` and no user.
+  /// - Throws: as `verify`, but `users` for a user's.
+  public func verifyServer(_ token: String, now: Int64) throws(AuthFailure) -> ServerClaims {
+    guard case .server(let claims) = try verifyAny(token, now: now) else { throw .users }
+    return claims
+  }
+
+  /// Verifies a token, whosever it is.
+  /// - Throws: as `verify`.
+  public func verifyAny(_ token: String, now: Int64) throws(AuthFailure) -> TokenClaims {
     let bytes = Array(token.utf8)
     guard bytes.count <= Self.tokenBytesMax, let parsed = SignedToken(bytes),
       // No critical extension is supported.
@@ -45,10 +63,16 @@ public struct TokenVerifier: Sendable {
       key.accepts(signature: parsed.signature, of: parsed.text)
     else { throw .notAccepted }
     // The signature is valid: the claims are the app's.
-    guard let expiry = parsed.payload.expirySeconds,
-      IdentifierRules.isUser(parsed.payload.sub),
-      parsed.payload.device.map(IdentifierRules.isDevice) ?? true
+    guard let expiry = parsed.payload.expirySeconds else { throw .notAccepted }
+    let isServers = parsed.payload.isServers
+    let user = parsed.payload.sub ?? ""
+    guard
+      isServers
+        || IdentifierRules.isUser(user)
+          && (parsed.payload.device.map(IdentifierRules.isDevice) ?? true)
     else { throw .notAccepted }
+    let maximumAgeSeconds =
+      isServers ? min(self.maximumAgeSeconds, Self.serverMaximumAgeSeconds) : self.maximumAgeSeconds
     guard now < expiry else { throw .expired }
     let soon = now + Self.clockLeewaySeconds
     guard parsed.payload.nbf.map({ $0 <= Double(soon) }) ?? true,
@@ -58,10 +82,15 @@ public struct TokenVerifier: Sendable {
     guard expiry - soon <= maximumAgeSeconds,
       now - issued <= maximumAgeSeconds + Self.clockLeewaySeconds
     else { throw .tooLong(maximumSeconds: maximumAgeSeconds) }
-    return DeviceClaims(
-      app: app.name, user: parsed.payload.sub, device: parsed.payload.device,
-      name: DisplayName.shown(parsed.payload.name?.text ?? ""), expiresAtSeconds: expiry,
-      issuedAtSeconds: issued, keyNumber: key.number)
+    if isServers {
+      return .server(
+        ServerClaims(app: app.name, expiresAtSeconds: expiry, keyNumber: key.number))
+    }
+    return .device(
+      DeviceClaims(
+        app: app.name, user: user, device: parsed.payload.device,
+        name: DisplayName.shown(parsed.payload.name?.text ?? ""), expiresAtSeconds: expiry,
+        issuedAtSeconds: issued, keyNumber: key.number))
   }
 
   /// A token without `kid` is accepted if the app has a single key.

@@ -8,13 +8,15 @@ public enum ClusterCodec {
   ///
   /// 2: pushes in the journal, and senders of commands that are no edges. 3: calls that moved to another device in the
   /// journal.
-  public static let format: UInt32 = 3
+  public static let format: UInt32 = 4
   /// Written in messages that readers of the first format understand.
   static let firstFormat: UInt32 = 1
   /// The first format with pushes.
   public static let pushFormat: UInt32 = 2
   /// The first format with calls that were taken over.
   public static let moveFormat: UInt32 = 3
+  /// The first format with calls that go on to other users.
+  public static let divertFormat: UInt32 = 4
 
   public static func encode(_ value: CommandBatch) -> [UInt8] {
     Packer.bytes(Callmesh__V1__CommandBatch.self, value)
@@ -45,6 +47,9 @@ public enum ClusterCodec {
   }
   public static func encode(_ value: Registration) -> [UInt8] {
     Packer.bytes(Callmesh__V1__RegistrationRecord.self, value)
+  }
+  public static func encode(_ value: StoredRules) -> [UInt8] {
+    Packer.bytes(Callmesh__V1__RulesRecord.self, value)
   }
   public static func encode(_ value: TokenOwner) -> [UInt8] {
     Packer.bytes(Callmesh__V1__TokenOwner.self, value)
@@ -116,6 +121,11 @@ public enum ClusterCodec {
   /// - Throws: for bytes that are no such message.
   public static func registration(_ bytes: [UInt8]) throws(WireError) -> Registration {
     try read(Callmesh__V1__RegistrationRecord.self, bytes, "registration")
+  }
+
+  /// - Throws: for bytes that are no such message.
+  public static func rules(_ bytes: [UInt8]) throws(WireError) -> StoredRules {
+    try read(Callmesh__V1__RulesRecord.self, bytes, "rules")
   }
 
   /// - Throws: for bytes that are no such message.

@@ -46,17 +46,19 @@ extension Command.Body {
   fileprivate var approximateBytes: Int {
     switch self {
     case .place(let request):
-      128 + request.description.utf8.count + request.pushData.utf8.count
+      request.forward.reduce(128) { $0 + $1.utf8.count + 2 } + request.description.utf8.count
+        + request.pushData.utf8.count
         + request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
     case .call(_, .answer(let description)): 128 + description.utf8.count
     case .call(_, .signal(_, let body)): 128 + body.utf8.count
     case .register: 2048
+    case .rules(.write): 4096
     case .ack(let items): 96 + 32 * items.count
     case .callerGone(let calls): 96 + 20 * calls.count
     case .talking(let talking):
       talking.details.reduce(192) { $0 + $1.callee.utf8.count + 12 }
     case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
-      .crossed, .merge, .history:
+      .crossed, .merge, .history, .visit, .rules, .app:
       192
     }
   }
@@ -100,6 +102,8 @@ public struct EdgeItem: Sendable, Equatable {
     case delivery(Delivery)
     indirect case ongoing(OngoingCalls)
     case history(HistoryState)
+    /// To another shard's owner.
+    indirect case visit(request: UInt64, VisitAnswer)
     case notice(Notice)
     /// Send it, then close the session.
     case close(Notice)
@@ -240,5 +244,15 @@ public struct ClusterRecord: Sendable, Equatable {
   public init(cluster: String, shardCount: UInt32) {
     self.cluster = cluster
     self.shardCount = shardCount
+  }
+}
+
+/// The rules of a user, as the store keeps them.
+public struct StoredRules: Sendable, Equatable {
+  public var user: UserKey
+  public var rules: UserRules
+  public init(user: UserKey, rules: UserRules) {
+    self.user = user
+    self.rules = rules
   }
 }

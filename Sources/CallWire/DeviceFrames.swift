@@ -39,6 +39,8 @@ public enum ClientCommand: Sendable, Equatable {
   case calls
   /// About the user's history.
   case history(HistoryCommand)
+  /// The rules of the device's user.
+  indirect case rules(RulesRequest)
 }
 
 public struct AttachRequest: Sendable, Equatable {
@@ -111,6 +113,7 @@ public enum ServerReply: Sendable, Equatable {
   indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
   indirect case history(HistoryPage)
+  indirect case rules(UserRules)
 }
 
 public struct RegisteredInfo: Sendable, Equatable {

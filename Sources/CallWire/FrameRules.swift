@@ -35,6 +35,9 @@ struct FrameRules {
         throw CallError(
           .invalidField, "The limit is at most \(HistoryCommand.limits.upperBound) entries.")
       }
+    case .rules(.read): break
+    // Whether they name the user itself is checked by its shard.
+    case .rules(.write(let rules)): try rules.check()
     case .renew(let token): try check(token: token)
     case .unregister(let device):
       if let device { try FieldRules.checkDeviceID(device.text) }

@@ -35,6 +35,27 @@ extension HTTPBodies {
     MessageWriter.bytes(Callmesh__V1__HistoryRead.self, .markRead(upTo: cursor), .historyRead)
   }
 
+  /// Reads an edge's answer about rules. nil for what is none.
+  public static func readUserRules(_ bytes: [UInt8]) -> UserRules? {
+    answer(Callmesh__V1__UserRules.self, bytes, .userRules)
+  }
+
+  /// Reads an edge's answer to an app's server about a user. nil for what is none.
+  public static func readAppUser(_ bytes: [UInt8]) -> AppUser? {
+    let user = answer(Callmesh__V1__AppUser.self, bytes, .appUser)
+    return user?.user.isEmpty == false ? user : nil
+  }
+
+  /// Reads an edge's answer to an app's server about a user's live calls. nil for what is none.
+  public static func readAppCalls(_ bytes: [UInt8]) -> [AppCall]? {
+    answer(Callmesh__V1__AppCalls.self, bytes, .appCalls)
+  }
+
+  /// Reads an edge's answer to an app's server about a call. nil for what is none.
+  public static func readAppCall(_ bytes: [UInt8]) -> AppCall? {
+    answer(Callmesh__V1__AppCall.self, bytes, .appCall)
+  }
+
   /// Reads an error of an edge. nil for what is none, as an answer of something between.
   public static func readError(_ bytes: [UInt8]) -> CallError? {
     answer(Callmesh__V1__ErrorBody.self, bytes, .error)

@@ -28,12 +28,34 @@ public enum HTTPBodies {
     MessageWriter.bytes(Callmesh__V1__HistoryPage.self, page, .history)
   }
 
+  /// `{"always":{"users":[…]},…,"changedAtMs":…}`
+  public static func userRules(_ rules: UserRules) -> [UInt8] {
+    MessageWriter.bytes(Callmesh__V1__UserRules.self, rules, .userRules)
+  }
+
+  /// `{"user":…,"devices":[…],"calls":[…]}`, `{"calls":[…]}` or `{"state":{…},"caller":{…},…}`
+  public static func app(_ reply: AppReply) -> [UInt8] {
+    switch reply {
+    case .user(let user): MessageWriter.bytes(Callmesh__V1__AppUser.self, user, .appUser)
+    case .calls(let calls): MessageWriter.bytes(Callmesh__V1__AppCalls.self, calls, .appCalls)
+    case .call(let call): MessageWriter.bytes(Callmesh__V1__AppCall.self, call, .appCall)
+    }
+  }
+
   // MARK: Requests
 
   /// The body of `POST /v1/history/read`.
   /// - Throws: `malformedFrame`, `invalidField`.
   public static func historyRead(_ bytes: [UInt8]) throws(CallError) -> HistoryCommand {
     try read(Callmesh__V1__HistoryRead.self, bytes, .historyRead)
+  }
+
+  /// The body of `PUT /v1/rules` and `PUT /v1/app/users/{user}/rules`.
+  /// - Throws: `malformedFrame`, `invalidField`, `invalidRules`.
+  public static func userRules(_ bytes: [UInt8]) throws(CallError) -> UserRules {
+    let rules = try read(Callmesh__V1__UserRules.self, bytes, .userRules)
+    try rules.check()
+    return rules
   }
 
   /// The body of `POST /v1/devices`.

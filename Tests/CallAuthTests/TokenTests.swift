@@ -56,6 +56,39 @@ private func keyFile() -> AppKeys {
     #"{"app":"demo","sub":"ann","exp":\#(now + 60)\#(extra)}"#
   }
 
+  @Test func onlyATokenOfNobodyWithAClaimThatIsTrueIsAServers() throws {
+    func token(_ claims: String) -> String {
+      forge(
+        header: #"{"alg":"HS256","kid":"k1"}"#,
+        payload: #"{"app":"demo","exp":\#(now + 60)\#(claims)}"#, secret: secret)
+    }
+    let server = token(#","server":true"#)
+    #expect(try verifier.verifyServer(server, now: now).app == "demo")
+    for claims in ["", #","server":false"#, #","server":"true""#, #","server":1"#] {
+      let text = token(claims)
+      #expect(throws: AuthFailure.notAccepted, "\(claims)") { try verifier.verify(text, now: now) }
+      #expect(throws: AuthFailure.notAccepted, "\(claims)") {
+        try verifier.verifyServer(text, now: now)
+      }
+    }
+    // Whoever has a user or a device is no server, whatever else stands there.
+    let user = token(#","server":true,"sub":"ann""#)
+    #expect(try verifier.verify(user, now: now).user == "ann")
+    #expect(throws: AuthFailure.users) { try verifier.verifyServer(user, now: now) }
+    let device = token(#","server":true,"device":"phone""#)
+    #expect(throws: AuthFailure.notAccepted) { try verifier.verifyServer(device, now: now) }
+    // It is good for an hour, and the leeway of clocks.
+    func expiring(_ seconds: Int64) -> String {
+      forge(
+        header: #"{"alg":"HS256","kid":"k1"}"#,
+        payload: #"{"app":"demo","exp":\#(now + seconds),"server":true}"#, secret: secret)
+    }
+    #expect(throws: Never.self) { try verifier.verifyServer(expiring(3660), now: now) }
+    #expect(throws: AuthFailure.tooLong(maximumSeconds: 3600)) {
+      try verifier.verifyServer(expiring(3661), now: now)
+    }
+  }
+
   /// The library's JSON decoder traps on text that ends 512 brackets deep; signed or not, no token
   /// may stop an edge.
   @Test(arguments: [128, 129, 511, 512, 513, 1500])

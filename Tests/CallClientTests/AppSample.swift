@@ -71,7 +71,7 @@ struct Phone {
   /// The system hands over a push.
   func received(_ payload: [AnyHashable: Any]) async throws(PushReadError) {
     switch try PushReader(.callmesh).read(PayloadValue(payload)) {
-    case .invite(let invite): device.woken(for: invite.call)
+    case .invite(let invite): device.woken(for: invite.call, callee: invite.callee)
     case .stop(let stop): await screen.end(stop.call, callKitReason: stop.callKitReason)
     case .missed: break
     }

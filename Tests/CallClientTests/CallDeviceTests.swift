@@ -170,6 +170,36 @@ import Testing
     try await server.stop()
   }
 
+  @Test func readsAndSetsRules() async throws {
+    var kept = UserRules(onBusy: UserRules.Forward(users: ["desk"]))
+    kept.changedAt = Timestamp(microseconds: 7000)
+    let answer = kept
+    let server = try await LoopbackServer.start { frame in
+      switch frame.command {
+      case .attach: [.reply(id: frame.id, .attached(.sample))]
+      case .rules(.read): [.reply(id: frame.id, .rules(UserRules()))]
+      case .rules(.write(let rules)):
+        [
+          .reply(
+            id: frame.id,
+            rules.onBusy == answer.onBusy ? .rules(answer) : .error(CallError(.invalidRules)))
+        ]
+      default: []
+      }
+    }
+    let device = CallDevice(
+      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "token", device: "d1"))
+    device.start()
+    #expect(try await device.rules() == UserRules())
+    #expect(
+      try await device.setRules(UserRules(onBusy: UserRules.Forward(users: ["desk"]))) == answer)
+    await #expect(throws: CallError(.invalidRules)) {
+      try await device.setRules(UserRules())
+    }
+    device.stop()
+    try await server.stop()
+  }
+
   @Test func registersWithWhatStands() async throws {
     let info = RegisteredInfo(
       device: "d1", expiresAt: Timestamp(microseconds: 5000), removed: ["old"],

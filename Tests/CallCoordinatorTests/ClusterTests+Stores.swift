@@ -96,6 +96,45 @@ extension ClusterTests {
     }
   }
 
+  @Test func rulesAreStoredAndFoundByTheNextOwner() async throws {
+    try await withCluster { bench in
+      bench.start("a")
+      try await bench.settled(["a"])
+      let bucket = try await bench.bus.openBucket(
+        bench.subjects.registrationBucket, BucketOptions())
+      func rules(_ index: Int) -> UserRules {
+        UserRules(always: UserRules.Forward(users: ["f\(index)"]))
+      }
+      func ask(_ request: RulesRequest, _ index: Int) async throws -> UserRules {
+        let user = UserKey.user("r\(index)")
+        let reply = try await bench.edge.ask(
+          .rules(request), from: UInt64(index), user, "phone", to: user)
+        guard case .rules(let rules) = reply else { throw Timeout(what: "rules: \(reply)") }
+        return rules
+      }
+      for index in 0..<8 {
+        #expect(try await ask(.write(rules(index)), index).always == rules(index).always)
+      }
+      // What cannot be read keeps no shard from its owner.
+      bucket.put("rules.0.app.broken", [0xff], expecting: nil) { _ in }
+      await bench.crash("a")
+      bench.start("b", mortal)
+      try await bench.settled(["b"])
+      for index in 0..<8 {
+        #expect(try await ask(.read, index).always == rules(index).always)
+      }
+      // They are no registrations, and the next owner may replace and remove them.
+      let shards = try await bench.status()["b"]?.coordinator?.shards ?? []
+      #expect(shards.reduce(0) { $0 + $1.registrations } == 0)
+      #expect(try await ask(.write(rules(9)), 3).always == rules(9).always)
+      #expect(try await ask(.write(UserRules()), 4) == UserRules())
+      let user = UserKey.user("r4")
+      let key = Subjects.rulesKey(
+        shard: ShardHash.shard(of: user, count: bench.shards), app: user.app, user: user.user)
+      #expect(try await bucket.get(key) == nil)
+    }
+  }
+
   /// The former owner was alive until it was fenced, and may have said that a registration is stored:
   /// also where the lease was released, by one that took it from the living and could not use it.
   @Test(arguments: [false, true])

@@ -146,6 +146,56 @@ import Testing
     #expect(again == .refused(CallError(.revoked)))
   }
 
+  @Test("an app's server is believed by its token alone, for what is meant for it, in its app")
+  func serverTokens() async throws {
+    let rig = Rig()
+    var check = rig.check()
+    let server = Credential.token(
+      try rig.keys.mintServerToken(app: "demo", lifetimeSeconds: 60, now: Self.seconds))
+    let requests: [Command.Body] = [
+      .app(.user), .app(.calls(shard: 0)), .app(.call(Self.call)), .app(.end(Self.call)),
+      .app(.remove("phone")), .rules(.read), .rules(.write(UserRules())),
+    ]
+    for body in requests {
+      #expect(judge(&check, command(body, server, device: "")) == .accepted, "\(body)")
+      let other = UserKey(app: "app", user: "ann")
+      let foreign = judge(&check, command(body, server, user: other, device: ""))
+      #expect(foreign == .refused(CallError(.notAccepted)), "\(body)")
+      let late = judge(&check, command(body, server, device: ""), later: .seconds(60))
+      #expect(late == .refused(CallError(.expired)), "\(body)")
+    }
+    // It is nobody's device.
+    for body: Command.Body in [
+      .attach(Attach()), .call(Self.call, .decline(.everywhere)), .unregister("phone"),
+      .register(RegistrationRequest()), .place(PlaceRequest(call: Self.call)), .calls(shard: 0),
+    ] {
+      let verdict = judge(&check, command(body, server))
+      #expect(verdict == .refused(CallError(.forbidden)), "\(body)")
+    }
+    // The end of its key ends it.
+    rig.tokens.replace(keys: AppKeys.generateDevelopment(app: "demo").0)
+    let ended = judge(&check, command(.app(.user), server, device: ""))
+    #expect(ended == .refused(CallError(.notAccepted)))
+  }
+
+  @Test("an edge has nothing but a server's token by which it could speak for an app's server")
+  func nobodyElseIsAServer() async throws {
+    let rig = Rig()
+    for mode in [SessionTickets.required, .offered] {
+      var check = rig.check(mode)
+      let user = Credential.token(try await rig.token())
+      var attach = command(.attach(Attach()), user)
+      #expect(check.authenticate(&attach, now: Self.now) == .accepted)
+      let end = Command.Body.app(.end(Self.call))
+      #expect(judge(&check, command(end, user)) == .refused(CallError(.forbidden)))
+      for credential in [attach.credential, .none, .pushCapability("AAAA")] {
+        #expect(judge(&check, command(end, credential)) == .refused(CallError(.notAccepted)))
+      }
+      // The user's own rules are the session's to set.
+      #expect(judge(&check, command(.rules(.read), attach.credential)) == .accepted)
+    }
+  }
+
   @Test("tokens of others, of nobody, and of yesterday")
   func badTokens() async throws {
     let rig = Rig()

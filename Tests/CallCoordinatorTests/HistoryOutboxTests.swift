@@ -51,6 +51,23 @@ import Testing
     #expect(stored(&outbox, messages[0], start) == HistoryOutbox.Progress(), "answered twice")
   }
 
+  /// The store knows a message by its id, whichever user's it is.
+  @Test func whoAnsweredInPlaceHasAMessageOfItsOwn() {
+    var outbox = HistoryOutbox(atOnce: 10)
+    outbox.add(item(1))
+    let messages = outbox.next(now: start) { item in
+      var all = entries(item)
+      var inPlace = all[0].entry
+      inPlace.divertedBy = "bob"
+      all.append((UserKey(app: "demo", user: "carol"), inPlace))
+      return all
+    }
+    #expect(
+      messages.map(\.id) == [
+        "\(item(1).call)-received", "\(item(1).call)-placed", "\(item(1).call)-diverted",
+      ])
+  }
+
   @Test func noMoreThanTheLimitIsUnderWay() {
     var outbox = HistoryOutbox(atOnce: 3)
     for number: UInt64 in 1...3 { outbox.add(item(number)) }

@@ -84,10 +84,12 @@ import Testing
         (bodies(bench)[1], .gateways), (.call(call, .query), .coordinators),
         (.history(.changed), .gateways),
         (.history(.list(before: nil, limit: 10)), .coordinators),
+        (.app(.end(call)), .gateways), (.app(.end(call)), .coordinators),
+        (.rules(.write(UserRules())), .gateways),
       ]
       for (body, source) in forged { publish(bench, body, of: bob, "b1", peer: 1234, from: source) }
       try await eventually("all are turned away") {
-        bench.metrics.commandsForged.value == 8
+        bench.metrics.commandsForged.value == 11
       }
       #expect(await bench.voipToken(bob, "b1") == "t1")
       #expect(await bench.inspect(bob)?.calls.newest.isEmpty == true)

@@ -41,7 +41,7 @@ extension Bench {
   mutating func answerStores(owner: TokenOwner? = nil) {
     while let index = effects.firstIndex(where: \.isForStore) {
       switch effects.remove(at: index) {
-      case .store(_, let token), .remove(_, _, let token):
+      case .store(_, let token), .remove(_, _, let token), .storeRules(_, _, let token):
         run { $0.registrationStored(token: token, ok: true, now: $1, into: &$2) }
       case .token(let step, let token):
         let result: TokenStepResult =
@@ -52,7 +52,7 @@ extension Bench {
           }
         run { $0.tokenStepDone(token: token, result, now: $1, into: &$2) }
       case .reply, .deliver, .showOngoing, .notice, .close, .push, .tell, .withdrawPushes,
-        .releaseToken, .record, .history:
+        .releaseToken, .record, .history, .visit, .visitAnswer, .events:
         break
       }
     }
@@ -130,9 +130,9 @@ extension Bench {
 extension Effect {
   var isForStore: Bool {
     switch self {
-    case .store, .remove, .token: true
+    case .store, .remove, .storeRules, .token: true
     case .reply, .deliver, .showOngoing, .notice, .close, .push, .tell, .withdrawPushes,
-      .releaseToken, .record, .history:
+      .releaseToken, .record, .history, .visit, .visitAnswer, .events:
       false
     }
   }

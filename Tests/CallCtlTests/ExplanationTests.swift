@@ -18,6 +18,21 @@ import callctl
       Story.sentence(report) == "rang after 20.0 ms; stopped after 900 ms because phone answered.")
   }
 
+  @Test func endedByTheAppsServer() {
+    let report = Story.report(
+      [("phone", "stopped")], reason: "cancelled",
+      [
+        (20, "phone", "alerting"), (5000, nil, "ended by the app's server"),
+        (5000, "phone", "stopped"),
+      ])
+    #expect(
+      Story.sentence(report) == "rang after 20.0 ms; stopped after 5.0 s because the app's server "
+        + "ended the call.")
+    #expect(
+      CallText.render(CallView(report, user: nil)).contains(
+        "ended, cancelled by the app's server"))
+  }
+
   @Test func declinedForAllAndForItself() {
     let all = Story.report(
       [("phone", "declined")], reason: "declined", by: "phone",

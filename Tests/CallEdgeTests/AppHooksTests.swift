@@ -61,7 +61,9 @@ private let allow = Result<[UInt8], HookFailure>.success(Array(#"{"action":"allo
     for _ in 0..<HookGate.outstandingMax {
       guard case .ask = hook.admit(now: start) else { throw TestFailure("skipped") }
     }
-    guard case .decided(.allow(nil)) = hook.admit(now: start) else { throw TestFailure("asked") }
+    guard case .decided(.allow(nil, [])) = hook.admit(now: start) else {
+      throw TestFailure("asked")
+    }
     #expect(metric(#"callmesh_hook_calls_total{app="a",outcome="skipped_full"}"#) == "1")
     #expect(metric(#"callmesh_hook_outstanding{app="a"}"#) == "128")
     #expect(!hook.isAway)

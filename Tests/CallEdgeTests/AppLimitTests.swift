@@ -113,6 +113,15 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
     #expect(gates.refused(.registrationsPerSecond) == 1)
   }
 
+  /// Rules are written to the store of registrations.
+  @Test func rulesCountAsRegistrations() {
+    let gates = Gates([.registrationsPerSecond: 1])
+    for _ in 0..<10 { #expect(gates.say(.rules(.write(UserRules()))) == nil) }
+    #expect(gates.say(.rules(.write(UserRules())))?.code == .rateLimited)
+    #expect(gates.say(.rules(.read)) == nil)
+    #expect(gates.refused(.registrationsPerSecond) == 1)
+  }
+
   @Test func liveCallsOfAnApp() {
     let gates = Gates([.liveCalls: 2])
     let live = gates.gates.gate(of: "demo")?.live

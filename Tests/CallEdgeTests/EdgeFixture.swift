@@ -46,7 +46,24 @@ final class FakeShards: Sendable {
       .call(CallState(call: call, callee: command.callee.user, phase: .ringing, version: 3))
     case .calls: .calls(LiveCalls())
     case .history: .history(HistoryPage())
-    case .unregister, .place, .call, .pushReport, .tokenTaken, .merge, .talking: .done
+    case .rules(.read): .rules(UserRules())
+    case .rules(.write(let rules)): .rules(rules)
+    case .app(let request): agreeing(request, command.user)
+    case .unregister, .place, .call, .pushReport, .tokenTaken, .merge, .visit, .talking: .done
+    }
+  }
+
+  private static func agreeing(_ request: AppRequest, _ user: UserKey) -> Reply {
+    switch request {
+    case .user: .app(.user(AppUser(user: user.user)))
+    case .calls: .app(.calls([]))
+    case .call(let call), .end(let call):
+      .app(
+        .call(
+          AppCall(
+            state: CallState(call: call, callee: user.user, phase: .ended),
+            caller: Party(user: "caller", device: "c1"), placedAt: Timestamp(microseconds: 0))))
+    case .remove: .done
     }
   }
 
@@ -78,7 +95,7 @@ final class FakeShards: Sendable {
   }
 
   private static func shard(of command: Command, count: Int) -> Int {
-    if case .calls(let shard) = command.body { return Int(shard) }
+    if let shard = command.body.namedShard { return Int(shard) }
     return ShardHash.shard(of: command.callee, count: count)
   }
 

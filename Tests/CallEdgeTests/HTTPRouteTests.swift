@@ -29,6 +29,19 @@ import Testing
       ("POST", "/v1/calls/bob/\(id)/busy", .busy(CallAddress(callee: "bob", call: call))),
       ("GET", "/v1/history", .history), ("POST", "/v1/history/read", .historyRead),
       ("GET", "/healthz", .health), ("HEAD", "/healthz", .health),
+      ("GET", "/v1/rules", .rules(.get)), ("HEAD", "/v1/rules", .rules(.get)),
+      ("PUT", "/v1/rules", .rules(.put)), ("DELETE", "/v1/rules", .rules(.delete)),
+      ("GET", "/v1/app/users/b%20b", .app(.user("b b"))),
+      ("GET", "/v1/app/users/bob/calls", .app(.calls(of: "bob"))),
+      ("DELETE", "/v1/app/users/bob/devices/d%2f1", .app(.removeDevice("d/1", of: "bob"))),
+      ("GET", "/v1/app/users/bob/rules", .app(.rules(.get, of: "bob"))),
+      ("PUT", "/v1/app/users/bob/rules", .app(.rules(.put, of: "bob"))),
+      ("DELETE", "/v1/app/users/bob/rules", .app(.rules(.delete, of: "bob"))),
+      ("GET", "/v1/app/calls/bob/\(id)", .app(.call(CallAddress(callee: "bob", call: call)))),
+      (
+        "POST", "/v1/app/calls/bob/\(id)/end",
+        .app(.endCall(CallAddress(callee: "bob", call: call)))
+      ),
     ]
     for (method, path, expected) in cases {
       #expect(route(method, path) == .success(expected), "\(method) \(path)")
@@ -37,7 +50,9 @@ import Testing
 
   @Test func otherPathsAndMethods() {
     for path in [
-      "", "/", "/v1", "/v1/", "/v1/devices/", "/v2/connect", "//v1/connect", "/healthz/", "/readyz",
+      "", "/", "/v1", "/v1/", "/v1/app", "/v1/app/", "/v1/app/users", "/v1/app/calls/bob",
+      "/v1/app/users/bob/devices", "/v1/app/users/bob/rules/", "/v1/devices/", "/v2/connect",
+      "//v1/connect", "/healthz/", "/readyz",
       "/metrics",
     ] {
       #expect(route("GET", path) == .failure(.notFound), "\(path)")
@@ -48,6 +63,11 @@ import Testing
     #expect(route("GET", "/v1/history/read") == .failure(.method(allowed: "POST")))
     #expect(route("GET", "/v1/history/unread") == .failure(.notFound))
     #expect(route("HEAD", "/v1/devices") == .failure(.method(allowed: "POST")))
+    let rules = HTTPRoute.Failure.method(allowed: "GET, PUT, DELETE")
+    #expect(route("POST", "/v1/rules") == .failure(rules))
+    #expect(route("PATCH", "/v1/app/users/bob/rules") == .failure(rules))
+    #expect(route("POST", "/v1/app/users/bob") == .failure(.method(allowed: "GET")))
+    #expect(route("GET", "/v1/app/calls/bob/\(id)/end") == .failure(.method(allowed: "POST")))
   }
 
   @Test func idsAreChecked() {
@@ -61,6 +81,10 @@ import Testing
     #expect(code("DELETE", "/v1/devices/%C3") == .invalidDevice)
     #expect(code("GET", "/v1/calls/\(long)/\(id)") == .invalidCallee)
     #expect(code("GET", "/v1/calls//\(id)") == .invalidCallee)
+    #expect(code("GET", "/v1/app/users/\(long)") == .invalidField)
+    #expect(code("GET", "/v1/app/users/%00/calls") == .invalidField)
+    #expect(code("DELETE", "/v1/app/users/bob/devices/%0A") == .invalidDevice)
+    #expect(code("POST", "/v1/app/calls/bob/1234/end") == .invalidField)
     #expect(code("GET", "/v1/calls/bob/1234") == .invalidField)
   }
 

@@ -54,6 +54,22 @@ import Testing
   }
 
   @Test(arguments: [
+    (#"{"action":"forward","to":["carl"]}"#, nil, ["carl"]),
+    (#"{"action":"forward","to":["carl","dora"],"callerName":"Ann"}"#, "Ann", ["carl", "dora"]),
+  ]) func forwarded(text: String, name: String?, to: [String]) throws {
+    #expect(try read(text).get() == .allow(callerName: name, forward: to))
+  }
+
+  /// Nobody is rung whom the app did not mean.
+  @Test(arguments: [
+    #"{"action":"forward"}"#, #"{"action":"forward","to":[]}"#, #"{"action":"forward","to":[""]}"#,
+    #"{"action":"forward","to":["carl","a\u0000b"]}"#,
+    #"{"action":"forward","to":["1","2","3","4","5","6","7","8","9","10","11"]}"#,
+  ]) func forwardedToNobody(text: String) {
+    #expect(read(text) == .failure(.unreadable))
+  }
+
+  @Test(arguments: [
     "", " ", "allow", "true", "null", "[]", "{}", "42", #""allow""#, #"{"action":null}"#,
     #"{"action":"Allow"}"#, #"{"action":"forward","to":"carl"}"#, #"{"action":["allow"]}"#,
     #"{"action":"allow""#, #"{"action":"allow","callerName":7}"#,
@@ -102,7 +118,7 @@ import Testing
         }
       }
       switch HookAnswer.read(bytes) {
-      case .success(.allow(let name)):
+      case .success(.allow(let name, _)):
         kinds.insert("allow")
         #expect(name.map { $0 == DisplayName.shown($0) && !$0.isEmpty } ?? true)
       case .success(.refuse(let error)):

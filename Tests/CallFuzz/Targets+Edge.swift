@@ -70,7 +70,7 @@ extension FuzzTarget {
   /// What the servers of apps answer to a question about a call.
   static let hookAnswers = FuzzTarget("hook-answers") { bytes in
     switch HookAnswer.read(bytes) {
-    case .success(.allow(let name)):
+    case .success(.allow(let name, _)):
       try promise(name.map { $0 == DisplayName.shown($0) } ?? true, "\(name ?? "") is not shown")
     case .success(.refuse(let error)):
       try promise(error.message.utf8.count <= DisplayName.bytesMax, "a long story: \(error)")

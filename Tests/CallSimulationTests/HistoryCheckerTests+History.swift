@@ -88,6 +88,70 @@ extension HistoryCheckerTests {
     }
   }
 
+  // MARK: Calls that go on to others
+
+  private var carol: Who { Who("carol", "c1") }
+
+  /// The call went on to carol, whose device answered.
+  private func endedCallThatWentOn() -> Bench {
+    var bench = Bench()
+    bench.checker.keepsHistory = true
+    bench.say(carol, 5, .call(.init(callee: "bob", call: call), .answer(description: "")))
+    bench.say(alice, 2, .call(.init(callee: "bob", call: call), .hangUp))
+    bench.journal(call, followed)
+    bench.journal(
+      call,
+      .diverted(
+        DivertedFacts(from: "bob", to: ["carol"], reason: .hook, at: at(0), deadline: at(10))))
+    bench.journal(call, answered(carol))
+    bench.journal(call, ended(.hungUp, by: alice))
+    return bench
+  }
+
+  /// Bob's, as his devices were told.
+  private func left(_ change: (inout HistoryEntry) -> Void = { _ in }) -> HistoryEvent {
+    entry(isPlaced: false) {
+      ($0.device, $0.answeredAt, $0.endedAt) = (nil, nil, self.at(0))
+      ($0.reason, $0.isMissed, $0.wentOn) = (.unanswered, true, true)
+      change(&$0)
+    }
+  }
+
+  private func inPlace(_ change: (inout HistoryEntry) -> Void = { _ in }) -> HistoryEvent {
+    let event = entry(isPlaced: false) {
+      ($0.device, $0.divertedBy) = ("c1", "bob")
+      change(&$0)
+    }
+    guard case .remembered(_, _, let message) = event else { return event }
+    return .remembered(UserKey(app: "demo", user: "carol"), 9, message)
+  }
+
+  @Test func whoAnsweredInPlaceOfTheCalleeHasTheCall() {
+    var bench = endedCallThatWentOn()
+    for event in [left(), entry(isPlaced: true)] {
+      bench.note(event)
+      #expect(bench.checker.finish([]).map(\.rule).contains(.historyOnBothSides))
+    }
+    bench.note(inPlace())
+    #expect(bench.found == nil)
+    #expect(!bench.checker.finish([]).map(\.rule).contains(.historyOnBothSides))
+  }
+
+  @Test func anEntryThatTellsAnotherStoryOfACallThatWentOn() {
+    let lies: [HistoryEvent] = [
+      entry(isPlaced: false), left { $0.wentOn = false }, left { $0.isMissed = false },
+      left { $0.endedAt = self.at(2) }, left { $0.reason = .hungUp }, left { $0.device = "b1" },
+      inPlace { $0.divertedBy = "" }, inPlace { $0.divertedBy = "dave" },
+      inPlace { $0.wentOn = true }, inPlace { $0.isMissed = true }, inPlace { $0.device = "b1" },
+      entry(isPlaced: true) { $0.wentOn = true },
+    ]
+    for (index, lie) in lies.enumerated() {
+      var bench = endedCallThatWentOn()
+      bench.note(lie)
+      #expect(bench.found == .historyOnBothSides, "lie \(index)")
+    }
+  }
+
   // MARK: What devices see
 
   private func state(_ cursor: UInt64, unread: UInt32 = 0) -> ServerFrame {

@@ -33,7 +33,7 @@ extension Conversation {
         if let gone = sessions.removeValue(forKey: session.number) {
           hear(gone.device, "close 4000")
         }
-      case .store(_, let token), .remove(_, _, let token):
+      case .store(_, let token), .remove(_, _, let token), .storeRules(_, _, let token):
         var stored = Outcome()
         machine.registrationStored(token: token, ok: true, now: now, into: &stored)
         try perform(&stored)
@@ -52,7 +52,20 @@ extension Conversation {
       case .tell(let user, let device, let body, _):
         // The machine has the shards of all users.
         try send(body, of: user, device, to: user, SessionRef(edge: 0, number: 0))
-      case .push, .withdrawPushes, .releaseToken, .record: break
+      // The machine has the shards of all users.
+      case .visit(let user, let request):
+        let question = Command(
+          session: SessionRef(edge: 0, number: 0), request: 1, user: user, device: "", callee: user,
+          body: .visit(request))
+        var asked = Outcome()
+        machine.handle(question, now: now, into: &asked)
+        for case .visitAnswer(_, _, let answer) in asked.effects {
+          var answered = Outcome()
+          machine.visited(request.call, user, answer, now: now, into: &answered)
+          try perform(&answered)
+        }
+      case .visitAnswer: break
+      case .push, .withdrawPushes, .releaseToken, .record, .events: break
       }
     }
     for effect in later { try perform(effect) }
@@ -123,6 +136,8 @@ extension Conversation {
     case .call(let state): return .call(state)
     case .answer(let won, let state): return .answer(won: won, state)
     case .calls(let live): return .calls(live)
+    case .rules(let rules): return .rules(rules)
+    case .app: throw Failure(description: "a device does not ask for that")
     }
   }
 

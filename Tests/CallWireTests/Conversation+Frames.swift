@@ -66,6 +66,7 @@ extension Conversation {
     // One shard is all that there are here.
     case .calls: return [(nil, .calls(shard: 0))]
     case .history(let body): return [(nil, .history(body))]
+    case .rules(let request): return [(nil, .rules(request))]
     case .detach, .ping, .renew: return []
     }
   }
@@ -132,6 +133,9 @@ extension Conversation {
     if path == ["v1", "history", "read"] {
       return (user.user, .history(try HTTPBodies.historyRead(body)))
     }
+    if path == ["v1", "rules"] {
+      return (user.user, .rules(method == "PUT" ? .write(try HTTPBodies.userRules(body)) : .read))
+    }
     guard path.count >= 4, path[1] == "calls", let call = CallID(path[3]) else {
       throw CallError(.noSuchResource)
     }
@@ -152,6 +156,8 @@ extension Conversation {
     case .call(let state): "200 " + Self.text(HTTPBodies.callState(state))
     case .error(let error): "400 " + Self.text(HTTPBodies.error(error))
     case .history(let page): "200 " + Self.text(HTTPBodies.history(page))
+    case .rules(let rules): "200 " + Self.text(HTTPBodies.userRules(rules))
+    case .app(let reply): "200 " + Self.text(HTTPBodies.app(reply))
     case .done, .attached, .answer, .calls: "200 {}"
     }
   }

@@ -54,7 +54,7 @@ import Testing
       }
     }
     // One example at least of every command.
-    #expect(kinds.count == 23, "\(kinds.sorted())")
+    #expect(kinds.count == 24, "\(kinds.sorted())")
   }
 
   @Test func framesOfEdges() throws {
@@ -141,6 +141,9 @@ import Testing
     for block in Self.blocks where block.info == "json register" {
       _ = try HTTPBodies.register(
         Array(block.lines.joined(separator: "\n").utf8))
+    }
+    for block in Self.blocks where block.info == "json rules" {
+      _ = try HTTPBodies.userRules(Array(block.lines.joined(separator: "\n").utf8))
     }
     for block in Self.blocks where block.info == "json decline" {
       _ = try HTTPBodies.decline(Array(block.lines.joined(separator: "\n").utf8))

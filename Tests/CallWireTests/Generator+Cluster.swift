@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 26
+  static let commandKinds = 29
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -60,7 +60,7 @@ extension Generator {
           description: body(), headers: headers(), video: chance(50), deviceName: text(10),
           callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body(),
           busyWhileInCall: chance(50) ? chance(50) : nil,
-          follows: Follows(rawValue: UInt8.random(in: 0...3, using: &self))))
+          follows: Follows(rawValue: UInt8(truncatingIfNeeded: next()))))
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .call(call(), .alerting)
     case 8: .call(call(), .answer(description: body()))
@@ -88,7 +88,15 @@ extension Generator {
       .call(
         call(),
         .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
-    case 24: .history(historyCommand())
+    case 27: .history(historyCommand())
+    case 26:
+      .visit(
+        VisitRequest(
+          call: call(), callee: self.user(), caller: self.user(),
+          answeredBy: chance(50) ? device() : nil, answeredAt: chance(50) ? microseconds() : nil,
+          busyWhileInCall: chance(50) ? chance(50) : nil))
+    case 24: .rules(chance(50) ? .read : .write(userRules()))
+    case 25: .app(appRequest())
     default: .call(call(), .query)
     }
   }
@@ -104,9 +112,11 @@ extension Generator {
   }
 
   mutating func reply() -> Reply {
-    switch Int.random(in: 0..<8, using: &self) {
+    switch Int.random(in: 0..<10, using: &self) {
     case 0: .error(error())
     case 1: .done
+    case 7: .rules(userRules())
+    case 8: .app(appReply())
     case 2:
       .attached(
         forCall: chance(50) ? state() : nil, ticket: chance(50) ? ticket() : nil,
@@ -126,7 +136,7 @@ extension Generator {
     EdgeBatch(
       items: list(5) {
         EdgeItem(
-          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<6, using: &$0)),
+          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<7, using: &$0)),
           ringsSince: $0.chance(50) ? $0.microseconds() : nil)
       })
   }
@@ -138,8 +148,21 @@ extension Generator {
     case 2: .notice(notice())
     case 3: .ongoing(ongoing())
     case 4: .history(historyState())
+    case 5: .visit(request: number(), visitAnswer())
     default: .close(notice())
     }
+  }
+
+  private mutating func visitAnswer() -> VisitAnswer {
+    VisitAnswer(
+      devices: list(3) {
+        VisitAnswer.Device(
+          id: $0.device(), name: $0.text(10),
+          session: $0.chance(50) ? SessionRef(edge: $0.next() | 1, number: $0.number()) : nil,
+          registration: $0.chance(50) ? $0.storedRegistration() : nil)
+      }, isComplete: chance(50), isBusy: chance(50), isInCall: chance(50),
+      diverted: chance(50) ? DivertReason.allCases.randomElement(using: &self)! : nil,
+      to: list(3) { $0.user() }, noAnswerAfter: .milliseconds(Int64(next() & 0xffff)))
   }
 
   mutating func heartbeat() -> Heartbeat {
@@ -159,7 +182,7 @@ extension Generator {
     Lease(owner: text(10), incarnation: next(), epoch: next(), released: chance(50))
   }
 
-  static let changeKinds = 13
+  static let changeKinds = 14
 
   mutating func entry(_ kind: Int? = nil) -> JournalEntry {
     let kind = kind ?? Int.random(in: 0..<Self.changeKinds, using: &self)
@@ -173,7 +196,11 @@ extension Generator {
       legs: list(4) { $0.party() }, fingerprint: next())
     facts.pushData = body()
     facts.isCalleeInCall = chance(50)
-    facts.follows = Follows(rawValue: UInt8.random(in: 0...3, using: &self))
+    facts.follows = Follows(rawValue: UInt8(truncatingIfNeeded: next()))
+    if chance(50) {
+      facts.firstAlerting = FirstAlerting(
+        leg: UInt8.random(in: 0...254, using: &self), at: microseconds())
+    }
     facts.signalsTaken = list(3) {
       SignalMark(
         fromCaller: $0.chance(50), device: $0.device(), request: $0.next(), content: $0.next())
@@ -203,7 +230,8 @@ extension Generator {
           reason: EndReason.allCases.randomElement(using: &self)!,
           by: chance(50) ? party() : nil, at: microseconds(), missed: chance(50),
           survivor: chance(50) ? call() : nil,
-          unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil))
+          unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil,
+          byApp: chance(30)))
     case 7:
       .signal(
         fromCaller: chance(50), device(),
@@ -218,6 +246,12 @@ extension Generator {
           ofCaller: chance(50), from: party(), to: party(), at: microseconds(),
           description: body(), connectDeadline: microseconds()))
     case 11: .recorded
+    case 12:
+      .diverted(
+        DivertedFacts(
+          from: user(), to: list(3) { $0.user() },
+          reason: DivertReason.allCases.randomElement(using: &self)!,
+          by: chance(50) ? party() : nil, at: microseconds(), deadline: microseconds()))
     default: .settled
     }
   }
@@ -240,6 +274,35 @@ extension Generator {
 }
 
 extension Generator {
+  mutating func appEvent() -> AppEvent {
+    func maybe<Value>(_ value: Value) -> Value? { chance(50) ? value : nil }
+    var event = AppEvent(
+      call: call(), kind: AppEventKind.allCases.randomElement(using: &self)!, at: microseconds(),
+      callee: UserKey(app: text(8), user: user()), caller: party(), video: chance(50),
+      placedAt: microseconds(), by: maybe(party()))
+    event.answeredAt = maybe(microseconds())
+    event.reason = maybe(EndReason.allCases.randomElement(using: &self)!)
+    event.missed = chance(50)
+    event.survivor = maybe(call())
+    return event
+  }
+
+  mutating func webhookProgress() -> WebhookProgress {
+    var progress = WebhookProgress(app: text(8), host: text(8), since: microseconds())
+    progress.owner = text(8)
+    progress.next = next()
+    progress.open = list(5) {
+      WebhookProgress.Place(sequence: $0.next(), index: UInt32(truncatingIfNeeded: $0.next()))
+    }
+    (progress.delivered, progress.failures, progress.deadLetters) = (next(), next(), next())
+    progress.oldest = chance(50) ? microseconds() : nil
+    progress.lastFailure = text(12)
+    progress.writtenAt = microseconds()
+    return progress
+  }
+}
+
+extension Generator {
   mutating func callRecord() -> CallRecord {
     func maybe<Value>(_ value: Value) -> Value? { chance(50) ? value : nil }
     let legs = list(4) { $0.recordLeg() }
@@ -251,7 +314,8 @@ extension Generator {
       EndedFacts(
         reason: EndReason.allCases.randomElement(using: &self)!, by: maybe(party()),
         at: microseconds(), missed: chance(50), survivor: maybe(call()),
-        unreachable: maybe(UnreachableCause.allCases.randomElement(using: &self)!)))
+        unreachable: maybe(UnreachableCause.allCases.randomElement(using: &self)!),
+        byApp: chance(30)))
     record.events = list(6) { $0.recordEvent(legs: legs.count) }
     record.eventsDropped = Int(number() & 0xFFFF)
     return record

@@ -147,7 +147,7 @@ struct Generator: RandomNumberGenerator {
         Invite(
           caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
           headers: headers(), pushData: body(), signals: list(3) { $0.signal() },
-          isSecondCall: chance(50)))
+          isSecondCall: chance(50), divertedBy: chance(50) ? user() : ""))
     case 1: .ringing(by: party())
     case 2: .answered(Answered(by: party(), description: body(), signals: list(3) { $0.signal() }))
     case 3:
@@ -177,7 +177,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 25
+  static let clientKinds = 27
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -234,11 +234,30 @@ extension Generator {
     case 21:
       return .call(call, .pull(PullRequest(from: device(), description: body())))
     case 22, 23: return .history(deviceHistoryCommand())
+    case 24: return .rules(.read)
+    case 25: return .rules(.write(distinctRules()))
     default: return .call(call, .query)
     }
   }
 
-  static let serverKinds = 12 + eventKinds
+  /// As devices may send them: with nobody twice.
+  private mutating func distinctRules() -> UserRules {
+    var rules = userRules()
+    rules.firstDevices = Array(rules.firstDevices.prefix(1))
+    for path in [
+      \UserRules.always, \UserRules.onBusy, \UserRules.onNoAnswer, \UserRules.onUnreachable,
+    ] {
+      if let first = rules[keyPath: path]?.users.first {
+        rules[keyPath: path] = UserRules.Forward(users: [first])
+      }
+    }
+    if let except = rules.doNotDisturb?.except {
+      rules.doNotDisturb?.except = Array(except.prefix(1))
+    }
+    return rules
+  }
+
+  static let serverKinds = 13 + eventKinds
 
   mutating func serverFrame(_ kind: Int? = nil) -> ServerFrame {
     let kind = kind ?? Int.random(in: 0..<Self.serverKinds, using: &self)
@@ -268,7 +287,8 @@ extension Generator {
     case 9: return .ongoing(ongoing())
     case 10: return .history(historyState())
     case 11: return .reply(id: number(), .history(historyPage()))
-    default: return .delivery(delivery(kind - 12))
+    case 12: return .reply(id: number(), .rules(userRules()))
+    default: return .delivery(delivery(kind - 13))
     }
   }
 
@@ -312,6 +332,6 @@ extension Generator {
       device: chance(50) ? device() : nil, deviceName: text(10), placedAt: milliseconds(),
       answeredAt: chance(50) ? milliseconds() : nil, endedAt: milliseconds(),
       reason: EndReason.allCases.randomElement(using: &self)!, isMissed: chance(50),
-      video: chance(50))
+      video: chance(50), divertedBy: chance(50) ? user() : "", wentOn: chance(50))
   }
 }

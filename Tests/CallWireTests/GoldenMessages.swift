@@ -82,10 +82,12 @@ extension GoldenValues {
     ),
     ("historyList", .history(.list(before: HistoryCursor(300), limit: 20))),
     ("historyRead", .history(.markRead(upTo: HistoryCursor(300)))),
+    ("placeWithWebhooks", .place(PlaceRequest(call: call, follows: .webhooks))),
     (
       "crossed",
       .crossed(CrossedCall(call: call, caller: "bob", survivor: otherCall, by: "ann-phone"))
     ),
+    ("rulesRead", .rules(.read)), ("rulesWrite", .rules(.write(GoldenApp.rules))),
   ]
 
   /// Of gateways and coordinators.
@@ -120,6 +122,14 @@ extension GoldenValues {
         "merge",
         .merge(
           MergeRequest(call: call, merged: otherCall, caller: "ann", deviceName: "Bob's phone"))
+      ),
+      ("visit", .visit(VisitRequest(call: call, callee: "bob", caller: "ann"))),
+      (
+        "visitAnswered",
+        .visit(
+          VisitRequest(
+            call: call, callee: "bob", caller: "ann", answeredBy: "cy-phone", answeredAt: later,
+            busyWhileInCall: true))
       ),
     ]
   }()
@@ -158,6 +168,8 @@ extension GoldenValues {
     ("call", .call(state)),
     ("won", .answer(won: true, state)),
     ("calls", .calls(LiveCalls(placed: [state], received: [state]))),
+    ("rules", .rules(GoldenApp.rules)), ("appUser", .app(.user(GoldenApp.user))),
+    ("appCalls", .app(.calls([GoldenApp.call]))), ("appCall", .app(.call(GoldenApp.call))),
   ]
 
   private static let events: [(name: String, event: Delivery.Event)] = [
@@ -195,6 +207,16 @@ extension GoldenValues {
       ("history", .history(HistoryState(cursor: HistoryCursor(300), unread: 2))),
       ("reply.history", .reply(request: 12, .history(historyPage))),
       ("notice", .notice(notice)), ("close", .close(notice)), ("ongoing", .ongoing(ongoing)),
+      (
+        "visit",
+        .visit(
+          request: 7,
+          VisitAnswer(
+            devices: [
+              VisitAnswer.Device(
+                id: "cy-phone", name: "Cy's phone", session: SessionRef(edge: 5, number: 6))
+            ], isBusy: true, diverted: .busy, to: ["dee"]))
+      ),
     ]
     return bodies.map { ($0.0, EdgeItem(session: 300, body: $0.1)) }
   }()
@@ -245,6 +267,12 @@ extension GoldenValues {
       GoldenValue(
         "callRecords", CallRecordBatch(records: callRecords),
         { ClusterCodec.encode($0.records) }, ClusterCodec.callRecords),
+      GoldenValue(
+        "appEvents", AppEventBatch(events: appEvents),
+        { ClusterCodec.encode($0.events.compactMap(\.self)) }, ClusterCodec.appEvents),
+      GoldenValue("deadLetter", deadLetter, ClusterCodec.encode, ClusterCodec.deadLetter),
+      GoldenValue(
+        "webhookProgress", webhookProgress, ClusterCodec.encode, ClusterCodec.webhookProgress),
     ]
     all += jobs.map {
       GoldenValue("pushJob.\($0.name)", $0.job, ClusterCodec.encode, ClusterCodec.pushJob)
@@ -272,6 +300,19 @@ extension GoldenValues {
         "command.\(name)", CommandBatch(peer: 9, commands: [command]), ClusterCodec.encode,
         ClusterCodec.commandBatch)
     }
+    all += GoldenApp.requests.map { name, request in
+      var command = Command(
+        session: SessionRef(edge: 7, number: 5), request: 1, user: bob, device: "", callee: bob,
+        body: .app(request))
+      command.credential = .token("a.b.c")
+      return GoldenValue(
+        "command.app.\(name)", CommandBatch(edge: 7, commands: [command]), ClusterCodec.encode,
+        ClusterCodec.commandBatch)
+    }
+    all.append(
+      GoldenValue(
+        "rules", StoredRules(user: bob, rules: GoldenApp.rules), ClusterCodec.encode,
+        ClusterCodec.rules))
     all += credentials.map { name, credential in
       var command = Command(
         session: SessionRef(edge: 7, number: 5), request: 5, user: bob, device: "bob-phone",

@@ -101,6 +101,30 @@ enum GoldenValues {
     return [record, unreachable]
   }()
 
+  static let appEvents: [AppEvent] = {
+    let placed = AppEvent(
+      call: call, kind: .placed, at: at, callee: bob, caller: caller, video: true, placedAt: at)
+    var ended = AppEvent(
+      call: call, kind: .ended, at: later, callee: bob, caller: caller, video: false, placedAt: at,
+      by: phone)
+    (ended.answeredAt, ended.reason, ended.missed) = (later, .hungUp, true)
+    ended.survivor = otherCall
+    return [placed, ended]
+  }()
+
+  static let deadLetter = DeadLetter(
+    event: appEvents[1], endpoint: "0123456789abcdef", host: "app.example", attempts: 30,
+    reason: "status 500", at: later)
+
+  static let webhookProgress: WebhookProgress = {
+    var progress = WebhookProgress(app: "demo", host: "app.example", since: at)
+    (progress.owner, progress.next, progress.oldest) = ("push-1-abc", 70, at)
+    progress.open = [.init(sequence: 3, index: 0), .init(sequence: 3, index: 2)]
+    (progress.delivered, progress.failures, progress.deadLetters) = (1000, 20, 3)
+    (progress.lastFailure, progress.writtenAt) = ("status 500", later)
+    return progress
+  }()
+
   static let ends: [(name: String, change: JournalEntry.Change)] = EndReason.allCases.filter {
     // No call ends as moved.
     $0 != .moved
@@ -133,6 +157,22 @@ enum GoldenValues {
         MovedFacts(
           ofCaller: true, from: caller, to: caller, at: at, description: "",
           connectDeadline: later))
+    ),
+  ]
+
+  /// Came with the fourth format.
+  static let diversions: [(name: String, change: JournalEntry.Change)] = [
+    (
+      "diverted",
+      .diverted(
+        DivertedFacts(
+          from: "bob", to: ["cy", "dee"], reason: .noAnswer, at: at, deadline: later))
+    ),
+    (
+      "declinedByOne",
+      .diverted(
+        DivertedFacts(
+          from: "cy", to: [], reason: .declined, by: tablet, at: at, deadline: later))
     ),
   ]
 
@@ -169,8 +209,8 @@ enum GoldenValues {
   }()
 
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + moves
-    + [placedWithData, placedFollowed, recorded]).map {
+    (changes + ends + pushes + timedLegEnds + informations + moves + diversions
+    + [placedWithData, placedFollowed, recorded, GoldenApp.ended]).map {
       name, change in
       (
         "entry.\(name)",

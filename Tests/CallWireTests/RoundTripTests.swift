@@ -80,6 +80,8 @@ import Testing
       try #require(try ClusterCodec.checkpoint(ClusterCodec.encode(checkpoint)) == checkpoint)
       let registration = generator.storedRegistration()
       try #require(try ClusterCodec.registration(ClusterCodec.encode(registration)) == registration)
+      let rules = StoredRules(user: registration.user, rules: generator.userRules())
+      try #require(try ClusterCodec.rules(ClusterCodec.encode(rules)) == rules)
     }
   }
 
@@ -101,6 +103,22 @@ import Testing
       let records = generator.list(4) { $0.callRecord() }
       let batch = try ClusterCodec.callRecords(ClusterCodec.encode(records))
       try #require(batch == CallRecordBatch(records: records))
+    }
+  }
+
+  @Test func eventsAndWebhooks() throws {
+    var generator = Generator(seed: 9)
+    for _ in 0..<Self.frames {
+      let events = generator.list(4) { $0.appEvent() }
+      try #require(
+        try ClusterCodec.appEvents(ClusterCodec.encode(events)) == AppEventBatch(events: events))
+      let progress = generator.webhookProgress()
+      try #require(try ClusterCodec.webhookProgress(ClusterCodec.encode(progress)) == progress)
+      let letter = DeadLetter(
+        event: generator.appEvent(), endpoint: generator.text(8), host: generator.text(8),
+        attempts: UInt32(truncatingIfNeeded: generator.next()), reason: generator.text(12),
+        at: generator.microseconds())
+      try #require(try ClusterCodec.deadLetter(ClusterCodec.encode(letter)) == letter)
     }
   }
 

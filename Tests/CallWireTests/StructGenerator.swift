@@ -110,6 +110,7 @@ extension StructGenerator {
       descriptor(callmesh__v1__push_withdrawal__init),
       descriptor(callmesh__v1__journal_record__init), descriptor(callmesh__v1__checkpoint__init),
       descriptor(callmesh__v1__registration_record__init),
+      descriptor(callmesh__v1__rules_record__init),
       descriptor(callmesh__v1__call_records__init),
       descriptor(callmesh__v1__history_record__init),
     ]

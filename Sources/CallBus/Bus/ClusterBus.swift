@@ -6,6 +6,7 @@ public protocol ClusterBus: MessageBus {
   associatedtype AuditType: AuditTrail
   associatedtype RecordsType: RecordStream
   associatedtype HistoriesType: HistoryStream
+  associatedtype AppStreamType: AppStream
   /// Opens the journal, creating its streams where they are missing.
   func openJournal(_ options: JournalOptions) async throws -> JournalType
   /// Opens a bucket, creating it where it is missing.
@@ -18,6 +19,10 @@ public protocol ClusterBus: MessageBus {
   func openRecords(_ options: RecordOptions) async throws -> RecordsType
   /// Opens the stream of users' histories, and does not create it.
   func openHistories(_ options: HistoryOptions) async throws -> HistoriesType
+  /// Opens a stream of what is kept for apps, and does not create it.
+  func openAppStream(
+    _ kind: AppStreamKind, _ options: AppStreamOptions
+  ) async throws -> AppStreamType
 }
 
 public struct JournalOptions: Sendable, Equatable {

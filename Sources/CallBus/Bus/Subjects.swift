@@ -72,6 +72,13 @@ public struct Subjects: Sendable {
   public func history(of user: UserKey) -> String {
     "\(cluster).history.\(Self.keyPart(user.app)).\(Self.keyPart(user.user))"
   }
+  /// A stream of what is kept for apps, and an app's subject in it.
+  public func appStream(_ kind: AppStreamKind) -> String { "\(cluster)-\(kind.name)" }
+  public func appStream(_ kind: AppStreamKind, app: String) -> String {
+    "\(cluster).\(kind.name).\(app == "*" ? "*" : Self.keyPart(app))"
+  }
+  /// How far webhooks are. `WebhookProgress`.
+  public var webhookBucket: String { "\(cluster)-webhooks" }
 
   /// The prefix of a role's reply subjects.
   public func inbox(of role: String) -> String { "_INBOX.\(cluster).\(role)" }
@@ -94,7 +101,7 @@ public struct Subjects: Sendable {
   public var buckets: [String] {
     [
       configurationBucket, pushKeyBucket, leaseBucket, registrationBucket, tokenBucket,
-      checkpointStream, revocationBucket, ticketBucket,
+      checkpointStream, revocationBucket, ticketBucket, webhookBucket,
     ]
   }
   public var journalStream: String { "\(cluster)-journal" }
@@ -106,6 +113,15 @@ public struct Subjects: Sendable {
   {
     "\(shard).\(keyPart(app)).\(keyPart(user)).\(keyPart(device))"
   }
+
+  /// The key of a user's rules, in the same bucket. Versions without rules, which read the keys that begin with a
+  /// shard's number, do not see it.
+  public static func rulesKey(shard: Int, app: String, user: String) -> String {
+    "rules.\(shard).\(keyPart(app)).\(keyPart(user))"
+  }
+
+  /// The keys of the rules of a shard's users.
+  public static func rulesFilter(shard: Int) -> String { "rules.\(shard).>" }
 
   /// The key of a push token's owner within an app.
   public static func tokenKey(_ fingerprint: String, app: String) -> String {
@@ -145,6 +161,16 @@ public struct Subjects: Sendable {
       return nil
     }
     return text
+  }
+}
+
+extension AppStreamKind {
+  /// In the names of the stream and its subjects.
+  var name: String {
+    switch self {
+    case .events: "events"
+    case .deadLetters: "dead-letters"
+    }
   }
 }
 

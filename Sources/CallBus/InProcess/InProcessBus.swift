@@ -85,6 +85,14 @@ public final class InProcessBus: ClusterBus {
     InProcessHistories(core, options)
   }
 
+  /// It publishes what is added in the name of a cluster `callmesh`, the default.
+  public func openAppStream(
+    _ kind: AppStreamKind, _ options: AppStreamOptions
+  ) async throws -> InProcessAppStream {
+    let subjects = Subjects(cluster: "callmesh", shardCount: 1)
+    return InProcessAppStream(core, kind) { subjects.appStream(kind, app: $0) }
+  }
+
   public func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail { audit }
 }
 
@@ -111,6 +119,8 @@ package struct InProcessFaults: Sendable {
   package var onRecords: (@Sendable (_ id: String) -> Append?)?
   /// Decides every addition to a history; nil lets it through.
   package var onHistory: (@Sendable (_ id: String) -> Append?)?
+  /// Decides every addition to a stream of apps; nil lets it through.
+  package var onAppStream: (@Sendable (_ stream: AppStreamKind, _ id: String) -> Append?)?
   /// Called before a consumer of a lane begins; may wait, or throw, as a store without a leader does.
   package var onTake: (@Sendable (_ lane: String) async throws -> Void)?
   /// Returns true to lose the message.

@@ -48,10 +48,10 @@ package final class DeviceDriver {
     run { $0.start(&$1) }
   }
 
-  package func woken(for call: CallID) {
+  package func woken(for call: CallID, callee: String = "") {
     if host == nil { host = makeHost() }
     isSuspended = false
-    run { $0.woken(for: call, &$1) }
+    run { $0.woken(for: call, callee: callee, &$1) }
   }
 
   /// Takes a new token; nil: none was available.

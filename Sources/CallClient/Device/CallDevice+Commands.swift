@@ -46,7 +46,7 @@ extension CallDevice {
   public func answer(_ call: CallID, description: String = "") async throws(CallError) -> Bool {
     switch try await send(call, { .call($0, .answer(description: description)) }) {
     case .answer(let won, _): won
-    case .error, .done, .attached, .registered, .call, .calls, .history: false
+    case .error, .done, .attached, .registered, .call, .calls, .history, .rules: false
     }
   }
 
@@ -94,7 +94,7 @@ extension CallDevice {
     let request = PullRequest(from: from, description: description)
     switch try await send(.call(CallAddress(callee: callee, call: call), .pull(request))) {
     case .answer(let won, _): return won
-    case .error, .done, .attached, .registered, .call, .calls, .history: return false
+    case .error, .done, .attached, .registered, .call, .calls, .history, .rules: return false
     }
   }
 
@@ -142,6 +142,27 @@ extension CallDevice {
 
   private func history(_ command: HistoryCommand) async throws(CallError) -> HistoryPage {
     if case .history(let page) = try await send(.history(command)) { return page }
+    throw CallError(.internalError, "The reply is of another kind than expected.")
+  }
+
+  /// Asks for what the user, or the app's server, has decided in advance about calls to the user.
+  /// - Returns: empty rules if nothing is decided.
+  /// - Throws: `CallError`.
+  public func rules() async throws(CallError) -> UserRules {
+    try await rules(.read)
+  }
+
+  /// Replaces the user's rules. The last one who sets them wins, be it another device or the app's server. Empty rules
+  /// remove them.
+  /// - Returns: the rules as stored.
+  /// - Throws: `CallError`: `invalidRules`, among others.
+  @discardableResult
+  public func setRules(_ rules: UserRules) async throws(CallError) -> UserRules {
+    try await self.rules(.write(rules))
+  }
+
+  private func rules(_ request: RulesRequest) async throws(CallError) -> UserRules {
+    if case .rules(let rules) = try await send(.rules(request)) { return rules }
     throw CallError(.internalError, "The reply is of another kind than expected.")
   }
 

@@ -73,7 +73,10 @@ public final class CallDevice: Sendable {
   ///
   /// Exactly one of `.call(call, .invited)` and `.call(call, .stopped)` follows, unless the device knew
   /// of the call already. The cluster's answer also comes with `.attached`, as `forCall?.wakeAnswer`.
-  public func woken(for call: CallID) { onLoop { $0.woken(for: call) } }
+  /// - Parameter callee: who was called, as the push says; nil: this device's user.
+  public func woken(for call: CallID, callee: String? = nil) {
+    onLoop { $0.woken(for: call, callee: callee ?? "") }
+  }
 
   /// Detaches, closes the connection and ends the sequence of events. Commands that wait for a reply
   /// throw `tryAgain`. To connect again, make a new device.

@@ -6,8 +6,8 @@ package struct CallView: Sendable, Equatable {
   package enum Role: Sendable { case caller, callee }
 
   package let call: CallID
-  /// The callee's user id; empty for this device's own user.
-  package let callee: String
+  /// The callee's user id; empty for this device's own user. A call that was diverted to this user has another callee.
+  package internal(set) var callee: String
   package let role: Role
   package internal(set) var phase: CallPhase
   /// Version of the newest delivery or state.

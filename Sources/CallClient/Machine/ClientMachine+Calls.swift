@@ -20,17 +20,24 @@ extension ClientMachine {
     if calls[call] == nil {
       calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
     }
+    noteCallee(of: call, delivery.callee)
     guard let index = calls.index(forKey: call) else { return }
     // In place: the view's arrays are not copied.
     emit(call, calls.values[index].take(delivery), &turn)
     if delivery.event.isInvite { stayForCall(&turn) }
     let view = calls.values[index]
-    let address = CallAddress(callee: view.role == .callee ? "" : view.callee, call: call)
+    let address = CallAddress(callee: view.callee, call: call)
     acks.append(
       PendingAck(
         item: AckItem(call: address, version: delivery.version),
         isInvite: delivery.event.isInvite))
     if view.isEnded { remember(call) }
+  }
+
+  /// A call that was diverted to this user is in another user's shard: whatever is said of it goes there.
+  mutating func noteCallee(of call: CallID, _ callee: String) {
+    guard calls[call]?.role == .callee else { return }
+    calls[call]?.callee = callee.hasBytes(of: user) ? "" : callee
   }
 
   /// Takes the user's calls, as a frame of the attached connection has them. A late one is out of date.
@@ -71,7 +78,9 @@ extension ClientMachine {
     let known = calls[address.call]
     if let known, known.hasCall { return }
     // In a call to oneself the address does not say which side this is.
-    let isCallees = address.callee.isEmpty && state.by?.device == device
+    let isCallees =
+      state.by?.device == device
+      && (address.callee.isEmpty || state.by?.user.hasBytes(of: user) == true)
     calls[address.call] = CallView(
       takenOver: address, role: isCallees ? .callee : .caller, state, versions: known?.heard ?? [])
     endedCalls.removeAll { $0 == address.call }
@@ -108,7 +117,7 @@ extension ClientMachine {
           CallState(call: address.call, callee: address.callee, phase: .unknown))
       default: break
       }
-    case .attached, .registered, .calls, .history: break
+    case .attached, .registered, .calls, .history, .rules: break
     }
     emit(address.call, events, &turn)
     if calls.values[index].isEnded { remember(address.call) }
@@ -142,7 +151,8 @@ extension ClientCommand {
   package var address: CallAddress? {
     switch self {
     case .place(let address, _), .call(let address, _): address
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .history: nil
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .history, .rules:
+      nil
     }
   }
 

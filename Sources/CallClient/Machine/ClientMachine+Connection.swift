@@ -118,7 +118,7 @@ extension ClientMachine {
     case .error(let error):
       turn.actions.append(.close)
       wait(atLeast: .milliseconds(Int64(error.retryAfterMilliseconds)), &turn)
-    case .done, .registered, .call, .answer, .calls, .history:
+    case .done, .registered, .call, .answer, .calls, .history, .rules:
       turn.actions.append(.close)
       wait(&turn)
     }
@@ -133,6 +133,7 @@ extension ClientMachine {
     failures = 0
     state = .attached
     device = info.device
+    user = info.user
     heardAt = turn.now
     pingedAt = nil
     silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))

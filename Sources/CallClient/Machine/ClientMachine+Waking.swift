@@ -5,13 +5,14 @@ internal import CallWire
 extension ClientMachine {
   /// A push announced a call to this user: connects at once and asks for the call's state. Exactly
   /// one of `invited` and `stopped` follows as an event, whatever state the device was in.
-  package mutating func woken(for call: CallID, _ turn: inout Turn) {
+  /// - Parameter callee: who was called, as the push says; empty: this user.
+  package mutating func woken(for call: CallID, callee: String = "", _ turn: inout Turn) {
     if let view = calls[call], view.phase != .unknown { return }
     if calls[call] == nil {
-      calls[call] = CallView(call: call, callee: "", role: .callee, phase: .unknown)
+      calls[call] = CallView(call: call, callee: callee, role: .callee, phase: .unknown)
     }
     if state == .attached {
-      enqueue(.call(CallAddress(call: call), .query), &turn)
+      query(call, &turn)
       // A phone that slept may have lost its connection silently.
       ping(&turn)
       return
@@ -41,12 +42,23 @@ extension ClientMachine {
     let woken = wokenFor
     wokenFor.removeAll()
     for call in woken {
-      if let state = info.forCall, state.call == call {
+      noteCallee(of: call, calls[call]?.callee ?? "")
+      if let state = info.forCall, state.call == call, knows(state) {
+        noteCallee(of: call, state.callee)
         take(state, &turn)
       } else {
-        enqueue(.call(CallAddress(call: call), .query), &turn)
+        query(call, &turn)
       }
     }
+  }
+
+  private mutating func query(_ call: CallID, _ turn: inout Turn) {
+    enqueue(.call(CallAddress(callee: calls[call]?.callee ?? "", call: call), .query), &turn)
+  }
+
+  /// Of a call that was diverted to this user only the callee's shard knows that it is over.
+  private func knows(_ state: CallState) -> Bool {
+    state.phase != .unknown || calls[state.call]?.callee.isEmpty ?? true
   }
 
   private mutating func take(_ state: CallState, _ turn: inout Turn) {

@@ -58,6 +58,8 @@ package struct ClientMachine: Sendable {
   package let configuration: Configuration
   package internal(set) var state: State = .stopped
   package internal(set) var calls: [CallID: CallView] = [:]
+  /// This device's user, since the first attach.
+  var user = ""
   /// The calls that the user is in, as far as the device knows. The version is of the present connection.
   package internal(set) var ongoing = OngoingCalls(version: 0)
   /// The state of the user's history that the app knows; nil: none yet.

@@ -60,6 +60,10 @@ package struct CommandAuthenticator {
   /// Authenticates a command of an edge. In an attach, a ticket replaces the token.
   package mutating func authenticate(_ command: inout Command, now: Timestamp) -> Verdict {
     let seconds = now.microseconds / 1_000_000
+    if case .app = command.body {
+      // No session and no push stands for an app's server, so each of its commands shows the token.
+      guard case .token = command.credential else { return .refused(CallError(.notAccepted)) }
+    }
     switch command.credential {
     case .ticket(let ticket): return authenticate(ticket, of: command, seconds)
     case .token(let text): return authenticate(token: text, of: &command, seconds)
@@ -98,12 +102,18 @@ package struct CommandAuthenticator {
     guard let authority else { return trustsAll ? .accepted : .refused(CallError(.notAccepted)) }
     guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
     metrics.tokensVerified.increment()
-    let claims: DeviceClaims
+    let verified: TokenClaims
     do throws(AuthFailure) {
-      claims = try authority.tokens.verify(token, now: now)
+      verified = try authority.tokens.verifyAny(token, now: now)
     } catch {
       return .refused(CallError(error))
     }
+    let claims: DeviceClaims
+    switch verified {
+    case .server(let server): return authenticate(server, of: command)
+    case .device(let said): claims = said
+    }
+    if case .app = command.body { return .refused(CallError(AuthFailure.users)) }
     guard UserKey(app: claims.app, user: claims.user) == command.user,
       claims.device.map({ DeviceID($0) == command.device }) ?? true
     else { return .refused(CallError(.notAccepted)) }
@@ -112,6 +122,17 @@ package struct CommandAuthenticator {
       keys.ticket(
         for: command, expires: UInt32(clamping: claims.expiresAtSeconds),
         issued: UInt32(clamping: claims.issuedAtSeconds), key: claims.keyNumber))
+    return .accepted
+  }
+
+  /// An app's server may say what is meant for it, of all users of its app, and nothing that devices say.
+  private func authenticate(_ server: ServerClaims, of command: Command) -> Verdict {
+    switch command.body {
+    case .app, .rules: break
+    default: return .refused(CallError(AuthFailure.servers))
+    }
+    // No app's name has two forms that are equal by Unicode's rules.
+    guard server.app == command.user.app else { return .refused(CallError(.notAccepted)) }
     return .accepted
   }
 
@@ -130,8 +151,9 @@ package struct CommandAuthenticator {
     case .call(let id, .decline), .call(let id, .busy), .call(let id, .query): call = id
     default: return .refused(CallError(.notAccepted))
     }
+    // A call that was diverted to the user is in another one's shard.
     guard UserKey(app: allowed.app, user: allowed.user) == command.user,
-      command.callee == command.user, DeviceID(allowed.device) == command.device,
+      command.callee.app == command.user.app, DeviceID(allowed.device) == command.device,
       allowed.call == call.bytes
     else { return .refused(CallError(.notAccepted)) }
     return .accepted
@@ -153,6 +175,7 @@ extension CallError {
     case .tooLong: self.init(Code.tokenTooLong)
     case .revoked: self.init(Code.revoked)
     case .notAccepted: self.init(Code.notAccepted)
+    case .servers, .users: self.init(Code.forbidden)
     }
   }
 }

@@ -113,6 +113,8 @@ public struct CoordinatorConfiguration: Sendable {
   public var pushQueue = WorkQueueOptions()
   public var records = RecordOptions()
   public var history = HistoryOptions()
+  public var events = AppStreamOptions.events
+  public var deadLetters = AppStreamOptions.deadLetters
 
   public init(nodeID: String, cluster: String, version: String) {
     self.nodeID = nodeID

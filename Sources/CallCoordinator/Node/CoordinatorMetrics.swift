@@ -69,9 +69,14 @@ package struct CoordinatorMetrics: Sendable {
   package let historyReadsFailed: Counter
   package let historyQuestionsRefused: Counter
   package let historyReadsWaiting: Gauge
+  package let eventMessages: Counter
+  package let eventMessagesFailed: Counter
+  package let eventsWaiting: Gauge
   package let tokenClaims: Counter
   package let peerAnswersUnreadable: Counter
   package let crossings: Counter
+  package let visits: Counter
+  package let visitsUnanswered: Counter
   package let crossingsUnconfirmed: Counter
   package let calls: CallMetrics
   private let pushReports: [String: Counter]
@@ -183,6 +188,9 @@ package struct CoordinatorMetrics: Sendable {
         + "owner spoke for the shard.")
     peerAnswersUnreadable = counter(
       "peer_answers_unreadable", "Answers of other shards that could not be decoded.")
+    visits = counter(
+      "visits", "Questions of diverted calls to the shards of the users that they ring.")
+    visitsUnanswered = counter("visits_unanswered", "Those that were not answered in time.")
     crossings = counter("crossings", "Calls that crossed another one, as told to its shard.")
     crossingsUnconfirmed = counter(
       "crossings_unconfirmed",
@@ -195,12 +203,19 @@ package struct CoordinatorMetrics: Sendable {
       "Attempts to store a message with call records that were not confirmed; each is repeated.")
     recordsLost = counter(
       "call_records_lost",
-      "Calls that were forgotten before their records could be stored, since too many waited.")
+      "Calls that were forgotten before their records or events could be stored, since too many waited."
+    )
     recordsWaiting = gauge(
       "call_records_waiting", "Call records that the stream does not have yet.")
     callsUnrecorded = gauge(
       "calls_unrecorded",
       "Ended calls that shards keep for longer than endedCallKept, since something of them is not stored."
+    )
+    eventMessages = counter(
+      "event_messages", "Messages with events for webhooks that the stream has.")
+    eventMessagesFailed = counter(
+      "event_messages_failed",
+      "Attempts to store a message with events for webhooks that were not confirmed; each is repeated."
     )
     historyMessages = counter("history_messages", "Entries of histories that the stream has.")
     historyMessagesFailed = counter(
@@ -219,6 +234,8 @@ package struct CoordinatorMetrics: Sendable {
       "Users' commands about their histories that were refused, since too many waited.")
     historyReadsWaiting = gauge(
       "history_reads_waiting", "Reads of histories that wait, or are under way.")
+    eventsWaiting = gauge(
+      "call_events_waiting", "Events for webhooks that the stream does not have yet.")
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")
     pushReports = registry.counters(
       "callmesh_coordinator_push_reports_total", "Reports of gateways, repeats included.",

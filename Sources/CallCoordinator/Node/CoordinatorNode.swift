@@ -109,6 +109,9 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       configuration.records.isOn ? try await bus.openRecords(configuration.records) : nil
     let histories =
       configuration.history.isOn ? try await bus.openHistories(configuration.history) : nil
+    let events = try await appStream(.events, configuration.events)
+    let deadLetters =
+      events == nil ? nil : try await appStream(.deadLetters, configuration.deadLetters)
 
     let checkpointer = Checkpointer(
       store: checkpoints, journal: journal, shardCount: configuration.shardCount, metrics: metrics,
@@ -120,9 +123,9 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       ShardWorker(
         index: index, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
         registrations: registrations, tokens: tokens, pushQueue: pushQueue,
-        records: records, histories: histories, peer: ShardHash.peer(of: incarnation, index),
-        clock: clock, metrics: metrics, logger: logger, thread: thread(ofWorker: index),
-        exchange: exchange,
+        records: records, events: events, histories: histories,
+        peer: ShardHash.peer(of: incarnation, index), clock: clock, metrics: metrics,
+        logger: logger, thread: thread(ofWorker: index), exchange: exchange,
         writeCheckpoint: { checkpointer.offer($0) },
         report: { inbox.offer(.worker($0)) })
     }
@@ -149,21 +152,26 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     var tasks: [@Sendable () async -> Void] = [
       checkpointer.run, admin.run, dispatcher.run, depths.run,
     ]
-    if let records {
-      tasks.append(
-        StreamKeeper(
-          content: "call records", create: { try await records.create(followingLimits: $0) },
-          clock: clock, logger: logger
-        ).run)
+    func keep(_ what: String, _ create: @escaping @Sendable (Bool) async throws -> Void) {
+      tasks.append(StreamKeeper(what: what, create: create, clock: clock, logger: logger).run)
     }
-    if let histories {
-      tasks.append(
-        StreamKeeper(
-          content: "histories", create: { try await histories.create(followingLimits: $0) },
-          clock: clock, logger: logger
-        ).run)
+    if let records { keep("call records", records.create(followingLimits:)) }
+    if let histories { keep("histories", histories.create(followingLimits:)) }
+    if let events {
+      keep("events", events.create(followingLimits:))
+      keep("webhooks' progress") { [bus] _ in
+        _ = try await bus.openBucket(subjects.webhookBucket, buckets.small)
+      }
     }
+    if let deadLetters { keep("dead letters", deadLetters.create(followingLimits:)) }
     return Parts(manager: manager, tasks: workers.map { worker in { await worker.run() } } + tasks)
+  }
+
+  /// nil where nothing is kept in it.
+  private func appStream(
+    _ kind: AppStreamKind, _ options: AppStreamOptions
+  ) async throws -> Bus.AppStreamType? {
+    options.isOn ? try await bus.openAppStream(kind, options) : nil
   }
 
   /// nil: a thread of its own.

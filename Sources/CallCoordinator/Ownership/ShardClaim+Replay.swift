@@ -57,6 +57,7 @@ extension ShardClaim {
     let stored =
       if hasParted, let registrations { registrations } else { try await self.registrations() }
     reader.machine.restore(stored.all)
+    reader.machine.restore(rules: stored.rules)
     dependencies.metrics.recordsReplayed.increment(by: UInt64(reader.tail.records))
     if !reader.losses.isEmpty {
       dependencies.metrics.recordsGivenUp.increment(by: UInt64(reader.losses.count))

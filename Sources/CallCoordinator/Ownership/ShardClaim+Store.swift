@@ -48,10 +48,13 @@ extension ShardClaim {
   }
 
   func registrations() async throws(Failure) -> StoredRegistrations {
-    let entries = try await reading {
-      try await dependencies.registrations.entries(matching: "\(shard).>")
+    let bucket = dependencies.registrations
+    async let readRules = result { () async throws(Failure) in
+      try await reading { try await bucket.entries(matching: Subjects.rulesFilter(shard: shard)) }
     }
+    let entries = try await reading { try await bucket.entries(matching: "\(shard).>") }
     var found = StoredRegistrations()
+    add(rules: try await readRules.get(), to: &found)
     for entry in entries {
       guard let value = entry.value else { continue }
       do {
@@ -67,9 +70,26 @@ extension ShardClaim {
     return found
   }
 
-  /// The registrations of a shard, and the revisions of their keys.
+  private func add(rules entries: [KeyValueEntry], to found: inout StoredRegistrations) {
+    for entry in entries {
+      guard let value = entry.value else { continue }
+      do {
+        let stored = try ClusterCodec.rules(value)
+        found.rules[stored.user] = stored.rules
+        found.revisions[RegistrationWrites.Key(stored.user, nil)] = entry.revision
+      } catch {
+        dependencies.metrics.registrationsUnreadable.increment()
+        dependencies.logger.error(
+          "A user's rules cannot be read: calls ring as if there were none.",
+          metadata: .keys([.shard: "\(shard)", .key: "\(entry.key)", .error: "\(error)"]))
+      }
+    }
+  }
+
+  /// The registrations of a shard, its users' rules, and the revisions of their keys.
   struct StoredRegistrations {
     var all: [Registration] = []
+    var rules: [UserKey: UserRules] = [:]
     var revisions: [RegistrationWrites.Key: UInt64] = [:]
 
     mutating func add(_ registration: Registration, _ revision: UInt64) {

@@ -97,6 +97,9 @@ private struct CallLogLine {
       (level, message, metadata) = (.debug, "Call answered.", Self.keys(answer.by))
     case .moved(let move):
       (level, message, metadata) = (.debug, "Call taken over.", Self.keys(move.to))
+    case .diverted(let diverted):
+      (level, message) = (.debug, "Call diverted.")
+      metadata = .keys([.user: "\(diverted.from)", .reason: "\(diverted.reason.name)"])
     case .ended(let end):
       (level, message) = (.debug, "Call ended.")
       metadata = end.by.map(Self.keys) ?? [:]
@@ -109,7 +112,7 @@ private struct CallLogLine {
     case .connected(let caller): message = caller ? "Caller connected." : "Winner connected."
     case .callerLost(let until): message = until == nil ? "Caller is back." : "Caller is lost."
     case .winnerLost(let until): message = until == nil ? "Winner is back." : "Winner is lost."
-    case .recorded: message = "The call's record is stored."
+    case .recorded: message = "What is kept of the call is stored."
     case .settled: message = "Every device knows of the end."
     case .pushed(let device, let purpose):
       (message, metadata) = ("Push decided.", Self.keys(device))
@@ -123,6 +126,6 @@ private struct CallLogLine {
   }
 
   private static func keys(_ device: DeviceID) -> Logger.Metadata {
-    .keys([.device: "\(device)"])
+    .keys([.device: "\(device.shown)"])
   }
 }

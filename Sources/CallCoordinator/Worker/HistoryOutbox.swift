@@ -7,7 +7,7 @@ package import CallCore
 /// the store has it, so that the store drops repetitions. The number of calls is limited by what the shards keep
 /// (`CallLimits.callsPerShard`, `CallLimits.unrecordedCalls`): see `compact`.
 package struct HistoryOutbox {
-  package typealias Item = RecordOutbox.Item
+  package typealias Item = ShardCall
 
   /// An entry on its way to a user's history.
   package struct Message: Sendable, Equatable {
@@ -17,7 +17,10 @@ package struct HistoryOutbox {
     package var entry: HistoryEntry
 
     /// The same whoever stores it.
-    package var id: String { "\(entry.call)-\(entry.isPlaced ? "placed" : "received")" }
+    package var id: String {
+      let received = entry.divertedBy.isEmpty ? "received" : "diverted"
+      return "\(entry.call)-\(entry.isPlaced ? "placed" : received)"
+    }
   }
 
   /// What an answer comes to.

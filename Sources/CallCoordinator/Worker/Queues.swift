@@ -104,8 +104,10 @@ package struct EdgeOutbox: Sendable {
       return page.items.reduce(256) {
         $0 + 160 + 2 * $1.entry.peer.utf8.count + $1.entry.peerName.utf8.count
           + $1.entry.callee.utf8.count + $1.entry.deviceName.utf8.count
+          + $1.entry.divertedBy.utf8.count
       }
     }
+    if case .visit(_, let answer) = body { return 256 + 2048 * answer.devices.count }
     guard case .delivery(let delivery) = body else { return 256 }
     func bytes(_ signals: [Signal]) -> Int {
       signals.reduce(0) { $0 + $1.body.utf8.count + 16 }

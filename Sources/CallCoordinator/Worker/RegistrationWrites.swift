@@ -1,8 +1,8 @@
 package import CallBus
 package import CallCore
 
-/// The writes of one shard to the store of registrations. Those of a device go one by one, each as a compare-and-set on
-/// the entry that this owner knows.
+/// The writes of one shard to the store of registrations, where the rules of users are as well. Those of a device go one
+/// by one, each as a compare-and-set on the entry that this owner knows.
 ///
 /// Registrations are keys beside the journal, so its fence does not stop a former owner that was frozen with a write
 /// under way. Hence no write is unconditional. An entry counts as known
@@ -21,8 +21,9 @@ package import CallCore
 package struct RegistrationWrites: Sendable {
   package struct Key: Hashable, Sendable {
     package var user: UserKey
-    package var device: DeviceID
-    package init(_ user: UserKey, _ device: DeviceID) {
+    /// nil: the key is that of the user's rules.
+    package var device: DeviceID?
+    package init(_ user: UserKey, _ device: DeviceID?) {
       self.user = user
       self.device = device
     }

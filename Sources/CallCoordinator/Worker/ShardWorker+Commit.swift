@@ -179,12 +179,20 @@ extension ShardWorker {
       write(key, ClusterCodec.encode(registration), token, shard, now: now)
     case .remove(let user, let device, let token):
       write(RegistrationWrites.Key(user, device), nil, token, shard, now: now)
+    case .storeRules(let user, let rules, let token):
+      let value = rules.map { ClusterCodec.encode(StoredRules(user: user, rules: $0)) }
+      write(RegistrationWrites.Key(user, nil), value, token, shard, now: now)
     case .push(let job): add(job, shard, now: now)
     case .record(let call): add(record: call, shard, now: now)
     case .history(let effect): perform(effect, shard, now: now)
+    case .events(let call, let kinds): add(events: kinds, of: call, shard, now: now)
     case .withdrawPushes(let call): withdrawals.append(call)
     case .tell(let user, let device, let body, let until):
       tell(user, device, body, until: until, shard.term, now: now)
+    case .visit(let user, let request):
+      ask(about: request, user, shard.term, now: now)
+    case .visitAnswer(let session, let request, let answer):
+      outbox.add(session, .visit(request: request, answer))
     case .token(let step, let token): carryOut(step, token, shard, now: now)
     case .releaseToken(let fingerprint, let owner):
       jobs.append(.releaseToken(fingerprint: fingerprint, owner))

@@ -39,13 +39,14 @@ extension ShardWorker {
   func countWaiting() {
     let now = WaitingCounts(
       pushes: pushes.count, questions: exchanges.count, records: records.count,
-      histories: histories.count, historyReads: historyReads.count)
+      events: appEvents.count, histories: histories.count, historyReads: historyReads.count)
     guard now != countedWaiting else { return }
     metrics.pushesWaiting.add(Int64(now.pushes - countedWaiting.pushes))
     metrics.tokenQuestionsWaiting.add(Int64(now.questions - countedWaiting.questions))
     metrics.recordsWaiting.add(Int64(now.records - countedWaiting.records))
     metrics.historyCallsWaiting.add(Int64(now.histories - countedWaiting.histories))
     metrics.historyReadsWaiting.add(Int64(now.historyReads - countedWaiting.historyReads))
+    metrics.eventsWaiting.add(Int64(now.events - countedWaiting.events))
     countedWaiting = now
   }
 
@@ -92,6 +93,7 @@ struct WaitingCounts: Equatable {
   var pushes = 0
   var questions = 0
   var records = 0
+  var events = 0
   var histories = 0
   var historyReads = 0
 }

@@ -23,6 +23,8 @@ extension ShardWorker {
     case .recordsAdded(let number, let result): recordsAdded(number, result, now: now)
     case .historyAdded(let number, let result): historyAdded(number, result, now: now)
     case .historyRead(let item, let page): historyRead(item, page, now: now)
+    case .eventsAdded(let app, let number, let result):
+      appEventsAdded(app, number, result, now: now)
     case .tokenStep(let term, let token, let result):
       tokenStepDone(term, token, result, now: now)
     case .peerAnswer(let bytes): takeAnswers(bytes, now: now)
@@ -73,6 +75,7 @@ extension ShardWorker {
   func restrict(_ shard: HeldShard) {
     shard.machine.mayPush = journalFormat >= ClusterCodec.pushFormat
     shard.machine.mayMove = journalFormat >= ClusterCodec.moveFormat
+    shard.machine.mayDivert = journalFormat >= ClusterCodec.divertFormat
   }
 
   private func flying(_ term: ShardTerm, _ number: UInt64) -> HeldShard? {

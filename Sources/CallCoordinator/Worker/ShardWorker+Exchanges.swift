@@ -11,10 +11,13 @@ extension ShardWorker {
     enum Subject {
       /// A registration waits for the answer, under this token.
       case token(UInt64)
-      /// Nobody waits for the answer.
+      /// A diverted call asks for the devices of a user.
+      case visit(CallID, UserKey)
+      // Nobody waits for the answer.
       case crossing
       /// The same, about a history.
       case history
+      case report
     }
     var term: ShardTerm
     var subject: Subject
@@ -33,9 +36,24 @@ extension ShardWorker {
     _ user: UserKey, _ device: DeviceID, _ body: Command.Body, until: Timestamp, _ term: ShardTerm,
     now: Timestamp
   ) {
+    if case .pushReport = body {
+      _ = ask(user, device, body, about: .report, until: until, term, now: now)
+      return
+    }
     metrics.crossings.increment()
     let isAsked = ask(user, device, body, about: .crossing, until: until, term, now: now)
     if !isAsked { metrics.crossingsUnconfirmed.increment() }
+  }
+
+  /// How long an answer about a user's devices is waited for. The call asks anew meanwhile.
+  private static var visitTimeout: Span { .seconds(5) }
+
+  func ask(about request: VisitRequest, _ user: UserKey, _ term: ShardTerm, now: Timestamp) {
+    metrics.visits.increment()
+    let isAsked = ask(
+      user, "", .visit(request), about: .visit(request.call, user), until: now + Self.visitTimeout,
+      term, now: now)
+    if !isAsked { metrics.visitsUnanswered.increment() }
   }
 
   /// Asks the shard of a user, in the name of one of its devices.
@@ -83,16 +101,29 @@ extension ShardWorker {
     }
     metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
     for item in batch.items {
+      if case .visit(let request, let answer) = item.body {
+        takeVisit(request, answer, now: now)
+        continue
+      }
       guard case .reply(let request, let reply) = item.body, let exchange = exchanges[request]
       else { continue }
       switch reply {
       case .done: end(request, exchange, isConfirmed: true, now: now)
       // It is retransmitted soon.
       case .error(let error) where error.code == .tryAgain: continue
-      case .error, .attached, .registered, .call, .answer, .calls, .history:
+      case .error, .attached, .registered, .call, .answer, .calls, .history, .rules, .app:
         end(request, exchange, isConfirmed: false, now: now)
       }
     }
+  }
+
+  private func takeVisit(_ number: UInt64, _ answer: VisitAnswer, now: Timestamp) {
+    guard let exchange = exchanges[number], case .visit(let call, let user) = exchange.subject
+    else { return }
+    exchanges[number] = nil
+    guard let shard = holding(exchange.term) else { return }
+    decide(shard, now: now) { $0.visited(call, user, answer, now: now, into: &$1) }
+    touch(exchange.term.shard)
   }
 
   private func end(_ number: UInt64, _ exchange: Exchange, isConfirmed: Bool, now: Timestamp) {
@@ -103,6 +134,8 @@ extension ShardWorker {
     case .crossing:
       if !isConfirmed { metrics.crossingsUnconfirmed.increment() }
     case .history: break
+    case .visit: metrics.visitsUnanswered.increment()
+    case .report: break
     }
   }
 

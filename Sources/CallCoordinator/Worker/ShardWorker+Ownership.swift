@@ -63,6 +63,7 @@ extension ShardWorker {
     held[shard.number] = shard
     restrict(shard)
     if recordStream != nil { shard.machine.keeps.insert(.record) }
+    if eventStream != nil { shard.machine.keeps.insert(.events) }
     if historyStream != nil { shard.machine.keeps.insert(.history) }
     metrics.shards.add(1)
     for parcel in waiting.parcels { decodeAndTake(parcel, shard, now: now) }

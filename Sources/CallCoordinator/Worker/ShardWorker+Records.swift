@@ -49,12 +49,12 @@ extension ShardWorker {
   }
 }
 
-/// Creates a stream that calls do not wait for, and again if it is removed.
+/// Creates a stream beside the journals, and again if it is removed. Calls do not wait for it.
 struct StreamKeeper: Sendable {
   static let retry = Span.seconds(5)
   static let interval = Span.seconds(60)
-  /// What the stream holds, for the log.
-  let content: String
+  /// What is in the stream, for the log.
+  let what: String
   let create: @Sendable (_ followingLimits: Bool) async throws -> Void
   let clock: ClusterClock
   let logger: Logger
@@ -71,7 +71,7 @@ struct StreamKeeper: Sendable {
       } catch {
         if !failed {
           logger.warning(
-            "A stream cannot be created: calls go on, and what it is for waits: \(content).",
+            "The stream of \(what) cannot be created: calls go on, what is kept of them waits.",
             metadata: .keys([.error: "\(error)"]))
         }
         failed = true

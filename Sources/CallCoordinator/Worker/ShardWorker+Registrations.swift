@@ -44,8 +44,12 @@ extension ShardWorker {
   }
 
   private nonisolated func text(_ key: RegistrationWrites.Key, _ shard: Int) -> String {
-    Subjects.registrationKey(
-      shard: shard, app: key.user.app, user: key.user.user, device: key.device.text)
+    if let device = key.device {
+      Subjects.registrationKey(
+        shard: shard, app: key.user.app, user: key.user.user, device: device.text)
+    } else {
+      Subjects.rulesKey(shard: shard, app: key.user.app, user: key.user.user)
+    }
   }
 
   nonisolated func readRegistration(_ key: RegistrationWrites.Key, _ term: ShardTerm) async {

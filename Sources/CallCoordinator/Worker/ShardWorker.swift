@@ -38,6 +38,8 @@ package actor ShardWorker {
   let recordStream: (any RecordStream)?
   /// nil: no histories are kept.
   let historyStream: (any HistoryStream)?
+  /// nil: no events are kept for webhooks.
+  let eventStream: (any AppStream)?
   /// The number under which this worker receives other shards' answers. It has the form of an edge's number and never
   /// equals one.
   let peer: UInt64
@@ -70,6 +72,8 @@ package actor ShardWorker {
   /// When the next push is offered to the work queue again.
   var pushAgainAt = Timestamp.distantFuture
   var records = RecordOutbox()
+  var appEvents = EventOutbox()
+  var failedEventLogs = LogThrottle()
   var failedRecordLogs = LogThrottle()
   var histories: HistoryOutbox
   var historyReads: HistoryReads
@@ -99,7 +103,8 @@ package actor ShardWorker {
     index: Int, configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
     journal: any Journal, registrations: any KeyValueBucket, tokens: any KeyValueBucket,
     pushQueue: any WorkQueue, records: (any RecordStream)? = nil,
-    histories: (any HistoryStream)? = nil, peer: UInt64, clock: ClusterClock,
+    events: (any AppStream)? = nil, histories: (any HistoryStream)? = nil, peer: UInt64,
+    clock: ClusterClock,
     metrics: CoordinatorMetrics, logger: Logger, thread: ActorThread?,
     exchange: LocalExchange? = nil,
     writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
@@ -119,6 +124,7 @@ package actor ShardWorker {
     self.histories = HistoryOutbox(atOnce: configuration.historyWritesAtOnce)
     historyReads = HistoryReads(
       atOnce: configuration.historyReadsAtOnce, questionsMax: configuration.historyQuestionsMax)
+    eventStream = events
     self.peer = peer
     self.clock = clock
     self.metrics = metrics
@@ -157,7 +163,8 @@ package actor ShardWorker {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled {
         let next = min(
-          due.earliest, pushAgainAt, exchangeAt, records.nextDeadline, histories.nextDeadline)
+          due.earliest, pushAgainAt, exchangeAt, records.nextDeadline, appEvents.nextDeadline,
+          histories.nextDeadline)
         let events = await inbox.events.nextUntilClosed(
           deadline: next == .distantFuture ? nil : clock.instant(at: next))
         process(events)
@@ -178,7 +185,7 @@ package actor ShardWorker {
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
         .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .recordsAdded, .historyAdded,
         .historyRead, .tokenStep, .peerAnswer, .journalFormat, .ownEdgeChanged,
-        .receivedOwnHeartbeat:
+        .receivedOwnHeartbeat, .eventsAdded:
         break
       }
     }
@@ -206,6 +213,7 @@ package actor ShardWorker {
     askAgain(now: begun)
     sendRecords(now: begun)
     sendHistories(now: begun)
+    sendAppEvents(now: begun)
     due.forEach(until: begun) { touch($0) }
     // Advancing a shard may touch it again, for example when it is given up.
     var index = 0

@@ -23,6 +23,8 @@ package enum WorkerEvent: Sendable {
   case historyAdded(UInt64, AppendResult)
   /// A history was read, and its command carried out: what it asked for, and the history's state; nil: it could not be.
   indirect case historyRead(HistoryReads.Item, HistoryPage?)
+  /// The stream's answer to a message of an app's events.
+  indirect case eventsAdded(app: String, UInt64, AppendResult)
   indirect case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
   /// An `EdgeBatch` with other shards' answers.
   case peerAnswer([UInt8])
@@ -98,13 +100,13 @@ package enum CommandSource: Sendable, CaseIterable {
 
   func may(say body: Command.Body) -> Bool {
     switch body {
-    case .pushReport: self == .gateways
-    case .tokenTaken, .merge, .history(.changed): self == .coordinators
+    case .pushReport: self != .edges
+    case .tokenTaken, .merge, .visit, .history(.changed): self == .coordinators
     case .crossed(let crossed):
       self == (crossed.isSurvivorAnswered ? .coordinators : .edges)
     case .call(_, .query): self != .coordinators
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .call, .calls,
-      .talking, .history:
+      .talking, .history, .rules, .app:
       self == .edges
     }
   }
@@ -148,7 +150,7 @@ package struct RecoveredShard: Sendable {
   package var lostSince: Timestamp?
   /// The journal's last record, whether it counts or not.
   package var journalEnd: UInt64
-  /// The revisions of its registrations' keys.
+  /// The revisions of its registrations' keys, and of its users' rules.
   package var registrationRevisions: [RegistrationWrites.Key: UInt64] = [:]
   package init(
     term: ShardTerm, machine: ShardMachine, sequence: UInt64, edges: KnownEdges,

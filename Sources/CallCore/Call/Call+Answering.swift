@@ -5,7 +5,7 @@ extension Call {
     guard isRinging, legs[leg].state.isLive else { return .call(state(for: .leg(leg))) }
     if legs[leg].state != .alerting {
       let first = !legs.contains { $0.state == .alerting }
-      commit(.alerting(legs[leg].party.device), .relaxed, &turn)
+      commit(.alerting(legs[leg].key), .relaxed, &turn)
       if first { deliverToCaller(.ringing(by: legs[leg].party), &turn) }
     }
     return .call(state(for: .leg(leg)))
@@ -59,6 +59,8 @@ extension Call {
     guard isRinging, legs[leg].state.isLive else { return lateRefusal(leg) }
     let ringsElsewhere = ringsElsewhere(leg, than: session)
     switch scope {
+    case .everywhere where ringsOthers(than: legs[leg].party.user, at: turn.now):
+      declineForUser(leg, isSilent: !ringsElsewhere, &turn)
     case .everywhere:
       end(.declined, by: legs[leg].party, silent: ringsElsewhere ? nil : .leg(leg), &turn)
     case .here:
@@ -82,7 +84,7 @@ extension Call {
   /// One device stops, the others ring on.
   private mutating func refuse(_ leg: Int, _ end: LegEnd, ringsElsewhere: Bool, _ turn: inout Turn)
   {
-    commit(.legEnded(legs[leg].party.device, end, at: turn.now), .urgent, &turn)
+    commit(.legEnded(legs[leg].key, end, at: turn.now), .urgent, &turn)
     if ringsElsewhere { confirmRefusal(leg, &turn) }
     endIfNobodyIsLeft(&turn)
   }

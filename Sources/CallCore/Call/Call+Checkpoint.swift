@@ -7,22 +7,24 @@ extension Call {
     var placed = facts
     placed.legs = legs.map(\.party)
     placed.caller = placer
+    placed.firstAlerting = firstAlerting
     add(.placed(placed))
     for leg in legs {
-      let device = leg.party.device
+      let device = leg.key
       switch leg.state {
       case .alerting: add(.alerting(device))
       // A decline for the user has no time of its own: it is the call's end.
       case .declined(.some(let at)): add(.legEnded(device, .declinedHere, at: at))
       case .busy(let at): add(.legEnded(device, .busy, at: at))
       case .gone(let at): add(.legEnded(device, .gone, at: at))
-      case .waking, .delivered, .won, .moved, .stopped, .declined: break
+      case .waking, .delivered, .won, .moved, .stopped, .diverted, .declined: break
       }
       for purpose in leg.pushPurposes { add(.pushed(device, purpose)) }
       for signal in leg.signals.waiting where leg.state.isLive || leg.state == .won {
         add(.signal(fromCaller: false, device, signal))
       }
     }
+    for diverted in diversions { add(.diverted(diverted)) }
     for device in noticedDevices { add(.pushed(device, .missedNotice)) }
     for signal in callerSignals.waiting {
       add(.signal(fromCaller: true, facts.caller.device, signal))
@@ -64,7 +66,7 @@ extension Call {
     }
     addSignals(fromCaller: true, facts.caller.device, in: legs[conversation.winner].endpoint.outbox)
     addSignals(
-      fromCaller: false, legs[conversation.winner].party.device, in: caller.outbox)
+      fromCaller: false, legs[conversation.winner].key, in: caller.outbox)
   }
 
   /// The marks of signals that were taken stand behind the signals themselves: of some of these nothing is left
@@ -73,7 +75,7 @@ extension Call {
     guard !isEnded else { return }
     var marks = callerSignals.marks(fromCaller: true, facts.caller.device)
     for leg in legs where leg.state.mayStillRing || leg.state == .won {
-      marks += leg.signals.marks(fromCaller: false, leg.party.device)
+      marks += leg.signals.marks(fromCaller: false, leg.key)
     }
     guard !marks.isEmpty else { return }
     var again = facts

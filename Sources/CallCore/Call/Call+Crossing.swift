@@ -59,7 +59,7 @@ extension Call {
 
   /// The invite for a device that takes a call without having answered it: it may not have got one.
   mutating func deliverInvite(toWinner leg: Int, _ answer: AnsweredFacts, _ turn: inout Turn) {
-    var invite = invite
+    var invite = invite(of: leg)
     invite.deadline = max(invite.deadline, answer.connectDeadline)
     legs[leg].invitation = .sent
     deliver(to: leg, .invite(invite), &turn)

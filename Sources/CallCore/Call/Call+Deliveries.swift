@@ -16,8 +16,14 @@ extension Call {
     legs[leg].endpoint.deliver(delivery, &turn)
   }
 
-  /// The invite, as it would be sent now.
-  var invite: Invite {
+  /// The invite of a leg, as it would be sent now.
+  func invite(of leg: Int) -> Invite {
+    var invite = invite
+    if !diversions.isEmpty { invite.divertedBy = divertedBy(of: legs[leg].party.user) }
+    return invite
+  }
+
+  private var invite: Invite {
     Invite(
       caller: facts.caller, deadline: facts.deadline, video: facts.video,
       description: facts.description, headers: facts.headers, pushData: facts.pushData,
@@ -31,7 +37,7 @@ extension Call {
     legs[leg].invitation = legs[leg].invitation.wasSent ? .resent : .sent
     // Past the deadline the call ends in a moment, and the device is stopped then.
     guard facts.deadline > turn.now else { return }
-    deliver(to: leg, .invite(invite), &turn)
+    deliver(to: leg, .invite(invite(of: leg)), &turn)
     timeline.note(.invited, UInt8(clamping: leg), at: turn.now)
     planPushAfterSilence(leg, turn)
   }

@@ -61,9 +61,10 @@ extension Call {
   ///   - by: who caused it; nil where nobody did (a timeout).
   ///   - silent: whose device learns the end from the reply to its command, and gets no delivery.
   ///   - survivor: the crossing call to which this one gives way.
+  ///   - byApp: the app's server ends it.
   mutating func end(
     _ reason: EndReason, by: Party?, silent: Role? = nil, survivor: CallID? = nil,
-    _ turn: inout Turn
+    byApp: Bool = false, _ turn: inout Turn
   ) {
     let winner = winner
     // When the call was answered, those that had left were stopped already.
@@ -76,7 +77,7 @@ extension Call {
     if isMissed || isPushed { wantsPush = true }
     let facts = EndedFacts(
       reason: reason, by: by, at: turn.now, missed: isMissed, survivor: survivor,
-      unreachable: reason == .unreachable ? unreachableCause : nil)
+      unreachable: reason == .unreachable ? unreachableCause : nil, byApp: byApp)
     commit(.ended(facts), reason == .hungUp ? .relaxed : .urgent, &turn)
     if !turn.keeps.isEmpty { requestStoring(&turn) }
     caller.clear()
@@ -109,15 +110,16 @@ extension Call {
 
   /// Ends a ringing call when no leg is left that may answer (R19).
   mutating func endIfNobodyIsLeft(_ turn: inout Turn) {
-    guard case .ringing(let ringing) = stage else { return }
+    guard case .ringing(let ringing) = stage, !awaitsGuests(at: turn.now) else { return }
     guard !legs.contains(where: { $0.state.isLive }) else {
       // Perhaps only devices that lost their sockets are left.
       watchLegs(turn)
       endIfUnreached(&turn)
       return
     }
+    if ringing.othersAt != .distantFuture { return wantOthers() }
     // Where somebody refused, the caller has an answer. Otherwise unknown devices are waited for.
-    let isRefused = legs.contains { $0.state.refusal != nil }
+    let isRefused = legs.contains { $0.state.refusal != nil && rings($0.party.user) }
     if let until = ringing.sessionsUnknownUntil, turn.now < until, !isRefused {
       changeRinging { $0.legsLostUntil = until }
     } else {
@@ -136,12 +138,16 @@ extension Call {
   /// Nobody is left to answer: declined where a person said so, busy where a device did, else
   /// unreachable.
   mutating func endUnreached(_ turn: inout Turn) {
-    if let decliner = legs.last(where: { $0.state.isDeclined }) {
-      end(.declined, by: decliner.party, &turn)
-    } else if let busy = legs.last(where: { $0.state.refusal != nil }) {
-      end(.busy, by: busy.party, &turn)
+    let refused = legs.last { $0.state.refusal != nil && rings($0.party.user) }
+    let decliner =
+      legs.last { $0.state.isDeclined && rings($0.party.user) }?.party
+      ?? diversions.last { $0.reason == .declined }?.by
+    if let decliner {
+      end(.declined, by: decliner, &turn)
     } else {
-      end(.unreachable, by: nil, &turn)
+      let isBusy = refused != nil || guests.contains { $0.isBusy && rings($0.user) }
+      if divertFromCallee(isBusy ? .busy : .unreachable, &turn) { return }
+      end(isBusy ? .busy : .unreachable, by: refused?.party, &turn)
     }
   }
 

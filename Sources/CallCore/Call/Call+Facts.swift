@@ -12,6 +12,7 @@ extension Call {
     case .alerting(let device): return applyAlerting(device, at: now)
     case .answered(let answer): return applyAnswered(answer)
     case .moved(let move): return applyMoved(move, at: now, epoch: epoch)
+    case .diverted(let diverted): return applyDiverted(diverted)
     case .legEnded(let device, let end, let at):
       return applyLegEnded(device, end, at: at, readAt: now)
     case .connected(let fromCaller): return applyConnected(fromCaller: fromCaller, at: now)
@@ -31,8 +32,8 @@ extension Call {
   }
 
   private mutating func applyJoined(_ party: Party, at now: Timestamp) -> Bool {
-    guard let leg = legIndex(party.device) else {
-      legs.append(Leg(party: party))
+    guard let leg = legIndex(party) else {
+      legs.append(Leg(party: party, key: facts.key(of: party)))
       timeline.note(.joined, UInt8(clamping: legs.count - 1), at: now)
       return true
     }
@@ -45,14 +46,19 @@ extension Call {
   private mutating func applyAlerting(_ device: DeviceID, at now: Timestamp) -> Bool {
     guard let leg = legIndex(device), legs[leg].state.isLive else { return false }
     legs[leg].state = .alerting
+    if hasWebhooks, firstAlerting == nil {
+      firstAlerting = FirstAlerting(leg: UInt8(clamping: leg), at: now)
+    }
     timeline.note(.alerting, UInt8(clamping: leg), at: now)
     return true
   }
 
   private mutating func applyAnswered(_ answer: AnsweredFacts) -> Bool {
     guard case .ringing(let ringing) = stage else { return false }
-    let winner = legIndex(answer.by.device) ?? legs.count
-    if winner == legs.count { legs.append(Leg(party: answer.by)) }
+    let winner = legIndex(answer.by) ?? legs.count
+    if winner == legs.count {
+      legs.append(Leg(party: answer.by, key: facts.key(of: answer.by)))
+    }
     for index in legs.indices where index != winner {
       if legs[index].state.isLive { legs[index].state = .stopped }
       legs[index].signals.dropWaiting()
@@ -104,7 +110,8 @@ extension Call {
   private mutating func applyEnded(_ end: EndedFacts) -> Bool {
     guard !isEnded else { return false }
     for index in legs.indices where legs[index].state.isLive {
-      let declined = end.reason == .declined && legs[index].party.device == end.by?.device
+      let declined =
+        end.reason == .declined && end.by.map { legs[index].key == facts.key(of: $0) } == true
       legs[index].state = declined ? .declined(at: nil) : .stopped
     }
     var answer = answer
@@ -120,10 +127,11 @@ extension Call {
       if party.user.hasBytes(of: facts.caller.user), party.device == facts.caller.device {
         return CallTimeline.caller
       }
-      return legIndex(party.device).map { UInt8(clamping: $0) }
+      return legIndex(party).map { UInt8(clamping: $0) }
     }
     let what: CallTimeline.What =
       switch end.reason {
+      case _ where end.byApp: .endedByApp
       case .declined: .declined
       case .cancelled: .cancelled
       case .hungUp: .hungUp

@@ -9,24 +9,37 @@ extension Call {
     for leg in legs.indices
     where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp) {
       switch legs[leg].state {
-      case .won, .moved, .declined, .busy: continue
+      case .won, .moved, .declined, .busy, .diverted: continue
       case .waking, .delivered, .alerting, .gone, .stopped: break
       }
       let reason = reason.seen(by: legs[leg].party.device, cause: by)
-      guard let registration = devices.registration(of: legs[leg].party.device),
+      guard let registration = device(of: legs[leg].party, devices)?.registration,
         let purpose = registration.cleanUp(of: reason)
       else { continue }
       push(purpose, registration, reason: reason, by: by, &turn)
     }
   }
 
+  /// The same for devices whose users the call has left.
+  mutating func pushCleanUpsOfDiverted(_ devices: [User.Device], _ turn: inout Turn) {
+    for leg in legs.indices
+    where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp) {
+      guard case .diverted = legs[leg].state,
+        let stop = diversion(from: legs[leg].party.user)?.stop,
+        let registration = device(of: legs[leg].party, devices)?.registration,
+        let purpose = registration.cleanUp(of: stop.reason)
+      else { continue }
+      push(purpose, registration, reason: stop.reason, by: stop.by, &turn)
+    }
+  }
+
   /// Sends a notice to each of the user's devices that can show one and does not learn of the missed call
   /// otherwise, whether it was a leg or not.
   mutating func pushMissedNotices(_ end: EndedFacts, _ devices: [User.Device], _ turn: inout Turn) {
-    for device in devices {
+    for device in devices + guests.flatMap(\.devices) {
       guard let registration = device.registration,
         registration.capabilities.contains(.missedNotice), registration.noticeToken != nil,
-        !learnsOfEnd(device.id)
+        !learnsOfEnd(registration)
       else { continue }
       push(.missedNotice, registration, reason: end.reason, by: end.by, &turn)
     }
@@ -34,13 +47,20 @@ extension Call {
 
   /// Whether a device placed the call, had its notice, caused the end, or learns by its socket or by a
   /// clean-up push that the call was missed.
-  private func learnsOfEnd(_ device: DeviceID) -> Bool {
-    if case .caller = role(of: facts.callee, device) { return true }
-    guard let index = legIndex(device) else { return noticedDevices.contains(device) }
+  private func learnsOfEnd(_ registration: Registration) -> Bool {
+    if case .caller = role(of: registration.user, registration.device) { return true }
+    let key = key(of: registration)
+    guard let index = legIndex(key) else { return noticedDevices.contains(key) }
     let leg = legs[index]
     if leg.laterPushes.contains(.missedNotice) || leg.laterPushes.contains(.missed) { return true }
-    if leg.state.refusal != nil { return true }
+    if leg.state.refusal != nil || diversion(from: leg.party.user)?.reason == .declined {
+      return true
+    }
     return leg.endpoint.session != nil && leg.invitation.wasSent && !leg.ringPush.mayRing
+  }
+
+  private func key(of registration: Registration) -> DeviceID {
+    facts.key(registration.user.user, registration.device)
   }
 
   // MARK: Jobs
@@ -51,7 +71,7 @@ extension Call {
     by: Party? = nil, _ turn: inout Turn
   ) {
     guard let job = job(purpose, registration, reason: reason, by: by, turn) else { return }
-    commit(.pushed(registration.device, purpose), .urgent, &turn)
+    commit(.pushed(key(of: registration), purpose), .urgent, &turn)
     turn.outcome.effects.append(.push(job))
   }
 
@@ -67,15 +87,18 @@ extension Call {
       case .missed, .answeredElsewhere, .cancel, .ended: overSince + limits.cleanUpPushLifetime
       case .missedNotice: overSince + limits.missedNoticeLifetime
       }
-    return PushJob(
-      user: facts.callee, device: registration.device, call: id, purpose: purpose, token: token,
+    var job = PushJob(
+      user: registration.user, device: registration.device, call: id, purpose: purpose,
+      token: token,
       dialect: registration.dialect, caller: facts.caller, video: facts.video,
       headers: facts.headers, placedAt: facts.placedAt, ringDeadline: facts.deadline,
       decidedAt: turn.now, deadline: deadline, reason: reason, by: by,
       isRingUnknown: purpose.isCleanUp
-        && !(legIndex(registration.device).map { legs[$0].ringPush.isReported } ?? true),
+        && !(legIndex(key(of: registration)).map { legs[$0].ringPush.isReported } ?? true),
       pushData: purpose == .ring ? facts.pushData : "",
       hasAlertToken: token == registration.request.alertToken)
+    if registration.user != facts.callee { job.calledUser = facts.callee.user }
+    return job
   }
 
   /// Since when it rings no more.
@@ -110,10 +133,11 @@ extension Call {
     let (reason, by) = over
     for device in devices {
       guard let registration = device.registration else { continue }
-      let leg = legIndex(device.id)
+      let key = key(of: registration)
+      let leg = legIndex(key)
       let purposes =
         leg.map { legs[$0].pushPurposes }
-        ?? (noticedDevices.contains(device.id) ? [.missedNotice] : [])
+        ?? (noticedDevices.contains(key) ? [.missedNotice] : [])
       for purpose in purposes where stillMatters(purpose, leg, turn) {
         let seen = reason?.seen(by: device.id, cause: by)
         guard let job = job(purpose, registration, reason: seen, by: by, turn) else { continue }
@@ -148,11 +172,5 @@ extension Call {
         (ending.facts.reason, ending.facts.by)
       }
     }
-  }
-}
-
-extension [User.Device] {
-  func registration(of device: DeviceID) -> Registration? {
-    first { $0.id == device }?.registration
   }
 }

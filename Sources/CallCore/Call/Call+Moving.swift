@@ -21,7 +21,7 @@ extension Call {
     }
     if request.from == party.device { return pulled(by: party) }
     guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
-    guard isCallers || legIndex(party.device) != nil || legs.count < turn.limits.legsPerCallLifetime
+    guard isCallers || legIndex(party) != nil || legs.count < turn.limits.legsPerCallLifetime
     else { return .error(turn.limits.tooManyDevices) }
     move(request, ofCaller: isCallers, to: party, on: session, &turn)
     return pulled(by: party)
@@ -63,7 +63,7 @@ extension Call {
       let delivery = delivery(.stop(stop), at: decided ?? turn.now, epoch: turn.epoch)
       formerCallers[index].endpoint.clear()
       formerCallers[index].endpoint.deliver(delivery, &turn)
-    } else if let leg = legIndex(move.from.device) {
+    } else if let leg = legIndex(move.from) {
       legs[leg].endpoint.clear()
       deliver(to: leg, .stop(stop), decided: decided, &turn)
     }
@@ -133,7 +133,7 @@ extension Call {
 
   private mutating func moveCaller(to party: Party, at now: Timestamp, epoch: UInt64) {
     // In a call to oneself it may have had the other side.
-    if facts.isToOneself, let leg = legIndex(party.device) { legs[leg].endpoint.clear() }
+    if facts.isToOneself, let leg = legIndex(party) { legs[leg].endpoint.clear() }
     formerCallers.removeAll { $0.party.device == party.device }
     let waiting = caller.takeAll().compactMap(\.event.afterMove)
     formerCallers.append(FormerCaller(party: facts.caller, endpoint: caller))
@@ -147,8 +147,8 @@ extension Call {
   private mutating func moveWinner(_ former: Int, to party: Party, at: Timestamp) -> Int {
     if facts.isToOneself { formerCallers.removeAll { $0.party.device == party.device } }
     legs[former].state = .moved(at: at)
-    let leg = legIndex(party.device) ?? legs.count
-    if leg == legs.count { legs.append(Leg(party: party)) }
+    let leg = legIndex(party) ?? legs.count
+    if leg == legs.count { legs.append(Leg(party: party, key: facts.key(of: party))) }
     legs[leg].state = .won
     legs[leg].endpoint.clear()
     legs[leg].signals.follow(legs[former].signals)

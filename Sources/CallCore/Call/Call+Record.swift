@@ -1,17 +1,29 @@
 /// A call's record (`CallRecord`), made of what the shard keeps of an ended call anyway.
 extension Call {
-  /// A part is stored.
-  mutating func noteStored(_ part: StoredParts) {
-    guard case .ended(var ending) = stage else { return }
-    ending.stored.formUnion(part)
-    stage = .ended(ending)
+  /// What is still to be stored of an ended call.
+  /// - Parameter keeps: what the cluster stores at all.
+  func lacking(_ keeps: StoredParts) -> StoredParts {
+    guard case .ended(let ending) = stage, !ending.isRecorded else { return [] }
+    var wanted = keeps
+    if !hasWebhooks { wanted.remove(.events) }
+    // A call that gave way leaves no entry: the one that went on does.
+    if !facts.follows.contains(.history) || ending.facts.reason == .glare {
+      wanted.remove(.history)
+    }
+    return wanted.subtracting(ending.stored)
   }
 
-  /// Has everything stored that is to be and is not known to be.
+  /// Has the record and the entries stored that are to be and are not known to be. `commit` does so of events.
   func requestStoring(_ turn: inout Turn) {
     let lacking = lacking(turn.keeps)
     if lacking.contains(.record) { turn.outcome.effects.append(.record(id)) }
     if lacking.contains(.history) { turn.outcome.effects.append(.history(.store(id))) }
+  }
+
+  mutating func noteStored(_ part: StoredParts) {
+    guard case .ended(var ending) = stage else { return }
+    ending.stored.formUnion(part)
+    stage = .ended(ending)
   }
 
   mutating func applyRecorded() -> Bool {
@@ -50,10 +62,13 @@ extension Call {
       case .declined(let at): (.declined, at ?? ending.facts.at)
       case .busy(let at): (.busy, at)
       case .gone(let at): (.gone, at)
+      case .diverted(let at): (isDeclined(leg.party.user) ? .declined : .diverted, at)
       case .stopped, .waking, .delivered, .alerting: (.stopped, overAt)
       }
     return CallRecord.Leg(party: leg.party, fate: fate, endedAt: endedAt)
   }
+
+  private func isDeclined(_ user: String) -> Bool { diversion(from: user)?.reason == .declined }
 
   private func recordWho(_ who: UInt8) -> CallRecord.Who {
     switch who {

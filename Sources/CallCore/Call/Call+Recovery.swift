@@ -9,10 +9,11 @@ extension Call {
     callerSignals.skip(to: turn.epoch << 20)
     for leg in legs.indices {
       legs[leg].signals.skip(to: turn.epoch << 20)
-      let device = devices.first { $0.id == legs[leg].party.device }
+      let device = device(of: legs[leg].party, devices)
       legs[leg].endpoint.session = device?.session
     }
     allowTime(turn)
+    askGuestsAnew(turn.now)
     takeOverPushes(devices, mayPush: mayPush)
     confirmRefusals(&turn)
     switch stage {
@@ -31,6 +32,7 @@ extension Call {
     for leg in legs.indices where legs[leg].ringPush.isDecided {
       confirmRefusal(leg, &turn)
     }
+    for leg in legs.indices { stopDiverted(leg, &turn) }
   }
 
   private mutating func takeOverRinging(_ devices: [User.Device], _ turn: inout Turn) {
@@ -43,9 +45,9 @@ extension Call {
       }
     }
     for device in devices {
-      guard let session = device.session, !device.onlyPlaces, legIndex(device.id) == nil else {
-        continue
-      }
+      guard let session = device.session, !device.onlyPlaces, legIndex(device.id) == nil,
+        rings(facts.callee.user)
+      else { continue }
       let party = Party(user: facts.callee.user, device: device.id, deviceName: device.name)
       attached(party, session, &turn)
     }
@@ -107,7 +109,7 @@ extension Call {
       case .won:
         legs[leg].invitation = .sent
         stop(leg: leg, end.stop(for: nil), decided: end.at, &turn)
-      case .waking, .delivered, .alerting, .declined, .busy, .moved: break
+      case .waking, .delivered, .alerting, .declined, .busy, .moved, .diverted: break
       }
     }
     deliverMoves(&turn)

@@ -42,13 +42,14 @@ extension Call {
   // MARK: Carried out
 
   /// Carries out the pushes that are due.
-  /// - Parameter devices: the callee's, as they are registered now.
+  /// - Parameter devices: the callee's, as they are registered now. The call knows those of other users.
   mutating func push(_ devices: [User.Device], _ turn: inout Turn) {
     wantsPush = false
     if !isRinging, !isPushWithdrawn, hasRingPushUnderWay {
       isPushWithdrawn = true
       turn.outcome.effects.append(.withdrawPushes(id))
     }
+    if !diversions.isEmpty { pushCleanUpsOfDiverted(devices, &turn) }
     switch stage {
     case .ringing: pushRinging(devices, &turn)
     case .answered(let conversation):
@@ -66,8 +67,9 @@ extension Call {
     guard facts.deadline > turn.now else { return }
     for leg in legs.indices where legs[leg].state.isLive {
       guard legs[leg].ringPush.dueAt <= turn.now else { continue }
-      let device = legs[leg].party.device
-      if let registration = devices.registration(of: device), registration.ringToken != nil {
+      if let registration = device(of: legs[leg].party, devices)?.registration,
+        registration.ringToken != nil
+      {
         push(.ring, registration, &turn)
       } else {
         legs[leg].ringPush.becameImpossible()
@@ -93,17 +95,20 @@ extension Call {
   }
 
   /// Whether a push that was decided is still to be sent: no ring for a device that rings no more.
-  func isStillWanted(_ purpose: PushPurpose, _ device: DeviceID) -> Bool {
-    guard purpose == .ring else { return true }
-    return isRinging && (legIndex(device).map { legs[$0].ringPush.isWaking } ?? false)
+  func isStillWanted(_ job: PushJob) -> Bool {
+    guard job.purpose == .ring else { return true }
+    let leg = legIndex(facts.key(job.user.user, job.device))
+    return isRinging && (leg.map { legs[$0].ringPush.isWaking } ?? false)
   }
 
   // MARK: What became of it
 
   /// A gateway's report, or that the work queue did not take the push.
   mutating func pushReported(
-    _ device: DeviceID, _ purpose: PushPurpose, _ result: PushOutcome, _ turn: inout Turn
+    _ user: UserKey, _ device: DeviceID, _ purpose: PushPurpose, _ result: PushOutcome,
+    _ turn: inout Turn
   ) {
+    let device = facts.key(user.user, device)
     let leg = legIndex(device)
     let who =
       leg.map { UInt8(clamping: $0) }
@@ -129,15 +134,28 @@ extension Call {
     if case .notSent(let awaitedUntil) = legs[leg].invitation,
       awaitedUntil.map({ $0 <= turn.now }) ?? true
     {
-      commit(.legEnded(legs[leg].party.device, .gone, at: turn.now), .urgent, &turn)
+      commit(.legEnded(legs[leg].key, .gone, at: turn.now), .urgent, &turn)
     }
     endIfNobodyIsLeft(&turn)
   }
 
+  /// The same for the devices of a user to whom the call was diverted, once the user's shard has named them.
+  mutating func takeOverPushes(ofGuest index: Int, _ turn: inout Turn) {
+    for leg in legs.indices where legs[leg].party.user.hasBytes(of: guests[index].user) {
+      let hasToken = guests[index].devices.contains {
+        $0.id == legs[leg].party.device && $0.wakes
+      }
+      legs[leg].ringPush.takenOver(
+        isPossible: turn.mayPush && hasToken,
+        isAwaited: hasToken && legs[leg].state.isLive && legs[leg].endpoint.session == nil)
+    }
+    if turn.mayPush { retransmitPushes(guests[index].devices, &turn) }
+  }
+
   /// A new owner learns from the journal which pushes were decided, and nothing else of them.
   mutating func takeOverPushes(_ devices: [User.Device], mayPush: Bool) {
-    for leg in legs.indices {
-      let hasToken = devices.first { $0.id == legs[leg].party.device }?.wakes == true
+    for leg in legs.indices where guest(legs[leg].party.user) == nil {
+      let hasToken = device(of: legs[leg].party, devices)?.wakes == true
       legs[leg].ringPush.takenOver(
         isPossible: mayPush && hasToken,
         isAwaited: hasToken && legs[leg].state.isLive && legs[leg].endpoint.session == nil)

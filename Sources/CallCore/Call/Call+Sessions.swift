@@ -5,13 +5,13 @@ extension Call {
   mutating func attached(
     _ party: Party, _ session: SessionRef, joins: Bool = true, _ turn: inout Turn
   ) {
-    switch role(of: facts.callee, party.device) {
+    switch role(of: UserKey(app: facts.callee.app, user: party.user), party.device) {
     case .caller: return
     case .formerCaller(let index): return formerCallerAttached(index, session, &turn)
     case .leg, .calleeDevice, .stranger: break
     }
-    guard let leg = legIndex(party.device) else {
-      if isRinging, joins { join(party, session, &turn) }
+    guard let leg = legIndex(party) else {
+      if isRinging, joins, rings(party.user), !waitsForFirst(party) { join(party, session, &turn) }
       return
     }
     let same = legs[leg].endpoint.session == session
@@ -41,7 +41,7 @@ extension Call {
   private mutating func join(_ party: Party, _ session: SessionRef, _ turn: inout Turn) {
     guard legs.count < turn.limits.legsPerCallLifetime else { return }
     commit(.legJoined(party), .urgent, &turn)
-    guard let leg = legIndex(party.device) else { return }
+    guard let leg = legIndex(party) else { return }
     legs[leg].endpoint.session = session
     changeRinging { $0.legsLostUntil = nil }
     invite(leg: leg, &turn)
@@ -58,7 +58,7 @@ extension Call {
       guard legs[leg].state.isLive else { return }
       let isExpected = planPushAfterLoss(leg, graceful: graceful, turn)
       if graceful, !isExpected {
-        commit(.legEnded(legs[leg].party.device, .gone, at: turn.now), .urgent, &turn)
+        commit(.legEnded(legs[leg].key, .gone, at: turn.now), .urgent, &turn)
         endIfNobodyIsLeft(&turn)
       }
       watchLegs(turn)
@@ -71,7 +71,7 @@ extension Call {
   /// While a call rings and no device of the callee has a session or is being woken, the call lasts only as
   /// long as one may come back.
   mutating func watchLegs(_ turn: borrowing Turn) {
-    guard case .ringing(let ringing) = stage else { return }
+    guard case .ringing(let ringing) = stage, !awaitsGuests(at: turn.now) else { return }
     if legs.contains(where: { $0.state.isLive && $0.isReachable }) {
       changeRinging { $0.legsLostUntil = nil }
     } else if ringing.legsLostUntil == nil {

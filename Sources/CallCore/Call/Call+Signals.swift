@@ -72,7 +72,7 @@ extension Call {
       : legs[leg].signals.hasRoom(for: body, turn.limits)
     guard hasRoom else { return .error(turn.limits.tooManySignals) }
     let signal = legs[leg].signals.next(request, kind, body)
-    commit(.signal(fromCaller: false, legs[leg].party.device, signal), .lazy, &turn)
+    commit(.signal(fromCaller: false, legs[leg].key, signal), .lazy, &turn)
     if isWinner { caller.sendKept(&turn) }
     return .done
   }

@@ -28,6 +28,9 @@ extension Call {
       }
     }
     if case .leg(let leg) = role { keepOwnRefusal(&state, legs[leg]) }
+    if case .calleeDevice(let user, _) = role, isRinging, let left = diversion(from: user) {
+      refine(&state, leftBy: left)
+    }
     if let move = move(awayFrom: role) { state.ended(.moved, by: move.to, at: move.at) }
     return state
   }
@@ -35,6 +38,9 @@ extension Call {
   /// A device that declined or was busy for itself gets the same end and the same reply, whatever became of
   /// the call since.
   private func keepOwnRefusal(_ state: inout CallState, _ leg: Leg) {
+    if case .diverted = leg.state, let diverted = diversion(from: leg.party.user) {
+      return refine(&state, leftBy: diverted)
+    }
     // Who declined for the user, without a time of its own, has the call's own end.
     guard let refusal = leg.state.refusal, let at = refusal.at else { return }
     state.ended(refusal.reason, by: leg.party, at: at)
@@ -46,7 +52,7 @@ extension Call {
     switch role {
     case .caller, .formerCaller, .stranger: nil
     case .leg(let leg): legs[leg].party.device
-    case .calleeDevice(let device): device
+    case .calleeDevice(_, let device): device
     }
   }
 
@@ -62,7 +68,7 @@ extension Call {
   /// A leg that ended while the call rings on. One that refused is seen to by `keepOwnRefusal`.
   private func refineRinging(_ state: inout CallState, _ leg: Leg, attaching: Bool) {
     switch leg.state {
-    case .waking, .delivered, .alerting, .won, .moved: return
+    case .waking, .delivered, .alerting, .won, .moved, .diverted: return
     case .gone where attaching: return
     case .gone(let at): state.ended(.unreachable, by: leg.party, at: at)
     case .stopped: state.ended(.answeredElsewhere, by: leg.party, at: state.at)

@@ -3,11 +3,12 @@ extension Call {
   /// When `tick` has something to do next.
   func nextDeadline(_ limits: CallLimits) -> Timestamp {
     var next = caller.nextRetransmission
+    if !guests.isEmpty { next = min(next, nextGuestDeadline) }
     for leg in legs { next = min(next, leg.endpoint.nextRetransmission) }
     for former in formerCallers { next = min(next, former.endpoint.nextRetransmission) }
     switch stage {
     case .ringing(let ringing):
-      next = min(next, facts.deadline)
+      next = min(next, facts.deadline, ringing.noAnswerAt, ringing.othersAt)
       if let until = ringing.callerLostUntil { next = min(next, until) }
       if let until = ringing.legsLostUntil { next = min(next, until) }
       if !wantsPush {
@@ -38,6 +39,7 @@ extension Call {
     case .answered(let conversation): tickAnswered(conversation, &turn)
     case .ended: break
     }
+    if !guests.isEmpty { tickGuests(&turn) }
     var count = caller.retransmitDue(&turn)
     if count > 0 { timeline.note(.repeated, CallTimeline.caller, at: turn.now) }
     for leg in legs.indices {
@@ -78,6 +80,11 @@ extension Call {
       end(.unanswered, by: nil, &turn)
     } else if isOver(ringing.callerLostUntil) {
       end(.cancelled, by: facts.caller, &turn)
+    } else if isOver(ringing.othersAt) {
+      wantOthers()
+    } else if isOver(ringing.noAnswerAt) {
+      changeRinging { $0.noAnswerAt = .distantFuture }
+      _ = divertFromCallee(.noAnswer, &turn)
     } else if isOver(ringing.legsLostUntil) {
       endUnreached(&turn)
     } else if legs.contains(where: { $0.ringPush.dueAt <= turn.now }) {

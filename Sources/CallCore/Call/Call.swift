@@ -12,6 +12,14 @@ struct Call: Sendable {
   /// The caller's descriptions and candidates. `waiting` holds all of them until somebody answers, for legs
   /// that join late.
   var callerSignals = SentSignals()
+  /// How the call went on to other users, in the order in which it did (at most `CallLimits.diversionsPerCall`).
+  var diversions: [DivertedFacts] = []
+  /// The users to whom it went on.
+  var guests: [Guest] = []
+  /// What the callee's rules say of this call while it rings. Not journalled; a new owner looks again.
+  var forwarding = Forwarding()
+  /// Whether a user in a call is busy for this one; nil: as the cluster says. Not journalled.
+  var busyWhileInCall: Bool?
   /// How sides moved to other devices, in their order (at most `CallLimits.movesPerCall`).
   var moves: [MovedFacts] = []
   /// Devices that had the caller's side. Those that had the callee's are legs.
@@ -20,12 +28,16 @@ struct Call: Sendable {
   var version: UInt64
   /// A push may be due: the shard is to call `push`.
   var wantsPush = false
+  /// The callee's other devices are to ring now: the shard is to call `ring`.
+  var wantsOthers = false
   /// Gateways were notified that ring pushes of this call are not to be sent any more.
   var isPushWithdrawn = false
   /// Devices without a leg that got a notice of the missed call.
   var noticedDevices: [DeviceID] = []
   /// When an edge received the place; nil where this owner does not know.
   var receivedAt: Timestamp?
+  /// Kept where the app has webhooks.
+  var firstAlerting: FirstAlerting?
   /// The deadline that stands in the shard's queue.
   var armedAt: Timestamp = .distantFuture
   var timeline: CallTimeline
@@ -36,13 +48,16 @@ struct Call: Sendable {
     caller = Endpoint(session: callerSession)
     version = epoch << 20
     timeline = CallTimeline(start: facts.placedAt)
-    legs = facts.legs.map { Leg(party: $0) }
+    legs = facts.legs.map { Leg(party: $0, key: facts.key(of: $0)) }
+    firstAlerting = facts.firstAlerting
     timeline.note(.placed, CallTimeline.caller, at: facts.placedAt)
   }
 
-  func legIndex(_ device: DeviceID) -> Int? {
-    legs.firstIndex { $0.party.device == device }
+  func legIndex(_ key: DeviceID) -> Int? {
+    legs.firstIndex { $0.key == key }
   }
+
+  func legIndex(_ party: Party) -> Int? { legIndex(facts.key(of: party)) }
 
   var callerKey: UserKey { UserKey(app: facts.callee.app, user: facts.caller.user) }
 
@@ -62,8 +77,8 @@ struct Call: Sendable {
     case leg(Int)
     /// A device that had the caller's side.
     case formerCaller(Int)
-    /// A device of the callee without a leg: it may join.
-    case calleeDevice(DeviceID)
+    /// A device of the callee, or of a user to whom the call went on, without a leg: it may join.
+    case calleeDevice(user: String, DeviceID)
     case stranger
   }
 
@@ -74,9 +89,12 @@ struct Call: Sendable {
       if device == facts.caller.device { return .caller }
       if let former = formerCaller(device) { return .formerCaller(former) }
     }
-    guard user.user.hasBytes(of: facts.callee.user) else { return .stranger }
-    if let leg = legIndex(device) { return .leg(leg) }
-    return .calleeDevice(device)
+    guard user.user.hasBytes(of: facts.callee.user) || guest(user.user) != nil else {
+      return .stranger
+    }
+    let key = facts.key(user.user, device)
+    if let leg = legIndex(key) { return .leg(leg) }
+    return .calleeDevice(user: user.user, key)
   }
 
   // MARK: Decisions
@@ -89,6 +107,10 @@ struct Call: Sendable {
   ) {
     turn.outcome.entries.append(JournalEntry(call: id, change: change))
     turn.outcome.raise(to: urgency)
+    if turn.keeps.contains(.events), hasWebhooks {
+      let events = events(of: change)
+      if !events.isEmpty { turn.outcome.effects.append(.events(id, events)) }
+    }
     if !apply(change, at: turn.now, epoch: turn.epoch) {
       turn.outcome.faults.append(MachineFault(.decisionRefused, call: id))
     }

@@ -68,6 +68,8 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case userUnavailable = 422
     case appAway = 423
 
+    case invalidRules = 430
+
     case internalError = 500
     case tryAgain = 501
     case draining = 502
@@ -127,6 +129,7 @@ extension CallError.Code {
     case .refusedByApp: "The app does not allow this call."
     case .unknownUser: "There is no such user."
     case .userUnavailable: "The user takes no calls at present."
+    case .invalidRules: "The rules are not valid."
     case .appAway: "The app's server does not answer, and without it the app allows no call."
     case .internalError: "The server failed. The command may or may not have been carried out."
     case .tryAgain: "The cluster cannot answer just now. Send the same command again."

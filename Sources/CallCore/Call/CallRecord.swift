@@ -110,6 +110,8 @@ public enum LegFate: UInt8, Sendable, CaseIterable {
   case stopped = 5
   /// It had the call until another device of the user took it over.
   case moved = 6
+  /// The call went on to other users before anybody answered.
+  case diverted = 7
 
   public var name: String { "\(self)" }
 }

@@ -23,6 +23,10 @@ extension CallStage {
     var sessionsUnknownUntil: Timestamp?
     /// The user has a device, though perhaps none that rings. Not journalled; a new owner looks again.
     var calleeHasDevices = true
+    /// When the callee's rules let the call go on to others. Not journalled; a new owner looks again.
+    var noAnswerAt = Timestamp.distantFuture
+    /// When the callee's other devices ring, too. Not journalled; a new owner looks again.
+    var othersAt = Timestamp.distantFuture
     /// Every invited device had acknowledged its invite at one time, and that was measured.
     var isRingLatencyMeasured = false
   }
@@ -58,10 +62,10 @@ extension CallStage {
     let answer: AnsweredFacts?
     /// Every device acknowledged the end.
     var isSettled = false
+    /// The journal has that all is stored that is to be stored of it.
+    var isRecorded = false
     /// What this owner knows to be stored.
     var stored: StoredParts = []
-    /// Everything that is to be stored is: a fact of the journal.
-    var isRecorded = false
   }
 }
 

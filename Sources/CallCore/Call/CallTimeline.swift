@@ -98,6 +98,9 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
   case pushExpired = 24
   case pushFailed = 25
   case moved = 26
+  case diverted = 27
+  /// Of the app's server.
+  case endedByApp = 40
 
   /// As operators see it.
   public var name: String {
@@ -117,6 +120,8 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
     case .pushExpired: "push expired"
     case .pushFailed: "push failed"
     case .moved: "taken over"
+    case .diverted: "diverted"
+    case .endedByApp: "ended by the app's server"
     }
   }
 
@@ -130,7 +135,7 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
     case .joined, .invited, .alerting, .left, .sessionLost, .attached, .moved:
       CallTimeline.passingMax
     case .placed, .answered, .declined, .declinedHere, .busy, .connected, .stopped,
-      .ended, .hungUp, .cancelled, .takenOver:
+      .ended, .hungUp, .cancelled, .takenOver, .diverted, .endedByApp:
       CallTimeline.eventsMax
     }
   }

@@ -17,12 +17,14 @@ struct Leg: Sendable {
     case gone(at: Timestamp)
     /// The call ended, or another device won, while this one rang.
     case stopped
+    /// The call left its user while this one rang.
+    case diverted(at: Timestamp)
 
     /// Whether it may still answer.
     var isLive: Bool {
       switch self {
       case .waking, .delivered, .alerting: true
-      case .won, .moved, .declined, .busy, .gone, .stopped: false
+      case .won, .moved, .declined, .busy, .gone, .stopped, .diverted: false
       }
     }
 
@@ -38,7 +40,7 @@ struct Leg: Sendable {
       switch self {
       case .declined(let at): (.declined, at)
       case .busy(let at): (.busy, at)
-      case .waking, .delivered, .alerting, .won, .moved, .gone, .stopped: nil
+      case .waking, .delivered, .alerting, .won, .moved, .gone, .stopped, .diverted: nil
       }
     }
 
@@ -58,6 +60,7 @@ struct Leg: Sendable {
       case .busy: "busy"
       case .gone: "gone"
       case .stopped: "stopped"
+      case .diverted: "diverted"
       }
     }
   }
@@ -78,6 +81,8 @@ struct Leg: Sendable {
   }
 
   var party: Party
+  /// By which the call and its journal name the device.
+  let key: DeviceID
   var state = State.waking
   var endpoint = Endpoint()
   var invitation = Invitation.notSent(awaitedUntil: nil)
@@ -87,7 +92,10 @@ struct Leg: Sendable {
   /// What it sent. Until somebody answers it waits; the caller gets it if this leg wins.
   var signals = SentSignals()
 
-  init(party: Party) { self.party = party }
+  init(party: Party, key: DeviceID) {
+    self.party = party
+    self.key = key
+  }
 
   /// Whether its device can be reached now, or is being woken.
   var isReachable: Bool {

@@ -1,4 +1,4 @@
-/// A call in the history of one of its two users.
+/// A call in the history of one of its users.
 public struct HistoryEntry: Sendable, Equatable {
   public var call: CallID
   /// The callee's user id: with `call` the call's address.
@@ -20,12 +20,18 @@ public struct HistoryEntry: Sendable, Equatable {
   /// Of a call to the user: nobody answered, and it was not declined. It is unread until the user has read the history.
   public var isMissed: Bool
   public var video: Bool
+  /// Who sent the call to the user, where the user answered in place of the callee; else empty.
+  public var divertedBy: String
+  /// The call left the user, its callee, and went on to others. What became of it there is not said.
+  public var wentOn: Bool
   public init(
     call: CallID, callee: String, isPlaced: Bool, peer: String, peerName: String = "",
     device: DeviceID? = nil, deviceName: String = "", placedAt: Timestamp,
     answeredAt: Timestamp? = nil, endedAt: Timestamp, reason: EndReason, isMissed: Bool = false,
-    video: Bool = false
+    video: Bool = false, divertedBy: String = "", wentOn: Bool = false
   ) {
+    self.divertedBy = divertedBy
+    self.wentOn = wentOn
     self.call = call
     self.callee = callee
     self.isPlaced = isPlaced

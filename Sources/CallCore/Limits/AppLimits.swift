@@ -13,6 +13,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
   case liveCalls
   case registrationsPerSecond
   case pushesPerSecond
+  case serverRequestsPerSecond
 
   public struct Facts: Sendable {
     public var standard: Int
@@ -50,6 +51,10 @@ public enum AppLimit: String, Sendable, CaseIterable {
         standard: 500, range: 1...1_000_000, seconds: 10, what: "registrations a second of one app")
     case .pushesPerSecond:
       Facts(standard: 1000, range: 1...1_000_000, seconds: 2, what: "pushes a second of one app")
+    case .serverRequestsPerSecond:
+      Facts(
+        standard: 100, range: 10...100_000, seconds: 2,
+        what: "requests a second of the app's server")
     }
   }
 }
@@ -72,7 +77,7 @@ public struct AppTerms: Sendable, Equatable {
   public var secondCalls: SecondCalls?
   /// Whether a user's devices may see which calls the user is in.
   public var ongoingCalls: Bool
-  /// What it wants of each call after its end.
+  /// What it wants to learn of its calls.
   public var follows: Follows
 
   public init(

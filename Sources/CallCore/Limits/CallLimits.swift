@@ -76,6 +76,9 @@ public struct CallLimits: Sendable, Equatable {
   public var lazyAppend: Span = .milliseconds(5)
   /// How often the sides of a call move to other devices. Policy: refuse (`tooManyMoves`).
   public var movesPerCall = 32
+  /// How often a call goes on to other users, and to how many of them at once. Policy: it does not, and ignore more.
+  public var diversionsPerCall = 5
+  public var diversionTargets = 10
   /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).
   public var callsPerShard = 200_000
   /// Ended calls that one shard keeps for longer than `endedCallKept` because their records or their entries in

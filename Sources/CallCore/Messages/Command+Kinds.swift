@@ -9,8 +9,16 @@ extension Command.Body {
     switch self {
     case .attach, .sessionClosed, .talking, .call(_, .resume), .callerGone: true
     case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken, .crossed,
-      .merge, .history:
+      .merge, .history, .visit, .rules, .app:
       false
+    }
+  }
+
+  /// The shard whose question it is: `callee` does not say it. nil: it goes to the callee's.
+  public var namedShard: UInt32? {
+    switch self {
+    case .calls(let shard), .app(.calls(let shard)): shard
+    default: nil
     }
   }
 
@@ -20,9 +28,9 @@ extension Command.Body {
     case .call(_, let verb): verb.urgency
     case .ack: .idle
     // Nobody waits for it but the edge.
-    case .calls, .talking, .history(.changed): .slow
+    case .calls, .talking, .history(.changed), .app(.calls): .slow
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
-      .crossed, .merge, .history:
+      .crossed, .merge, .history, .visit, .rules, .app:
       .urgent
     // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
     case .pushReport: .idle
@@ -37,8 +45,10 @@ extension Command.Body {
     case .pushReport(let report): report.call
     case .crossed(let crossed): crossed.call
     case .merge(let request): request.call
+    case .visit(let request): request.call
+    case .app(.call(let call)), .app(.end(let call)): call
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken,
-      .talking, .history:
+      .talking, .history, .rules, .app:
       nil
     }
   }

@@ -67,6 +67,12 @@ public struct Command: Sendable, Equatable {
     indirect case merge(MergeRequest)
     /// About the history of the sender's user.
     case history(HistoryCommand)
+    /// The shard of a call that was diverted to `user` asks for the user's devices.
+    indirect case visit(VisitRequest)
+    /// Reads or replaces the rules of `user`, who asks itself, or for whom the app's server does.
+    indirect case rules(RulesRequest)
+    /// Of the app's server. `device` is empty.
+    indirect case app(AppRequest)
   }
 }
 
@@ -209,6 +215,9 @@ public struct PlaceRequest: Sendable, Equatable {
   /// Whether the callee is busy while it is in an answered call; nil: what the cluster says.
   public var busyWhileInCall: Bool?
   /// What the app wants of the call after its end.
+  /// Users whom the app's hook has named to be rung in place of the callee; empty: none.
+  public var forward: [String] = []
+  /// What the caller's app wants to learn of the call.
   public var follows: Follows
 
   public init(

@@ -73,11 +73,14 @@ public struct Invite: Sendable, Equatable {
   public var signals: [Signal]
   /// The user is in an answered call: this is a second one.
   public var isSecondCall: Bool
+  /// Somebody else was called: the user from whom the call was diverted to this one; empty: it was not.
+  public var divertedBy: String
   public init(
     caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",
     headers: [CustomHeader] = [], pushData: String = "", signals: [Signal] = [],
-    isSecondCall: Bool = false
+    isSecondCall: Bool = false, divertedBy: String = ""
   ) {
+    self.divertedBy = divertedBy
     self.isSecondCall = isSecondCall
     self.pushData = pushData
     self.caller = caller
@@ -191,6 +194,10 @@ public enum Reply: Sendable, Equatable {
   indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
   indirect case history(HistoryPage)
+  /// The user's; empty ones where it has none.
+  indirect case rules(UserRules)
+  /// To the app's server.
+  indirect case app(AppReply)
 }
 
 /// The live calls that concern one device: those of one shard, or of all.

@@ -11,6 +11,8 @@ public enum Effect: Sendable, Equatable {
   indirect case store(Registration, token: UInt64)
   /// Remove a registration; answer with `registrationStored`.
   indirect case remove(UserKey, DeviceID, token: UInt64)
+  /// Write a user's rules, or remove them (nil); answer with `registrationStored`.
+  indirect case storeRules(UserKey, UserRules?, token: UInt64)
   /// Add a push to the work queue; where that cannot be done, answer with `pushNotQueued`.
   indirect case push(PushJob)
   /// The call rings no more: ring pushes for it that no provider has yet are not to be sent. Best
@@ -21,10 +23,17 @@ public enum Effect: Sendable, Equatable {
   /// Send a command in the name of a device to its user's shard, until that confirms it or the time is over. Not
   /// answered.
   indirect case tell(UserKey, DeviceID, Command.Body, until: Timestamp)
+  /// Ask a user's shard for the user's devices; answer with `visited`. Best effort: it is asked again.
+  indirect case visit(UserKey, VisitRequest)
+  /// Answer such a question.
+  indirect case visitAnswer(SessionRef, request: UInt64, VisitAnswer)
   /// The call's end is in the journal: store its record (`ShardMachine.record(of:)`), then report `stored`.
   case record(CallID)
   /// About the histories of users.
   indirect case history(HistoryEffect)
+  /// These events of the call are in the journal, and its app has webhooks: store them (`ShardMachine.events(of:)`),
+  /// then report the ends among them as `stored`.
+  case events(CallID, AppEventKinds)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
   indirect case releaseToken(fingerprint: String, TokenOwner)
 }
@@ -63,6 +72,8 @@ public struct JournalEntry: Sendable, Equatable {
     indirect case legJoined(Party)
     case alerting(DeviceID)
     indirect case answered(AnsweredFacts)
+    /// The ringing call goes on to other users.
+    indirect case diverted(DivertedFacts)
     /// A side of the answered call moved to another device.
     indirect case moved(MovedFacts)
     /// `at` is nil in records of versions that did not store it.
@@ -77,7 +88,7 @@ public struct JournalEntry: Sendable, Equatable {
     case settled
     /// A push was decided: none of this purpose to this device follows for this call.
     case pushed(DeviceID, PushPurpose)
-    /// Everything that is to be stored of the ended call is stored (`StoredParts`): a new owner need not store it.
+    /// All that is to be stored of the ended call is stored (`StoredParts`): a new owner need not store it.
     case recorded
   }
 }
@@ -94,6 +105,7 @@ extension JournalEntry {
       }
     case .answered(let facts): 256 + facts.description.utf8.count
     case .moved(let facts): 384 + facts.description.utf8.count
+    case .diverted(let facts): facts.to.reduce(128) { $0 + 8 + $1.utf8.count }
     case .signal(_, _, let signal): 128 + signal.body.utf8.count
     case .legJoined, .alerting, .legEnded, .connected, .ended, .callerLost, .winnerLost, .settled,
       .pushed, .recorded:
@@ -117,11 +129,13 @@ public struct PlacedFacts: Sendable, Equatable {
   public var fingerprint: UInt64
   /// The callee was in an answered call when it was placed.
   public var isCalleeInCall = false
-  /// What the app wants of the call after its end.
-  public var follows: Follows = []
   /// In a checkpoint, of a call that goes on and stands there before: the newest descriptions and
   /// candidates, also those that were acknowledged.
   public var signalsTaken: [SignalMark] = []
+  /// What the app wants to learn of the call.
+  public var follows: Follows = []
+  /// In a checkpoint, of a call with webhooks: the first device that alerted.
+  public var firstAlerting: FirstAlerting?
   public init(
     callee: UserKey, caller: Party, placedAt: Timestamp, deadline: Timestamp, video: Bool,
     description: String, headers: [CustomHeader], legs: [Party], fingerprint: UInt64
@@ -135,6 +149,17 @@ public struct PlacedFacts: Sendable, Equatable {
     self.headers = headers
     self.legs = legs
     self.fingerprint = fingerprint
+  }
+}
+
+/// The first device of a call that alerted.
+public struct FirstAlerting: Sendable, Equatable {
+  /// The index of its leg.
+  public var leg: UInt8
+  public var at: Timestamp
+  public init(leg: UInt8, at: Timestamp) {
+    self.leg = leg
+    self.at = at
   }
 }
 
@@ -182,10 +207,13 @@ public struct EndedFacts: Sendable, Equatable {
   public var survivor: CallID?
   /// Why it ended as unreachable; nil where it did not, and in records of versions that did not store it.
   public var unreachable: UnreachableCause?
+  /// The app's server ended it; then `by` is nil.
+  public var byApp: Bool
   public init(
     reason: EndReason, by: Party?, at: Timestamp, missed: Bool, survivor: CallID? = nil,
-    unreachable: UnreachableCause? = nil
+    unreachable: UnreachableCause? = nil, byApp: Bool = false
   ) {
+    self.byApp = byApp
     self.unreachable = unreachable
     self.reason = reason
     self.by = by

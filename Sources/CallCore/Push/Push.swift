@@ -76,6 +76,8 @@ public struct PushJob: Sendable, Equatable {
   public var isRingUnknown: Bool
   /// Of a ring: what the caller's app gives to the callee's; opaque.
   public var pushData: String
+  /// The user who was called, if that is another than `user`: the call is in that one's shard. Empty: it is `user`.
+  public var calledUser = ""
   /// Whether the token is the device's for alerts. On Apple's platforms a push that rings is then an alert.
   public var hasAlertToken: Bool
 
@@ -104,6 +106,13 @@ public struct PushJob: Sendable, Equatable {
     self.reason = reason
     self.by = by
     self.isRingUnknown = isRingUnknown
+  }
+}
+
+extension PushJob {
+  /// The user in whose shard the call is.
+  public var callee: UserKey {
+    calledUser.isEmpty ? user : UserKey(app: user.app, user: calledUser)
   }
 }
 

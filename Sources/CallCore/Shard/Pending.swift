@@ -76,14 +76,17 @@ struct PendingClaim: Sendable {
   }
 }
 
-/// A write of a registration that is on its way to the store.
+/// A write of a registration, or of a user's rules, that is on its way to the store.
 struct PendingStore: Sendable {
   enum What: Sendable {
     case register(Registration, removed: [DeviceID])
-    case remove(UserKey, DeviceID)
+    /// `endsSession`: with the registration, the device's session ends.
+    case remove(UserKey, DeviceID, endsSession: Bool)
     /// Without a token that memory does not have any more. `claim`: the token of a claim in this shard that waits
     /// for it. `gone`: the token is nobody's any more.
     case tokenRemoved(UserKey, DeviceID, claim: UInt64?, gone: GoneToken?)
+    /// A user's rules; nil: their removal.
+    indirect case rules(UserKey, UserRules?)
     /// Only the time changed at which the device was seen.
     case seen
   }

@@ -13,7 +13,9 @@ extension ShardMachine {
     }
     if case .pull(let request) = verb { return pull(command, id, request, &turn) }
     var role = calls[slot].role(of: command.user, command.device)
-    if case .calleeDevice = role, verb.joins, calls[slot].isRinging {
+    if case .calleeDevice = role, verb.joins, calls[slot].isRinging,
+      calls[slot].rings(command.user.user)
+    {
       let sender = users[command.user]?.device(command.device)
       if let sender, sender.session == command.session, sender.onlyPlaces {
         return turn.reply(command, .error(CallError(.notParty)))
@@ -34,14 +36,16 @@ extension ShardMachine {
   mutating func join(
     _ command: Command, _ id: CallID, named name: String = "", _ turn: inout Turn
   ) -> Call.Role {
-    var role = Call.Role.calleeDevice(command.device)
-    let device = users[command.user]?.device(command.device)
+    var role = Call.Role.calleeDevice(user: command.user.user, command.device)
+    let isCallees = calls.slot(of: id).map { calls[$0].facts.callee == command.user } ?? true
+    let device = isCallees ? users[command.user]?.device(command.device) : nil
     let party = Party(
       user: command.user.user, device: command.device, deviceName: device?.name ?? name)
     mutate(id) { call in
       guard call.legs.count < turn.limits.legsPerCallLifetime else { return }
       call.commit(.legJoined(party), .urgent, &turn)
-      if let leg = call.legIndex(command.device) {
+      if let leg = call.legIndex(party) {
+        // Another user's session its shard will say.
         call.legs[leg].endpoint.session = device?.session
         role = .leg(leg)
       }
@@ -81,9 +85,10 @@ extension ShardMachine {
     case (.busy, .leg(let leg)):
       return call.busy(leg, on: command.session, &turn)
     // It could not join.
-    case (.alerting, .calleeDevice) where call.isRinging,
-      (.answer, .calleeDevice) where call.isRinging,
-      (.decline, .calleeDevice) where call.isRinging, (.busy, .calleeDevice) where call.isRinging:
+    case (.alerting, .calleeDevice) where call.isRinging && call.rings(command.user.user),
+      (.answer, .calleeDevice) where call.isRinging && call.rings(command.user.user),
+      (.decline, .calleeDevice) where call.isRinging && call.rings(command.user.user),
+      (.busy, .calleeDevice) where call.isRinging && call.rings(command.user.user):
       return .error(turn.limits.tooManyDevices)
     case (.answer, .calleeDevice):
       return .answer(won: false, call.state(for: role))

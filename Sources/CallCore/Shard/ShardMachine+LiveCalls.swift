@@ -27,29 +27,30 @@ extension LiveCalls {
   public static let countMaximum = 64
 }
 
-/// Live calls by the device that placed them, so that they are found without looking at all calls.
+/// Live calls by the user who placed them, and the device, so that they are found without looking at all calls.
 struct PlacedCalls: Sendable {
-  private struct Placer: Hashable {
-    var user: UserKey
+  private struct Placed {
     var device: DeviceID
+    var call: CallID
   }
 
-  private var calls: [Placer: [CallID]] = [:]
+  private var calls: [UserKey: [Placed]] = [:]
 
   /// In the order of their placing.
   func calls(by user: UserKey, _ device: DeviceID) -> [CallID] {
-    calls[Placer(user: user, device: device)] ?? []
+    (calls[user] ?? []).compactMap { $0.device == device ? $0.call : nil }
   }
 
-  mutating func add(_ call: Call) { calls[Self.placer(of: call), default: []].append(call.id) }
+  /// Of all devices of the user.
+  func calls(by user: UserKey) -> [CallID] { (calls[user] ?? []).map(\.call) }
+
+  mutating func add(_ call: Call) {
+    let placed = Placed(device: call.facts.caller.device, call: call.id)
+    calls[call.callerKey, default: []].append(placed)
+  }
 
   mutating func remove(_ call: Call) {
-    let placer = Self.placer(of: call)
-    calls[placer]?.removeAll { $0 == call.id }
-    if calls[placer]?.isEmpty == true { calls[placer] = nil }
-  }
-
-  private static func placer(of call: Call) -> Placer {
-    Placer(user: call.callerKey, device: call.facts.caller.device)
+    calls[call.callerKey]?.removeAll { $0.call == call.id }
+    if calls[call.callerKey]?.isEmpty == true { calls[call.callerKey] = nil }
   }
 }

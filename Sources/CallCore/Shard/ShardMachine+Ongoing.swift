@@ -90,7 +90,7 @@ extension ShardMachine {
 extension Call {
   /// The callee's side of the call; nil where it is not answered.
   fileprivate var ongoing: OngoingCall? {
-    guard case .answered(let conversation) = stage else { return nil }
+    guard case .answered(let conversation) = stage, isTalking(facts.callee.user) else { return nil }
     let device = legs[conversation.winner].party
     return OngoingCall(
       call: id, callee: facts.callee.user, isPlaced: false, device: device.device,

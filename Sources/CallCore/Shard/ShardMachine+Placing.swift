@@ -36,38 +36,43 @@ extension ShardMachine {
     _ facts: PlacedFacts, _ request: PlaceRequest, _ command: Command, _ turn: inout Turn
   ) {
     let id = request.call
-    let reached = reached(facts, turn)
-    let live = liveCalls(to: facts.callee)
-    let free = reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice }
+    let caller = command.user
+    let reach = reach(
+      facts.callee, caller: caller, placer: command.device,
+      busyWhileInCall: request.busyWhileInCall, turn)
+    let diverted = diversion(request, reach)
     var facts = facts
-    facts.isCalleeInCall = isInCall(facts.callee, turn)
-    let isTaken = facts.isCalleeInCall && (request.busyWhileInCall ?? limits.busyWhileInCall)
-    if !isTaken {
-      facts.legs = free.map {
-        Party(user: facts.callee.user, device: $0.id, deviceName: $0.name)
-      }
-    }
+    facts.isCalleeInCall = reach.isInCall
+    let free = reach.isBusy || diverted != nil ? [] : reach.devices
+    facts.legs = free.map { Party(user: facts.callee.user, device: $0.id, deviceName: $0.name) }
     turn.outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
     tally.callsPlacedTotal += 1
+    if keeps.contains(.events), facts.follows.contains(.webhooks) {
+      turn.outcome.effects.append(.events(id, AppEventKinds(.placed)))
+    }
     var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
     call.receivedAt = request.receivedAt
+    call.busyWhileInCall = request.busyWhileInCall
     for leg in call.legs.indices {
       call.legs[leg].endpoint.session = free[leg].session
       call.legs[leg].invitation = .notSent(
         awaitedUntil: free[leg].brokeAt.map { $0 + limits.reattachGrace })
       if mayPush, free[leg].wakes { call.legs[leg].ringPush.becamePossible() }
     }
-    // A user in a call, or without a free device, is busy. Any other one may still have unknown devices.
-    let isBusy = !reached.isEmpty && facts.legs.isEmpty
+    // A user who takes no call is busy. Any other one without a device may still have unknown ones.
+    let isBusy = reach.isBusy
     let until = isBusy ? nil : sessionsUnknownUntil(of: facts.callee, turn)
     let hasDevices = !(users[facts.callee]?.devices.isEmpty ?? true)
     call.changeRinging {
       $0.sessionsUnknownUntil = until
       $0.calleeHasDevices = hasDevices
     }
+    call.apply(reach.forwarding)
     insert(call)
     mutate(id) { call in
-      if isBusy {
+      let goesOn =
+        diverted.map { call.divert($0.reason, from: facts.callee.user, to: $0.to, &turn) } ?? false
+      if isBusy, !goesOn {
         call.end(.busy, by: nil, &turn)
       } else if call.legs.isEmpty {
         call.endIfNobodyIsLeft(&turn)
@@ -87,12 +92,21 @@ extension ShardMachine {
     turn.outcome.raise(to: .urgent)
   }
 
-  /// The callee's devices that can be rung, without the caller's own. Policy above `legsPerCall`: registered
+  /// Whether a call goes on to others before it rings at all: the app's hook knows better than the user's rules.
+  private func diversion(_ request: PlaceRequest, _ reach: Reach) -> (
+    reason: DivertReason, to: [String]
+  )? {
+    guard mayDivert else { return nil }
+    return request.forward.isEmpty ? reach.diverted : (.hook, request.forward)
+  }
+
+  /// A user's devices that can be rung, without the one that placed the call. Policy above `legsPerCall`: registered
   /// devices first, then those that attached last.
-  private func reached(_ facts: PlacedFacts, _ turn: borrowing Turn) -> [User.Device] {
-    let all = (users[facts.callee]?.devices ?? []).filter {
-      isReached($0, turn)
-        && !(facts.caller.user.hasBytes(of: facts.callee.user) && $0.id == facts.caller.device)
+  func reached(
+    _ key: UserKey, caller: UserKey, placer: DeviceID?, _ turn: borrowing Turn
+  ) -> [User.Device] {
+    let all = (users[key]?.devices ?? []).filter {
+      isReached($0, turn) && !($0.id == placer && key == caller)
     }
     guard all.count > limits.legsPerCall else { return all }
     let preferred = all.sorted {
@@ -163,7 +177,7 @@ extension ShardMachine {
   }
 
   /// How many live calls each device of a user has.
-  private func liveCalls(to user: UserKey) -> [DeviceID: Int] {
+  func liveCalls(to user: UserKey) -> [DeviceID: Int] {
     var counts: [DeviceID: Int] = [:]
     for id in users[user]?.calls ?? [] {
       guard let slot = calls.slot(of: id), !calls[slot].isEnded else { continue }

@@ -3,6 +3,7 @@ extension ShardMachine {
   /// Lets calls push that want to. Called after calls were changed and before the outcome leaves, so that a push
   /// is decided together with what caused it.
   mutating func carryOutPushes(_ turn: inout Turn) {
+    while let id = callsWantingOthers.popLast() { ringOthers(id, &turn) }
     while let id = callsWantingPush.popLast() {
       guard let slot = calls.slot(of: id), calls[slot].wantsPush else { continue }
       guard mayPush else {
@@ -27,14 +28,25 @@ extension ShardMachine {
       isWaiting = dropGone(report, since ?? report.at, command, &turn)
     }
     applyReport(report, command.user, &turn)
+    tellGone(report, command, &turn)
     if !isWaiting { turn.reply(command, .done, command.body.urgency) }
   }
 
   private mutating func applyReport(_ report: PushReport, _ user: UserKey, _ turn: inout Turn) {
-    guard let slot = calls.slot(of: report.call), calls[slot].facts.callee == user else { return }
+    guard let slot = calls.slot(of: report.call), calls[slot].facts.callee.app == user.app,
+      calls[slot].isParty(user.user)
+    else { return }
     mutate(report.call) {
-      $0.pushReported(report.device, report.purpose, report.outcome, &turn)
+      $0.pushReported(user, report.device, report.purpose, report.outcome, &turn)
     }
+  }
+
+  /// The registration of a user to whom a call was diverted is in the user's own shard.
+  private func tellGone(_ report: PushReport, _ command: Command, _ turn: inout Turn) {
+    guard case .tokenGone = report.outcome, command.callee != command.user else { return }
+    turn.perform(
+      .tell(
+        command.user, report.device, .pushReport(report), until: turn.now + limits.mergeTimeout))
   }
 
   /// A provider no longer accepts a token. The token is removed if the device still has it and has not
@@ -54,7 +66,7 @@ extension ShardMachine {
 
   /// Whether a job that the work queue has not taken yet is still to be offered to it.
   public func isStillWanted(_ job: PushJob) -> Bool {
-    calls.slot(of: job.call).map { calls[$0].isStillWanted(job.purpose, job.device) } ?? false
+    calls.slot(of: job.call).map { calls[$0].isStillWanted(job) } ?? false
   }
 
   /// The work queue did not take a push, in all the time that it had for it.

@@ -1,49 +1,67 @@
-/// What is stored of ended calls, in stores of their own (`StoredParts`).
+/// What goes to stores of its own (`StoredParts`): of ended calls their records, the entries in the histories of their
+/// users, and of calls whose apps have webhooks their events.
 ///
-/// An ended call lacks each part until the driver says that the store has it. Once it lacks none, that is a fact of the
-/// journal. So whoever owns the shard knows which calls still need something, and no call is forgotten before, within a
-/// limit.
+/// An ended call lacks a part until the driver says that the store has it. When it has all of them, that is a fact of
+/// the journal. So whoever owns the shard knows which calls still need something, and no call is forgotten without,
+/// within a limit.
 extension ShardMachine {
   /// The record of an ended call; nil where none is wanted, because the store has it or the call is forgotten.
   public func record(of id: CallID) -> CallRecord? {
-    guard let slot = calls.slot(of: id), calls[slot].lacking(keeps).contains(.record) else {
-      return nil
-    }
+    guard lacks(.record, of: id), let slot = calls.slot(of: id) else { return nil }
     return calls[slot].record
   }
 
-  /// Whether something of a call is wanted.
-  public func lacks(_ part: StoredParts, of id: CallID) -> Bool {
-    calls.slot(of: id).map { !calls[$0].lacking(keeps).isDisjoint(with: part) } ?? false
+  /// Whether one of these parts of an ended call is wanted.
+  public func lacks(_ parts: StoredParts, of id: CallID) -> Bool {
+    calls.slot(of: id).map { !calls[$0].lacking(keeps).isDisjoint(with: parts) } ?? false
   }
 
-  /// The store has a part of these calls.
+  /// The events of a call among `kinds`, in order; none where none are wanted, because the store has them or the call
+  /// is forgotten.
+  public func events(of id: CallID, _ kinds: AppEventKinds) -> [AppEvent] {
+    guard mayLackEvents(id), let slot = calls.slot(of: id) else { return [] }
+    return calls[slot].events(kinds)
+  }
+
+  /// Whether events of the call may be wanted, be it under way or ended.
+  public func mayLackEvents(_ id: CallID) -> Bool {
+    guard keeps.contains(.events), let slot = calls.slot(of: id), calls[slot].hasWebhooks else {
+      return false
+    }
+    return !calls[slot].isEnded || calls[slot].lacking(keeps).contains(.events)
+  }
+
+  /// The store has a part of these calls, which have ended.
   public mutating func stored(
     _ part: StoredParts, of ids: [CallID], now: Timestamp, into outcome: inout Outcome
   ) {
     guard isServing else { return }
+    let keeps = keeps
     var turn = turn(at: now, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
     for id in ids {
       guard lacks(part, of: id) else { continue }
-      mutate(id) { $0.noteStored(part) }
-      guard !lacks(keeps, of: id) else { continue }
-      mutate(id) { $0.commit(.recorded, .idle, &turn) }
-      if unrecorded.remove(id) != nil { forget(id) }
+      var isComplete = false
+      mutate(id) { call in
+        call.noteStored(part)
+        isComplete = call.lacking(keeps).isEmpty
+        if isComplete { call.commit(.recorded, .idle, &turn) }
+      }
+      if isComplete, unrecorded.remove(id) != nil { forget(id) }
     }
   }
 
   /// Ended calls that are kept for longer than `endedCallKept` because something of them is not stored.
   public var callsUnrecorded: Int { unrecorded.count }
 
-  /// Forgets a call that is kept no longer, unless something of it is to be stored.
+  /// Forgets a call that is kept no longer, unless it lacks something that is to be stored.
   mutating func forgetRecorded(_ id: CallID) {
     guard let slot = calls.slot(of: id) else { return }
     let lacking = calls[slot].lacking(keeps)
     if lacking.isEmpty { return forget(id) }
     if unrecorded.contains(id) { return }
     guard unrecorded.count < limits.unrecordedCalls else {
-      if lacking.contains(.record) { tally.recordsLostTotal += 1 }
+      if !lacking.isDisjoint(with: [.record, .events]) { tally.recordsLostTotal += 1 }
       if lacking.contains(.history) { tally.historiesLostTotal += 1 }
       return forget(id)
     }
@@ -54,5 +72,18 @@ extension ShardMachine {
   func requestStoring(_ turn: inout Turn) {
     guard !keeps.isEmpty else { return }
     for slot in calls.slots { calls[slot].requestStoring(&turn) }
+  }
+
+  /// As `requestStoring`, before anything is decided: what the owner decides itself follows in order.
+  func requestEvents(_ turn: inout Turn) {
+    guard keeps.contains(.events) else { return }
+    for slot in calls.slots where mayLackEvents(calls[slot].id) {
+      turn.perform(.events(calls[slot].id, calls[slot].pastEvents))
+    }
+  }
+
+  /// The app of a call; nil where the shard does not have the call.
+  public func app(of id: CallID) -> String? {
+    calls.slot(of: id).map { calls[$0].facts.callee.app }
   }
 }

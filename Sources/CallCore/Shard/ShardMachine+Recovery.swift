@@ -33,7 +33,7 @@ extension ShardMachine {
         if case .moved = entry.change { forgetPlacer(of: entry.call) }
         mutate(entry.call) { call in
           call.apply(entry.change, at: now, epoch: epoch)
-          if case .legJoined(let party) = entry.change, let leg = call.legIndex(party.device) {
+          if case .legJoined(let party) = entry.change, let leg = call.legIndex(party) {
             call.legs[leg].invitation = .sent
           }
         }
@@ -60,6 +60,7 @@ extension ShardMachine {
       let since = now + Span(microseconds: -Self.presumedSeen.microseconds)
       for key in Array(users.keys) { users[key]?.presumeBroken(at: now, seenSince: since) }
     }
+    requestEvents(&turn)
     let past = calls.slots.filter { calls[$0].isForgettable(turn) }.map { calls[$0].id }
     for id in past { forgetRecorded(id) }
     for id in calls.slots.map({ calls[$0].id }) {
@@ -93,11 +94,13 @@ extension ShardMachine {
     let devices = callee.flatMap { users[$0] }?.devices ?? []
     let mayPush = mayPush
     let until = callee.flatMap { sessionsUnknownUntil(of: $0, turn) }
+    let forwarding = callee.flatMap { users[$0]?.rules }.map { Forwarding($0) }
     mutate(id) { call in
       call.changeRinging {
         $0.sessionsUnknownUntil = until
         $0.calleeHasDevices = !devices.isEmpty
       }
+      if let forwarding { call.restore(forwarding) }
       call.takeOver(devices: devices, mayPush: mayPush, &turn)
     }
   }

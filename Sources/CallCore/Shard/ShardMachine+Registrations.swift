@@ -27,7 +27,7 @@ extension ShardMachine {
     claim(fingerprints, for: registration, reply, limits, &turn)
   }
 
-  private func isPending(_ reply: PendingReply) -> Bool {
+  func isPending(_ reply: PendingReply) -> Bool {
     pendingClaims.values.contains { $0.reply == reply }
       || pendingStores.values.contains { $0.reply == reply }
   }
@@ -89,11 +89,13 @@ extension ShardMachine {
     remove(command.user, device, reply: PendingReply(command), &turn)
   }
 
-  private mutating func remove(
-    _ user: UserKey, _ device: DeviceID, reply: PendingReply?, _ turn: inout Turn
+  mutating func remove(
+    _ user: UserKey, _ device: DeviceID, endsSession: Bool = false, reply: PendingReply?,
+    _ turn: inout Turn
   ) {
     let token = nextToken()
-    pendingStores[token] = PendingStore(what: .remove(user, device), reply: reply)
+    pendingStores[token] = PendingStore(
+      what: .remove(user, device, endsSession: endsSession), reply: reply)
     turn.perform(.remove(user, device, token: token))
   }
 
@@ -110,14 +112,14 @@ extension ShardMachine {
       switch $0.what {
       case .register(let registration, _):
         registration.user == user && registration.device == device
-      case .remove(let other, let id), .tokenRemoved(let other, let id, _, _):
+      case .remove(let other, let id, _), .tokenRemoved(let other, let id, _, _):
         other == user && id == device
-      case .seen: false
+      case .seen, .rules: false
       }
     }
   }
 
-  /// A `store` or `remove` effect was carried out, or could not be.
+  /// A `store`, `remove` or `storeRules` effect was carried out, or could not be.
   public mutating func registrationStored(
     token: UInt64, ok: Bool, now: Timestamp, into outcome: inout Outcome
   ) {
@@ -138,6 +140,7 @@ extension ShardMachine {
           expiresAt: registration.seenAt + limits.registrationLifetime, removed: removed,
           capabilities: registration.capabilities)
       case (true, .remove), (true, .tokenRemoved), (true, .seen): .done
+      case (true, .rules(_, let rules)): .rules(rules ?? UserRules())
       }
     reply.send(answer, &turn)
   }
@@ -146,8 +149,10 @@ extension ShardMachine {
     switch what {
     case .register(let registration, _):
       if ok { take(registration, &turn) }
-    case .remove(let user, let id):
-      if ok { forget(user, id, &turn) }
+    case .remove(let user, let id, let endsSession):
+      guard ok else { return }
+      forget(user, id, &turn)
+      if endsSession { endSession(of: id, user, &turn) }
     case .tokenRemoved(let user, let id, let claim, let gone):
       if users[user]?.device(id) != nil {
         users[user]?.withDevice(id) { $0.isUnwritten = !ok }
@@ -156,6 +161,8 @@ extension ShardMachine {
       if let claim {
         tokenStepDone(token: claim, ok ? .notified : .failed, &turn)
       }
+    case .rules(let user, let rules):
+      if ok { take(rules: rules, of: user) }
     case .seen: break
     }
   }

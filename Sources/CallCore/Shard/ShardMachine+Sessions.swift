@@ -50,7 +50,10 @@ extension ShardMachine {
     if attach.ongoing == nil, !boards.isEmpty { noteOngoing(of: command.user) }
     if let replaced { Self.closeReplaced(replaced, &turn) }
     if command.request != 0 {
-      let state = attach.forCall.map { self.state(of: $0, seenBy: command, attaching: true) }
+      let state = attach.forCall.map {
+        visitState(of: $0, for: command.user, turn)
+          ?? self.state(of: $0, seenBy: command, attaching: true)
+      }
       turn.reply(command, .attached(forCall: state, ticket: command.ticket, ongoing: ongoing))
     }
     if let mark = attach.history { watchHistory(command, mark, &turn) }

@@ -13,6 +13,7 @@ extension ShardMachine {
     guard let slot = calls.slot(of: id) else { return }
     let change = calls[slot].change(limits, body)
     if change.wantsPush { callsWantingPush.append(id) }
+    if change.wantsOthers { callsWantingOthers.append(id) }
     if change.isSettledNow { settle(id, calls[slot].facts.callee) }
     if change.before != change.after {
       tally.add(change.before, -1)
@@ -68,6 +69,7 @@ private struct CallChange {
   let after: CallPhase
   let isSettledNow: Bool
   let wantsPush: Bool
+  let wantsOthers: Bool
   /// To be put into the shard's queue.
   let deadline: Timestamp?
 }
@@ -80,7 +82,7 @@ extension Call {
     body(&self)
     return CallChange(
       before: before, after: phase, isSettledNow: isSettled && !wasSettled, wantsPush: wantsPush,
-      deadline: arm(limits))
+      wantsOthers: wantsOthers, deadline: arm(limits))
   }
 
   /// Arms an earlier deadline at once; a later one only when the armed one fires.

@@ -11,10 +11,13 @@ extension ShardMachine {
 
   /// Whether a user is in an answered call, placed by it or to it.
   func isInCall(_ key: UserKey, _ turn: borrowing Turn) -> Bool {
+    if !visits.isEmpty, visits.isInCall(key, now: turn.now) { return true }
     guard let user = users[key] else { return false }
     let now = turn.now
     return user.devices.contains { $0.isTalking(at: now, limits) }
-      || user.calls.contains { id in calls.slot(of: id).map { calls[$0].phase } == .answered }
+      || user.calls.contains { id in
+        calls.slot(of: id).map { calls[$0].isTalking(key.user) } == true
+      }
   }
 }
 

@@ -19,14 +19,18 @@ public struct ShardMachine: Sendable {
   var lastEffectToken: UInt64 = 0
   /// Calls that may have something to push.
   var callsWantingPush: [CallID] = []
+  /// Calls whose callees' other devices are to ring.
+  var callsWantingOthers: [CallID] = []
   /// Whether sleeping devices are pushed and tokens claimed: not before every node that may own the
   /// shard can read what these leave in the journal.
   public var mayPush = true
   /// Whether devices take calls over: as `mayPush`.
   public var mayMove = true
-  /// What is stored of ended calls. Set it before any command.
+  /// Whether calls go on to other users: as `mayPush`.
+  public var mayDivert = true
+  /// What is stored of calls outside the journal. Set it before any command.
   public var keeps: StoredParts = []
-  /// Ended calls that would be forgotten if nothing of them were left to be stored.
+  /// Ended calls that would be forgotten if they did not lack something that is to be stored.
   var unrecorded: Set<CallID> = []
   /// Of the shard's journal.
   public var room = JournalRoom.enough
@@ -43,6 +47,8 @@ public struct ShardMachine: Sendable {
   /// Of the users with a session that shows their calls.
   var boards: [UserKey: OngoingBoard] = [:]
   var boardDeadlines = DeadlineQueue<UserKey>()
+  /// Calls of other shards that ring users of this one, or that one of their devices has answered.
+  var visits = Visits()
   /// Users whose boards are to be looked at before the turn ends.
   var changedBoards: [UserKey] = []
   /// Of the users with a session that shows the state of their histories.
@@ -98,8 +104,11 @@ public struct ShardMachine: Sendable {
     case .crossed(let crossed): self.crossed(command, crossed, &turn)
     case .merge(let request): merge(command, request, &turn)
     case .history(let body): history(command, body, &turn)
+    case .visit(let request): visit(command, request, &turn)
+    case .rules(let request): rules(command, request, &turn)
+    case .app(let request): app(command, request, &turn)
     }
-    if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
+    if !callsWantingPush.isEmpty || !callsWantingOthers.isEmpty { carryOutPushes(&turn) }
     if !changedBoards.isEmpty { showOngoing(&turn) }
   }
 
@@ -130,7 +139,7 @@ public struct ShardMachine: Sendable {
         retransmitted = call.tick(&turn)
       }
       tally.deliveryRepeatsTotal += UInt64(retransmitted)
-      if !callsWantingPush.isEmpty { carryOutPushes(&turn) }
+      if !callsWantingPush.isEmpty || !callsWantingOthers.isEmpty { carryOutPushes(&turn) }
     }
     if expirySweepAt <= now { expireRegistrations(now: now, &turn) }
     if boardDeadlines.next <= now { fireBoards(&turn) }

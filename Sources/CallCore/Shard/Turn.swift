@@ -8,7 +8,10 @@ struct Turn: ~Copyable {
   /// The journal has not taken what was decided before. Retransmissions would only add to that, and all of
   /// them would leave at one moment.
   let isHeldBack: Bool
-  /// What is stored of ended calls.
+  /// Whether pushes are decided, and calls diverted: what these leave in the journal every node can read.
+  let mayPush: Bool
+  let mayDivert: Bool
+  /// What is stored of calls outside the journal.
   let keeps: StoredParts
   var outcome = Outcome()
 
@@ -29,7 +32,7 @@ extension ShardMachine {
   func turn(at now: Timestamp, isHeldBack: Bool = false) -> Turn {
     Turn(
       now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack,
-      keeps: keeps)
+      mayPush: mayPush, mayDivert: mayDivert, keeps: keeps)
   }
 
   /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.

@@ -49,9 +49,18 @@ struct User: Sendable {
   /// Those whose end every device acknowledged, kept for late questions.
   var settledCalls = SettledCalls()
   private var placings = PairRates()
+  /// None, or one: they are large, and most users have none.
+  private var keptRules: [UserRules] = []
+  /// What is decided in advance about calls to the user; nil: nothing.
+  var rules: UserRules? {
+    get { keptRules.first }
+    set { keptRules = newValue.map { [$0] } ?? [] }
+  }
 
   /// Whether nothing is left that is worth keeping.
-  var isEmpty: Bool { devices.isEmpty && calls.isEmpty && settledCalls.isEmpty }
+  var isEmpty: Bool {
+    devices.isEmpty && calls.isEmpty && settledCalls.isEmpty && keptRules.isEmpty
+  }
 
   func device(_ id: DeviceID) -> Device? { devices.first { $0.id == id } }
 

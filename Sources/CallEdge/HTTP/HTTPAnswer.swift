@@ -39,11 +39,16 @@ extension HTTPAnswer {
   }
 
   init(_ reply: Reply, device: DeviceID) {
+    if case .app(let answer) = reply {
+      self.init(status: 200, body: HTTPBodies.app(answer))
+      return
+    }
     switch ServerReply(reply, device: device) {
     case .error(let error): self.init(error)
     case .done, .attached, .calls: self = .empty
     case .registered(let info): self.init(status: 200, body: HTTPBodies.registered(info))
     case .history(let page): self.init(status: 200, body: HTTPBodies.history(page))
+    case .rules(let rules): self.init(status: 200, body: HTTPBodies.userRules(rules))
     case .call(let state), .answer(_, let state):
       self.init(status: 200, body: HTTPBodies.callState(state))
     }
@@ -58,7 +63,7 @@ extension CallError.Code {
       .invalidField, .unsupportedSubprotocol, .invalidDevice, .invalidPushToken,
       .unknownDialect, .unknownCapability, .invalidUserForDialect, .headersTooLarge,
       .descriptionTooLarge, .informationTooLarge, .pushDataTooLarge, .invalidCallee,
-      .invalidRingTimeout:
+      .invalidRingTimeout, .invalidRules:
       400
     case .notAccepted, .expired, .tokenTooLong, .revoked: 401
     case .forbidden, .notParty, .foreignPushTopic, .refusedByApp: 403

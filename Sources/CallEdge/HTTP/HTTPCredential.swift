@@ -17,11 +17,24 @@ enum HTTPCredential {
   case bearer(Login)
   /// A push's capability, for one call and one device: `Authorization: CallmeshPush …`.
   case push(PushCapability, text: String)
+  /// The token of an app's server.
+  case server(ServerClaims, token: String)
 
-  var user: UserKey {
+  /// nil: the app's server's, which is nobody.
+  var user: UserKey? {
     switch self {
     case .bearer(let login): UserKey(app: login.claims.app, user: login.claims.user)
     case .push(let capability, _): UserKey(app: capability.app, user: capability.user)
+    case .server: nil
+    }
+  }
+
+  /// The device that the credential names.
+  var claimedDevice: String? {
+    switch self {
+    case .bearer(let login): login.claims.device
+    case .push(let capability, _): capability.device
+    case .server: nil
     }
   }
 
@@ -30,15 +43,13 @@ enum HTTPCredential {
     switch self {
     case .bearer(let login): .token(login.token)
     case .push(_, let text): .pushCapability(text)
+    case .server(_, let token): .token(token)
     }
   }
 
-  /// Whose rate of requests counts.
-  fileprivate var rateKey: RateKey {
-    switch self {
-    case .bearer(let login): RateKey(user: user, device: DeviceID(login.claims.device ?? ""))
-    case .push(let capability, _): RateKey(user: user, device: DeviceID(capability.device))
-    }
+  /// Whose rate of requests counts; nil: its app's server's.
+  fileprivate var rateKey: RateKey? {
+    user.map { RateKey(user: $0, device: DeviceID(claimedDevice ?? "")) }
   }
 
   /// The device that sends the request: the credential's, or the one that the request names.
@@ -52,6 +63,7 @@ enum HTTPCredential {
         throw CallError(.notAccepted)
       }
       return DeviceID(capability.device)
+    case .server: throw CallError(AuthFailure.servers)
     }
   }
 
@@ -59,8 +71,7 @@ enum HTTPCredential {
   /// - Throws: `notAccepted`, whichever part of a capability does not match.
   fileprivate func check(_ route: HTTPRoute) throws(CallError) {
     guard case .push(let capability, _) = self else { return }
-    guard let address = route.callAddress, address.callee.hasBytes(of: capability.user),
-      address.call.bytes == capability.call
+    guard let address = route.callAddress, address.call.bytes == capability.call
     else { throw CallError(.notAccepted) }
   }
 }
@@ -78,7 +89,9 @@ extension EdgeShared {
     let credential: HTTPCredential
     if let (scheme, text) = try Self.authorization(headers) {
       switch scheme {
-      case "bearer": credential = .bearer(try login(by: text, now: now))
+      case "bearer":
+        if case .app = route { return .server(try verifyServer(text, now: now), token: text) }
+        credential = .bearer(try login(by: text, now: now))
       case "callmeshpush": credential = .push(try capability(text, now: now), text: text)
       default: throw CallError(.notAccepted)
       }
@@ -93,11 +106,25 @@ extension EdgeShared {
   }
 
   /// Takes a request from the rate of the credential's holder.
+  /// - Throws: `rateLimited` where the rate is exceeded.
+  func takeFromRate(
+    of credential: HTTPCredential, _ route: HTTPRoute, now: Timestamp
+  ) throws(CallError) {
+    if case .server(let claims, _) = credential, case .app(let route) = route {
+      let error = apps.gate(of: claims.app)?.takeServerRequest(cost: route.cost, now: now)
+      if let error { throw error }
+    }
+    guard let key = credential.rateKey, let wait = takeFromRate(of: key, now: now) else { return }
+    throw CallError.rateLimited(
+      perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
+      retryAfterMilliseconds: wait)
+  }
+
   /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
-  func takeFromRate(of credential: HTTPCredential, now: Timestamp) -> UInt32? {
+  private func takeFromRate(of key: RateKey, now: Timestamp) -> UInt32? {
     requestRates.withLock { table in
       let before = table.forgottenEarly
-      let wait = table.take(credential.rateKey, now: now)
+      let wait = table.take(key, now: now)
       let forgotten = table.forgottenEarly - before
       if forgotten > 0 { metrics.requestRatesForgotten.increment(by: forgotten) }
       metrics.requestRates.set(Int64(table.count))
@@ -137,6 +164,14 @@ extension EdgeShared {
     }
   }
 
+  private func verifyServer(_ token: String, now: Timestamp) throws(CallError) -> ServerClaims {
+    do {
+      return try tokens.verifyServer(token, now: now.microseconds / 1_000_000)
+    } catch {
+      throw CallError(error)
+    }
+  }
+
   private func capability(_ text: String, now: Timestamp) throws(CallError) -> PushCapability {
     guard let keys = pushKeys.current else {
       metrics.pushRequestsUnready.increment()
@@ -159,7 +194,8 @@ extension EdgeShared {
     case .decline, .busy:
       guard let text = try? HTTPBodies.decline(body).capability, !text.isEmpty else { return nil }
       return text
-    case .connect, .registerDevice, .unregisterDevice, .call, .history, .historyRead, .health:
+    case .connect, .registerDevice, .unregisterDevice, .call, .history, .historyRead, .health,
+      .rules, .app:
       return nil
     }
   }

@@ -163,7 +163,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     switch route {
     case .connect: upgrade(head, exchange)
     case .health: answer(exchange, .empty)
-    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead:
+    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead, .rules,
+      .app:
       ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
     }
   }
@@ -180,11 +181,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     let command: Command
     do throws(CallError) {
       let credential = try loop.shared.credential(head.headers, route, body: body, now: now)
-      if let wait = loop.shared.takeFromRate(of: credential, now: now) {
-        throw CallError.rateLimited(
-          perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
-          retryAfterMilliseconds: wait)
-      }
+      try loop.shared.takeFromRate(of: credential, route, now: now)
       command = try Command(
         route, content: body, by: credential, query: query,
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()))
@@ -198,7 +195,12 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   /// The shard has replied, or the loop for it when it did not in time.
   func replied(to command: Command, _ reply: Reply) {
-    guard case .waiting(let exchange, command.session.number) = state else { return }
-    answer(exchange, HTTPAnswer(reply, device: command.device))
+    replied(session: command.session.number, HTTPAnswer(reply, device: command.device))
+  }
+
+  /// - Parameter session: the request's number.
+  func replied(session: UInt64, _ reply: HTTPAnswer) {
+    guard case .waiting(let exchange, session) = state else { return }
+    answer(exchange, reply)
   }
 }

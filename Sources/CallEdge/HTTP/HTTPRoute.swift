@@ -12,6 +12,10 @@ package enum HTTPRoute: Equatable {
   case busy(CallAddress)
   case history
   case historyRead
+  /// The rules of the token's user.
+  case rules(HTTPRulesVerb)
+  /// Of the app's server.
+  case app(HTTPAppRoute)
   /// Whether the process runs. The answer does not depend on the node's state, so no token is needed.
   case health
 
@@ -22,11 +26,12 @@ package enum HTTPRoute: Equatable {
     case invalid(CallError)
   }
 
-  /// Whether the request needs a credential.
+  /// Whether the request needs a credential of a user or of a push.
   package var isForDevices: Bool {
     switch self {
-    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead: true
-    case .connect, .health: false
+    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead, .rules:
+      true
+    case .connect, .health, .app: false
     }
   }
 
@@ -34,7 +39,9 @@ package enum HTTPRoute: Equatable {
   package var callAddress: CallAddress? {
     switch self {
     case .call(let address), .decline(let address), .busy(let address): address
-    case .connect, .registerDevice, .unregisterDevice, .history, .historyRead, .health: nil
+    case .connect, .registerDevice, .unregisterDevice, .history, .historyRead, .health, .rules,
+      .app:
+      nil
     }
   }
 
@@ -55,9 +62,13 @@ package enum HTTPRoute: Equatable {
       }
       return try route()
     }
+    if segments.count > 2, segments[0] == "v1", segments[1] == "app" {
+      return .app(try HTTPAppRoute.find(method: method, segments[2...]))
+    }
     switch segments.count {
     case 1 where segments[0] == "healthz": return try only("GET", .health)
     case 2 where segments == ["v1", "connect"]: return try only("GET", .connect)
+    case 2 where segments == ["v1", "rules"]: return .rules(try HTTPRulesVerb.find(method))
     case 2 where segments == ["v1", "devices"]: return try only("POST", .registerDevice)
     case 2 where segments == ["v1", "history"]: return try only("GET", .history)
     case 3 where segments == ["v1", "history", "read"]: return try only("POST", .historyRead)
@@ -73,7 +84,7 @@ package enum HTTPRoute: Equatable {
     }
   }
 
-  private static func device(_ segment: String) throws(Failure) -> DeviceID {
+  static func device(_ segment: String) throws(Failure) -> DeviceID {
     guard let text = PercentEncoding.decode(segment.utf8[...]), IdentifierRules.isDevice(text)
     else {
       throw .invalid(CallError(.invalidDevice))
@@ -81,7 +92,7 @@ package enum HTTPRoute: Equatable {
     return DeviceID(text)
   }
 
-  private static func address(_ callee: String, _ call: String) throws(Failure)
+  static func address(_ callee: String, _ call: String) throws(Failure)
     -> CallAddress
   {
     guard let callee = PercentEncoding.decode(callee.utf8[...]), IdentifierRules.isUser(callee)
@@ -115,7 +126,11 @@ extension Command {
     _ route: HTTPRoute, content: [UInt8], by credential: HTTPCredential, query: Substring,
     session: SessionRef
   ) throws(CallError) {
-    let user = credential.user
+    if case .app(let route) = route {
+      self = try Command(route, content: content, by: credential, session: session)
+      return
+    }
+    guard let user = credential.user else { throw CallError(AuthFailure.servers) }
     let named = HTTPRoute.parameter("device", query: query)
     let device: DeviceID
     let body: Body
@@ -142,7 +157,11 @@ extension Command {
     case .historyRead:
       device = try credential.device(named: named)
       body = .history(try HTTPBodies.historyRead(content))
-    case .connect, .health:
+    case .rules(let verb):
+      // Rules are the user's, whichever device sets them.
+      device = DeviceID(credential.claimedDevice ?? "")
+      body = .rules(try verb.request(content))
+    case .connect, .health, .app:
       throw CallError(.noSuchResource)
     }
     self.init(

@@ -4,7 +4,8 @@ internal import CallTelemetry
 /// What becomes of a call that an app's hook was asked about.
 package enum HookDecision: Sendable, Equatable {
   /// - callerName: the caller's display name; nil: as its token gives it.
-  case allow(callerName: String?)
+  /// - forward: users who ring in place of the callee; empty: the callee rings.
+  case allow(callerName: String?, forward: [String] = [])
   case refuse(CallError)
 }
 
@@ -29,7 +30,11 @@ package enum HookAnswer {
     var callerName: String?
     var reason: String?
     var message: String?
+    var to: [String]?
   }
+
+  /// The most users to whom a call is forwarded.
+  package static let forwardMax = 10
 
   package static func read(_ bytes: [UInt8]) -> Result<HookDecision, HookFailure> {
     guard bytes.count <= bytesMax else { return .failure(.tooLarge) }
@@ -40,6 +45,13 @@ package enum HookAnswer {
     case "allow":
       let name = DisplayName.shown(body.callerName ?? "")
       return .success(.allow(callerName: name.isEmpty ? nil : name))
+    case "forward":
+      let users = body.to ?? []
+      guard (1...forwardMax).contains(users.count), users.allSatisfy(IdentifierRules.isUser) else {
+        return .failure(.unreadable)
+      }
+      let name = DisplayName.shown(body.callerName ?? "")
+      return .success(.allow(callerName: name.isEmpty ? nil : name, forward: users))
     case "refuse":
       let sentence = DisplayName.shown(body.message ?? "")
       return .success(

@@ -52,6 +52,7 @@ package final class AppGates: Sendable {
     case .attach, .register: break
     case .place(var request):
       guard let terms = gate(of: command.user.app)?.terms else { return }
+      guard terms.secondCalls != nil || !terms.follows.isEmpty else { return }
       if let choice = terms.secondCalls { request.busyWhileInCall = choice == .busy }
       request.follows = terms.follows
       command.body = .place(request)
@@ -94,6 +95,7 @@ package final class AppGate: Sendable {
   private struct Rates {
     var calls: TokenBucket
     var registrations: TokenBucket
+    var serverRequests: TokenBucket
     var userCalls: RateTable<UserKey>
     var userBytes: RateTable<UserKey>
 
@@ -123,7 +125,8 @@ package final class AppGate: Sendable {
     rates = Mutex(
       Rates(
         calls: bucket(.callsPerSecond), registrations: bucket(.registrationsPerSecond),
-        userCalls: users(.callsPerUser), userBytes: users(.signalBytesPerUser)))
+        serverRequests: bucket(.serverRequestsPerSecond), userCalls: users(.callsPerUser),
+        userBytes: users(.signalBytesPerUser)))
     refused =
       registry?.counters(
         "callmesh_app_limited_total",
@@ -144,7 +147,7 @@ package final class AppGate: Sendable {
   /// Whether there are limits for such commands.
   static func limits(_ body: Command.Body) -> Bool {
     switch body {
-    case .place, .register, .call(_, .answer), .call(_, .signal): true
+    case .place, .register, .rules(.write), .call(_, .answer), .call(_, .signal): true
     default: false
     }
   }
@@ -172,12 +175,26 @@ package final class AppGate: Sendable {
         if let token, !terms.admits(token) { return foreign(token) }
       }
       return take(&rates.registrations, .registrationsPerSecond, now: now)
+    // They are written to the same store.
+    case .rules(.write): return take(&rates.registrations, .registrationsPerSecond, now: now)
     case .place:
       return take(&rates.userCalls, command.user, .callsPerUser, now: now)
         ?? tooManyLiveCalls() ?? take(&rates.calls, .callsPerSecond, now: now)
         ?? takeBytes(of: command, &rates, now: now)
     default: return takeBytes(of: command, &rates, now: now)
     }
+  }
+
+  /// Counts a request of the app's server.
+  /// - Parameter cost: in thousandths of a request.
+  /// - Returns: why it is refused; nil where it is not.
+  package func takeServerRequest(cost: Int64 = 1000, now: Timestamp) -> CallError? {
+    let limit = AppLimit.serverRequestsPerSecond
+    let wait = rates.withLock {
+      $0.serverRequests.take(
+        cost: cost, perSecond: limits[limit], burst: limits.burst(limit), now: now)
+    }
+    return wait.map { refusal(limit, wait: $0) }
   }
 
   private func tooManyLiveCalls() -> CallError? {

@@ -153,7 +153,7 @@ package struct CommandOutbox {
   }
 
   private func shard(of command: Command) -> Int {
-    if case .calls(let shard) = command.body { return min(Int(shard), rules.shardCount - 1) }
+    if let shard = command.body.namedShard { return min(Int(shard), rules.shardCount - 1) }
     return ShardHash.shard(of: command.callee, count: rules.shardCount)
   }
 

@@ -14,6 +14,25 @@ extension EdgeLoop {
     _ sender: (user: UserKey, device: DeviceID), _ credential: Credential, asker: UInt64,
     request: UInt64
   ) -> CallError? {
+    askAllShards(sender, credential, asker: asker, request: request) { .calls(shard: $0) }
+  }
+
+  /// Asks every shard for a user's live calls, for the app's server; the handler gets the answer.
+  /// - Returns: why it was refused; nil where it was not.
+  func askForCalls(_ command: Command, for handler: HTTPHandler) -> CallError? {
+    let asker = command.session.number
+    endpoints[asker] = .request(handler)
+    let error = askAllShards(
+      (command.user, command.device), command.credential, asker: asker, request: command.request
+    ) { .app(.calls(shard: $0)) }
+    if error != nil { endpoints.removeValue(forKey: asker) }
+    return error
+  }
+
+  private func askAllShards(
+    _ sender: (user: UserKey, device: DeviceID), _ credential: Credential, asker: UInt64,
+    request: UInt64, _ body: (_ shard: UInt32) -> Command.Body
+  ) -> CallError? {
     guard questionsOpen < Self.questionsMax else {
       metrics.callQuestionsRefused.increment()
       return CallError(.overloaded, retryAfterMilliseconds: 1000)
@@ -27,7 +46,7 @@ extension EdgeLoop {
     for shard in 0..<count {
       var command = Command(
         session: session, request: UInt64(shard) + 1, user: sender.user, device: sender.device,
-        callee: sender.user, body: .calls(shard: UInt32(shard)))
+        callee: sender.user, body: body(UInt32(shard)))
       command.credential = credential
       if case .refused(let error) = submit(command, now: now) {
         close(question: number)
@@ -43,8 +62,21 @@ extension EdgeLoop {
     switch question.take(reply) {
     case .waiting: endpoints[session] = .question(question)
     case .complete(let live): finish(question, session: session, live, now: now)
-    case .failed: finish(question, session: session, nil, now: now)
+    case .completeForApp(let calls): finish(question, session: session, .app(.calls(calls)))
+    case .failed:
+      if case .request = endpoints[question.asker] {
+        finish(question, session: session, .error(CallError(.tryAgain)))
+      } else {
+        finish(question, session: session, nil, now: now)
+      }
     }
+  }
+
+  /// Answers the app's server.
+  private func finish(_ question: CallsQuestion, session: UInt64, _ reply: Reply) {
+    close(question: session)
+    guard case .request(let handler) = endpoints.removeValue(forKey: question.asker) else { return }
+    handler.replied(session: question.asker, HTTPAnswer(reply, device: ""))
   }
 
   private func finish(
@@ -64,14 +96,17 @@ extension EdgeLoop {
   }
 }
 
-/// A device's question for its live calls: it is scattered to all shards, and this gathers their answers.
+/// A question for live calls, of a device or of an app's server: it is scattered to all shards, and this gathers their
+/// answers.
 package struct CallsQuestion {
-  /// Who asked, and under which request id.
+  /// The session or request that asked, and under which request id.
   package let asker: UInt64
   package let request: UInt64
   /// How many shards have not answered.
   private var open: Int
   private var live = LiveCalls()
+  /// For an app's server.
+  private var found: [AppCall] = []
 
   package init(asker: UInt64, request: UInt64, shardCount: Int) {
     self.asker = asker
@@ -83,16 +118,23 @@ package struct CallsQuestion {
     case waiting
     /// Every shard has answered.
     case complete(LiveCalls)
+    case completeForApp([AppCall])
     /// A shard has no answer: the list would be incomplete.
     case failed
   }
 
   /// Adds one shard's answer. To be called once for each shard, and not after the end.
   package mutating func take(_ reply: Reply) -> Progress {
-    guard case .calls(let part) = reply else { return .failed }
-    live.placed += part.placed.prefix(LiveCalls.countMaximum - live.placed.count)
-    live.received += part.received.prefix(LiveCalls.countMaximum - live.received.count)
     open -= 1
-    return open > 0 ? .waiting : .complete(live)
+    switch reply {
+    case .calls(let part):
+      live.placed += part.placed.prefix(LiveCalls.countMaximum - live.placed.count)
+      live.received += part.received.prefix(LiveCalls.countMaximum - live.received.count)
+      return open > 0 ? .waiting : .complete(live)
+    case .app(.calls(let part)):
+      found = (found + part).newestForApp
+      return open > 0 ? .waiting : .completeForApp(found)
+    default: return .failed
+    }
   }
 }

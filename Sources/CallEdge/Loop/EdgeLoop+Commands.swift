@@ -57,6 +57,7 @@ extension EdgeLoop {
   /// Sends the command of an HTTP request; its reply goes to the handler.
   /// - Returns: why it was refused; nil where it was sent.
   func submit(_ command: Command, for handler: HTTPHandler) -> CallError? {
+    if case .app(.calls) = command.body { return askForCalls(command, for: handler) }
     if case .refused(let error) = submit(command, now: now) { return error }
     endpoints[command.session.number] = .request(handler)
     return nil

@@ -33,6 +33,8 @@ extension EdgeLoop {
         return metrics.deliveriesUnknown.increment()
       }
       handler.show(history)
+    // To owners of shards only.
+    case .visit: metrics.deliveriesUnknown.increment()
     case .notice(let notice):
       guard let handler = device(item.session) else {
         return metrics.deliveriesUnknown.increment()

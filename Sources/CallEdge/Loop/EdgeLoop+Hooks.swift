@@ -53,10 +53,11 @@ extension EdgeLoop {
     // A drain that began meanwhile lets no new call in.
     switch shared.rules.isDraining ? .refuse(CallError(.draining)) : decision {
     case .refuse(let error): outbox.release(session: session, request: request, refusal: error)
-    case .allow(let name):
+    case .allow(let name, let forward):
       outbox.release(session: session, request: request) {
-        guard let name, case .place(var place) = $0.body else { return }
-        place.callerName = name
+        guard case .place(var place) = $0.body else { return }
+        if let name { place.callerName = name }
+        place.forward = forward
         $0.body = .place(place)
       }
     }

@@ -50,8 +50,9 @@ extension Command.Body {
     case .callerGone: ("loss of the caller", .trace)
     case .attach: ("attach", .trace)
     case .crossed: ("crossing", .debug)
-    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .talking, .calls,
-      .history:
+    case .app(.end): ("end by the app's server", .debug)
+    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .visit, .talking,
+      .calls, .rules, .app, .history:
       ("command", .trace)
     }
   }
@@ -65,7 +66,7 @@ extension Command.Body {
     case .crossed(let crossed): [crossed.call, crossed.survivor]
     case .talking(let talking): talking.calls
     case .sessionClosed, .register, .unregister, .place, .call, .pushReport, .tokenTaken, .merge,
-      .calls, .history:
+      .calls, .history, .visit, .rules, .app:
       call.map { [$0] } ?? []
     }
   }

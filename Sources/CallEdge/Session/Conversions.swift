@@ -90,6 +90,9 @@ extension ServerReply {
     case .answer(let won, let state): self = .answer(won: won, state)
     case .calls(let live): self = .calls(live)
     case .history(let page): self = .history(page)
+    case .rules(let rules): self = .rules(rules)
+    // No device asks for what is an app's server's.
+    case .app: self = .error(CallError(.internalError))
     }
   }
 }

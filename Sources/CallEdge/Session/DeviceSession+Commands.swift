@@ -54,6 +54,7 @@ extension DeviceSession {
     case .register(let request):
       return (identity.user, .register(try request.prepared(for: identity.user)))
     case .unregister(let device): return (identity.user, .unregister(device ?? identity.device))
+    case .rules(let request): return (identity.user, .rules(request))
     case .place(let address, var request):
       request.call = address.call
       request.deviceName = identity.deviceName

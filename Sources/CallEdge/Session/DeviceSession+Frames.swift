@@ -27,7 +27,7 @@ extension DeviceSession {
       turn.reply(frame.id, isAttached ? .done : .error(CallError(.notAttached)))
     case .calls: askForCalls(frame.id, &turn)
     case .renew(let token): renew(token, id: frame.id, &turn)
-    case .register, .unregister, .place, .call, .history: forward(frame, &turn)
+    case .register, .unregister, .place, .call, .history, .rules: forward(frame, &turn)
     }
   }
 

@@ -56,7 +56,8 @@ extension DeviceSession {
     switch delivery.event {
     case .invite(let invite):
       inCallUntil = max(inCallUntil, invite.deadline)
-      noteRings(delivery.call, invite)
+      // A call that was diverted to this user is to another one, and crosses none.
+      if invite.divertedBy.isEmpty { noteRings(delivery.call, invite) }
     case .stop:
       inCallUntil = Timestamp(microseconds: 0)
       forget(delivery.call)
@@ -108,7 +109,8 @@ extension DeviceSession {
     switch reply {
     case .answer(won: true, _): inCallUntil = .distantFuture
     case .call(let state) where state.phase == .ended: inCallUntil = Timestamp(microseconds: 0)
-    case .call, .answer, .attached, .registered, .calls, .history, .done, .error: break
+    case .call, .answer, .attached, .registered, .calls, .history, .done, .error, .rules, .app:
+      break
     }
   }
 }

@@ -77,7 +77,7 @@ extension WebSocketHandler {
     switch reply {
     case .error(let error): loop.metrics.count(error: error.code)
     case .attached: attached()
-    case .done, .registered, .call, .answer, .calls, .history: break
+    case .done, .registered, .call, .answer, .calls, .history, .rules: break
     }
     send(.reply(id: id, reply))
   }

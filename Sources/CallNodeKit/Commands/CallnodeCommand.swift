@@ -70,16 +70,19 @@ struct PushCommand: AsyncParsableCommand {
 
       'callnode config --role push' checks the file of providers and every key, and starts nothing.
 
+      With a file of keys it also delivers to the webhooks of apps.
+
       Example: callnode push --push-providers push.json --metrics-port 9090
       """)
 
   @OptionGroup(title: "Every node") var file: FileOption
   @OptionGroup(title: "Every node") var node: NodeOptions
+  @OptionGroup(title: "Webhooks") var keys: KeysOptions
   @OptionGroup(title: "Push gateway") var push: PushOptions
   @OptionGroup(title: "Rules of calls, the same on every node") var calls: CallOptions
 
   func run() async throws {
-    try await launch(.push, file, node.given, push.given, calls.given)
+    try await launch(.push, file, node.given, keys.given, push.given, calls.given)
   }
 }
 

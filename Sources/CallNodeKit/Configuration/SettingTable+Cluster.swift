@@ -65,6 +65,19 @@ extension Setting {
     Setting(
       "historyBytes", \.coordinator.history.bytesMax, .integer(1_000_000...1_000_000_000_000))
     "The size limit of the stream of histories, in bytes; the oldest entries are dropped. Starting "
+    Setting("eventsKept", \.coordinator.events.kept, .duration(0, 3650 * 86_400))
+    "How long events of calls are kept for webhooks, which are retried for a day; 0: there are no "
+      + "webhooks. Starting coordinators apply it to the existing stream."
+    Setting("eventBytes", \.coordinator.events.bytesMax, .integer(1_000_000...1_000_000_000_000))
+    "The size limit of the stream of events, in bytes; the oldest events are dropped. Starting "
+      + "coordinators apply it to the existing stream."
+    Setting("deadLettersKept", \.coordinator.deadLetters.kept, .duration(3600, 3650 * 86_400))
+    "How long events are kept that a webhook did not take, for callctl webhooks. Starting "
+      + "coordinators apply it to the existing stream."
+    Setting(
+      "deadLetterBytes", \.coordinator.deadLetters.bytesMax,
+      .integer(1_000_000...1_000_000_000_000))
+    "The size limit of the stream of these events, in bytes; the oldest are dropped. Starting "
       + "coordinators apply it to the existing stream."
     Setting("stoppedRetry", \.coordinator.stoppedRetry, .duration(0.1, 3600))
     "The interval at which a shard whose store cannot be read is retried."

@@ -74,7 +74,8 @@ extension Setting {
     Setting(
       "keysFile", \.keysFile, .path, unset: "none; edges and coordinators need one",
       remedy: "For development make one with: callctl keys --app NAME --keys-file keys.json")
-    "The file with the apps' keys, which verify devices' tokens."
+    "The file with the apps' keys, which verify devices' tokens, and with their webhooks. A push "
+      + "gateway with it delivers to webhooks."
     Setting("maxTokenAge", \.maxTokenAge, .duration(60, 90 * 86_400))
     "The longest lifetime of a token, from its issue and from now. Tokens with a longer one are "
       + "refused. The same on edges and coordinators."

@@ -8,7 +8,7 @@ internal import Logging
 /// The keys that a node verifies and signs with, and the revocations. Each follows its record in the cluster until
 /// the bus is closed.
 struct ClusterSecrets {
-  /// nil for push gateways.
+  /// nil for push gateways without a file of keys, which they need for webhooks only.
   let tokens: TokenAuthority?
   let pushKeys = PushKeyring()
   private let tickets = TicketKeyring()
@@ -86,7 +86,7 @@ struct ClusterSecrets {
 
   /// Reads the whole list of revocations before any token is checked. Coordinators create the list.
   private func openRevocations(_ bus: some ClusterBus) async throws {
-    guard roles.hasCoordinator || tokens != nil else { return }
+    guard roles.hasCoordinator || roles.hasEdge else { return }
     let options =
       roles.hasCoordinator
       ? Revocation.bucket(configuration.buckets) : configuration.existingBuckets

@@ -74,8 +74,14 @@ struct NodeLauncher {
       for: roles, generatedNodeID: Self.generatedNodeID(roles))
     if bus == .nats { try settings.checkAccess(configuration) }
     var inputs = NodeInputs(settings: settings, configuration: configuration)
-    if roles.hasEdge || roles.hasCoordinator, let path = configuration.keysFile {
-      inputs.keys = try settings.keys(path)
+    if let path = configuration.keysFile {
+      do throws(ConfigurationError) {
+        inputs.keys = try settings.keys(path)
+      } catch {
+        // All roles may share a file of settings, and a push gateway needs the keys for webhooks only.
+        guard roles == .push else { throw error }
+        inputs.keysProblem = error
+      }
     }
     if roles.hasEdge { inputs.tls = try settings.tls(configuration) }
     if roles.hasPush, let path = configuration.pushProvidersFile {
@@ -107,8 +113,10 @@ struct NodeLauncher {
 struct NodeInputs {
   let settings: ResolvedSettings
   let configuration: NodeConfiguration
-  /// Set where there is an edge or a coordinator.
+  /// Set where settings name a file of keys that can be read.
   var keys: AppKeys?
+  /// Why a push gateway goes without keys that settings name.
+  var keysProblem: ConfigurationError?
   /// Set where an edge speaks TLS.
   var tls: EdgeTLS?
   /// Set where there is a push gateway.

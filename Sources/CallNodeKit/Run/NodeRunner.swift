@@ -111,6 +111,18 @@ struct NodeRunner {
           bus: bus, clock: clock, metrics: metrics, logger: logger, pools: senders.pools,
           keyring: secrets.pushKeys))
     }
+    if let problem = inputs.keysProblem {
+      logger.notice(
+        "This gateway delivers to no webhooks: it cannot read the file of keys.",
+        metadata: .keys([.error: "\(problem)"]))
+    }
+    if roles.hasPush, let tokens = secrets.tokens {
+      services.append(
+        WebhookDispatcher(
+          nodeID: name("push"), cluster: configuration.cluster,
+          existing: configuration.existingBuckets, tokens: tokens, bus: bus, clock: clock,
+          metrics: metrics, logger: logger))
+    }
     if let tls = inputs.tls { services.append(FileReload.certificate(tls, logger: logger)) }
     let edge = roles.hasEdge ? secrets.tokens.map { edgeConfiguration(shardCount, $0) } : nil
     let edgeNode = edge.map {

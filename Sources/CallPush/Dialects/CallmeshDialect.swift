@@ -33,7 +33,7 @@ enum CallmeshDialect {
       PayloadMember("v", version),
       PayloadMember("purpose", job.purpose.name),
       PayloadMember("call", job.call.description),
-      PayloadMember("callee", job.user.user),
+      PayloadMember("callee", job.callee.user),
       PayloadMember("caller", party(draft.caller)),
       job.video ? PayloadMember("video", true) : nil,
       draft.placedAt.map { PayloadMember("placedAtMs", $0.milliseconds) },

@@ -9,7 +9,7 @@ enum GatewayReporting {
   static func report(_ pending: GatewayReports.Pending, peer: UInt64) -> Command {
     Command(
       session: SessionRef(edge: peer, number: session), request: pending.number,
-      user: pending.user, device: pending.report.device, callee: pending.user,
+      user: pending.user, device: pending.report.device, callee: pending.callee,
       body: .pushReport(pending.report))
   }
 
@@ -20,7 +20,7 @@ enum GatewayReporting {
   static func question(_ number: UInt64, _ job: PushJob, peer: UInt64) -> Command {
     Command(
       session: SessionRef(edge: peer, number: session), request: questionBit | number,
-      user: job.user, device: job.device, callee: job.user, body: .call(job.call, .query))
+      user: job.user, device: job.device, callee: job.callee, body: .call(job.call, .query))
   }
 
   struct Answers: Sendable {

@@ -6,6 +6,8 @@ package struct GatewayReports: Sendable {
   package struct Pending: Sendable, Equatable {
     package var number: UInt64
     package var user: UserKey
+    /// Whose shard has the call.
+    package var callee: UserKey
     package var report: PushReport
   }
   private struct State {
@@ -34,11 +36,11 @@ package struct GatewayReports: Sendable {
   package var count: Int { waiting.count }
 
   /// Begins a report, which must be sent now. `isKept` is false if it will not be retransmitted.
-  package mutating func begin(_ user: UserKey, _ report: PushReport, now: Timestamp)
-    -> (pending: Pending, isKept: Bool)
-  {
+  package mutating func begin(
+    _ user: UserKey, callee: UserKey, _ report: PushReport, now: Timestamp
+  ) -> (pending: Pending, isKept: Bool) {
     lastNumber += 1
-    let pending = Pending(number: lastNumber, user: user, report: report)
+    let pending = Pending(number: lastNumber, user: user, callee: callee, report: report)
     guard waiting.count < capacity, let first = repeats.first else { return (pending, false) }
     let next = now + first
     waiting[lastNumber] = State(pending: pending, nextAt: next)

@@ -60,6 +60,8 @@ package enum HistoryEvent: Sendable {
   case recorded([CallRecord])
   /// A user's history has a new message, with this number.
   case remembered(UserKey, UInt64, HistoryMessage)
+  /// The stream of events for webhooks has a new message.
+  case learned([AppEvent])
 }
 
 /// The rules that histories are judged by; `docs/simulation.md` says what each means. Their names are
@@ -74,6 +76,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case recordOfEachCall = "a record of each call"
   case historyOnBothSides = "history on both sides"
   case historySeen = "a user's devices see its history"
+  case learnsOfEachCall = "an app learns of each call"
   case appendThenSpeak = "append, then speak"
   case versionsGrow = "versions only grow"
   case noInviteAfterStop = "no invite after a stop"
@@ -90,6 +93,8 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case unreachableAttached = "unreachable although a device was attached"
   case attachedRing = "an attached device was not rung"
   case placersDoNotRing = "who only places calls is not rung"
+  case divertedOnce = "a call goes on to each user once"
+  case divertedRing = "a call rings where it goes on"
   case crossingsMerge = "crossing calls become one"
   case busyInCall = "a user in a call is busy"
   case movesOnce = "a call moves to one device"

@@ -133,7 +133,7 @@ extension HistoryChecker {
     guard let address = command.address, let facts = calls[address.call] else { return false }
     guard case .call(_, let verb) = command else { return false }
     switch verb {
-    case .answer: return facts.legEnds[who.device] != nil
+    case .answer: return facts.legEnds[facts.key(who)] != nil || facts.left(who.user) != nil
     case .decline, .busy: return facts.journalWinner == who
     case .hangUp: return facts.answered == nil || facts.caller != who
     case .connected: return facts.answered == nil

@@ -29,7 +29,7 @@ extension HistoryChecker {
         link.who.user.hasBytes(of: placed.callee.user),
         link.who != Who(placed.caller), !SimOptions.onlyPlaces(link.who)
       else { return false }
-      switch facts.legEnds[link.who.device] {
+      switch facts.legEnds[facts.key(link.who)] {
       // It refused, by HTTP perhaps.
       case .declinedHere, .busy: return false
       case .gone, nil: break
@@ -70,9 +70,8 @@ extension HistoryChecker {
     _ end: EndedFacts, _ facts: Facts, _ record: JournalRecord
   ) -> String? {
     guard end.reason == .unreachable, let placed = facts.placed, let placedAt = facts.placedAt
-    else {
-      return nil
-    }
+    else { return nil }
+    if !facts.diversions.isEmpty { return unreachableThoughOthersAttached(facts) }
     // Both times are by the owner's clock; a later owner has another clock.
     let isSameOwner = record.epoch == facts.epoch
     let waitedUntil = isSameOwner ? end.at : now + bounds.skew
@@ -92,7 +91,7 @@ extension HistoryChecker {
 
   /// An attached device that got no invite to a ringing call, though there was no fault.
   mutating func notRung(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
-    guard let placedAt = facts.placedAt else { return nil }
+    guard let placedAt = facts.placedAt, facts.diversions.isEmpty else { return nil }
     let due = placedAt + bounds.ring
     guard due < facts.overAt ?? now, due < now else { return nil }
     for link in witnesses(facts)

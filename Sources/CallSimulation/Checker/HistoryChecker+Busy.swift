@@ -13,7 +13,9 @@ extension HistoryChecker {
       guard let facts = calls[other], let theirs = facts.placed, facts.answered != nil,
         facts.ended == nil
       else { continue }
-      let isTo = theirs.callee.user.hasBytes(of: placed.callee.user)
+      let isTo =
+        theirs.callee.user.hasBytes(of: placed.callee.user)
+        && facts.answered?.by.user.hasBytes(of: placed.callee.user) ?? false
       let isFrom =
         theirs.caller.user.hasBytes(of: placed.callee.user) && isKnown(facts, to: shard)
       try require(!isTo && !isFrom, .busyInCall, call, "the callee is in call \(other)")
@@ -39,14 +41,15 @@ extension HistoryChecker {
     throws(HistoryViolation)
   {
     guard end.reason == .busy, end.by == nil, let placed = facts.placed, placed.legs.isEmpty,
-      !isFull(facts)
+      !isFull(facts), facts.diversions.isEmpty
     else { return }
     judged[.busyInCall, default: 0] += 1
     let since = now - resumeGrace - .seconds(10)
     guard calendar.isCalm(from: since, until: now) else { return }
     let isInCall = calls.contains { id, other in
       guard id != call, other.answered != nil, let theirs = other.placed,
-        theirs.callee.user.hasBytes(of: placed.callee.user)
+        other.answered?.by.user.hasBytes(of: placed.callee.user) ?? false
+          || theirs.callee.user.hasBytes(of: placed.callee.user)
           || theirs.caller.user.hasBytes(of: placed.callee.user)
       else { return false }
       return other.endedAt.map { since < $0 } ?? true

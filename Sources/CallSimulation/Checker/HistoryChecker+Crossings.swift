@@ -43,6 +43,7 @@ extension HistoryChecker {
       for rung in live where calls[rung]?.told[who]?.invited ?? false {
         guard let caller = calls[rung]?.placed?.caller.user,
           let callee = calls[placed]?.placed?.callee.user, caller.hasBytes(of: callee),
+          calls[rung]?.placed?.callee.user.hasBytes(of: who.user) ?? false,
           !crossings.contains(where: { $0.placed == placed && $0.rung == rung })
         else { continue }
         crossings.append(CrossingPair(who: who, placed: placed, rung: rung, since: now))
@@ -76,7 +77,7 @@ extension HistoryChecker {
   private func unconnected(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let endedAt = facts.endedAt, let survivor = facts.ended?.survivor,
       let other = calls[survivor], let caller = facts.journalCaller,
-      other.legEnds[caller.device] == nil
+      other.legEnds[caller.device] == nil, other.diversions.isEmpty
     else { return nil }
     let end = endedAt + bounds.merge
     guard end < now, rings(other, at: end),

@@ -12,6 +12,11 @@ extension HistoryChecker {
     var answered: AnsweredFacts?
     var connected: (caller: Bool, winner: Bool) = (false, false)
     var connectDeadline = Timestamp(microseconds: 0)
+    var diversions: [DivertedFacts] = []
+    /// True times of the diversions.
+    var diversionTimes: [Timestamp] = []
+    /// All until when it rang.
+    var deadlines: [Timestamp] = []
     var moves: [MovedFacts] = []
     var legEnds: [String: LegEnd] = [:]
     var lostUntil: (caller: Timestamp?, winner: Timestamp?) = (nil, nil)
@@ -20,6 +25,8 @@ extension HistoryChecker {
     var isRecorded = false
     /// The sides whose histories have it.
     var rememberedBy: Set<HistorySide> = []
+    /// The events of it that the stream has for webhooks.
+    var events: AppEventKinds = []
     /// True times.
     var placedAt: Timestamp?
     var endedAt: Timestamp?

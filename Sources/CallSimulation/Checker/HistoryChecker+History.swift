@@ -6,9 +6,15 @@ internal import CallWire
 enum HistorySide: Sendable {
   case placed
   case received
+  /// That of a user who answered in place of the callee.
+  case inPlace
+
+  fileprivate init(_ entry: HistoryEntry) {
+    self = entry.isPlaced ? .placed : entry.divertedBy.isEmpty ? .received : .inPlace
+  }
 }
 
-/// Whether each ended call has an entry in the histories of both users, which agrees with the journal, and whether devices
+/// Whether each ended call has an entry in the histories of its users, which agrees with the journal, and whether devices
 /// see that.
 extension HistoryChecker {
   /// A history got a message. Of a call and side the first entry counts, so a second one may be there.
@@ -25,7 +31,7 @@ extension HistoryChecker {
     try require(
       difference == nil, .historyOnBothSides, entry.call, "an entry has another \(difference ?? "")"
     )
-    calls[entry.call]?.rememberedBy.insert(entry.isPlaced ? .placed : .received)
+    calls[entry.call]?.rememberedBy.insert(HistorySide(entry))
     judged[.historyOnBothSides, default: 0] += 1
   }
 
@@ -34,22 +40,32 @@ extension HistoryChecker {
     _ entry: HistoryEntry, of user: UserKey, _ facts: Facts
   ) -> String? {
     guard let placed = facts.placed, let ended = facts.ended else { return "history" }
+    let side = HistorySide(entry)
     let caller = UserKey(app: placed.callee.app, user: placed.caller.user)
-    if user != (entry.isPlaced ? caller : placed.callee) { return "user" }
-    if !entry.isPlaced, caller == placed.callee { return "side" }
-    let peer = entry.isPlaced ? placed.callee.user : placed.caller.user
+    if user != facts.user(side) { return "user" }
+    if side == .received, caller == placed.callee { return "side" }
+    let peer = side == .placed ? placed.callee.user : placed.caller.user
     if !entry.peer.hasBytes(of: peer) || !entry.callee.hasBytes(of: placed.callee.user) {
       return "party"
     }
-    if entry.peerName != (entry.isPlaced ? "" : placed.caller.name) { return "name" }
-    let device = entry.isPlaced ? placed.caller.device : facts.answered?.by.device
+    if entry.peerName != (side == .placed ? "" : placed.caller.name) { return "name" }
+    if !entry.divertedBy.hasBytes(of: side == .inPlace ? facts.source(of: user.user) : "") {
+      return "user who sent it there"
+    }
+    // For a user whom it left it was over then.
+    let left = side == .received ? facts.left(user.user) : nil
+    if entry.wentOn != (left?.to.isEmpty == false) { return "word on whether it went on" }
+    let answered = left == nil ? facts.answered : nil
+    let device = side == .placed ? placed.caller.device : answered?.by.device
     if entry.device != device { return "device" }
     if entry.placedAt.milliseconds != placed.placedAt.milliseconds { return "placing" }
-    if entry.answeredAt?.milliseconds != facts.answered?.at.milliseconds { return "answer" }
-    if entry.endedAt.milliseconds != ended.at.milliseconds || entry.reason != ended.reason {
+    if entry.answeredAt?.milliseconds != answered?.at.milliseconds { return "answer" }
+    let (endedAt, reason) = (left?.at ?? ended.at, left?.stop.reason ?? ended.reason)
+    if entry.endedAt.milliseconds != endedAt.milliseconds || entry.reason != reason {
       return "end"
     }
-    if entry.isMissed != (ended.missed && !entry.isPlaced) { return "word on whether it is missed" }
+    let isMissed = side == .received && (left?.stop.missed ?? ended.missed)
+    if entry.isMissed != isMissed { return "word on whether it is missed" }
     return entry.video == placed.video ? nil : "kind"
   }
 
@@ -57,7 +73,12 @@ extension HistoryChecker {
   func sidesToRemember(_ facts: Facts) -> Set<HistorySide> {
     guard keepsHistory, let placed = facts.placed, let ended = facts.ended, ended.reason != .glare
     else { return [] }
-    return placed.caller.user.hasBytes(of: placed.callee.user) ? [.placed] : [.placed, .received]
+    var sides: Set<HistorySide> = [.placed]
+    if !placed.caller.user.hasBytes(of: placed.callee.user) { sides.insert(.received) }
+    if let answered = facts.answered, !answered.by.user.hasBytes(of: placed.callee.user) {
+      sides.insert(.inPlace)
+    }
+    return sides
   }
 
   func missingHistory() -> [HistoryViolation] {
@@ -101,5 +122,22 @@ extension HistoryChecker {
       guard link.history != wanted else { return nil }
       return HistoryViolation(.historySeen, "\(link.who) does not have the state of its history")
     }
+  }
+}
+
+extension HistoryChecker.Facts {
+  /// Whose history has the call for this side.
+  fileprivate func user(_ side: HistorySide) -> UserKey? {
+    guard let placed else { return nil }
+    switch side {
+    case .placed: return UserKey(app: placed.callee.app, user: placed.caller.user)
+    case .received: return placed.callee
+    case .inPlace: return answered.map { UserKey(app: placed.callee.app, user: $0.by.user) }
+    }
+  }
+
+  /// From whom the call came to a user; empty: it was placed to the user.
+  fileprivate func source(of user: String) -> String {
+    diversions.first { $0.to.contains { $0.hasBytes(of: user) } }?.from ?? ""
   }
 }

@@ -12,6 +12,7 @@ extension HistoryChecker {
     if case .placed(let placed) = entry.change {
       try require(facts.placed == nil, .oneRecord, call, "placed twice in the journal")
       facts.placed = placed
+      facts.deadlines = [placed.deadline]
       facts.placedAt = now
       facts.epoch = record.epoch
       facts.shard = shard
@@ -34,10 +35,13 @@ extension HistoryChecker {
       try require(
         facts.rememberedBy.isSuperset(of: sidesToRemember(facts)), .historyOnBothSides, call,
         "the journal says that histories have it; one has not")
+      try require(
+        facts.unlearned.isEmpty, .learnsOfEachCall, call, "the journal says its events are stored")
     case .pushed(let device, let purpose):
       try mayPush(device.text, purpose, facts, call)
       facts.pushed[device.text, default: []].insert(purpose)
     case .alerting(let device): facts.alerting.insert(device.text)
+    case .diverted(let diverted): try self.diverted(diverted, &facts, call)
     case .answered(let answer):
       try require(facts.answered == nil, .oneRecord, call, "answered twice in the journal")
       try require(facts.ended == nil, .oneRecord, call, "answered after its end")

@@ -62,7 +62,9 @@ extension HistoryChecker {
       guard let facts = calls[id], facts.ended == nil, let answeredAt = facts.answeredAt,
         let placed = facts.placed
       else { continue }
-      let isTo = placed.callee.user.hasBytes(of: link.who.user) && answeredAt + bounds.ring < now
+      let isTo =
+        placed.callee.user.hasBytes(of: link.who.user) && answeredAt + bounds.ring < now
+        && facts.answered?.by.user.hasBytes(of: link.who.user) ?? false
       let isFrom =
         placed.caller.user.hasBytes(of: link.who.user)
         && facts.callerToldAt.map { $0 + bounds.ring < now && learned(of: facts, $0, shard) }

@@ -58,7 +58,7 @@ extension HistoryChecker {
   }
 
   private func evidence(_ device: String, _ facts: Facts) -> PushEvidence {
-    let who = Who(facts.placed?.callee.user ?? "", device)
+    let who = facts.who(device)
     var evidence = PushEvidence()
     evidence.isOver = facts.answered != nil || facts.ended != nil
     evidence.isAnswered = facts.answered != nil
@@ -74,6 +74,7 @@ extension HistoryChecker {
     // Where a call gave way, the device named placed the other one, and may ring for this one.
     let ended = facts.ended.flatMap { $0.reason == .glare ? nil : $0.by }
     evidence.endedItsPart = isRefuser || ended.map(Who.init) == who
+    if let left = facts.left(who.user) { evidence.leave(left, by: who) }
     return evidence
   }
 
@@ -92,7 +93,8 @@ extension HistoryChecker {
     let key = PushHistory.Key(job)
     let facts = calls[job.call]
     try require(
-      facts?.pushed[key.who.device]?.contains(job.purpose) ?? false, .appendThenSpeak, job.call,
+      facts.map { $0.pushed[$0.key(key.who)]?.contains(job.purpose) ?? false } ?? false,
+      .appendThenSpeak, job.call,
       "\(key): no record says that it was decided")
     try require(
       history.jobs.updateValue(job.deadline, forKey: key) == nil, .pushedOnce, job.call,

@@ -31,10 +31,10 @@ extension HistoryChecker {
     }
     for leg in record.legs {
       let device = leg.party.device
-      let isWinner = device.text == facts.holder(ofCaller: false)?.device
+      let isWinner = Who(leg.party) == facts.holder(ofCaller: false)
       if isWinner != (leg.fate == .won) { return "winner" }
       if facts.tookOver(Who(leg.party)) { continue }
-      switch facts.legEnds[device.text] {
+      switch facts.legEnds[facts.key(Who(leg.party))] {
       case .declinedHere where leg.fate != .declined, .busy where leg.fate != .busy:
         return "fate of \(device)"
       case .declinedHere, .busy, .gone, nil: break

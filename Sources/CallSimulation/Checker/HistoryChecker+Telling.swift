@@ -51,7 +51,7 @@ extension HistoryChecker {
     _ who: Who, _ question: Asked, _ reply: ServerReply
   ) throws(HistoryViolation) {
     switch reply {
-    case .done: break
+    case .done, .rules: break
     case .error(let error): try refused(who, question, error)
     case .attached(let info):
       try attached(who, question, info)
@@ -128,7 +128,7 @@ extension HistoryChecker {
     case .invite(let invite): try invited(who, invite, call, decided: delivery.at)
     case .ringing(let party):
       try require(
-        facts.alerting.contains(party.device.text) || !knowsJournal, .appendThenSpeak, call,
+        facts.alerting.contains(facts.key(Who(party))) || !knowsJournal, .appendThenSpeak, call,
         "\(who) hears that \(Who(party)) alerts; no record says so")
     case .answered(let answered):
       if facts.journalCaller == who { calls[call]?.callerToldAt = now }
@@ -162,9 +162,11 @@ extension HistoryChecker {
     if let taken, invite.deadline.milliseconds != deadline.milliseconds {
       deadline = max(deadline, taken.connectDeadline)
     }
+    let known = (calls[call]?.deadlines ?? []) + [deadline]
     try require(
-      deadline.milliseconds == invite.deadline.milliseconds, .oneStory, call,
+      known.contains { $0.milliseconds == invite.deadline.milliseconds }, .oneStory, call,
       "\(who) hears of another deadline")
+    try invitedElsewhere(who, invite, call)
     try require(
       !SimOptions.onlyPlaces(who) || taken != nil, .placersDoNotRing, call,
       "\(who) is told to ring")
@@ -229,7 +231,8 @@ extension HistoryChecker {
     if facts.isStale(end, of: who) { return }
     if end.reason == .moved { return try toldMovedAway(who, end, call, version: version) }
     // The end of its own leg: the call may go on.
-    if end.by == who, facts.legEnds[who.device] != nil, end.reason.isOwnPart { return }
+    if end.by == who, facts.legEnds[facts.key(who)] != nil, end.reason.isOwnPart { return }
+    if try toldLeft(who, end, call, facts) { return }
     try require(
       !told.won || end.reason.followsAnswer, .winnerStopped, call,
       "\(who) won, and is told \(end.reason.name)")

@@ -20,7 +20,8 @@ extension HistoryChecker {
     var still: [CallID] = []
     for call in live {
       guard let facts = calls[call] else { continue }
-      if let violation = overdue(call, facts) ?? notRung(call, facts) ?? notToldOfMove(call, facts)
+      if let violation = overdue(call, facts) ?? notRung(call, facts)
+        ?? notRungElsewhere(call, facts) ?? notToldOfMove(call, facts)
       {
         return violation
       }
@@ -104,6 +105,7 @@ extension HistoryChecker {
     found += tokensWithoutOwner() + stillWoken()
     if keepsRecords { found += missingRecords() }
     if keepsHistory { found += missingHistory() + staleHistories() }
+    found += missingEvents()
     for (who, entry) in registrations.inOrder
     where entry.acknowledged && !entry.stored {
       found.append(HistoryViolation(.registrationKept, "the registration of \(who) is gone"))

@@ -116,6 +116,7 @@ package struct HistoryChecker: Sendable {
       case .recorded(let records): try recorded(records)
       case .remembered(let user, let number, let message):
         try remembered(user, number, message)
+      case .learned(let events): try learned(events)
       }
       return nil
     } catch {
@@ -141,7 +142,7 @@ package struct HistoryChecker: Sendable {
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
-    case .register, .call, .ping, .calls, .renew, .history: break
+    case .register, .call, .ping, .calls, .renew, .history, .rules: break
     }
     guard frame.id > 0 else { return }
     if let call = frame.command.address?.call {

@@ -144,6 +144,8 @@ package struct SimCoordinatorOptions: Sendable {
   /// nil: edges are trusted, as during an upgrade.
   package var authority: CommandAuthority?
   package var checkpointEveryRecords = 40
+  /// Whether events are kept for webhooks.
+  package var keepsEvents = false
   /// The largest error of a node's wall clock, either way.
   package var skewMost = Span.milliseconds(1500)
   /// The largest drift of its clock, in millionths, either way.
@@ -158,6 +160,7 @@ package struct SimCoordinatorOptions: Sendable {
     configuration.workers = workers
     configuration.workersShareThread = true
     configuration.limits = limits
+    if !keepsEvents { configuration.events.kept = .zero }
     configuration.authority = authority
     configuration.sessionTickets = authority == nil ? .offered : .required
     configuration.heartbeatInterval = .milliseconds(200)

@@ -14,6 +14,7 @@ final class SimCoverage {
     var connectDeadline: Timestamp?
     var isEnded = false
     var isConnected = false
+    var diversions = 0
     var answers: [(at: Timestamp, who: Who)] = []
     var cancelAt: Timestamp?
     var hangUps: [(at: Timestamp, who: Who)] = []
@@ -84,9 +85,14 @@ final class SimCoverage {
       if seen.stage == "placed" { step(call, to: "ringing") }
     case .answered(let facts):
       calls[call]?.answeredBy = facts.by
+      if !facts.by.user.hasBytes(of: seen.callee) { race("R25 answered", call) }
       if facts.merged != nil { race("R8 merged", call) }
       calls[call]?.connectDeadline = world.now + options.limits.connectGrace
       step(call, to: "answered")
+    case .diverted(let facts):
+      if !facts.to.isEmpty { race("R25", call) } else { race("R25 declined by one", call) }
+      calls[call]?.diversions += 1
+      calls[call]?.deadline = record.at + (facts.deadline - facts.at)
     case .moved(let facts):
       race("R24 of the \(facts.ofCaller ? "caller" : "callee")", call)
       if record.epoch > seen.epoch { race("R24 new owner", call) }
@@ -94,7 +100,9 @@ final class SimCoverage {
     case .legJoined: world.count("transition.leg joins")
     case .connected: calls[call]?.isConnected = true
     case .callerLost(until: nil): race("R22", call)
-    case .ended(let facts): ended(call, seen, facts, record)
+    case .ended(let facts):
+      if seen.diversions > 0, record.epoch > seen.epoch { race("R25 new owner", call) }
+      ended(call, seen, facts, record)
     case .pushed(let device, let purpose):
       world.count("push.\(purpose.name)")
       if purpose == .ring { calls[call]?.pushed.insert(device.text) }

@@ -52,12 +52,12 @@ package final class SimDevice {
   package func start() { start(for: nil) }
 
   /// A push announces a call: the app starts, if it does not run, and asks for the call's state.
-  package func woken(for call: CallID) {
+  package func woken(for call: CallAddress) {
     guard let driver, let node else { return start(for: call) }
-    node.arrive { driver.woken(for: call) }
+    node.arrive { driver.woken(for: call.call, callee: call.callee) }
   }
 
-  private func start(for call: CallID?) {
+  private func start(for call: CallAddress?) {
     guard driver == nil, let observer else { return }
     processes += 1
     // No rule depends on a device's clock, so it may be far off.
@@ -86,8 +86,12 @@ package final class SimDevice {
     self.network = network
     self.driver = driver
     observer.started(self)
-    world.incident("\(who)", call: call, "app starts")
-    if let call { driver.woken(for: call) } else { driver.start() }
+    world.incident("\(who)", call: call?.call, "app starts")
+    if let call {
+      driver.woken(for: call.call, callee: call.callee)
+    } else {
+      driver.start()
+    }
   }
 
   /// Kills the app. The kernel closes its connection, or it falls silent with the phone.

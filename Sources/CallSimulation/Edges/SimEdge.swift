@@ -55,7 +55,8 @@ package final class SimEdge: SimActor {
   func start(on node: SimNode, _ bus: SimBus, _ exchange: LocalExchange?) {
     starts += 1
     let loop = SimEventLoop(node)
-    let keys = options.keys.with(options.hasHook ? SimHook.settings : nil, of: SimOptions.app)
+    var keys = options.keys.with(options.hasHook ? SimHook.settings : nil, of: SimOptions.app)
+    if options.hasWebhooks { keys = keys.with(webhooks: SimHook.webhooks, of: SimOptions.app) }
     var configuration = EdgeConfiguration(nodeID: name, appKeys: keys)
     configuration.hookClient = SimHook(world.fork("hook.\(name).\(starts)"))
     configuration.cluster = SimOptions.cluster

@@ -5,10 +5,15 @@ internal import NIOCore
 internal import Synchronization
 
 /// The app's server, as one edge's process meets it: mostly quick, sometimes slow, silent or away. Now and then it
-/// refuses, and may allow the same call elsewhere.
+/// refuses or forwards, and may allow the same call elsewhere.
 final class SimHook: HookClient {
   static let settings = HookSettings(
     url: "https://app.example/hook", secrets: [[UInt8](repeating: 9, count: 32)])
+
+  /// Nobody delivers to it: the stream of its events is what counts.
+  static let webhooks = [
+    WebhookSettings(SignedEndpoint(url: "https://app.example/events", secrets: [[9]]))
+  ]
 
   private struct State {
     var random: SimRandom
@@ -39,8 +44,16 @@ final class SimHook: HookClient {
         ? (within, .failure(.timeout)) : (.milliseconds(1), .failure(.unreachable))
     }
     let longest = state.random.chance(0.8) ? .milliseconds(40) : within
-    let action = state.random.chance(0.1) ? "refuse" : "allow"
-    let answer = Array(#"{"action":"\#(action)"}"#.utf8)
-    return (state.random.span(.milliseconds(1), longest), .success(answer))
+    return (
+      state.random.span(.milliseconds(1), longest), .success(Array(answer(&state.random).utf8))
+    )
+  }
+
+  private static func answer(_ random: inout SimRandom) -> String {
+    if random.chance(0.1) { return #"{"action":"refuse"}"# }
+    guard random.chance(0.3) else { return #"{"action":"allow"}"# }
+    let count = random.pick([1, 1, 2, 3]) ?? 1
+    let users = (0..<count).map { _ in SimOptions.user(random.below(SimOptions.userCount)) }
+    return #"{"action":"forward","to":["\#(users.joined(separator: "\",\""))"]}"#
   }
 }

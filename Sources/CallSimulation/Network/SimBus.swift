@@ -188,6 +188,12 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     SimHistoryStream(self, options)
   }
 
+  package func openAppStream(
+    _ kind: AppStreamKind, _ options: AppStreamOptions
+  ) async throws -> SimAppStream {
+    SimAppStream(self, kind, timeout: options.addTimeout)
+  }
+
   /// Operators' orders are not simulated.
   package func openAudit(_ options: AuditOptions) async throws -> InProcessAuditTrail {
     InProcessAuditTrail()

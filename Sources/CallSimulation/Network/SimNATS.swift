@@ -38,6 +38,8 @@ package final class SimNATS: @unchecked Sendable {
     package var recorded: [(_ bytes: [UInt8]) -> Void] = []
     /// A user's history has a new message.
     package var remembered: [(UserKey, _ number: UInt64, _ bytes: [UInt8]) -> Void] = []
+    /// A stream of what is kept for apps has a new message.
+    package var keptForApps: [(_ stream: AppStreamKind, _ bytes: [UInt8]) -> Void] = []
     /// A node publishes a message. Called on the node, before any fault.
     package var published: [(_ node: SimNode, OutgoingMessage) -> Void] = []
     /// A message arrives at a node. Called on the node, before its handler.
@@ -65,6 +67,7 @@ package final class SimNATS: @unchecked Sendable {
   var records = SimRecords()
   /// The histories of users, which survive a restart as well.
   var histories = SimHistories()
+  var appStreams = SimAppStreams()
   private var downUntil = Timestamp(microseconds: 0)
   package var isDown: Bool { world.now < downUntil }
   package var tamper = SimTamper()

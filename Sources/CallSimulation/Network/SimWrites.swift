@@ -12,6 +12,7 @@ final class SimWrites: SimActor, @unchecked Sendable {
     case queue(String)
     case records
     case history
+    case appStream(AppStreamKind)
   }
 
   private struct Pending {

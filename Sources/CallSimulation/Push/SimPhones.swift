@@ -11,14 +11,13 @@ final class SimPhones: SimActor {
   /// What a phone asks without a session, with the capability of a push.
   private struct Errand {
     let phone: SimDevice
-    let call: CallID
+    let address: CallAddress
     let verb: CallVerb
     let capability: String
     let since: Timestamp
 
-    var command: ClientCommand {
-      .call(CallAddress(callee: phone.who.user, call: call), verb)
-    }
+    var call: CallID { address.call }
+    var command: ClientCommand { .call(address, verb) }
     var action: PushActions.Action {
       switch verb {
       case .decline(let scope): .decline(scope)
@@ -83,7 +82,7 @@ final class SimPhones: SimActor {
 
   private func rings(_ phone: SimDevice, _ invite: PushInvite, _ capability: String) {
     if case .expired = invite.freshness(at: world.now) { world.count("phone.late ring") }
-    let call = invite.call
+    let call = CallAddress(callee: invite.callee ?? phone.who.user, call: invite.call)
     let soon = random.span(.milliseconds(30), .milliseconds(900))
     if isCalm { return later(soon) { $0.wake(phone, call) } }
     switch random.unit() {
@@ -107,22 +106,26 @@ final class SimPhones: SimActor {
     }
   }
 
-  private func wake(_ phone: SimDevice, _ call: CallID) {
+  private func wake(_ phone: SimDevice, _ address: CallAddress) {
+    let call = address.call
     world.count(phone.isOn ? "phone.woken while it is on" : "phone.woken")
     // A suspended app first reads its socket.
     phone.wake()
     // The app may have the call already.
     let isNews = phone.calls[call].map { $0.phase == .unknown } ?? true
-    phone.woken(for: call)
+    phone.woken(for: address)
     // Reported afterwards: a new process has forgotten earlier pushes.
     if isNews { onEvent(.woken(phone.who, call)) }
   }
 
   // MARK: Without a session
 
-  private func ask(_ phone: SimDevice, _ call: CallID, _ verb: CallVerb, _ capability: String) {
+  private func ask(
+    _ phone: SimDevice, _ address: CallAddress, _ verb: CallVerb, _ capability: String
+  ) {
+    let call = address.call
     let errand = Errand(
-      phone: phone, call: call, verb: verb, capability: capability, since: world.now)
+      phone: phone, address: address, verb: verb, capability: capability, since: world.now)
     world.count("phone.\(verb.name) by HTTP")
     world.note("\(phone.who)", call: call, "\(verb.name) by HTTP")
     onEvent(.asked(phone.who, call, errand.command))
@@ -140,7 +143,7 @@ final class SimPhones: SimActor {
     }
     guard let edge = random.pick(edges.filter(\.listens)) else { return again() }
     let request = PushActions.request(
-      errand.action, callee: errand.phone.who.user, call: errand.call,
+      errand.action, callee: errand.address.callee, call: errand.call,
       capability: errand.capability)
     send(request, errand.phone, edge) { [weak self] response in
       guard let self else { return }

@@ -16,6 +16,8 @@ package struct SimOptions: Sendable {
   var mostly: CallScript.Kind?
   /// Whether the app's server is asked about calls.
   var hasHook = false
+  /// Whether the app learns of its calls by webhooks.
+  var hasWebhooks = false
   package private(set) var keys: AppKeys
   /// Whether the app's users see their calls on all devices.
   package var showsOngoing = false { didSet { chooseKeys() } }
@@ -37,7 +39,8 @@ package struct SimOptions: Sendable {
   /// The device whose registration has this key: shard, app, user, device.
   static func who(registrationKey key: String) -> Who? {
     let parts = key.split(separator: ".")
-    return parts.count == 4 ? Who(encoded: parts[2], parts[3]) : nil
+    // That of a user's rules begins with a word.
+    return parts.count == 4 && Int(parts[0]) != nil ? Who(encoded: parts[2], parts[3]) : nil
   }
   /// The key without the app's name: all users are of one app.
   static func fingerprint(tokenKey key: String) -> String {

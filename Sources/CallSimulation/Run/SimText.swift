@@ -49,6 +49,7 @@ enum SimText {
     case .registered(let info): "registered, removed \(info.removed)"
     case .call(let state): text(state)
     case .answer(let won, let state): (won ? "won, " : "not won, ") + text(state)
+    case .rules: "rules"
     case .calls(let live): "placed \(live.placed.count), received \(live.received.count)"
     case .history(let page): "\(page.items.count) entries, \(text(page.state))"
     }
@@ -109,6 +110,8 @@ enum SimText {
     case .legJoined(let party): "\(Who(party)) joins"
     case .alerting(let device): "\(device) alerts"
     case .answered(let facts): "answered by \(Who(facts.by))"
+    case .diverted(let facts):
+      "goes from \(facts.from) to \(facts.to) (\(facts.reason.name))"
     case .moved(let move): "\(Who(move.to)) takes it over from \(Who(move.from))"
     case .legEnded(let device, let end, _): "leg \(device): \(end)"
     case .connected(let caller): caller ? "caller connected" : "winner connected"

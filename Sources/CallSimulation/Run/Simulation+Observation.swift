@@ -39,6 +39,12 @@ extension Simulation {
       }
       note(.remembered(user, number, message))
     }
+    nats.observers.keptForApps.append { [unowned self] _, bytes in
+      guard let batch = try? ClusterCodec.appEvents(bytes) else { return }
+      let events = batch.events.compactMap(\.self)
+      for event in events { world.note("events", call: event.call, event.kind.type) }
+      note(.learned(events))
+    }
     nats.observers.appendStarted.append { [unowned self] _, shard, bytes in
       guard let record = try? ClusterCodec.journalRecord(bytes) else { return }
       coverage.appends(shard, record)

@@ -54,11 +54,17 @@ package final class Simulation {
       options.hasHook = true
       world.count("world.with a hook")
     }
+    var webhooks = world.fork("webhooks")
+    if sabotage?.rule == .learnsOfEachCall || (sabotage == nil && webhooks.chance(0.4)) {
+      options.hasWebhooks = true
+      world.count("world.with webhooks")
+    }
     self.options = options
     nats = SimNATS(world)
     var setup = SimCoordinatorOptions()
     setup.shardCount = options.shardCount
     setup.limits = options.limits
+    setup.keepsEvents = options.hasWebhooks
     if sabotage != .ticketsNotChecked { setup.authority = options.authority }
     setup.workers = random.number(1...3)
     let count = random.number(3...5)

@@ -56,6 +56,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case historyLost = "history-lost"
   /// A history gets an entry of a call that there never was.
   case historyInvented = "history-invented"
+  /// The stream of events for webhooks acknowledges a message and loses it.
+  case eventLost = "event-lost"
+  /// The stream gets an event of a call that there never was.
+  case eventInvented = "event-invented"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -112,6 +116,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
     case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
     case .historyLost, .historyInvented: .historyOnBothSides
+    case .eventLost, .eventInvented: .learnsOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .pullNotCompared: .movesOnce
     case .moveNotTold, .formerNotStopped: .movesTold

@@ -147,6 +147,12 @@ final class Tampering {
       nats.tamper.changesHistory = { [unowned self] in
         random.chance(0.1) ? Self.withOtherCall($0) : $0
       }
+    case .eventLost:
+      nats.tamper.changesAppStream = { [unowned self] in random.chance(0.1) ? nil : $0 }
+    case .eventInvented:
+      nats.tamper.changesAppStream = { [unowned self] in
+        random.chance(0.1) ? Self.withInventedEvent($0) : $0
+      }
     case .sentTooLate: nats.tamper.changesJob = Self.withLaterDeadline
     case .pushedAfterEnd, .cleanUpToWinner, .noticeToDecliner:
       nats.tamper.changesAppend = { [unowned self] in Self.edit($0, changePushes) }

@@ -70,7 +70,7 @@ extension StoreInvariants {
         moved.insert(entry.call)
         calls[entry.call, default: []].append(entry)
       case .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled,
-        .pushed:
+        .pushed, .diverted:
         calls[entry.call, default: []].append(entry)
       }
       // A clock that is ahead forgets earlier.

@@ -193,7 +193,8 @@ package final class StoreInvariants: @unchecked Sendable {
   }
 
   private static func shard(ofRegistration key: String) -> Int? {
-    key.split(separator: ".").first.flatMap { Int($0) }
+    // That of a user's rules begins with a word.
+    key.split(separator: ".").lazy.filter { $0 != "rules" }.first.flatMap { Int($0) }
   }
 
   /// Whether the journal of a registration's shard has an owner later than this process.

@@ -36,9 +36,10 @@ extension Workload {
     guard let script = running[call]?.script else { return }
     switch event {
     case .invited:
+      if device.calls[call]?.callee.isEmpty == false { decide(device, call) }
       guard script.alerts else { return }
       device.after(random.span(.milliseconds(2), .milliseconds(300))) {
-        if device.rings(call) { device.submit(.call(CallAddress(call: call), .alerting)) }
+        if device.rings(call) { device.submit(.call(device.address(call), .alerting)) }
       }
     case .won:
       if device.calls[call]?.role == .caller {
@@ -50,6 +51,21 @@ extension Workload {
       connect(device, call, script)
     case .answered: connect(device, call, script)
     case .ringing, .stopped, .signal, .moved: break
+    }
+  }
+
+  /// The call was not to this user, so its script has nothing for this device.
+  private func decide(_ device: SimDevice, _ call: CallID) {
+    let verb: CallVerb? =
+      switch random.below(8) {
+      case 0: .decline(.everywhere)
+      case 1: .decline(.here)
+      case 2: .busy
+      case 3: nil
+      default: .answer(description: "sdp")
+      }
+    device.after(random.span(.milliseconds(50), .seconds(4))) {
+      if let verb, device.rings(call) { device.submit(.call(device.address(call), verb)) }
     }
   }
 

@@ -131,7 +131,7 @@ final class Workload: FaultSource {
       case .winner: running.winner
       }
     guard let device, !step.ifRinging || device.rings(call) else { return }
-    let address = step.who == .caller ? running.address : CallAddress(call: call)
+    let address = step.who == .caller ? running.address : device.address(call)
     switch step.act {
     case .say(let verb):
       // Nobody can answer or decline a call that the app does not show.

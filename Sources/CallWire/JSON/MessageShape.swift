@@ -59,7 +59,8 @@ final class MessageShape: @unchecked Sendable {
 
   /// What stands in the JSON even where it is 0, false or empty. Any other such field is left out.
   private static let alwaysWritten: Set<String> = [
-    "AckItem.version", "AnswerResult.won", "Attached.pingSeconds", "Attached.serverTimeMs",
+    "AckItem.version", "AnswerResult.won", "AppCall.placedAtMs", "AppDevice.attached",
+    "AppDevice.registered", "Attached.pingSeconds", "Attached.serverTimeMs",
     "CallState.atMs", "CallState.phase", "CallState.version", "Decline.scope", "Delivery.atMs",
     "Delivery.version", "Error.code", "Error.message", "Error.name", "Header.value",
     "HistoryEntry.endedMs", "HistoryEntry.placed", "HistoryEntry.placedMs", "HistoryEntry.user",
@@ -67,7 +68,8 @@ final class MessageShape: @unchecked Sendable {
     "Invite.deadlineMs", "Notice.kind", "Notice.message", "Ongoing.version",
     "OngoingCall.device", "OngoingCall.placed", "OngoingCall.sinceMs", "OngoingCall.user",
     "Party.device", "Party.user", "Registered.expiresAtMs", "Reply.id", "Signal.body",
-    "SignalItem.body", "SignalItem.index", "SignalItem.kind",
+    "SignalItem.body", "SignalItem.index", "SignalItem.kind", "UserRules.changedAtMs",
+    "UserRules.firstSeconds", "UserRules.noAnswerSeconds",
   ]
 
   /// - Parameter make: the message's generated initialiser.
@@ -130,6 +132,10 @@ extension MessageShape {
   static let callState = unsafe MessageShape(of: callmesh__v1__call_state__init)
   static let history = unsafe MessageShape(of: callmesh__v1__history_page__init)
   static let historyRead = unsafe MessageShape(of: callmesh__v1__history_read__init)
+  static let userRules = unsafe MessageShape(of: callmesh__v1__user_rules__init)
+  static let appUser = unsafe MessageShape(of: callmesh__v1__app_user__init)
+  static let appCalls = unsafe MessageShape(of: callmesh__v1__app_calls__init)
+  static let appCall = unsafe MessageShape(of: callmesh__v1__app_call__init)
   static let callRecord = unsafe MessageShape(of: callmesh__v1__call_record__init)
   static let error = unsafe MessageShape(of: callmesh__v1__error_body__init)
 }

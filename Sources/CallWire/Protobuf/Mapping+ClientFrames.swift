@@ -34,6 +34,9 @@ extension Callmesh__V1__ClientFrame: Root {
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY: return .history(try c.read(m.history))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY_READ:
       return .history(try c.read(m.history_read))
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_RULES: return .rules(.read)
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_SET_RULES:
+      return .rules(.write(try c.read(m.set_rules)))
     default:
       let (call, verb) = try verb(c, m)
       return .call(call, verb)
@@ -102,6 +105,9 @@ extension Callmesh__V1__ClientFrame: Root {
         .markRead(upTo: cursor), &m.history_read, CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY_READ)
     // No device says it.
     case .history(.changed): CALLMESH__V1__CLIENT_FRAME__COMMAND__NOT_SET
+    case .rules(.read): try c.write((), &m.rules, CALLMESH__V1__CLIENT_FRAME__COMMAND_RULES)
+    case .rules(.write(let rules)):
+      try c.write(rules, &m.set_rules, CALLMESH__V1__CLIENT_FRAME__COMMAND_SET_RULES)
     }
   }
 

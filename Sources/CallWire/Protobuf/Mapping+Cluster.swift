@@ -51,6 +51,9 @@ extension Callmesh__V1__EdgeItem: Mapping {
       return unsafe .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
     case CALLMESH__V1__EDGE_ITEM__BODY_ONGOING: return .ongoing(try c.read(m.ongoing))
     case CALLMESH__V1__EDGE_ITEM__BODY_HISTORY: return .history(try c.read(m.history))
+    case CALLMESH__V1__EDGE_ITEM__BODY_VISIT:
+      let (request, answer) = try c.read(m.visit)
+      return .visit(request: request, answer)
     case CALLMESH__V1__EDGE_ITEM__BODY_NOTICE: return .notice(try known(c, c.read(m.notice)))
     case CALLMESH__V1__EDGE_ITEM__BODY_CLOSE: return .close(try known(c, c.read(m.close)))
     default: throw c.failure(.unknownMember("item"))
@@ -78,6 +81,8 @@ extension Callmesh__V1__EdgeItem: Mapping {
       unsafe message.pointee.id = request
       unsafe message.pointee.result_case = unsafe try message.pointee.write(c, reply)
       return CALLMESH__V1__EDGE_ITEM__BODY_REPLY
+    case .visit(let request, let answer):
+      return try c.write((request, answer), &m.visit, CALLMESH__V1__EDGE_ITEM__BODY_VISIT)
     case .notice(let notice):
       return try c.write(notice, &m.notice, CALLMESH__V1__EDGE_ITEM__BODY_NOTICE)
     case .close(let notice):
@@ -113,6 +118,8 @@ extension Callmesh__V1__Reply {
         expiresAt: info.expiresAt, removed: info.removed, capabilities: info.capabilities)
     case CALLMESH__V1__REPLY__RESULT_CALLS: return .calls(try c.read(calls))
     case CALLMESH__V1__REPLY__RESULT_HISTORY: return .history(try c.read(history))
+    case CALLMESH__V1__REPLY__RESULT_RULES: return .rules(try c.read(rules))
+    case CALLMESH__V1__REPLY__RESULT_APP: return .app(try c.read(app))
     default: throw c.failure(.unknownMember("result"))
     }
   }
@@ -137,6 +144,8 @@ extension Callmesh__V1__Reply {
     case .calls(let live): return try c.write(live, &calls, CALLMESH__V1__REPLY__RESULT_CALLS)
     case .history(let page):
       return try c.write(page, &history, CALLMESH__V1__REPLY__RESULT_HISTORY)
+    case .rules(let said): return try c.write(said, &rules, CALLMESH__V1__REPLY__RESULT_RULES)
+    case .app(let reply): return try c.write(reply, &app, CALLMESH__V1__REPLY__RESULT_APP)
     }
   }
 }

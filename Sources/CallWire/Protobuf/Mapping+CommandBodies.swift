@@ -71,10 +71,19 @@ extension Callmesh__V1__PlaceCommand: Mapping {
     try c.text(&value.callerName, &m.caller_name, "callerName")
     try c.text(&value.pushData, &m.push_data, "pushData")
     c.time(&value.receivedAt, microseconds: &m.received_at_us)
-    var second: UInt32 = value.busyWhileInCall.map { $0 ? 2 : 1 } ?? 0
-    c.number(&second, &m.second_calls)
-    if C.reads { value.busyWhileInCall = second == 0 ? nil : second == 2 }
+    try c.texts(&value.forward, &m.n_forward, &m.forward, "forward")
+    c.secondCalls(&value.busyWhileInCall, &m.second_calls)
     c.follows(&value.follows, &m.follows)
+  }
+}
+
+extension Coder {
+  /// 1: they ring; 2: the user is busy; 0: not said.
+  @safe
+  fileprivate func secondCalls(_ busy: inout Bool?, _ field: inout UInt32) {
+    var number: UInt32 = busy.map { $0 ? 2 : 1 } ?? 0
+    self.number(&number, &field)
+    if Self.reads { busy = number == 0 ? nil : number == 2 }
   }
 }
 
@@ -166,5 +175,51 @@ extension Callmesh__V1__MergeRequest: Mapping {
     try c.id(&value.merged, &m.merged, "merge.merged")
     try c.text(&value.caller, &m.caller, "merge.caller")
     try c.text(&value.deviceName, &m.device_name, "merge.deviceName")
+  }
+}
+
+// MARK: Between shards
+
+extension Callmesh__V1__VisitRequest: Mapping {
+  static var blank: VisitRequest { VisitRequest(call: .zero, callee: "", caller: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__visit_request__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.id(&value.call, &m.call, "visit.call")
+    try c.text(&value.callee, &m.callee, "visit.callee")
+    try c.text(&value.caller, &m.caller, "visit.caller")
+    try c.device(&value.answeredBy, &m.answered_by)
+    c.time(&value.answeredAt, microseconds: &m.answered_at_us)
+    c.secondCalls(&value.busyWhileInCall, &m.second_calls)
+  }
+}
+
+extension Callmesh__V1__VisitAnswer: Mapping {
+  static var blank: (request: UInt64, answer: VisitAnswer) { (0, VisitAnswer()) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__visit_answer__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.number(&value.request, &m.request)
+    try c.array(&value.answer.devices, &m.n_devices, &m.devices)
+    c.flag(&value.answer.isComplete, &m.is_complete)
+    c.flag(&value.answer.isBusy, &m.is_busy)
+    c.flag(&value.answer.isInCall, &m.is_in_call)
+    try c.known(&value.answer.diverted, &m.diverted, "visit.diverted")
+    try c.texts(&value.answer.to, &m.n_to, &m.to, "visit.to")
+    var after = Timestamp(microseconds: value.answer.noAnswerAfter.microseconds)
+    c.time(&after, microseconds: &m.no_answer_after_us)
+    if C.reads { value.answer.noAnswerAfter = Span(microseconds: after.microseconds) }
+  }
+}
+
+extension Callmesh__V1__VisitDevice: Mapping {
+  static var blank: VisitAnswer.Device { VisitAnswer.Device(id: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__visit_device__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.device(&value.id, &m.device)
+    try c.text(&value.name, &m.name, "visit.name")
+    var (edge, number) = (value.session?.edge ?? 0, value.session?.number ?? 0)
+    c.number(&edge, &m.edge)
+    c.number(&number, &m.session)
+    if C.reads, edge != 0 || number != 0 { value.session = SessionRef(edge: edge, number: number) }
+    try c.optional(&value.registration, &m.registration)
   }
 }

@@ -61,6 +61,7 @@ extension Callmesh__V1__Invite: Mapping {
     try c.text(&value.pushData, &m.push_data, "pushData")
     try c.array(&value.signals, &m.n_signals, &m.signals)
     c.flag(&value.isSecondCall, &m.second_call)
+    try c.text(&value.divertedBy, &m.diverted_by, "divertedBy")
   }
 }
 

@@ -100,6 +100,8 @@ extension Callmesh__V1__HistoryEntry: Mapping {
     try c.known(&value.entry.reason, &m.reason, "history.reason")
     c.flag(&value.entry.isMissed, &m.missed)
     c.flag(&value.entry.video, &m.video)
+    try c.text(&value.entry.divertedBy, &m.diverted_by, "history.divertedBy")
+    c.flag(&value.entry.wentOn, &m.went_on)
   }
 }
 

@@ -77,7 +77,8 @@ extension Callmesh__V1__JournalEntry: Mapping {
     for entry in entries {
       switch entry.change {
       case .pushed: format = max(format, ClusterCodec.pushFormat)
-      case .moved: return ClusterCodec.moveFormat
+      case .moved: format = max(format, ClusterCodec.moveFormat)
+      case .diverted: return ClusterCodec.divertFormat
       default: break
       }
     }
@@ -98,6 +99,7 @@ extension Callmesh__V1__JournalEntry: Mapping {
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PLACED: return .placed(try c.read(m.placed))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED: return .answered(try c.read(m.answered))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED: return .moved(try c.read(m.moved))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_DIVERTED: return .diverted(try c.read(m.diverted))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED:
       let (facts, isRecorded) = try c.read(m.ended)
       return isRecorded ? .recorded : .ended(facts)
@@ -133,6 +135,8 @@ extension Callmesh__V1__JournalEntry: Mapping {
       try c.write(facts, &m.answered, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED)
     case .moved(let facts):
       try c.write(facts, &m.moved, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED)
+    case .diverted(let facts):
+      try c.write(facts, &m.diverted, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_DIVERTED)
     case .ended(let facts):
       try c.write((facts, false), &m.ended, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED)
     case .recorded:

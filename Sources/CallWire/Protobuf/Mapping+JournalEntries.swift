@@ -40,6 +40,13 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     c.flag(&value.isCalleeInCall, &m.callee_in_call)
     c.follows(&value.follows, &m.follows)
     try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)
+    var leg = value.firstAlerting.map { UInt32($0.leg) + 1 } ?? 0
+    var at = value.firstAlerting?.at ?? .zero
+    c.number(&leg, &m.alerted_leg)
+    c.time(&at, microseconds: &m.alerted_at_us)
+    if C.reads, leg > 0 {
+      value.firstAlerting = FirstAlerting(leg: UInt8(clamping: leg - 1), at: at)
+    }
   }
 }
 
@@ -85,6 +92,21 @@ extension Callmesh__V1__MovedEntry: Mapping {
   }
 }
 
+extension Callmesh__V1__DivertedEntry: Mapping {
+  static var blank: DivertedFacts {
+    DivertedFacts(from: "", to: [], reason: .always, at: .zero, deadline: .zero)
+  }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__diverted_entry__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.text(&value.from, &m.from, "from")
+    try c.texts(&value.to, &m.n_to, &m.to, "to")
+    try c.known(&value.reason, &m.reason, "reason")
+    try c.optional(&value.by, &m.by)
+    c.time(&value.at, microseconds: &m.at_us)
+    c.time(&value.deadline, microseconds: &m.deadline_us)
+  }
+}
+
 extension Callmesh__V1__EndedEntry: Mapping {
   static var blank: (facts: EndedFacts, isRecorded: Bool) {
     (EndedFacts(reason: .failed, by: nil, at: .zero, missed: false), false)
@@ -97,6 +119,7 @@ extension Callmesh__V1__EndedEntry: Mapping {
     c.flag(&value.facts.missed, &m.missed)
     try c.optionalID(&value.facts.survivor, &m.survivor, "survivor")
     try c.known(&value.facts.unreachable, &m.unreachable, "unreachable")
+    c.flag(&value.facts.byApp, &m.by_app)
     c.flag(&value.isRecorded, &m.recorded)
   }
 }

@@ -114,6 +114,7 @@ extension Callmesh__V1__PushJob: Root {
     c.flag(&value.isRingUnknown, &m.ring_unknown)
     try c.text(&value.pushData, &m.push_data, "pushData")
     c.flag(&value.hasAlertToken, &m.alert_token)
+    try c.text(&value.calledUser, &m.called_user, "calledUser")
   }
 }
 

@@ -73,6 +73,7 @@ extension Callmesh__V1__CallRecord: Mapping {
     try c.optional(&end.by, &m.by)
     c.time(&end.at, microseconds: &m.ended_at_us)
     c.flag(&end.missed, &m.missed)
+    c.flag(&end.byApp, &m.ended_by_app)
     try c.known(&end.unreachable, &m.unreachable, "unreachable")
     try c.optionalID(&end.survivor, &m.survivor, "survivor")
     guard C.reads else { return }

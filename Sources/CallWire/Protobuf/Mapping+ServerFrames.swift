@@ -70,6 +70,7 @@ extension Callmesh__V1__Reply: Mapping {
       return .answer(won: won, state)
     case CALLMESH__V1__REPLY__RESULT_CALLS: return .calls(try c.read(m.calls))
     case CALLMESH__V1__REPLY__RESULT_HISTORY: return .history(try c.read(m.history))
+    case CALLMESH__V1__REPLY__RESULT_RULES: return .rules(try c.read(m.rules))
     default: throw c.failure(.unknownMember("result"))
     }
   }
@@ -89,6 +90,7 @@ extension Callmesh__V1__Reply: Mapping {
     case .calls(let calls): try c.write(calls, &m.calls, CALLMESH__V1__REPLY__RESULT_CALLS)
     case .history(let page):
       try c.write(page, &m.history, CALLMESH__V1__REPLY__RESULT_HISTORY)
+    case .rules(let rules): try c.write(rules, &m.rules, CALLMESH__V1__REPLY__RESULT_RULES)
     }
   }
 }

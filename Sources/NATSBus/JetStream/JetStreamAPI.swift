@@ -156,6 +156,19 @@ package struct JetStreamAPI: Sendable {
     "{\"filter\":\(JSONWriter.quoted(filter)),\"seq\":\(sequence)}"
   }
 
+  /// The sequences of the first and the last message; nil if there is none.
+  /// - Throws: `BusError.notReady` if there is no such stream.
+  func range(of stream: String) async throws -> ClosedRange<UInt64>? {
+    let reply = try await call(JetStreamSubject.information(stream), "")
+    if reply.errorCode == Self.streamNotFound {
+      throw BusError.notReady("there is no stream \(stream)")
+    }
+    let state = try reply.checked("cannot ask for \(stream)")["state"]
+    let (first, last) = (state?["first_seq"]?.unsigned ?? 0, state?["last_seq"]?.unsigned ?? 0)
+    // An empty stream begins behind its last message.
+    return last > 0 && first <= last ? max(1, first)...last : nil
+  }
+
   func information(stream: String) async throws -> JSONValue {
     try await call(JetStreamSubject.information(stream), "").checked("cannot ask for \(stream)")
   }

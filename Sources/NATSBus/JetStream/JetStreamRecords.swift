@@ -32,14 +32,7 @@ public final class JetStreamRecords: RecordStream {
   }
 
   public func range() async throws -> ClosedRange<UInt64>? {
-    let reply = try await api.call(JetStreamSubject.information(stream), "")
-    if reply.errorCode == JetStreamAPI.streamNotFound {
-      throw BusError.notReady("there is no stream \(stream)")
-    }
-    let state = try reply.checked("cannot ask for \(stream)")["state"]
-    let (first, last) = (state?["first_seq"]?.unsigned ?? 0, state?["last_seq"]?.unsigned ?? 0)
-    // An empty stream begins behind its last message.
-    return last > 0 && first <= last ? max(1, first)...last : nil
+    try await api.range(of: stream)
   }
 
   public func messages(_ sequences: ClosedRange<UInt64>) async throws -> [StoredRecords] {

@@ -72,6 +72,13 @@ public struct NATSPermissions: Sendable, Equatable {
       JetStreamSubject.information(stream), JetStreamSubject.serve(stream, "*"),
       JetStreamSubject.next(stream, "*"),
     ])
+    // Webhooks: events are read, dead letters are written, and the bucket says how far each webhook is.
+    let events = subjects.appStream(.events)
+    asks([JetStreamSubject.information(events), JetStreamSubject.message(events)])
+    subscribe.append(subjects.appStream(.events, app: "*"))
+    publish.append(subjects.appStream(.deadLetters, app: "*"))
+    reads(bucket: subjects.webhookBucket)
+    publish.append(JetStreamSubject.prefix(ofBucket: subjects.webhookBucket) + ">")
     // Acknowledgements of jobs; newer servers put domain and account before the stream.
     publish += ["$JS.ACK.\(stream).>", "$JS.ACK.*.*.\(stream).>"]
   }
@@ -83,6 +90,7 @@ public struct NATSPermissions: Sendable, Equatable {
       subjects.each { $0.peers(shard: 0) }, subjects.heartbeats, subjects.announceRequests,
       subjects.pushWithdrawals, subjects.audit(role: "coordinator"),
       subjects.journalStream + ".*", subjects.records, subjects.histories,
+      subjects.appStream(.events, app: "*"),
     ]
     publish += lanes.map { subjects.pushJobs(lane: $0) }
     subscribe += [
@@ -106,14 +114,14 @@ public struct NATSPermissions: Sendable, Equatable {
         JetStreamSubject.message(stream), JetStreamSubject.purge(stream),
       ])
     }
-    for stream in [
-      subjects.pushStream, subjects.auditStream, subjects.recordStream, subjects.historyStream,
-    ] {
+    let kept =
+      [subjects.recordStream, subjects.historyStream]
+      + AppStreamKind.allCases.map { subjects.appStream($0) }
+    for stream in [subjects.pushStream, subjects.auditStream] + kept {
       asks([JetStreamSubject.create(stream), JetStreamSubject.information(stream)])
     }
+    asks(kept.map { JetStreamSubject.update($0) })
     asks([
-      JetStreamSubject.update(subjects.recordStream),
-      JetStreamSubject.update(subjects.historyStream),
       JetStreamSubject.follow(subjects.historyStream),
       JetStreamSubject.unfollow(subjects.historyStream, "*"),
     ])
@@ -132,6 +140,10 @@ public struct NATSPermissions: Sendable, Equatable {
       JetStreamSubject.information(subjects.recordStream),
       JetStreamSubject.message(subjects.recordStream),
     ])
+    for stream in AppStreamKind.allCases.map({ subjects.appStream($0) }) {
+      asks([JetStreamSubject.information(stream), JetStreamSubject.message(stream)])
+    }
+    reads(bucket: subjects.webhookBucket)
   }
 
   /// What every node receives from operators. `allow_responses` permits the answers.

@@ -19,6 +19,7 @@ struct CallctlCommand: AsyncParsableCommand {
         callctl resume edge-1               let it serve again
         callctl kick demo ann               end a user's sessions
         callctl revoke demo ann             and no token counts that was issued until now
+        callctl webhooks                    how far events have come to the webhooks of apps
         callctl audit                       who ordered what
         callctl nats-permissions            what NATS lets each role publish and subscribe to
         callctl keys --app demo             keys for development
@@ -28,7 +29,7 @@ struct CallctlCommand: AsyncParsableCommand {
     subcommands: [
       StatusCommand.self, UsersCommand.self, CallsCommand.self, CallCommand.self, UserCommand.self,
       DrainCommand.self, ResumeCommand.self, KickCommand.self, RevokeCommand.self,
-      AuditCommand.self, NATSPermissionsCommand.self,
+      WebhooksCommand.self, AuditCommand.self, NATSPermissionsCommand.self,
       TokenCommand.self, KeysCommand.self,
     ])
 }

@@ -14,10 +14,15 @@ struct TokenCommand: ParsableCommand {
       else. Edges refuse one that is good for longer than their maxTokenAge (7d):
 
         curl -H "Authorization: Bearer $(callctl token --app demo --user ann)" …
+
+      With --server it makes a token of the app's server, which may act for every user of the app \
+      (docs/app-server.md): a JWT with the claims app, server (true), iat and exp, good for an hour \
+      at most.
       """)
 
   @Option(help: "The app.") var app: String
-  @Option(help: "The user's id.") var user: String
+  @Option(help: "The user's id.") var user: String?
+  @Flag(help: "For the app's server instead of a user.") var server = false
   @Option(help: "Good for this device only.") var device: String?
   @Option(help: "The user's display name, which those who are called see.") var name: String?
   @Option(help: "How long it is good: 30s, 10m, 1h, 7d; a bare number is seconds.")
@@ -42,13 +47,27 @@ struct TokenCommand: ParsableCommand {
     let now = CalendarTime.nowMilliseconds() / 1000
     let token: String
     do {
-      token = try keys.mintToken(
-        app: app, user: user, device: device, name: name, lifetimeSeconds: seconds, now: now)
+      token =
+        if let user {
+          try keys.mintToken(
+            app: app, user: user, device: device, name: name, lifetimeSeconds: seconds, now: now)
+        } else {
+          try keys.mintServerToken(app: app, lifetimeSeconds: seconds, now: now)
+        }
     } catch {
       throw CallctlError.failed("no token could be made: \(error).")
     }
     try JSONOutput.print(
       Output(token: token, expiresAtSeconds: now + seconds), asJSON: json, else: token + "\n")
+  }
+
+  func validate() throws {
+    guard server == (user == nil) else {
+      throw ValidationError("Name a --user, or give --server for the app's server.")
+    }
+    if server, device != nil || name != nil {
+      throw ValidationError("A server's token names no --device and no --name.")
+    }
   }
 
   private struct Output: Encodable {

@@ -2,6 +2,10 @@ package import CallCore
 package import CallTelemetry
 
 extension CallReport {
+  var isEndedByApp: Bool {
+    timeline?.contains { $0.what == CallEventKind.endedByApp.name } ?? false
+  }
+
   /// What a record says, as a node would have said it of a call that it still knows.
   package init(_ record: CallRecord) {
     func party(_ party: CallCore.Party) -> Party {

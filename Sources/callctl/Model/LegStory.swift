@@ -147,6 +147,7 @@ struct LegStory {
       return "\(Figures.safe(winner.party.shownDevice)) answered"
     }
     switch report.reason {
+    case "cancelled" where report.isEndedByApp: return "the app's server ended the call"
     case "cancelled": return "the caller cancelled"
     case "declined":
       let device = report.by.map { Figures.safe($0.shownDevice) } ?? "another device"

@@ -15,6 +15,7 @@ package enum CallText {
     var state = report.phase ?? "unknown"
     if let reason = report.reason { state += ", \(reason)" }
     if let by = report.by { state += " by \(party(by))" }
+    if report.isEndedByApp { state += " by the app's server" }
     var rows = [
       ["Call", report.call ?? ""], ["State", state],
       ["Caller", report.caller.map(party) ?? "unknown"],

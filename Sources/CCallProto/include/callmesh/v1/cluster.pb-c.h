@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "callmesh/v1/device.pb-c.h"
+#include "callmesh/v1/journal.pb-c.h"
 
 typedef struct Callmesh__V1__CommandBatch Callmesh__V1__CommandBatch;
 typedef struct Callmesh__V1__Command Callmesh__V1__Command;
@@ -37,6 +38,12 @@ typedef struct Callmesh__V1__Talking Callmesh__V1__Talking;
 typedef struct Callmesh__V1__TalkingDetail Callmesh__V1__TalkingDetail;
 typedef struct Callmesh__V1__CrossedCall Callmesh__V1__CrossedCall;
 typedef struct Callmesh__V1__MergeRequest Callmesh__V1__MergeRequest;
+typedef struct Callmesh__V1__VisitRequest Callmesh__V1__VisitRequest;
+typedef struct Callmesh__V1__VisitAnswer Callmesh__V1__VisitAnswer;
+typedef struct Callmesh__V1__VisitDevice Callmesh__V1__VisitDevice;
+typedef struct Callmesh__V1__RulesCommand Callmesh__V1__RulesCommand;
+typedef struct Callmesh__V1__AppCommand Callmesh__V1__AppCommand;
+typedef struct Callmesh__V1__AppUserQuery Callmesh__V1__AppUserQuery;
 typedef struct Callmesh__V1__CallerGone Callmesh__V1__CallerGone;
 typedef struct Callmesh__V1__EdgeBatch Callmesh__V1__EdgeBatch;
 typedef struct Callmesh__V1__EdgeItem Callmesh__V1__EdgeItem;
@@ -159,7 +166,10 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_INFORMATION = 33,
   CALLMESH__V1__COMMAND__BODY_TALKING = 34,
   CALLMESH__V1__COMMAND__BODY_PULL = 36,
-  CALLMESH__V1__COMMAND__BODY_HISTORY = 40
+  CALLMESH__V1__COMMAND__BODY_HISTORY = 40,
+  CALLMESH__V1__COMMAND__BODY_VISIT = 45,
+  CALLMESH__V1__COMMAND__BODY_RULES = 140,
+  CALLMESH__V1__COMMAND__BODY_FOR_APP = 141
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__COMMAND__BODY__CASE)
 } Callmesh__V1__Command__BodyCase;
 
@@ -248,6 +258,15 @@ struct  Callmesh__V1__Command
     Callmesh__V1__Talking *talking;
     Callmesh__V1__PullCommand *pull;
     Callmesh__V1__HistoryCommand *history;
+    /*
+     * Of another shard's owner. `user` is whose devices it asks for.
+     */
+    Callmesh__V1__VisitRequest *visit;
+    Callmesh__V1__RulesCommand *rules;
+    /*
+     * Of the app's server; `user` is whom it is about.
+     */
+    Callmesh__V1__AppCommand *for_app;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
@@ -391,17 +410,22 @@ struct  Callmesh__V1__PlaceCommand
   char *caller_name;
   char *push_data;
   /*
-   * What the app wants of the call after its end: 1 entries in histories.
+   * Whom the app's hook has named in place of the callee.
    */
-  uint32_t follows;
+  size_t n_forward;
+  char **forward;
   /*
    * What a second call to the callee comes to: 1 it rings, 2 it is busy; 0: not said.
    */
   uint32_t second_calls;
+  /*
+   * What the app wants to learn of the call, in bits: 1 entries in histories, 2 webhooks.
+   */
+  uint32_t follows;
 };
 #define CALLMESH__V1__PLACE_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
-    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0,NULL, 0, 0 }
 
 
 struct  Callmesh__V1__AckCommand
@@ -615,6 +639,127 @@ struct  Callmesh__V1__MergeRequest
 
 
 /*
+ * The shard of a call that was diverted to a user asks that user's shard for the devices.
+ */
+struct  Callmesh__V1__VisitRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  /*
+   * Whose shard asks.
+   */
+  char *callee;
+  char *caller;
+  /*
+   * The user's device that has answered; empty: the call rings.
+   */
+  char *answered_by;
+  int64_t answered_at_us;
+  /*
+   * As in a place.
+   */
+  uint32_t second_calls;
+};
+#define CALLMESH__V1__VISIT_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_request__descriptor) \
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
+
+
+struct  Callmesh__V1__VisitAnswer
+{
+  ProtobufCMessage base;
+  uint64_t request;
+  size_t n_devices;
+  Callmesh__V1__VisitDevice **devices;
+  /*
+   * Else there may be more devices.
+   */
+  protobuf_c_boolean is_complete;
+  protobuf_c_boolean is_busy;
+  protobuf_c_boolean is_in_call;
+  /*
+   * The call is to go on at once; unspecified: it rings.
+   */
+  Callmesh__V1__DivertReason diverted;
+  /*
+   * To whom it goes on, at once or if nobody answers.
+   */
+  size_t n_to;
+  char **to;
+  int64_t no_answer_after_us;
+};
+#define CALLMESH__V1__VISIT_ANSWER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_answer__descriptor) \
+    , 0, 0,NULL, 0, 0, 0, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, 0,NULL, 0 }
+
+
+struct  Callmesh__V1__VisitDevice
+{
+  ProtobufCMessage base;
+  char *device;
+  char *name;
+  /*
+   * 0 and 0: it has no session.
+   */
+  uint64_t edge;
+  uint64_t session;
+  Callmesh__V1__RegistrationRecord *registration;
+};
+#define CALLMESH__V1__VISIT_DEVICE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_device__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL }
+
+
+/*
+ * Asks for the rules of the user, or replaces them.
+ */
+struct  Callmesh__V1__RulesCommand
+{
+  ProtobufCMessage base;
+  Callmesh__V1__UserRules *write;
+};
+#define CALLMESH__V1__RULES_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__rules_command__descriptor) \
+    , NULL }
+
+
+typedef enum {
+  CALLMESH__V1__APP_COMMAND__REQUEST__NOT_SET = 0,
+  CALLMESH__V1__APP_COMMAND__REQUEST_USER = 1,
+  CALLMESH__V1__APP_COMMAND__REQUEST_CALLS = 2,
+  CALLMESH__V1__APP_COMMAND__REQUEST_CALL = 3,
+  CALLMESH__V1__APP_COMMAND__REQUEST_END = 4,
+  CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE = 5
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_COMMAND__REQUEST__CASE)
+} Callmesh__V1__AppCommand__RequestCase;
+
+struct  Callmesh__V1__AppCommand
+{
+  ProtobufCMessage base;
+  Callmesh__V1__AppCommand__RequestCase request_case;
+  union {
+    Callmesh__V1__AppUserQuery *user;
+    Callmesh__V1__CallsCommand *calls;
+    ProtobufCBinaryData call;
+    ProtobufCBinaryData end;
+    Callmesh__V1__Unregister *remove;
+  };
+};
+#define CALLMESH__V1__APP_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_command__descriptor) \
+    , CALLMESH__V1__APP_COMMAND__REQUEST__NOT_SET, {0} }
+
+
+struct  Callmesh__V1__AppUserQuery
+{
+  ProtobufCMessage base;
+};
+#define CALLMESH__V1__APP_USER_QUERY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_user_query__descriptor) \
+     }
+
+
+/*
  * The session from which these calls were placed broke.
  */
 struct  Callmesh__V1__CallerGone
@@ -653,7 +798,8 @@ typedef enum {
   CALLMESH__V1__EDGE_ITEM__BODY_NOTICE = 4,
   CALLMESH__V1__EDGE_ITEM__BODY_CLOSE = 5,
   CALLMESH__V1__EDGE_ITEM__BODY_ONGOING = 7,
-  CALLMESH__V1__EDGE_ITEM__BODY_HISTORY = 40
+  CALLMESH__V1__EDGE_ITEM__BODY_HISTORY = 40,
+  CALLMESH__V1__EDGE_ITEM__BODY_VISIT = 12
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__EDGE_ITEM__BODY__CASE)
 } Callmesh__V1__EdgeItem__BodyCase;
 
@@ -684,6 +830,10 @@ struct  Callmesh__V1__EdgeItem
     Callmesh__V1__CloseSession *close;
     Callmesh__V1__Ongoing *ongoing;
     Callmesh__V1__HistoryState *history;
+    /*
+     * To another shard's owner.
+     */
+    Callmesh__V1__VisitAnswer *visit;
   };
 };
 #define CALLMESH__V1__EDGE_ITEM__INIT \
@@ -865,10 +1015,14 @@ struct  Callmesh__V1__PushJob
    * The token is for alerts, so that what rings is an alert.
    */
   protobuf_c_boolean alert_token;
+  /*
+   * Who was called, if another than `user`: whose shard has the call.
+   */
+  char *called_user;
 };
 #define CALLMESH__V1__PUSH_JOB__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -1364,6 +1518,120 @@ Callmesh__V1__MergeRequest *
 void   callmesh__v1__merge_request__free_unpacked
                      (Callmesh__V1__MergeRequest *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__VisitRequest methods */
+void   callmesh__v1__visit_request__init
+                     (Callmesh__V1__VisitRequest         *message);
+size_t callmesh__v1__visit_request__get_packed_size
+                     (const Callmesh__V1__VisitRequest   *message);
+size_t callmesh__v1__visit_request__pack
+                     (const Callmesh__V1__VisitRequest   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__visit_request__pack_to_buffer
+                     (const Callmesh__V1__VisitRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__VisitRequest *
+       callmesh__v1__visit_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__visit_request__free_unpacked
+                     (Callmesh__V1__VisitRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__VisitAnswer methods */
+void   callmesh__v1__visit_answer__init
+                     (Callmesh__V1__VisitAnswer         *message);
+size_t callmesh__v1__visit_answer__get_packed_size
+                     (const Callmesh__V1__VisitAnswer   *message);
+size_t callmesh__v1__visit_answer__pack
+                     (const Callmesh__V1__VisitAnswer   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__visit_answer__pack_to_buffer
+                     (const Callmesh__V1__VisitAnswer   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__VisitAnswer *
+       callmesh__v1__visit_answer__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__visit_answer__free_unpacked
+                     (Callmesh__V1__VisitAnswer *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__VisitDevice methods */
+void   callmesh__v1__visit_device__init
+                     (Callmesh__V1__VisitDevice         *message);
+size_t callmesh__v1__visit_device__get_packed_size
+                     (const Callmesh__V1__VisitDevice   *message);
+size_t callmesh__v1__visit_device__pack
+                     (const Callmesh__V1__VisitDevice   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__visit_device__pack_to_buffer
+                     (const Callmesh__V1__VisitDevice   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__VisitDevice *
+       callmesh__v1__visit_device__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__visit_device__free_unpacked
+                     (Callmesh__V1__VisitDevice *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__RulesCommand methods */
+void   callmesh__v1__rules_command__init
+                     (Callmesh__V1__RulesCommand         *message);
+size_t callmesh__v1__rules_command__get_packed_size
+                     (const Callmesh__V1__RulesCommand   *message);
+size_t callmesh__v1__rules_command__pack
+                     (const Callmesh__V1__RulesCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__rules_command__pack_to_buffer
+                     (const Callmesh__V1__RulesCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__RulesCommand *
+       callmesh__v1__rules_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__rules_command__free_unpacked
+                     (Callmesh__V1__RulesCommand *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppCommand methods */
+void   callmesh__v1__app_command__init
+                     (Callmesh__V1__AppCommand         *message);
+size_t callmesh__v1__app_command__get_packed_size
+                     (const Callmesh__V1__AppCommand   *message);
+size_t callmesh__v1__app_command__pack
+                     (const Callmesh__V1__AppCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_command__pack_to_buffer
+                     (const Callmesh__V1__AppCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppCommand *
+       callmesh__v1__app_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_command__free_unpacked
+                     (Callmesh__V1__AppCommand *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppUserQuery methods */
+void   callmesh__v1__app_user_query__init
+                     (Callmesh__V1__AppUserQuery         *message);
+size_t callmesh__v1__app_user_query__get_packed_size
+                     (const Callmesh__V1__AppUserQuery   *message);
+size_t callmesh__v1__app_user_query__pack
+                     (const Callmesh__V1__AppUserQuery   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_user_query__pack_to_buffer
+                     (const Callmesh__V1__AppUserQuery   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppUserQuery *
+       callmesh__v1__app_user_query__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_user_query__free_unpacked
+                     (Callmesh__V1__AppUserQuery *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallerGone methods */
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message);
@@ -1733,6 +2001,24 @@ typedef void (*Callmesh__V1__CrossedCall_Closure)
 typedef void (*Callmesh__V1__MergeRequest_Closure)
                  (const Callmesh__V1__MergeRequest *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__VisitRequest_Closure)
+                 (const Callmesh__V1__VisitRequest *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__VisitAnswer_Closure)
+                 (const Callmesh__V1__VisitAnswer *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__VisitDevice_Closure)
+                 (const Callmesh__V1__VisitDevice *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__RulesCommand_Closure)
+                 (const Callmesh__V1__RulesCommand *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppCommand_Closure)
+                 (const Callmesh__V1__AppCommand *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppUserQuery_Closure)
+                 (const Callmesh__V1__AppUserQuery *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CallerGone_Closure)
                  (const Callmesh__V1__CallerGone *message,
                   void *closure_data);
@@ -1813,6 +2099,12 @@ extern const ProtobufCMessageDescriptor callmesh__v1__talking__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__talking_detail__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__crossed_call__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__visit_answer__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__visit_device__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_user_query__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor;

@@ -41,6 +41,10 @@ typedef struct Callmesh__V1__Ping Callmesh__V1__Ping;
 typedef struct Callmesh__V1__Calls Callmesh__V1__Calls;
 typedef struct Callmesh__V1__HistoryQuery Callmesh__V1__HistoryQuery;
 typedef struct Callmesh__V1__HistoryRead Callmesh__V1__HistoryRead;
+typedef struct Callmesh__V1__Rules Callmesh__V1__Rules;
+typedef struct Callmesh__V1__UserRules Callmesh__V1__UserRules;
+typedef struct Callmesh__V1__Forward Callmesh__V1__Forward;
+typedef struct Callmesh__V1__DoNotDisturb Callmesh__V1__DoNotDisturb;
 typedef struct Callmesh__V1__Signal Callmesh__V1__Signal;
 typedef struct Callmesh__V1__ServerFrame Callmesh__V1__ServerFrame;
 typedef struct Callmesh__V1__Error Callmesh__V1__Error;
@@ -67,6 +71,11 @@ typedef struct Callmesh__V1__Stop Callmesh__V1__Stop;
 typedef struct Callmesh__V1__Notice Callmesh__V1__Notice;
 typedef struct Callmesh__V1__ErrorBody Callmesh__V1__ErrorBody;
 typedef struct Callmesh__V1__RefusalBody Callmesh__V1__RefusalBody;
+typedef struct Callmesh__V1__AppReply Callmesh__V1__AppReply;
+typedef struct Callmesh__V1__AppUser Callmesh__V1__AppUser;
+typedef struct Callmesh__V1__AppDevice Callmesh__V1__AppDevice;
+typedef struct Callmesh__V1__AppCalls Callmesh__V1__AppCalls;
+typedef struct Callmesh__V1__AppCall Callmesh__V1__AppCall;
 
 
 /* --- enums --- */
@@ -192,7 +201,9 @@ typedef enum {
   CALLMESH__V1__CLIENT_FRAME__COMMAND_PULL = 36,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY = 40,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY_READ = 41,
-  CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW = 70
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW = 70,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_RULES = 140,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_SET_RULES = 141
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__CLIENT_FRAME__COMMAND__CASE)
 } Callmesh__V1__ClientFrame__CommandCase;
 
@@ -232,6 +243,11 @@ struct  Callmesh__V1__ClientFrame
     Callmesh__V1__HistoryQuery *history;
     Callmesh__V1__HistoryRead *history_read;
     Callmesh__V1__Renew *renew;
+    Callmesh__V1__Rules *rules;
+    /*
+     * Replaces all of them; an empty one removes them.
+     */
+    Callmesh__V1__UserRules *set_rules;
   };
 };
 #define CALLMESH__V1__CLIENT_FRAME__INIT \
@@ -625,6 +641,87 @@ struct  Callmesh__V1__HistoryRead
 
 
 /*
+ * Asks for the rules of the device's user.
+ */
+struct  Callmesh__V1__Rules
+{
+  ProtobufCMessage base;
+};
+#define CALLMESH__V1__RULES__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__rules__descriptor) \
+     }
+
+
+/*
+ * What a user, or the app's server, has decided in advance about calls to the user.
+ */
+struct  Callmesh__V1__UserRules
+{
+  ProtobufCMessage base;
+  Callmesh__V1__Forward *always;
+  Callmesh__V1__Forward *on_busy;
+  Callmesh__V1__Forward *on_no_answer;
+  /*
+   * 5 to 120; 0: 20.
+   */
+  uint32_t no_answer_seconds;
+  Callmesh__V1__Forward *on_unreachable;
+  Callmesh__V1__DoNotDisturb *do_not_disturb;
+  /*
+   * At most 10 of the user's, which ring first; none: all ring at once.
+   */
+  size_t n_first_devices;
+  char **first_devices;
+  /*
+   * After how long the others ring; 3 to 60; 0: 10.
+   */
+  uint32_t first_seconds;
+  /*
+   * Said by the cluster alone.
+   */
+  int64_t changed_at_ms;
+};
+#define CALLMESH__V1__USER_RULES__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__user_rules__descriptor) \
+    , NULL, NULL, NULL, 0, NULL, NULL, 0,NULL, 0, 0 }
+
+
+/*
+ * To whom calls go: 1 to 10 users of the same app, who ring together.
+ */
+struct  Callmesh__V1__Forward
+{
+  ProtobufCMessage base;
+  size_t n_users;
+  char **users;
+};
+#define CALLMESH__V1__FORWARD__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__forward__descriptor) \
+    , 0,NULL }
+
+
+/*
+ * Calls do not ring the user's devices.
+ */
+struct  Callmesh__V1__DoNotDisturb
+{
+  ProtobufCMessage base;
+  /*
+   * 0: until the rules are changed.
+   */
+  int64_t until_ms;
+  /*
+   * At most 50 users who ring all the same.
+   */
+  size_t n_except;
+  char **except;
+};
+#define CALLMESH__V1__DO_NOT_DISTURB__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__do_not_disturb__descriptor) \
+    , 0, 0,NULL }
+
+
+/*
  * A description, a candidate or an information, opaque to the cluster.
  */
 struct  Callmesh__V1__Signal
@@ -690,7 +787,9 @@ typedef enum {
   CALLMESH__V1__REPLY__RESULT_CALL = 6,
   CALLMESH__V1__REPLY__RESULT_ANSWER = 7,
   CALLMESH__V1__REPLY__RESULT_CALLS = 20,
-  CALLMESH__V1__REPLY__RESULT_HISTORY = 40
+  CALLMESH__V1__REPLY__RESULT_HISTORY = 40,
+  CALLMESH__V1__REPLY__RESULT_RULES = 140,
+  CALLMESH__V1__REPLY__RESULT_APP = 141
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__REPLY__RESULT__CASE)
 } Callmesh__V1__Reply__ResultCase;
 
@@ -711,6 +810,11 @@ struct  Callmesh__V1__Reply
     Callmesh__V1__AnswerResult *answer;
     Callmesh__V1__CallList *calls;
     Callmesh__V1__HistoryPage *history;
+    Callmesh__V1__UserRules *rules;
+    /*
+     * Between nodes only: an HTTP answer has what is in it.
+     */
+    Callmesh__V1__AppReply *app;
   };
 };
 #define CALLMESH__V1__REPLY__INIT \
@@ -1053,14 +1157,19 @@ struct  Callmesh__V1__HistoryEntry
    * To the user, and missed.
    */
   protobuf_c_boolean missed;
-  /*
-   * 14 is for the user who diverted the call.
-   */
   protobuf_c_boolean video;
+  /*
+   * The user who was rung before, where the user answered in place of the callee.
+   */
+  char *diverted_by;
+  /*
+   * The call left the user, its callee, and went on to others.
+   */
+  protobuf_c_boolean went_on;
 };
 #define CALLMESH__V1__HISTORY_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, 0 }
+    , (char *)protobuf_c_empty_string, NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, 0, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__Invite
@@ -1082,10 +1191,14 @@ struct  Callmesh__V1__Invite
    * The user was in an answered call when this one was placed.
    */
   protobuf_c_boolean second_call;
+  /*
+   * The call is to somebody else: the user who sent it here. The delivery's call says who was called.
+   */
+  char *diverted_by;
 };
 #define CALLMESH__V1__INVITE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__invite__descriptor) \
-    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0 }
+    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Ringing
@@ -1194,6 +1307,96 @@ struct  Callmesh__V1__RefusalBody
 #define CALLMESH__V1__REFUSAL_BODY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__refusal_body__descriptor) \
     , (char *)protobuf_c_empty_string, CALLMESH__V1__DECLINE_SCOPE__DECLINE_SCOPE_EVERYWHERE, (char *)protobuf_c_empty_string }
+
+
+typedef enum {
+  CALLMESH__V1__APP_REPLY__ANSWER__NOT_SET = 0,
+  CALLMESH__V1__APP_REPLY__ANSWER_USER = 1,
+  CALLMESH__V1__APP_REPLY__ANSWER_CALLS = 2,
+  CALLMESH__V1__APP_REPLY__ANSWER_CALL = 3
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_REPLY__ANSWER__CASE)
+} Callmesh__V1__AppReply__AnswerCase;
+
+struct  Callmesh__V1__AppReply
+{
+  ProtobufCMessage base;
+  Callmesh__V1__AppReply__AnswerCase answer_case;
+  union {
+    Callmesh__V1__AppUser *user;
+    Callmesh__V1__AppCalls *calls;
+    Callmesh__V1__AppCall *call;
+  };
+};
+#define CALLMESH__V1__APP_REPLY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_reply__descriptor) \
+    , CALLMESH__V1__APP_REPLY__ANSWER__NOT_SET, {0} }
+
+
+struct  Callmesh__V1__AppUser
+{
+  ProtobufCMessage base;
+  char *user;
+  size_t n_devices;
+  Callmesh__V1__AppDevice **devices;
+  /*
+   * The live ones to the user, the newest first.
+   */
+  size_t n_calls;
+  Callmesh__V1__AppCall **calls;
+};
+#define CALLMESH__V1__APP_USER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_user__descriptor) \
+    , (char *)protobuf_c_empty_string, 0,NULL, 0,NULL }
+
+
+struct  Callmesh__V1__AppDevice
+{
+  ProtobufCMessage base;
+  char *device;
+  char *name;
+  protobuf_c_boolean attached;
+  int64_t attached_at_ms;
+  protobuf_c_boolean registered;
+  int64_t registered_at_ms;
+  int64_t seen_at_ms;
+  Callmesh__V1__PushProvider voip_push;
+  Callmesh__V1__PushProvider alert_push;
+  char *client;
+};
+#define CALLMESH__V1__APP_DEVICE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_device__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, (char *)protobuf_c_empty_string }
+
+
+struct  Callmesh__V1__AppCalls
+{
+  ProtobufCMessage base;
+  size_t n_calls;
+  Callmesh__V1__AppCall **calls;
+};
+#define CALLMESH__V1__APP_CALLS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_calls__descriptor) \
+    , 0,NULL }
+
+
+struct  Callmesh__V1__AppCall
+{
+  ProtobufCMessage base;
+  /*
+   * As the caller sees it.
+   */
+  Callmesh__V1__CallState *state;
+  Callmesh__V1__Party *caller;
+  int64_t placed_at_ms;
+  Callmesh__V1__Party *answered_by;
+  /*
+   * The app's server ended it.
+   */
+  protobuf_c_boolean ended_by_app;
+};
+#define CALLMESH__V1__APP_CALL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_call__descriptor) \
+    , NULL, NULL, 0, NULL, 0 }
 
 
 /* Callmesh__V1__ClientFrame methods */
@@ -1690,6 +1893,82 @@ Callmesh__V1__HistoryRead *
 void   callmesh__v1__history_read__free_unpacked
                      (Callmesh__V1__HistoryRead *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__Rules methods */
+void   callmesh__v1__rules__init
+                     (Callmesh__V1__Rules         *message);
+size_t callmesh__v1__rules__get_packed_size
+                     (const Callmesh__V1__Rules   *message);
+size_t callmesh__v1__rules__pack
+                     (const Callmesh__V1__Rules   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__rules__pack_to_buffer
+                     (const Callmesh__V1__Rules   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Rules *
+       callmesh__v1__rules__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__rules__free_unpacked
+                     (Callmesh__V1__Rules *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__UserRules methods */
+void   callmesh__v1__user_rules__init
+                     (Callmesh__V1__UserRules         *message);
+size_t callmesh__v1__user_rules__get_packed_size
+                     (const Callmesh__V1__UserRules   *message);
+size_t callmesh__v1__user_rules__pack
+                     (const Callmesh__V1__UserRules   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__user_rules__pack_to_buffer
+                     (const Callmesh__V1__UserRules   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__UserRules *
+       callmesh__v1__user_rules__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__user_rules__free_unpacked
+                     (Callmesh__V1__UserRules *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__Forward methods */
+void   callmesh__v1__forward__init
+                     (Callmesh__V1__Forward         *message);
+size_t callmesh__v1__forward__get_packed_size
+                     (const Callmesh__V1__Forward   *message);
+size_t callmesh__v1__forward__pack
+                     (const Callmesh__V1__Forward   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__forward__pack_to_buffer
+                     (const Callmesh__V1__Forward   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Forward *
+       callmesh__v1__forward__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__forward__free_unpacked
+                     (Callmesh__V1__Forward *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__DoNotDisturb methods */
+void   callmesh__v1__do_not_disturb__init
+                     (Callmesh__V1__DoNotDisturb         *message);
+size_t callmesh__v1__do_not_disturb__get_packed_size
+                     (const Callmesh__V1__DoNotDisturb   *message);
+size_t callmesh__v1__do_not_disturb__pack
+                     (const Callmesh__V1__DoNotDisturb   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__do_not_disturb__pack_to_buffer
+                     (const Callmesh__V1__DoNotDisturb   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__DoNotDisturb *
+       callmesh__v1__do_not_disturb__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__do_not_disturb__free_unpacked
+                     (Callmesh__V1__DoNotDisturb *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Signal methods */
 void   callmesh__v1__signal__init
                      (Callmesh__V1__Signal         *message);
@@ -2184,6 +2463,101 @@ Callmesh__V1__RefusalBody *
 void   callmesh__v1__refusal_body__free_unpacked
                      (Callmesh__V1__RefusalBody *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppReply methods */
+void   callmesh__v1__app_reply__init
+                     (Callmesh__V1__AppReply         *message);
+size_t callmesh__v1__app_reply__get_packed_size
+                     (const Callmesh__V1__AppReply   *message);
+size_t callmesh__v1__app_reply__pack
+                     (const Callmesh__V1__AppReply   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_reply__pack_to_buffer
+                     (const Callmesh__V1__AppReply   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppReply *
+       callmesh__v1__app_reply__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_reply__free_unpacked
+                     (Callmesh__V1__AppReply *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppUser methods */
+void   callmesh__v1__app_user__init
+                     (Callmesh__V1__AppUser         *message);
+size_t callmesh__v1__app_user__get_packed_size
+                     (const Callmesh__V1__AppUser   *message);
+size_t callmesh__v1__app_user__pack
+                     (const Callmesh__V1__AppUser   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_user__pack_to_buffer
+                     (const Callmesh__V1__AppUser   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppUser *
+       callmesh__v1__app_user__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_user__free_unpacked
+                     (Callmesh__V1__AppUser *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppDevice methods */
+void   callmesh__v1__app_device__init
+                     (Callmesh__V1__AppDevice         *message);
+size_t callmesh__v1__app_device__get_packed_size
+                     (const Callmesh__V1__AppDevice   *message);
+size_t callmesh__v1__app_device__pack
+                     (const Callmesh__V1__AppDevice   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_device__pack_to_buffer
+                     (const Callmesh__V1__AppDevice   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppDevice *
+       callmesh__v1__app_device__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_device__free_unpacked
+                     (Callmesh__V1__AppDevice *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppCalls methods */
+void   callmesh__v1__app_calls__init
+                     (Callmesh__V1__AppCalls         *message);
+size_t callmesh__v1__app_calls__get_packed_size
+                     (const Callmesh__V1__AppCalls   *message);
+size_t callmesh__v1__app_calls__pack
+                     (const Callmesh__V1__AppCalls   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_calls__pack_to_buffer
+                     (const Callmesh__V1__AppCalls   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppCalls *
+       callmesh__v1__app_calls__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_calls__free_unpacked
+                     (Callmesh__V1__AppCalls *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppCall methods */
+void   callmesh__v1__app_call__init
+                     (Callmesh__V1__AppCall         *message);
+size_t callmesh__v1__app_call__get_packed_size
+                     (const Callmesh__V1__AppCall   *message);
+size_t callmesh__v1__app_call__pack
+                     (const Callmesh__V1__AppCall   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_call__pack_to_buffer
+                     (const Callmesh__V1__AppCall   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppCall *
+       callmesh__v1__app_call__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_call__free_unpacked
+                     (Callmesh__V1__AppCall *message,
+                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Callmesh__V1__ClientFrame_Closure)
@@ -2264,6 +2638,18 @@ typedef void (*Callmesh__V1__HistoryQuery_Closure)
 typedef void (*Callmesh__V1__HistoryRead_Closure)
                  (const Callmesh__V1__HistoryRead *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Rules_Closure)
+                 (const Callmesh__V1__Rules *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__UserRules_Closure)
+                 (const Callmesh__V1__UserRules *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__Forward_Closure)
+                 (const Callmesh__V1__Forward *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__DoNotDisturb_Closure)
+                 (const Callmesh__V1__DoNotDisturb *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Signal_Closure)
                  (const Callmesh__V1__Signal *message,
                   void *closure_data);
@@ -2342,6 +2728,21 @@ typedef void (*Callmesh__V1__ErrorBody_Closure)
 typedef void (*Callmesh__V1__RefusalBody_Closure)
                  (const Callmesh__V1__RefusalBody *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__AppReply_Closure)
+                 (const Callmesh__V1__AppReply *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppUser_Closure)
+                 (const Callmesh__V1__AppUser *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppDevice_Closure)
+                 (const Callmesh__V1__AppDevice *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppCalls_Closure)
+                 (const Callmesh__V1__AppCalls *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppCall_Closure)
+                 (const Callmesh__V1__AppCall *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -2381,6 +2782,10 @@ extern const ProtobufCMessageDescriptor callmesh__v1__ping__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__calls__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__history_query__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__history_read__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__rules__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__user_rules__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__forward__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__do_not_disturb__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__server_frame__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__error__descriptor;
@@ -2407,6 +2812,11 @@ extern const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__notice__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__error_body__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__refusal_body__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_reply__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_user__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_device__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_calls__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_call__descriptor;
 
 PROTOBUF_C__END_DECLS
 

@@ -26,6 +26,7 @@ typedef struct Callmesh__V1__LegJoinedEntry Callmesh__V1__LegJoinedEntry;
 typedef struct Callmesh__V1__AlertingEntry Callmesh__V1__AlertingEntry;
 typedef struct Callmesh__V1__AnsweredEntry Callmesh__V1__AnsweredEntry;
 typedef struct Callmesh__V1__MovedEntry Callmesh__V1__MovedEntry;
+typedef struct Callmesh__V1__DivertedEntry Callmesh__V1__DivertedEntry;
 typedef struct Callmesh__V1__LegEndedEntry Callmesh__V1__LegEndedEntry;
 typedef struct Callmesh__V1__ConnectedEntry Callmesh__V1__ConnectedEntry;
 typedef struct Callmesh__V1__EndedEntry Callmesh__V1__EndedEntry;
@@ -34,10 +35,22 @@ typedef struct Callmesh__V1__SettledEntry Callmesh__V1__SettledEntry;
 typedef struct Callmesh__V1__LostEntry Callmesh__V1__LostEntry;
 typedef struct Callmesh__V1__Checkpoint Callmesh__V1__Checkpoint;
 typedef struct Callmesh__V1__RegistrationRecord Callmesh__V1__RegistrationRecord;
+typedef struct Callmesh__V1__RulesRecord Callmesh__V1__RulesRecord;
 
 
 /* --- enums --- */
 
+typedef enum _Callmesh__V1__DivertReason {
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED = 0,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_ALWAYS = 1,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_BUSY = 2,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_NO_ANSWER = 3,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNREACHABLE = 4,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DO_NOT_DISTURB = 5,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_HOOK = 6,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DECLINED = 7
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__DIVERT_REASON)
+} Callmesh__V1__DivertReason;
 typedef enum _Callmesh__V1__LegEnd {
   CALLMESH__V1__LEG_END__LEG_END_UNSPECIFIED = 0,
   CALLMESH__V1__LEG_END__LEG_END_DECLINED_HERE = 1,
@@ -95,7 +108,8 @@ typedef enum {
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_CALLER_LOST = 11,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST = 12,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED = 13,
-  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED = 14
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED = 14,
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_DIVERTED = 15
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__JOURNAL_ENTRY__CHANGE__CASE)
 } Callmesh__V1__JournalEntry__ChangeCase;
 
@@ -118,6 +132,7 @@ struct  Callmesh__V1__JournalEntry
     Callmesh__V1__LostEntry *winner_lost;
     Callmesh__V1__PushedEntry *pushed;
     Callmesh__V1__MovedEntry *moved;
+    Callmesh__V1__DivertedEntry *diverted;
   };
 };
 #define CALLMESH__V1__JOURNAL_ENTRY__INIT \
@@ -164,13 +179,18 @@ struct  Callmesh__V1__PlacedEntry
   char *push_data;
   protobuf_c_boolean callee_in_call;
   /*
-   * What the app wants of the call after its end: 1 entries in histories.
+   * What the app wants to learn of the call, in bits: 1 entries in histories, 2 webhooks.
    */
   uint32_t follows;
+  /*
+   * In checkpoints of calls with webhooks: the first device that alerted, as 1 + its index in `legs`, and when.
+   */
+  uint32_t alerted_leg;
+  int64_t alerted_at_us;
 };
 #define CALLMESH__V1__PLACED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__placed_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0, 0, 0 }
 
 
 /*
@@ -267,6 +287,28 @@ struct  Callmesh__V1__MovedEntry
     , 0, NULL, NULL, 0, (char *)protobuf_c_empty_string, 0 }
 
 
+/*
+ * The ringing call left a user, and as a rule went on to others.
+ */
+struct  Callmesh__V1__DivertedEntry
+{
+  ProtobufCMessage base;
+  char *from;
+  size_t n_to;
+  char **to;
+  Callmesh__V1__DivertReason reason;
+  /*
+   * Who declined.
+   */
+  Callmesh__V1__Device *by;
+  int64_t at_us;
+  int64_t deadline_us;
+};
+#define CALLMESH__V1__DIVERTED_ENTRY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__diverted_entry__descriptor) \
+    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, 0 }
+
+
 struct  Callmesh__V1__LegEndedEntry
 {
   ProtobufCMessage base;
@@ -305,6 +347,10 @@ struct  Callmesh__V1__EndedEntry
   ProtobufCBinaryData survivor;
   Callmesh__V1__UnreachableCause unreachable;
   /*
+   * The app's server ended it.
+   */
+  protobuf_c_boolean by_app;
+  /*
    * Nothing else is said, and the call's end stands before: everything that is to be stored of it is. Versions without records ignore a
    * second end.
    */
@@ -312,7 +358,7 @@ struct  Callmesh__V1__EndedEntry
 };
 #define CALLMESH__V1__ENDED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ended_entry__descriptor) \
-    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL}, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, 0 }
+    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, 0, {0,NULL}, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, 0, 0 }
 
 
 struct  Callmesh__V1__SignalEntry
@@ -401,6 +447,22 @@ struct  Callmesh__V1__RegistrationRecord
 #define CALLMESH__V1__REGISTRATION_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__registration_record__descriptor) \
     , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, 0 }
+
+
+/*
+ * The rules of a user, under a key of their own beside the registrations.
+ */
+struct  Callmesh__V1__RulesRecord
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  char *app;
+  char *user;
+  Callmesh__V1__UserRules *rules;
+};
+#define CALLMESH__V1__RULES_RECORD__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__rules_record__descriptor) \
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL }
 
 
 /* Callmesh__V1__JournalRecord methods */
@@ -593,6 +655,25 @@ Callmesh__V1__MovedEntry *
 void   callmesh__v1__moved_entry__free_unpacked
                      (Callmesh__V1__MovedEntry *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__DivertedEntry methods */
+void   callmesh__v1__diverted_entry__init
+                     (Callmesh__V1__DivertedEntry         *message);
+size_t callmesh__v1__diverted_entry__get_packed_size
+                     (const Callmesh__V1__DivertedEntry   *message);
+size_t callmesh__v1__diverted_entry__pack
+                     (const Callmesh__V1__DivertedEntry   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__diverted_entry__pack_to_buffer
+                     (const Callmesh__V1__DivertedEntry   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__DivertedEntry *
+       callmesh__v1__diverted_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__diverted_entry__free_unpacked
+                     (Callmesh__V1__DivertedEntry *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__LegEndedEntry methods */
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message);
@@ -745,6 +826,25 @@ Callmesh__V1__RegistrationRecord *
 void   callmesh__v1__registration_record__free_unpacked
                      (Callmesh__V1__RegistrationRecord *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__RulesRecord methods */
+void   callmesh__v1__rules_record__init
+                     (Callmesh__V1__RulesRecord         *message);
+size_t callmesh__v1__rules_record__get_packed_size
+                     (const Callmesh__V1__RulesRecord   *message);
+size_t callmesh__v1__rules_record__pack
+                     (const Callmesh__V1__RulesRecord   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__rules_record__pack_to_buffer
+                     (const Callmesh__V1__RulesRecord   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__RulesRecord *
+       callmesh__v1__rules_record__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__rules_record__free_unpacked
+                     (Callmesh__V1__RulesRecord *message,
+                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Callmesh__V1__JournalRecord_Closure)
@@ -777,6 +877,9 @@ typedef void (*Callmesh__V1__AnsweredEntry_Closure)
 typedef void (*Callmesh__V1__MovedEntry_Closure)
                  (const Callmesh__V1__MovedEntry *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__DivertedEntry_Closure)
+                 (const Callmesh__V1__DivertedEntry *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__LegEndedEntry_Closure)
                  (const Callmesh__V1__LegEndedEntry *message,
                   void *closure_data);
@@ -801,12 +904,16 @@ typedef void (*Callmesh__V1__Checkpoint_Closure)
 typedef void (*Callmesh__V1__RegistrationRecord_Closure)
                  (const Callmesh__V1__RegistrationRecord *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__RulesRecord_Closure)
+                 (const Callmesh__V1__RulesRecord *message,
+                  void *closure_data);
 
 /* --- services --- */
 
 
 /* --- descriptors --- */
 
+extern const ProtobufCEnumDescriptor    callmesh__v1__divert_reason__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__leg_end__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor;
@@ -818,6 +925,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__leg_joined_entry__descript
 extern const ProtobufCMessageDescriptor callmesh__v1__alerting_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_ended_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor;
@@ -826,6 +934,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__settled_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lost_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__checkpoint__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor;
 
 PROTOBUF_C__END_DECLS
 

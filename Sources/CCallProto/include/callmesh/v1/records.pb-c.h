@@ -82,7 +82,11 @@ typedef enum _Callmesh__V1__CallEventKind {
   /*
    * The device took the answered call over.
    */
-  CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_MOVED = 26
+  CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_MOVED = 26,
+  /*
+   * The app's server ended the call.
+   */
+  CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_ENDED_BY_APP = 40
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__CALL_EVENT_KIND)
 } Callmesh__V1__CallEventKind;
 
@@ -157,10 +161,14 @@ struct  Callmesh__V1__CallRecord
   size_t n_events;
   Callmesh__V1__CallEvent **events;
   uint32_t events_dropped;
+  /*
+   * The app's server ended it.
+   */
+  protobuf_c_boolean ended_by_app;
 };
 #define CALLMESH__V1__CALL_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__call_record__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, NULL, 0, {0,NULL}, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, {0,NULL}, 0,NULL, 0,NULL, 0 }
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, NULL, 0, {0,NULL}, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, {0,NULL}, 0,NULL, 0,NULL, 0, 0 }
 
 
 /*

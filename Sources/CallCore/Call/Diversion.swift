@@ -1,0 +1,194 @@
+/// Why a call went on to other users than the one who was called. Raw values are the journal's.
+public enum DivertReason: UInt8, Sendable, CaseIterable {
+  /// The user has all calls forwarded.
+  case always = 1
+  /// The user is in a call, or all of the user's devices are.
+  case busy = 2
+  /// Nobody answered in the time that the user's rules give.
+  case noAnswer = 3
+  /// No device of the user could be reached.
+  case unreachable = 4
+  /// The user wants no calls at present.
+  case doNotDisturb = 5
+  /// The app's hook said so.
+  case hook = 6
+  /// The user declined, and the call rings on for others: it goes on to nobody else.
+  case declined = 7
+
+  public var name: String { "\(self)" }
+}
+
+/// A call leaves a user, and as a rule goes on to others. The devices of the user that it leaves ring no more.
+public struct DivertedFacts: Sendable, Equatable {
+  /// The user that it leaves: the callee, or one to whom it was diverted before.
+  public var from: String
+  /// Users of the same app, who ring together.
+  public var to: [String]
+  public var reason: DivertReason
+  /// The device that declined.
+  public var by: Party?
+  public var at: Timestamp
+  /// Until when it rings now.
+  public var deadline: Timestamp
+  public init(
+    from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp,
+    deadline: Timestamp
+  ) {
+    self.by = by
+    self.from = from
+    self.to = to
+    self.reason = reason
+    self.at = at
+    self.deadline = deadline
+  }
+}
+
+extension DivertedFacts {
+  /// What the devices are told that rang until then.
+  public var stop: Stop {
+    reason == .declined ? Stop(reason: .declined, by: by) : Stop(reason: .unanswered, missed: true)
+  }
+}
+
+/// Where a call goes on if it is not answered at a user, by the user's rules; a list that is empty: nowhere.
+public struct Forwarding: Sendable, Equatable {
+  public var onBusy: [String] = []
+  public var onUnreachable: [String] = []
+  public var onNoAnswer: [String] = []
+  /// For how long it rings before `onNoAnswer` holds.
+  public var noAnswerAfter: Span = .seconds(20)
+  /// The devices that ring first, and for how long alone; empty: all ring at once.
+  public var firstDevices: [DeviceID] = []
+  public var firstFor: Span = .seconds(10)
+  public init() {}
+}
+
+/// A user to whom a call was diverted. The call's shard has the call, and the user's shard knows the user's devices: it
+/// is asked again and again while they ring. So nothing needs to be remembered there, and whichever shard moves, the
+/// next question restores what is known.
+struct Guest: Sendable {
+  let user: String
+  /// As the user's shard said last.
+  var devices: [User.Device] = []
+  /// The user's shard has said all that it can to this owner of the call. Until then the call waits for it.
+  var isKnown = false
+  /// The user takes no call now.
+  var isBusy = false
+  /// Until when the call waits.
+  var awaitedUntil: Timestamp
+  /// When to ask next.
+  var askAt: Timestamp
+  /// When `onNoAnswer` holds; the distant future: it does not.
+  var noAnswerAt = Timestamp.distantFuture
+  var forwarding = Forwarding()
+
+  /// How long a call waits for the shard of a user to whom it was diverted: longer than a shard takes to get another
+  /// owner.
+  static let patience: Span = .seconds(15)
+  /// How often it asks while it rings, and once a device of the user has answered.
+  static let ringingInterval: Span = .seconds(1)
+  static let answeredInterval: Span = .seconds(5)
+
+  init(user: String, at now: Timestamp) {
+    self.user = user
+    awaitedUntil = now + Self.patience
+    askAt = now
+  }
+
+  mutating func awaitAnswer(at now: Timestamp) {
+    isKnown = false
+    awaitedUntil = now + Self.patience
+    askAt = now
+  }
+}
+
+/// The shard of a diverted call asks the shard of a user for the devices that may ring.
+public struct VisitRequest: Sendable, Equatable {
+  public var call: CallID
+  /// Whose shard has the call; a user of the same app.
+  public var callee: String
+  /// Who placed it.
+  public var caller: String
+  /// The user's device that has answered, and since when; nil: the call rings.
+  public var answeredBy: DeviceID?
+  public var answeredAt: Timestamp?
+  /// Whether a user in a call is busy; nil: what the cluster says.
+  public var busyWhileInCall: Bool?
+  public init(
+    call: CallID, callee: String, caller: String, answeredBy: DeviceID? = nil,
+    answeredAt: Timestamp? = nil, busyWhileInCall: Bool? = nil
+  ) {
+    self.call = call
+    self.callee = callee
+    self.caller = caller
+    self.answeredBy = answeredBy
+    self.answeredAt = answeredAt
+    self.busyWhileInCall = busyWhileInCall
+  }
+}
+
+/// What the user's shard says.
+public struct VisitAnswer: Sendable, Equatable {
+  public struct Device: Sendable, Equatable {
+    public var id: DeviceID
+    public var name: String
+    public var session: SessionRef?
+    /// Of a device that a push can reach.
+    public var registration: Registration?
+    public init(
+      id: DeviceID, name: String = "", session: SessionRef? = nil, registration: Registration? = nil
+    ) {
+      self.id = id
+      self.name = name
+      self.session = session
+      self.registration = registration
+    }
+  }
+
+  /// Those that can be rung.
+  public var devices: [Device]
+  /// False while the shard does not know all sessions: there may be more devices.
+  public var isComplete: Bool
+  /// The user takes no call now.
+  public var isBusy: Bool
+  /// The user is in an answered call.
+  public var isInCall: Bool
+  /// Whether the call is to go on at once, and why; nil: it rings here.
+  public var diverted: DivertReason?
+  /// To whom it goes on, at once if `diverted` says so. Otherwise if nobody answers in time.
+  public var to: [String]
+  public var noAnswerAfter: Span
+  public init(
+    devices: [Device] = [], isComplete: Bool = true, isBusy: Bool = false, isInCall: Bool = false,
+    diverted: DivertReason? = nil, to: [String] = [], noAnswerAfter: Span = .seconds(20)
+  ) {
+    self.devices = devices
+    self.isComplete = isComplete
+    self.isBusy = isBusy
+    self.isInCall = isInCall
+    self.diverted = diverted
+    self.to = to
+    self.noAnswerAfter = noAnswerAfter
+  }
+}
+
+extension DeviceID {
+  private static let separator = "\u{1f}"
+
+  init(ofGuest user: String, _ device: DeviceID) {
+    self.init(user + Self.separator + device.text)
+  }
+
+  /// The name of a device in the journal, for people.
+  public var shown: String { text.split(separator: Self.separator).joined(separator: "/") }
+}
+
+extension PlacedFacts {
+  /// By which the call and its journal name a device: the callee's by its id, another user's by both ids. No id has
+  /// the separator.
+  package func key(_ user: String, _ device: DeviceID) -> DeviceID {
+    user.hasBytes(of: callee.user) ? device : DeviceID(ofGuest: user, device)
+  }
+
+  func key(of party: Party) -> DeviceID { key(party.user, party.device) }
+}

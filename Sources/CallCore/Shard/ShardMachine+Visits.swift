@@ -1,0 +1,156 @@
+/// Calls that were diverted to users of other shards: both sides of the question which devices there are.
+extension ShardMachine {
+  /// What is said of a user whom a call is to ring.
+  struct Reach {
+    /// Those that can be rung and are not in too many calls.
+    var devices: [User.Device]
+    /// Those that wait until `devices` have rung alone.
+    var others: [User.Device] = []
+    var isInCall: Bool
+    /// The user takes no call now.
+    var isBusy: Bool
+    /// Whether the call is to go on at once; nil: it rings here.
+    var diverted: (reason: DivertReason, to: [String])?
+    var forwarding = Forwarding()
+  }
+
+  /// What a call comes to at a user, before it rings there.
+  /// - Parameter placer: the device that placed it, which is not rung.
+  func reach(
+    _ key: UserKey, caller: UserKey, placer: DeviceID?, busyWhileInCall: Bool?,
+    _ turn: borrowing Turn
+  ) -> Reach {
+    let reached = reached(key, caller: caller, placer: placer, turn)
+    let live = liveCalls(to: key)
+    var reach = Reach(
+      devices: reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice },
+      isInCall: isInCall(key, turn), isBusy: false)
+    let isTaken = reach.isInCall && (busyWhileInCall ?? limits.busyWhileInCall)
+    reach.isBusy = !reached.isEmpty && (isTaken || reach.devices.isEmpty)
+    guard let rules = users[key]?.rules else { return reach }
+    reach.apply(rules, caller: caller.user, now: turn.now)
+    return reach
+  }
+
+  /// The first devices of the callee had their time: the others ring, too.
+  mutating func ringOthers(_ id: CallID, _ turn: inout Turn) {
+    guard let slot = calls.slot(of: id), calls[slot].wantsOthers else { return }
+    let call = calls[slot]
+    let devices = reached(
+      call.facts.callee, caller: call.callerKey, placer: call.facts.caller.device, turn
+    ).map { VisitAnswer.Device($0) }
+    mutate(id) {
+      $0.wantsOthers = false
+      guard $0.isRinging, $0.rings($0.facts.callee.user) else { return }
+      $0.ring($0.facts.callee.user, devices, &turn)
+      $0.endIfNobodyIsLeft(&turn)
+    }
+  }
+
+  // MARK: The user's shard
+
+  /// The shard of a diverted call asks for the devices of a user.
+  mutating func visit(_ command: Command, _ request: VisitRequest, _ turn: inout Turn) {
+    guard command.request != 0 else { return }
+    let key = command.user
+    let since = visits.note(key, request, now: turn.now)
+    var reach = reach(
+      key, caller: UserKey(app: key.app, user: request.caller), placer: nil,
+      busyWhileInCall: request.busyWhileInCall, turn)
+    // Those that wait for the first ones.
+    if !reach.others.isEmpty, since + reach.forwarding.firstFor <= turn.now {
+      reach.devices += reach.others
+    }
+    var answer = VisitAnswer(
+      isComplete: sessionsUnknownUntil(of: key, turn) == nil, isBusy: reach.isBusy,
+      isInCall: reach.isInCall)
+    answer.devices = (request.answeredBy == nil ? reach.devices : users[key]?.devices ?? []).map {
+      VisitAnswer.Device($0)
+    }
+    if let diverted = reach.diverted {
+      (answer.diverted, answer.to) = (diverted.reason, diverted.to)
+    } else if reach.devices.isEmpty, answer.isComplete, !reach.forwarding.onUnreachable.isEmpty {
+      (answer.diverted, answer.to) = (.unreachable, reach.forwarding.onUnreachable)
+    } else {
+      (answer.to, answer.noAnswerAfter) = (
+        reach.forwarding.onNoAnswer, reach.forwarding.noAnswerAfter
+      )
+    }
+    // An unanswered question is asked again, so the answer need not be fast; but somebody waits for the first one.
+    turn.perform(.visitAnswer(command.session, request: command.request, answer), .relaxed)
+  }
+
+  /// A call of another shard as a device of this one's user sees it that a push woke: it rings, as far as is known here.
+  func visitState(of id: CallID, for key: UserKey, _ turn: borrowing Turn) -> CallState? {
+    guard calls.slot(of: id) == nil, let visit = visits.visit(id, to: key, now: turn.now),
+      visit.answeredBy == nil
+    else { return nil }
+    return CallState(call: id, callee: visit.callee, phase: .ringing, at: turn.now)
+  }
+
+  // MARK: The call's shard
+
+  /// The shard of a user to whom a call was diverted has answered.
+  public mutating func visited(
+    _ id: CallID, _ user: UserKey, _ answer: VisitAnswer, now: Timestamp,
+    into outcome: inout Outcome
+  ) {
+    guard isServing else { return }
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
+    guard let slot = calls.slot(of: id), calls[slot].facts.callee.app == user.app else { return }
+    mutate(id) { $0.visited(user.user, answer, &turn) }
+    carryOutPushes(&turn)
+    if !changedBoards.isEmpty { showOngoing(&turn) }
+  }
+}
+
+extension ShardMachine.Reach {
+  fileprivate mutating func apply(_ rules: UserRules, caller: String, now: Timestamp) {
+    forwarding = Forwarding(rules)
+    if let always = rules.always {
+      diverted = (.always, always.users)
+      return
+    }
+    if let silence = rules.doNotDisturb, silence.until.map({ now < $0 }) ?? true,
+      !silence.except.contains(where: { $0.hasBytes(of: caller) })
+    {
+      isBusy = true
+      diverted = (.doNotDisturb, forwarding.onBusy)
+    } else if isBusy {
+      diverted = (.busy, forwarding.onBusy)
+    }
+    if diverted?.to.isEmpty == true { diverted = nil }
+    keepFirst()
+  }
+
+  /// Only the first devices ring at first, if there are any of them.
+  private mutating func keepFirst() {
+    let first = devices.filter { forwarding.firstDevices.contains($0.id) }
+    if first.isEmpty || first.count == devices.count {
+      forwarding.firstDevices = []
+    } else {
+      others = devices.filter { !forwarding.firstDevices.contains($0.id) }
+      devices = first
+    }
+  }
+}
+
+extension Forwarding {
+  init(_ rules: UserRules) {
+    self.init()
+    onBusy = rules.onBusy?.users ?? []
+    onUnreachable = rules.onUnreachable?.users ?? []
+    firstDevices = rules.firstDevices
+    firstFor = .seconds(Int64(rules.firstSeconds))
+    onNoAnswer = rules.onNoAnswer?.users ?? []
+    noAnswerAfter = .seconds(Int64(rules.noAnswerSeconds))
+  }
+}
+
+extension VisitAnswer.Device {
+  fileprivate init(_ device: User.Device) {
+    self.init(
+      id: device.id, name: device.name, session: device.session, registration: device.registration)
+  }
+}

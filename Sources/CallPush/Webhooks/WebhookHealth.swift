@@ -1,0 +1,55 @@
+package import CallCore
+
+/// Whether a webhook takes anything at all. A value; time and chance are arguments.
+///
+/// The failures of one call's events say nothing of the others: its events may be refused for their own sake. If the
+/// events of several calls fail and nothing is taken, the webhook is away.
+package struct WebhookHealth: Sendable {
+  private enum Phase {
+    /// The calls with failures since the last success. Can become: away.
+    case answering(failing: Set<CallID>)
+    /// Can become: answering.
+    case away(probeAt: Timestamp, failures: Int)
+  }
+
+  /// So many calls with failures make a webhook count as away.
+  package static let callsMax = 5
+  package static let firstPause = Span.seconds(1)
+  package static let pauseMax = Span.seconds(300)
+
+  private var phase = Phase.answering(failing: [])
+
+  package init() {}
+
+  package var isAway: Bool { if case .away = phase { true } else { false } }
+
+  /// When the next event tries.
+  package var probeAt: Timestamp {
+    if case .away(let probeAt, _) = phase { probeAt } else { .distantFuture }
+  }
+
+  /// - Returns: whether the webhook was away.
+  package mutating func succeeded() -> Bool {
+    let wasAway = isAway
+    phase = .answering(failing: [])
+    return wasAway
+  }
+
+  /// - Parameter chance: a random number, for jitter.
+  package mutating func failed(_ call: CallID, now: Timestamp, chance: UInt64) {
+    var failures = 0
+    switch phase {
+    case .answering(var failing):
+      failing.insert(call)
+      guard failing.count >= Self.callsMax else {
+        phase = .answering(failing: failing)
+        return
+      }
+      failures = 1
+    case .away(_, let before): failures = before + 1
+    }
+    let pause = AttemptContext.backoff(
+      attempt: failures, first: Self.firstPause, most: Self.pauseMax, chance: chance)
+    phase = .away(probeAt: now + pause, failures: failures)
+  }
+}

@@ -1,0 +1,58 @@
+package import CallAuth
+package import CallCore
+internal import CallTelemetry
+internal import CallWire
+
+/// What a webhook gets of an event, as Standard Webhooks describe it.
+package struct WebhookMessage: Sendable {
+  /// The same for each attempt and each repetition of the event.
+  package let id: String
+  package let body: [UInt8]
+
+  package init(_ event: AppEvent) {
+    id = "call_\(event.call)_\(event.kind.name)"
+    body = JSONWriter.object { json in
+      json.member("type", event.kind.type)
+      json.member("id", "call_\(event.call)_\(event.kind.name)")
+      json.member("timestamp", Self.text(event.at))
+      json.member("app", event.callee.app)
+      json.object("data") { Self.write(event, to: &$0) }
+    }
+  }
+
+  private static func write(_ event: AppEvent, to json: inout JSONWriter) {
+    json.member("call", "\(event.call)")
+    json.object("caller") { write(event.caller, to: &$0) }
+    json.object("callee") { $0.member("user", event.callee.user) }
+    json.member("video", event.video)
+    json.member("placedAt", text(event.placedAt))
+    if let by = event.by { json.object("by") { write(by, to: &$0) } }
+    guard let reason = event.reason else { return }
+    if let answeredAt = event.answeredAt { json.member("answeredAt", text(answeredAt)) }
+    json.member("endedAt", text(event.at))
+    json.member("reason", reason.name)
+    json.member("missed", event.missed)
+    if let survivor = event.survivor { json.member("survivor", "\(survivor)") }
+  }
+
+  private static func write(_ party: Party, to json: inout JSONWriter) {
+    json.member("user", party.user)
+    json.member("device", party.device.text)
+    json.optional("deviceName", party.deviceName)
+    json.optional("name", party.name)
+  }
+
+  private static func text(_ time: Timestamp) -> String {
+    CalendarTime.text(milliseconds: time.microseconds / 1000)
+  }
+
+  /// The headers of an attempt, with its signature.
+  package func headers(_ settings: WebhookSettings, now: Timestamp) -> [(String, String)] {
+    let seconds = now.microseconds / 1_000_000
+    return [
+      ("content-type", "application/json"), ("user-agent", "callmesh"), ("webhook-id", id),
+      ("webhook-timestamp", "\(seconds)"),
+      ("webhook-signature", settings.endpoint.signature(id: id, seconds: seconds, body: body)),
+    ]
+  }
+}

@@ -1,0 +1,141 @@
+internal import CallCore
+internal import CallJudge
+
+/// Rules for calls that go on to other users (R25).
+extension HistoryChecker.Facts {
+  /// By which the journal names a device.
+  func key(_ who: Who) -> String {
+    placed?.key(who.user, DeviceID(who.device)).text ?? who.device
+  }
+
+  /// Whom the journal names.
+  func who(_ key: String) -> Who {
+    let parts = key.split(separator: "\u{1f}")
+    return parts.count == 2
+      ? Who(String(parts[0]), String(parts[1])) : Who(placed?.callee.user ?? "", key)
+  }
+
+  /// How the call left a user; nil: it did not.
+  func left(_ user: String) -> DivertedFacts? {
+    diversions.first { $0.from.hasBytes(of: user) }
+  }
+
+  /// The users to whom it went on and whom it did not leave, and since when.
+  fileprivate var others: [(user: String, since: Timestamp)] {
+    zip(diversions, diversionTimes).flatMap { diverted, time in diverted.to.map { ($0, time) } }
+      .filter { left($0.user) == nil }
+  }
+}
+
+extension PushEvidence {
+  /// The call left the device's user while it rang.
+  mutating func leave(_ diverted: DivertedFacts, by who: Who) {
+    let isMissed = diverted.reason != .declined
+    (isOver, userKnows) = (true, !isMissed)
+    endedItsPart = endedItsPart || diverted.by.map(Who.init) == who
+  }
+}
+
+extension HistoryChecker {
+  /// A call goes on only while it rings, from a user whom it rings, to users whom it did not ring.
+  func diverted(_ diverted: DivertedFacts, _ facts: inout Facts, _ call: CallID)
+    throws(HistoryViolation)
+  {
+    try require(
+      facts.answered == nil && facts.ended == nil, .divertedOnce, call,
+      "it goes on to others after it stopped ringing")
+    let known = [facts.placed?.callee.user ?? ""] + facts.diversions.flatMap(\.to)
+    try require(
+      known.contains { $0.hasBytes(of: diverted.from) } && facts.left(diverted.from) == nil,
+      .divertedOnce, call, "it leaves a user whom it does not ring")
+    let isNew = diverted.to.allSatisfy { user in
+      !known.contains { $0.hasBytes(of: user) }
+        && !(facts.placed?.caller.user.hasBytes(of: user) ?? false)
+    }
+    try require(isNew, .divertedOnce, call, "it comes to a user for the second time")
+    facts.diversions.append(diverted)
+    facts.diversionTimes.append(now)
+    facts.placed?.deadline = diverted.deadline
+    facts.deadlines.append(diverted.deadline)
+  }
+
+  /// Who is invited to another user's call is told by whom it was sent there.
+  func invitedElsewhere(_ who: Who, _ invite: Invite, _ call: CallID) throws(HistoryViolation) {
+    guard knowsJournal, let facts = calls[call] else { return }
+    let from = facts.diversions.first { $0.to.contains { $0.hasBytes(of: who.user) } }?.from ?? ""
+    try require(
+      invite.divertedBy.hasBytes(of: from), .oneStory, call,
+      "\(who) hears that \(invite.divertedBy) sent the call there, in place of \(from)")
+  }
+
+  /// A device is told that the call has left its user, and the call rings on.
+  /// - Returns: whether that is true.
+  func toldLeft(_ who: Who, _ end: CallEnd<Who>, _ call: CallID, _ facts: Facts)
+    throws(HistoryViolation) -> Bool
+  {
+    guard let stop = facts.left(who.user)?.stop, end.reason == stop.reason else { return false }
+    return end.by == stop.by.map(Who.init) || end.by == who
+  }
+
+  /// An attached device of a user to whom the call went on that got no invite, though there was no fault.
+  mutating func notRungElsewhere(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
+    for (user, since) in facts.others {
+      let due = since + bounds.ring + .seconds(1)
+      guard due < facts.overAt ?? now, due < now else { continue }
+      for link in witnesses(of: user, since, facts)
+      where isQuiet(link, user, facts, from: since - bounds.takeover, until: due) {
+        if facts.told[link.who]?.invited ?? false {
+          judged[.divertedRing, default: 0] += 1
+        } else {
+          return HistoryViolation(
+            .divertedRing, "\(link.who) is attached at \(link.edge), and hears nothing of the call",
+            call: call)
+        }
+      }
+    }
+    return nil
+  }
+
+  /// Why a call that went on must not end as unreachable; nil where it may.
+  func unreachableThoughOthersAttached(_ facts: Facts) -> String? {
+    for (user, since) in facts.others {
+      for link in witnesses(of: user, since, facts)
+      where isQuiet(link, user, facts, from: now - bounds.takeover - bounds.ring, until: now) {
+        return "\(link.who), to whom it went on, is attached at \(link.edge)"
+      }
+    }
+    return nil
+  }
+
+  /// A user's devices that were attached before the call came to the user, and that it has to ring.
+  private func witnesses(of user: String, _ since: Timestamp, _ facts: Facts) -> [Link] {
+    // Whether the user's shard takes the user for busy is judged by no rule.
+    guard !busyWhileInCall, !isBusy(user, facts) else { return [] }
+    return links.filter { _, link in
+      guard let attachedAt = link.attachedAt, attachedAt + bounds.ring <= since,
+        link.who.user.hasBytes(of: user), !SimOptions.onlyPlaces(link.who),
+        facts.legEnds[facts.key(link.who)] == nil
+      else { return false }
+      return unansweredAttaches[link.who]?.isEmpty ?? true
+    }.sorted { $0.key < $1.key }.map(\.value)
+  }
+
+  /// Whether other calls may leave no device free.
+  private func isBusy(_ user: String, _ facts: Facts) -> Bool {
+    let count = live.count { id in
+      guard let other = calls[id], other.ended == nil else { return false }
+      return other.placed?.callee.user.hasBytes(of: user) ?? false
+    }
+    return count >= liveCallsPerDevice
+  }
+
+  /// Whether neither the way between the device and the call's shard nor that shard's way to the user's had a fault.
+  private func isQuiet(
+    _ link: Link, _ user: String, _ facts: Facts, from start: Timestamp, until end: Timestamp
+  ) -> Bool {
+    let shard = ShardHash.shard(
+      of: UserKey(app: SimOptions.app, user: user), count: shardCount)
+    return isQuiet(link, facts.shard, from: start, until: end)
+      && isQuiet(link, shard, from: start, until: end)
+  }
+}

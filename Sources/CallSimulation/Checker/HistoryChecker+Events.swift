@@ -1,0 +1,72 @@
+internal import CallCore
+internal import CallJudge
+
+/// Whether an app with webhooks learns of each of its calls: what the stream has for it are the call's facts, in order of
+/// their first appearance.
+extension HistoryChecker {
+  /// The stream took a message. Readers use the first of each event.
+  mutating func learned(_ events: [AppEvent]) throws(HistoryViolation) {
+    for event in events {
+      let facts = calls[event.call, default: Facts()]
+      let difference = Self.difference(event, facts)
+      try require(
+        difference == nil, .learnsOfEachCall, event.call,
+        "\(event.kind.type) has another \(difference ?? "")")
+      guard !facts.events.contains(event.kind) else { continue }
+      let isInOrder = AppEventKind.allCases.allSatisfy {
+        $0.rawValue < event.kind.rawValue || !facts.events.contains($0)
+      }
+      try require(
+        isInOrder, .learnsOfEachCall, event.call, "\(event.kind.type) comes behind a later one")
+      calls[event.call]?.events.insert(AppEventKinds(event.kind))
+      judged[.learnsOfEachCall, default: 0] += 1
+    }
+  }
+
+  /// What an event and the journal disagree on.
+  private static func difference(_ event: AppEvent, _ facts: Facts) -> String? {
+    guard let placed = facts.placed, placed.follows.contains(.webhooks) else { return "history" }
+    if event.callee != placed.callee || event.caller != placed.caller { return "party" }
+    if event.placedAt != placed.placedAt || event.video != placed.video { return "placing" }
+    switch event.kind {
+    case .placed: return event.at == placed.placedAt ? nil : "time"
+    case .ringing:
+      return event.by.map { facts.alerting.contains($0.device.text) } ?? false ? nil : "device"
+    case .answered:
+      return event.by == facts.answered?.by && event.at == facts.answered?.at ? nil : "answer"
+    case .ended, .missed:
+      guard let ended = facts.ended, event.kind == .ended || ended.missed else { return "end" }
+      if event.at != ended.at || event.by != ended.by || event.reason != ended.reason {
+        return "end"
+      }
+      if event.missed != ended.missed || event.survivor != ended.survivor { return "end" }
+      return event.answeredAt == facts.answered?.at ? nil : "answer"
+    }
+  }
+
+  func missingEvents() -> [HistoryViolation] {
+    calls.inOrder.compactMap { call, facts in
+      guard facts.ended != nil, let missing = facts.unlearned.first else { return nil }
+      return HistoryViolation(
+        .learnsOfEachCall, "it ended, and its app did not learn \(missing.type)", call: call)
+    }
+  }
+}
+
+extension HistoryChecker.Facts {
+  /// The events of it that the stream does not have, of an app with webhooks.
+  var unlearned: [AppEventKind] {
+    guard placed?.follows.contains(.webhooks) ?? false else { return [] }
+    return AppEventKind.allCases.filter { kind in
+      let hasHappened =
+        switch kind {
+        case .placed: placed != nil
+        case .ringing: !alerting.isEmpty
+        case .answered: answered != nil
+        case .ended: ended != nil
+        case .missed: ended?.missed ?? false
+        }
+      return hasHappened && !events.contains(kind)
+    }
+  }
+}

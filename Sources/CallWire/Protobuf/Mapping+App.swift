@@ -1,0 +1,131 @@
+internal import CCallProto
+internal import CallCore
+
+// What an app's server asks (cluster.proto), and what it is answered (device.proto).
+
+extension Callmesh__V1__AppCommand: Mapping {
+  static var blank: AppRequest { .user }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_command__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    if C.reads {
+      value = try request(c, m)
+    } else {
+      m.request_case = try write(c, value, &m)
+    }
+  }
+
+  private static func request<C: Coder>(_ c: C, _ m: Self) throws(C.Failure) -> AppRequest {
+    switch m.request_case {
+    case CALLMESH__V1__APP_COMMAND__REQUEST_USER: return .user
+    case CALLMESH__V1__APP_COMMAND__REQUEST_CALLS: return .calls(shard: try c.read(m.calls))
+    case CALLMESH__V1__APP_COMMAND__REQUEST_CALL: return .call(try c.read(m.call, "call"))
+    case CALLMESH__V1__APP_COMMAND__REQUEST_END: return .end(try c.read(m.end, "end"))
+    case CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE:
+      return .remove(try c.read(m.remove) ?? "")
+    default: throw c.failure(.unknownMember("request"))
+    }
+  }
+
+  private static func write<C: Coder>(_ c: C, _ request: AppRequest, _ m: inout Self) throws(C
+    .Failure) -> Callmesh__V1__AppCommand__RequestCase
+  {
+    switch request {
+    case .user: return try c.write((), &m.user, CALLMESH__V1__APP_COMMAND__REQUEST_USER)
+    case .calls(let shard):
+      return try c.write(shard, &m.calls, CALLMESH__V1__APP_COMMAND__REQUEST_CALLS)
+    case .call(let call):
+      m.call = c.write(call)
+      return CALLMESH__V1__APP_COMMAND__REQUEST_CALL
+    case .end(let call):
+      m.end = c.write(call)
+      return CALLMESH__V1__APP_COMMAND__REQUEST_END
+    case .remove(let device):
+      return try c.write(device, &m.remove, CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE)
+    }
+  }
+}
+
+extension Callmesh__V1__AppUserQuery: EmptyMapping {
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_user_query__init(m) }
+}
+
+// MARK: Answers
+
+extension Callmesh__V1__AppReply: Mapping {
+  static var blank: AppReply { .calls([]) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_reply__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    guard C.reads else {
+      switch value {
+      case .user(let user):
+        m.answer_case = try c.write(user, &m.user, CALLMESH__V1__APP_REPLY__ANSWER_USER)
+      case .calls(let calls):
+        m.answer_case = try c.write(calls, &m.calls, CALLMESH__V1__APP_REPLY__ANSWER_CALLS)
+      case .call(let call):
+        m.answer_case = try c.write(call, &m.call, CALLMESH__V1__APP_REPLY__ANSWER_CALL)
+      }
+      return
+    }
+    switch m.answer_case {
+    case CALLMESH__V1__APP_REPLY__ANSWER_USER: value = .user(try c.read(m.user))
+    case CALLMESH__V1__APP_REPLY__ANSWER_CALLS: value = .calls(try c.read(m.calls))
+    case CALLMESH__V1__APP_REPLY__ANSWER_CALL: value = .call(try c.read(m.call))
+    default: throw c.failure(.unknownMember("answer"))
+    }
+  }
+}
+
+extension Callmesh__V1__AppUser: Mapping {
+  static var blank: AppUser { AppUser(user: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_user__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.text(&value.user, &m.user, "user")
+    try c.array(&value.devices, &m.n_devices, &m.devices)
+    try c.array(&value.calls, &m.n_calls, &m.calls)
+  }
+}
+
+extension Callmesh__V1__AppDevice: Mapping {
+  static var blank: AppUser.Device { AppUser.Device(device: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_device__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.device(&value.device, &m.device)
+    try c.text(&value.name, &m.name, "name")
+    try c.text(&value.client, &m.client, "client")
+    var (attached, registered) = (value.attachedAt != nil, value.registeredAt != nil)
+    c.flag(&attached, &m.attached)
+    c.flag(&registered, &m.registered)
+    c.time(&value.attachedAt, milliseconds: &m.attached_at_ms)
+    c.time(&value.registeredAt, milliseconds: &m.registered_at_ms)
+    c.time(&value.seenAt, milliseconds: &m.seen_at_ms)
+    try c.known(&value.voipPush, &m.voip_push, "voipPush")
+    try c.known(&value.alertPush, &m.alert_push, "alertPush")
+    guard C.reads else { return }
+    // A time of 0 is one that is not known.
+    if attached, value.attachedAt == nil { value.attachedAt = .zero }
+    if registered, value.registeredAt == nil { value.registeredAt = .zero }
+  }
+}
+
+extension Callmesh__V1__AppCalls: Mapping {
+  static var blank: [AppCall] { [] }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_calls__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.array(&value, &m.n_calls, &m.calls)
+  }
+}
+
+extension Callmesh__V1__AppCall: Mapping {
+  static var blank: AppCall {
+    AppCall(
+      state: Callmesh__V1__CallState.blank, caller: Callmesh__V1__Party.blank, placedAt: .zero)
+  }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_call__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value.state, &m.state, "state")
+    try c.message(&value.caller, &m.caller, "caller")
+    c.time(&value.placedAt, milliseconds: &m.placed_at_ms)
+    try c.optional(&value.answeredBy, &m.answered_by)
+    c.flag(&value.endedByApp, &m.ended_by_app)
+  }
+}

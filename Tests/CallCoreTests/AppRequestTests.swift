@@ -1,0 +1,281 @@
+import CallCore
+import Testing
+
+/// What an app's server asks of a shard.
+@Suite struct AppRequestTests {
+  private let bob = UserKey(app: Bench.app, user: "bob")
+
+  // MARK: Ends
+
+  @Test func aRingingCallEndsAsCancelledAndEveryDeviceIsTold() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    let ended = bench.server(.end(Bench.callID))?.appCall
+    #expect(ended?.state.phase == .ended && ended?.state.reason == .cancelled)
+    #expect(ended?.state.by == nil && ended?.endedByApp == true)
+    // Nobody answered, so the callee missed it.
+    #expect(ended?.state.missed == true)
+    let stop = Stop(reason: .cancelled, missed: true)
+    #expect(bench.stops("b1") == [stop] && bench.stops("b2") == [stop])
+    // To its caller no call is missed.
+    #expect(bench.stops("alice1") == [Stop(reason: .cancelled)])
+    #expect(
+      bench.ends == [
+        EndedFacts(reason: .cancelled, by: nil, at: bench.now, missed: true, byApp: true)
+      ])
+  }
+
+  @Test func anAnsweredCallEndsAsHungUp() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
+    _ = bench.take()
+    let ended = bench.server(.end(Bench.callID))?.appCall
+    #expect(ended?.state.reason == .hungUp && ended?.state.missed == false)
+    #expect(ended?.answeredBy?.device == "b1")
+    #expect(bench.stops("b1") == [Stop(reason: .hungUp)])
+    #expect(bench.stops("alice1") == [Stop(reason: .hungUp)])
+    // It has lost already, and learns nothing new.
+    #expect(bench.stops("b2") == [])
+  }
+
+  @Test func theFirstEndCounts() {
+    for (reason, end): (EndReason, (inout Bench) -> Void) in [
+      (.cancelled, { $0.caller(.call(Bench.callID, .cancel)) }),
+      (.declined, { $0.say(.call(Bench.callID, .decline(.everywhere)), device: "b1") }),
+    ] {
+      var bench = Bench()
+      bench.attach("b1")
+      bench.place()
+      end(&bench)
+      let state = bench.server(.end(Bench.callID))?.appCall
+      #expect(state?.state.reason == reason && state?.endedByApp == false)
+      #expect(state?.state.by != nil)
+      #expect(bench.ends.count == 1)
+    }
+  }
+
+  @Test func repeatingAnEndChangesNothing() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    let first = bench.server(.end(Bench.callID))
+    let journalled = bench.journal.count
+    _ = bench.take()
+    bench.now = bench.now + .seconds(1)
+    #expect(bench.server(.end(Bench.callID)) == first)
+    #expect(bench.journal.count == journalled)
+    #expect(bench.deliveries(to: "b1").isEmpty)
+  }
+
+  @Test func whoAnswersAfterTheEndHasLost() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.server(.end(Bench.callID))
+    let late = bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    #expect(late?.won == false && late?.state?.reason == .cancelled)
+    #expect(bench.caller(.call(Bench.callID, .cancel))?.state?.reason == .cancelled)
+    #expect(bench.ends.count == 1)
+  }
+
+  @Test func aNewOwnerKnowsWhoEndedIt() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.server(.end(Bench.callID))
+    for next in [bench.begun(), bench.takenOver().begun(), bench.restoredFromCheckpoint().begun()] {
+      var next = next
+      #expect(next.server(.call(Bench.callID))?.appCall?.endedByApp == true)
+      #expect(next.server(.end(Bench.callID))?.appCall?.state.reason == .cancelled)
+    }
+  }
+
+  @Test func recordAndTimelineSayThatTheAppsServerDidIt() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.server(.end(Bench.callID))
+    let record = bench.shard.record(of: Bench.callID)
+    #expect(record?.end?.byApp == true)
+    #expect(record?.events.last { $0.kind == .endedByApp }?.who == .call)
+    let timeline = bench.shard.inspect(call: Bench.callID)?.timeline ?? []
+    #expect(timeline.contains { $0.what == "ended by the app's server" })
+    #expect(!timeline.contains { $0.what == "cancelled" })
+  }
+
+  @Test func aCallOfAnotherUserOrAppIsUnknown() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    #expect(bench.server(.end(Bench.callID), "carol")?.error == .unknownCall)
+    #expect(bench.server(.call(Bench.callID), "carol")?.error == .unknownCall)
+    #expect(bench.server(.end(Bench.callID), app: "other")?.error == .unknownCall)
+    #expect(bench.server(.end(CallID(high: 9, low: 9)))?.error == .unknownCall)
+    #expect(bench.ends.isEmpty)
+  }
+
+  // MARK: Lists
+
+  @Test func aUserHasItsDevicesAndTheCallsToIt() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.enrol("b2", voip: "t2")
+    let registeredAt = bench.now
+    bench.place()
+    bench.now = bench.now + .seconds(5)
+    guard case .app(.user(let user)) = bench.server(.user) else {
+      Issue.record("no user")
+      return
+    }
+    #expect(user.user == "bob")
+    #expect(user.devices.map(\.device) == ["b1", "b2"])
+    #expect(user.devices[0].attachedAt != nil && user.devices[0].registeredAt == nil)
+    #expect(user.devices[0].seenAt == bench.now)
+    #expect(user.devices[1].attachedAt == nil && user.devices[1].registeredAt == registeredAt)
+    #expect(user.devices[1].seenAt == registeredAt && user.devices[1].name == "Bob's b2")
+    #expect(user.devices[1].voipPush == .apns && user.devices[1].alertPush == .none)
+    #expect(user.calls.map(\.state.call) == [Bench.callID])
+    #expect(user.calls.first?.caller.user == "alice")
+  }
+
+  @Test func aUserOfWhomNothingIsKnownHasNothing() {
+    var bench = Bench()
+    #expect(bench.server(.user, "nobody") == .app(.user(AppUser(user: "nobody"))))
+  }
+
+  @Test func liveCallsAreThoseToTheUserAndThoseOfAllItsDevices() {
+    var bench = Bench()
+    bench.attach("b1")
+    let ids = (1...4).map { CallID(high: 1, low: $0) }
+    bench.place(ids[0])
+    bench.now = bench.now + .seconds(1)
+    bench.place(ids[1], device: "alice2")
+    bench.now = bench.now + .seconds(1)
+    bench.place(ids[2], user: "carol", device: "c1")
+    bench.now = bench.now + .seconds(1)
+    bench.place(ids[3])
+    bench.caller(.call(ids[3], .cancel))
+    func calls(_ user: String) -> [CallID] {
+      guard case .app(.calls(let calls)) = bench.server(.calls(shard: 0), user) else { return [] }
+      return calls.map(\.state.call)
+    }
+    // The newest first.
+    #expect(calls("alice") == [ids[1], ids[0]])
+    #expect(calls("bob") == [ids[2], ids[1], ids[0]])
+    #expect(calls("carol") == [ids[2]])
+    #expect(calls("dave") == [])
+    bench.server(.end(ids[1]))
+    #expect(calls("alice") == [ids[0]])
+  }
+
+  @Test func aCallToTheUsersOwnDevicesCountsOnce() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.say(.place(PlaceRequest(call: Bench.callID)), device: "b1")
+    guard case .app(.calls(let calls)) = bench.server(.calls(shard: 0)) else {
+      Issue.record("no calls")
+      return
+    }
+    #expect(calls.map(\.state.call) == [Bench.callID])
+  }
+
+  @Test func noMoreCallsAreListedThanAnAnswerHolds() {
+    let calls = (0..<UInt64(AppReply.callsMax) + 5).map {
+      AppCall(
+        state: CallState(call: CallID(high: 0, low: $0), callee: "bob", phase: .ringing),
+        caller: Party(user: "a", device: "a1"), placedAt: Timestamp(microseconds: Int64($0)))
+    }
+    let listed = calls.newestForApp
+    #expect(listed.count == AppReply.callsMax)
+    #expect(listed.first?.state.call.low == UInt64(AppReply.callsMax) + 4)
+    #expect(listed.last?.state.call.low == 5)
+  }
+
+  // MARK: Removal
+
+  @Test func aRemovedDeviceLosesRegistrationAndSession() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.enrol("b1")
+    _ = bench.take()
+    // Durable before the reply, and before anybody notices.
+    #expect(bench.server(.remove("b1"), number: 77) == nil)
+    #expect(bench.closed.isEmpty)
+    bench.answerStores()
+    let notices = bench.effects.compactMap { effect -> Notice.Kind? in
+      if case .close(_, let notice) = effect { notice.kind } else { nil }
+    }
+    #expect(notices == [.deviceRemoved])
+    #expect(bench.closed == [Bench.session("b1")])
+    #expect(bench.reply(to: 77) == .done)
+    #expect(bench.shard.inspect(user: bob) == nil)
+    // The edge reports the end of the session as well.
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    #expect(bench.shard.inspect(user: bob) == nil)
+    #expect(bench.server(.remove("b1")) == .done)
+  }
+
+  @Test func aRemovalThatTheStoreDoesNotTakeIsTriedAgain() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.enrol("b1")
+    _ = bench.take()
+    #expect(bench.server(.remove("b1"), number: 77) == nil)
+    let token = bench.effects.compactMap { effect -> UInt64? in
+      if case .remove(_, _, let token) = effect { token } else { nil }
+    }
+    #expect(token.count == 1)
+    bench.run { $0.registrationStored(token: token[0], ok: false, now: $1, into: &$2) }
+    #expect(bench.reply(to: 77)?.error == .tryAgain)
+    #expect(bench.closed.isEmpty)
+    #expect(bench.shard.inspect(user: bob)?.devices.first?.registration != nil)
+  }
+
+  @Test func theOtherDevicesRingOn() {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    _ = bench.take()
+    #expect(bench.server(.remove("b1")) == .done)
+    #expect(bench.closed == [Bench.session("b1")])
+    #expect(bench.server(.call(Bench.callID))?.appCall?.state.phase == .placed)
+    // The last one is gone, as if it had ended its session: nobody waits for it.
+    bench.server(.remove("b2"))
+    #expect(bench.server(.call(Bench.callID))?.appCall?.state.reason == .unreachable)
+  }
+}
+
+extension Bench {
+  /// Asks as the app's server: under a number of its own, if one is given.
+  @discardableResult
+  mutating func server(
+    _ request: AppRequest, _ user: String = "bob", app: String = Bench.app, number: UInt64 = 1
+  ) -> Reply? {
+    let key = UserKey(app: app, user: user)
+    let session = SessionRef(edge: 1, number: 1 << 50 + number)
+    let command = Command(
+      session: session, request: number, user: key, device: "", callee: key, body: .app(request))
+    let from = effects.count
+    run { $0.handle(command, now: $1, into: &$2) }
+    for effect in effects[from...] {
+      if case .reply(session, number, let reply) = effect { return reply }
+    }
+    return nil
+  }
+
+  /// The reply to the app's server's request of that number, since the last `take`.
+  func reply(to number: UInt64) -> Reply? {
+    let session = SessionRef(edge: 1, number: 1 << 50 + number)
+    for case .reply(session, number, let reply) in effects { return reply }
+    return nil
+  }
+}
+
+extension Reply {
+  fileprivate var appCall: AppCall? {
+    if case .app(.call(let call)) = self { call } else { nil }
+  }
+}

@@ -1,0 +1,354 @@
+import CallCore
+import CallPush
+import CallWire
+import Testing
+
+/// Delivery to one webhook: order, retries, dead letters, and what is stored of it.
+@Suite struct WebhookMachineTests {
+  // MARK: Order
+
+  @Test func theEventsOfACallFollowEachOther() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (1, .ringing))
+    bench.store((1, .ended))
+    #expect(bench.posting == ["1 placed"])
+    bench.answer("1 placed")
+    #expect(bench.posting == ["1 ringing"])
+    bench.answer("1 ringing")
+    bench.answer("1 ended")
+    #expect(bench.delivered == ["1 placed", "1 ringing", "1 ended"])
+    #expect(bench.posting.isEmpty && bench.machine.openCount == 0)
+    #expect(bench.machine.progress.delivered == 3)
+  }
+
+  @Test func callsDoNotWaitForEachOther() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (2, .placed), (1, .ended), (2, .ended))
+    #expect(bench.posting == ["1 placed", "2 placed"])
+    bench.answer("2 placed")
+    #expect(bench.posting == ["1 placed", "2 ended"])
+  }
+
+  @Test func soManyAreUnderWayAtATime() {
+    var bench = WebhookBench()
+    bench.store((0..<20).map { WebhookBench.event($0, .placed) })
+    #expect(bench.posting == (0..<16).map { "\($0) placed" })
+    bench.answer("3 placed")
+    #expect(bench.posting.last == "16 placed" && bench.posts.count == 16)
+    #expect(bench.machine.posting == 16)
+  }
+
+  // MARK: What is read
+
+  @Test func repetitionsAreDropped() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (1, .ringing))
+    bench.answer("1 placed")
+    bench.answer("1 ringing")
+    // A new owner of the shard stores all of it again.
+    bench.store((1, .placed), (1, .ringing), (1, .answered))
+    #expect(bench.posting == ["1 answered"])
+    #expect(bench.machine.counts.repeated == 2)
+  }
+
+  @Test func onlyTheEventsThatItIsFor() {
+    var bench = WebhookBench()
+    bench.kinds = [.ended]
+    bench.store((1, .placed), (1, .ringing), (1, .ended))
+    #expect(bench.posting == ["1 ended"])
+  }
+
+  @Test func whatWasStoredBeforeItsTimeIsNotForIt() {
+    var bench = WebhookBench(since: WebhookBench.start + .seconds(10))
+    bench.store((1, .placed))
+    #expect(bench.posting.isEmpty && bench.machine.progress.next == 2)
+    bench.now = bench.now + .seconds(10)
+    bench.store((2, .placed))
+    #expect(bench.posting == ["2 placed"])
+  }
+
+  @Test func whatCannotBeReadHoldsNothingUp() {
+    var bench = WebhookBench()
+    bench.store([nil, WebhookBench.event(1, .placed)])
+    #expect(bench.posting == ["1 placed"])
+    #expect(bench.machine.counts.unreadable == 1)
+    #expect(bench.posts.first?.place == .init(sequence: 1, index: 1))
+  }
+
+  /// News may come while an empty read is under way.
+  @Test func newsDuringAReadIsReadAtOnce() {
+    var bench = WebhookBench()
+    #expect(bench.machine.advance(now: bench.now) == [.read(from: 1)])
+    bench.machine.woke(now: bench.now)
+    bench.machine.took(nil, kinds: bench.kinds, now: bench.now)
+    #expect(bench.machine.advance(now: bench.now) == [.read(from: 1)])
+    bench.machine.took(nil, kinds: bench.kinds, now: bench.now)
+    #expect(bench.machine.nextDeadline == bench.now + WebhookMachine.pollInterval)
+  }
+
+  @Test func aFailedReadIsRepeatedLater() {
+    var bench = WebhookBench()
+    _ = bench.machine.advance(now: bench.now)
+    bench.machine.readFailed(now: bench.now)
+    #expect(bench.machine.advance(now: bench.now).isEmpty)
+    #expect(
+      bench.machine.advance(now: bench.now + WebhookMachine.pollInterval) == [.read(from: 1)])
+  }
+
+  // MARK: Retries
+
+  @Test func aFailedEventIsRetriedWithGrowingPauses() {
+    var bench = WebhookBench()
+    bench.store((1, .placed))
+    var pauses: [Span] = []
+    for _ in 0..<14 {
+      let before = bench.now
+      bench.answer("1 placed", failure: "status 500")
+      while bench.posts.isEmpty { bench.pass(.seconds(1)) }
+      pauses.append(bench.now - before)
+    }
+    #expect(pauses.prefix(5) == [.seconds(1), .seconds(2), .seconds(4), .seconds(8), .seconds(16)])
+    #expect(pauses.max() == .seconds(3600))
+    #expect(bench.machine.progress.failures == 14)
+    #expect(bench.machine.progress.lastFailure == "status 500")
+    bench.answer("1 placed")
+    #expect(bench.machine.progress.lastFailure == "")
+  }
+
+  @Test func oneThatIsRefusedForEverHoldsNoOtherCall() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (1, .ended))
+    bench.answer("1 placed", failure: "status 400")
+    for call in 2..<40 {
+      bench.store((UInt64(call), .placed))
+      if bench.posting.contains("1 placed") { bench.answer("1 placed", failure: "status 400") }
+      #expect(bench.posting == ["\(call) placed"])
+      bench.answer("\(call) placed")
+      bench.pass(.seconds(30))
+      if bench.posting.contains("1 placed") { bench.answer("1 placed", failure: "status 400") }
+    }
+    #expect(bench.delivered.count == 38 && !bench.machine.isAway)
+  }
+
+  @Test func afterADayItIsADeadLetterAndItsCallGoesOn() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (1, .ended))
+    bench.answer("1 placed", failure: "status 400")
+    while bench.buries.isEmpty {
+      bench.pass(.seconds(60))
+      if bench.posting == ["1 placed"] { bench.answer("1 placed", failure: "status 400") }
+    }
+    #expect(bench.now >= WebhookBench.start + WebhookMachine.lifetime)
+    #expect(bench.now <= WebhookBench.start + WebhookMachine.lifetime + .seconds(60))
+    let letter = bench.buries[0]
+    #expect(letter.reason == "status 400" && letter.attempts > 20)
+    #expect(bench.posting.isEmpty, "its call waits until the dead letter is stored")
+    bench.buryAll(isStored: false)
+    #expect(bench.buries.isEmpty)
+    bench.pass(WebhookMachine.buryAgain)
+    bench.buryAll()
+    #expect(bench.dead == ["1 placed"] && bench.machine.progress.deadLetters == 1)
+    // It has an attempt of its own, however late.
+    #expect(bench.posting == ["1 ended"])
+    bench.answer("1 ended")
+    #expect(bench.machine.openCount == 0)
+  }
+
+  /// No gateway ran for more than a day.
+  @Test func eachEventHasAnAttempt() {
+    var bench = WebhookBench()
+    bench.stream = [
+      .init(sequence: 1, storedAt: bench.now, events: [WebhookBench.event(1, .placed)])
+    ]
+    bench.now = bench.now + WebhookMachine.lifetime + .seconds(3600)
+    bench.advance()
+    #expect(bench.posting == ["1 placed"])
+    bench.answer("1 placed", failure: "no connection")
+    #expect(bench.buries.map(\.attempts) == [1])
+  }
+
+  // MARK: Away
+
+  /// Each of five calls fails once.
+  private func away() -> WebhookBench {
+    var bench = WebhookBench()
+    bench.store((0..<5).map { WebhookBench.event($0, .placed) })
+    for call in 0..<5 {
+      #expect(!bench.machine.isAway)
+      bench.answer("\(call) placed", failure: "no connection")
+    }
+    #expect(bench.machine.isAway && bench.posts.isEmpty)
+    return bench
+  }
+
+  @Test func aWebhookThatIsAwayIsTriedByOneEventAtATime() {
+    var bench = away()
+    bench.store((10, .placed))
+    #expect(bench.posting.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.posting == ["10 placed"], "the one with the fewest attempts")
+    bench.pass(.seconds(3600))
+    #expect(bench.posts.count == 1)
+    bench.answer("10 placed", failure: "no connection")
+    #expect(bench.posts.isEmpty)
+    bench.pass(.seconds(2))
+    #expect(bench.posting == ["0 placed"])
+  }
+
+  @Test func probesComeAtLeastEveryFiveMinutes() {
+    var bench = away()
+    var longest = Span.seconds(0)
+    for _ in 0..<20 {
+      let before = bench.now
+      while bench.posts.isEmpty { bench.pass(.seconds(1)) }
+      longest = max(longest, bench.now - before)
+      bench.answer(bench.posting[0], failure: "no connection")
+    }
+    #expect(longest == WebhookHealth.pauseMax)
+  }
+
+  @Test func whenItIsBackAllAreDeliveredAtOnce() {
+    var bench = away()
+    bench.store((5, .placed))
+    bench.pass(.seconds(1))
+    bench.answer("5 placed")
+    #expect(!bench.machine.isAway)
+    #expect(bench.posting == (0..<5).map { "\($0) placed" })
+  }
+
+  /// Time passes for all alike, and no attempt is needed to give up.
+  @Test func whatIsTooOldIsGivenUpWhileItIsAway() {
+    var bench = away()
+    bench.now = bench.now + .seconds(3600)
+    bench.store((7, .placed))
+    for _ in 0..<(23 * 60 + 1) {
+      bench.pass(.seconds(60))
+      if let post = bench.posting.first { bench.answer(post, failure: "no connection") }
+      bench.buryAll()
+    }
+    #expect(Set(bench.dead) == Set((0..<5).map { "\($0) placed" }))
+    #expect(bench.machine.openCount == 1)
+  }
+
+  // MARK: Limits
+
+  @Test func itReadsNoMoreThanItHasRoomFor() {
+    var bench = WebhookBench()
+    for message in 0..<8 {
+      let first = UInt64(200 * message)
+      bench.store((first..<first + 200).map { WebhookBench.event($0, .placed) })
+    }
+    #expect(bench.machine.openCount == WebhookMachine.openMax)
+    #expect(bench.machine.progress.next == 6)
+    while bench.machine.openCount > 0 { bench.answer(bench.posting[0]) }
+    #expect(bench.delivered.count == 1600 && Set(bench.delivered).count == 1600)
+  }
+
+  /// Four of five events are refused for ever, many more than there is room for: the others are delivered all the same.
+  @Test func aCrowdOfRefusedEventsMakesRoom() {
+    var bench = WebhookBench()
+    for message in 0..<20 {
+      let first = UInt64(200 * message)
+      bench.store((first..<first + 200).map { WebhookBench.event($0, .placed) })
+    }
+    let end = bench.now + .seconds(6 * 3600)
+    while bench.now < end, bench.delivered.count < 800 {
+      while let post = bench.posts.first {
+        let isGood = post.event.call.low % 5 == 0
+        bench.answer(
+          WebhookBench.name(post.event), failure: isGood ? nil : "status 422", isRefusal: !isGood)
+      }
+      bench.buryAll()
+      bench.pass(.seconds(1))
+    }
+    #expect(bench.delivered.count == 800)
+    #expect(Set(bench.delivered).isDisjoint(with: bench.dead))
+    #expect(bench.machine.openCount <= WebhookMachine.openMax + 200)
+  }
+
+  /// It may come back: nothing is given up before its time.
+  @Test func aWebhookThatIsAwayLosesNothingEarly() {
+    var bench = WebhookBench()
+    for message in 0..<8 {
+      let first = UInt64(200 * message)
+      bench.store((first..<first + 200).map { WebhookBench.event($0, .placed) })
+    }
+    for _ in 0..<(10 * 60) {
+      while let name = bench.posting.first { bench.answer(name, failure: "no connection") }
+      bench.pass(.seconds(60))
+    }
+    #expect(bench.buries.isEmpty && bench.machine.openCount == WebhookMachine.openMax)
+    while let name = bench.posting.first { bench.answer(name) }
+    for _ in 0..<10 {
+      bench.pass(.seconds(60))
+      while let name = bench.posting.first { bench.answer(name) }
+    }
+    #expect(bench.delivered.count == 1600 && bench.dead.isEmpty)
+  }
+
+  // MARK: Another gateway
+
+  @Test func nothingIsPostedWhileTheClaimIsNotCertain() {
+    var bench = WebhookBench()
+    bench.machine.woke(now: bench.now)
+    bench.stream = [
+      .init(sequence: 1, storedAt: bench.now, events: [WebhookBench.event(1, .placed)])
+    ]
+    bench.advance(mayPost: false)
+    #expect(bench.posting.isEmpty)
+    bench.advance()
+    #expect(bench.posting == ["1 placed"])
+  }
+
+  @Test func theNextGatewayRepeatsWhatIsOpenAndNoMore() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (2, .placed), (1, .ended))
+    bench.store((3, .placed))
+    bench.answer("2 placed")
+    let progress = bench.machine.progress
+    #expect(progress.next == 3)
+    #expect(
+      progress.open == [
+        .init(sequence: 1, index: 0), .init(sequence: 1, index: 2), .init(sequence: 2, index: 0),
+      ])
+    bench.takeOver()
+    #expect(bench.posting == ["1 placed", "3 placed"])
+    bench.answer("1 placed")
+    bench.answer("1 ended")
+    bench.answer("3 placed")
+    #expect(bench.machine.openCount == 0 && bench.machine.counts.lost == 0)
+  }
+
+  @Test func whatTheStreamHasDroppedIsCounted() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (1, .ended))
+    bench.store((2, .placed))
+    bench.stream.removeFirst()
+    bench.takeOver()
+    #expect(bench.posting == ["2 placed"])
+    #expect(bench.machine.counts.lost == 2)
+    #expect(bench.machine.progress.open == [.init(sequence: 2, index: 0)])
+  }
+
+  @Test func changesAreMarkedUntilTheyAreSaved() {
+    var bench = WebhookBench()
+    bench.advance()
+    #expect(!bench.machine.isChanged)
+    bench.store((1, .placed))
+    #expect(bench.machine.isChanged)
+    bench.machine.saved()
+    #expect(!bench.machine.isChanged)
+    bench.answer("1 placed")
+    #expect(bench.machine.isChanged)
+  }
+
+  @Test func lateAnswersChangeNothing() {
+    var bench = WebhookBench()
+    bench.store((1, .placed))
+    let place = bench.posts[0].place
+    bench.answer("1 placed")
+    bench.machine.answered(place, failure: nil, now: bench.now, chance: 0)
+    bench.machine.buried(place, isStored: true, now: bench.now)
+    #expect(bench.machine.progress.delivered == 1 && bench.machine.progress.deadLetters == 0)
+  }
+}

@@ -1,0 +1,58 @@
+import CallCore
+import CallWire
+
+/// Rules of users, and what an app's server asks and is answered.
+extension Generator {
+  mutating func userRules() -> UserRules {
+    var rules = UserRules(
+      always: forward(), onBusy: forward(), onNoAnswer: forward(),
+      noAnswerSeconds: UInt32.random(in: UserRules.noAnswerRange, using: &self),
+      onUnreachable: forward(), firstDevices: list(3) { $0.device() },
+      firstSeconds: UInt32.random(in: UserRules.firstRange, using: &self),
+      changedAt: milliseconds())
+    if chance(50) {
+      rules.doNotDisturb = UserRules.DoNotDisturb(
+        until: chance(50) ? milliseconds() : nil, except: list(3) { $0.user() })
+    }
+    return rules
+  }
+
+  private mutating func forward() -> UserRules.Forward? {
+    chance(50) ? UserRules.Forward(users: [user()] + list(3) { $0.user() }) : nil
+  }
+
+  mutating func appRequest() -> AppRequest {
+    switch Int.random(in: 0..<5, using: &self) {
+    case 0: .user
+    case 1: .calls(shard: UInt32(truncatingIfNeeded: next()))
+    case 2: .call(call())
+    case 3: .end(call())
+    default: .remove(device())
+    }
+  }
+
+  mutating func appReply() -> AppReply {
+    switch Int.random(in: 0..<3, using: &self) {
+    case 0:
+      .user(
+        AppUser(user: user(), devices: list(3) { $0.appDevice() }, calls: list(3) { $0.appCall() }))
+    case 1: .calls(list(3) { $0.appCall() })
+    default: .call(appCall())
+    }
+  }
+
+  private mutating func appDevice() -> AppUser.Device {
+    AppUser.Device(
+      device: device(), name: text(10), client: text(10),
+      attachedAt: chance(50) ? milliseconds() : nil,
+      registeredAt: chance(50) ? milliseconds() : nil, seenAt: chance(50) ? milliseconds() : nil,
+      voipPush: PushProvider.allCases.randomElement(using: &self)!,
+      alertPush: PushProvider.allCases.randomElement(using: &self)!)
+  }
+
+  private mutating func appCall() -> AppCall {
+    AppCall(
+      state: state(), caller: party(), placedAt: milliseconds(),
+      answeredBy: chance(50) ? party() : nil, endedByApp: chance(50))
+  }
+}

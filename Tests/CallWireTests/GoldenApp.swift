@@ -1,0 +1,44 @@
+import CallCore
+import CallWire
+
+/// Rules of users, and what an app's server asks and is answered.
+enum GoldenApp {
+  private static let time = Timestamp(microseconds: 1_790_000_030_000_000)
+
+  static let rules = UserRules(
+    always: UserRules.Forward(users: ["cy"]), onBusy: UserRules.Forward(users: ["dee", "eve"]),
+    onNoAnswer: UserRules.Forward(users: ["desk"]), noAnswerSeconds: 25,
+    onUnreachable: UserRules.Forward(users: ["mail"]),
+    doNotDisturb: UserRules.DoNotDisturb(until: time, except: ["mum"]),
+    firstDevices: ["bob-phone"], firstSeconds: 12, changedAt: time)
+
+  static let requests: [(name: String, request: AppRequest)] = [
+    ("user", .user), ("calls", .calls(shard: 5)), ("call", .call(GoldenValues.call)),
+    ("end", .end(GoldenValues.call)), ("remove", .remove("bob-phone")),
+  ]
+
+  static let call: AppCall = {
+    var state = GoldenValues.state
+    state.missed = true
+    return AppCall(
+      state: state, caller: GoldenValues.caller, placedAt: time, answeredBy: GoldenValues.phone,
+      endedByApp: true)
+  }()
+
+  static let user = AppUser(
+    user: "bob",
+    devices: [
+      AppUser.Device(
+        device: "bob-phone", name: "Bob's phone", client: "callmesh-swift/1.0", attachedAt: time,
+        registeredAt: time, seenAt: time, voipPush: .apns, alertPush: .fcm),
+      AppUser.Device(device: "bob-tablet", attachedAt: time),
+    ], calls: [call])
+
+  /// Versions of before read the end, and not who caused it.
+  static let ended: (name: String, change: JournalEntry.Change) = (
+    "endedByApp",
+    .ended(
+      EndedFacts(
+        reason: .hungUp, by: nil, at: GoldenValues.later, missed: false, byApp: true))
+  )
+}

@@ -1,0 +1,104 @@
+import CallCore
+import CallWire
+import Testing
+
+/// Rules as JSON, and the answers to an app's server.
+@Suite struct UserRulesBodyTests {
+  private func read(_ text: String) throws(CallError) -> UserRules {
+    try HTTPBodies.userRules(Array(text.utf8))
+  }
+
+  @Test func rulesAreReadAndWritten() throws {
+    let text = """
+      {"always":{"users":["cy"]},"noAnswerSeconds":25,"doNotDisturb":{"untilMs":1790000030000,\
+      "except":["mum"]},"firstDevices":["phone"],"firstSeconds":12,"changedAtMs":5}
+      """
+    let rules = try read(text)
+    #expect(
+      rules
+        == UserRules(
+          always: UserRules.Forward(users: ["cy"]), noAnswerSeconds: 25,
+          doNotDisturb: UserRules.DoNotDisturb(
+            until: Timestamp(microseconds: 1_790_000_030_000_000), except: ["mum"]),
+          firstDevices: ["phone"], firstSeconds: 12, changedAt: Timestamp(microseconds: 5000)))
+    #expect(String(decoding: HTTPBodies.userRules(rules), as: UTF8.self) == text)
+    #expect(HTTPBodies.readUserRules(Array(text.utf8)) == rules)
+  }
+
+  @Test func whatIsLeftOutIsStandard() throws {
+    #expect(try read("{}") == UserRules())
+    #expect(
+      String(decoding: HTTPBodies.userRules(UserRules()), as: UTF8.self)
+        == #"{"noAnswerSeconds":20,"firstSeconds":10,"changedAtMs":0}"#)
+    #expect(try read(#"{"doNotDisturb":{}}"#).doNotDisturb == UserRules.DoNotDisturb())
+  }
+
+  @Test func badBodiesAreRefused() {
+    func code(_ text: String) -> CallError.Code? {
+      do {
+        _ = try read(text)
+        return nil
+      } catch {
+        return error.code
+      }
+    }
+    #expect(code("") == .malformedFrame)
+    #expect(code("[]") == .malformedFrame)
+    #expect(code(#"{"always":{}}"#) == .invalidRules)
+    #expect(code(#"{"always":{"users":["a\u0000b"]}}"#) == .invalidRules)
+    #expect(code(#"{"noAnswerSeconds":4}"#) == .invalidRules)
+    #expect(code(#"{"firstDevices":[""]}"#) == .invalidRules)
+    #expect(code(String(repeating: "x", count: 65_537)) == .frameTooLarge)
+  }
+
+  @Test func framesOfRulesAreChecked() {
+    let limits = CallLimits()
+    func decoded(_ text: String) -> Result<ClientFrame, FrameError> {
+      do {
+        return .success(try DeviceCodec.json.decodeClient(Array(text.utf8), limits: limits))
+      } catch {
+        return .failure(error)
+      }
+    }
+    #expect(
+      decoded(#"{"id":3,"rules":{}}"#)
+        == .success(ClientFrame(id: 3, command: .rules(.read))))
+    #expect(
+      decoded(#"{"id":4,"setRules":{"onBusy":{"users":["cy"]}}}"#)
+        == .success(
+          ClientFrame(
+            id: 4,
+            command: .rules(.write(UserRules(onBusy: UserRules.Forward(users: ["cy"])))))))
+    guard case .failure(let error) = decoded(#"{"id":5,"setRules":{"onBusy":{"users":[]}}}"#) else {
+      Issue.record("nobody to forward to")
+      return
+    }
+    #expect(error.id == 5 && error.error.code == .invalidRules)
+  }
+
+  @Test func answersToAnAppsServer() {
+    func text(_ reply: AppReply) -> String {
+      String(decoding: HTTPBodies.app(reply), as: UTF8.self)
+    }
+    let at = Timestamp(microseconds: 7000)
+    let call = AppCall(
+      state: CallState(call: CallID(high: 0, low: 1), callee: "bob", phase: .ringing, at: at),
+      caller: Party(user: "ann", device: "a1"), placedAt: at)
+    let callText =
+      #"{"state":{"call":{"callee":"bob","id":"00000000-0000-0000-0000-000000000001"},"#
+      + #""phase":"ringing","version":0,"atMs":7},"caller":{"user":"ann","device":"a1"},"#
+      + #""placedAtMs":7}"#
+    #expect(text(.call(call)) == callText)
+    #expect(text(.calls([call])) == #"{"calls":[\#(callText)]}"#)
+    #expect(text(.calls([])) == "{}")
+    let device = AppUser.Device(device: "b1", name: "Phone", attachedAt: at, voipPush: .fcm)
+    #expect(
+      text(.user(AppUser(user: "bob", devices: [device])))
+        == #"{"user":"bob","devices":[{"device":"b1","name":"Phone","attached":true,"#
+        + #""attachedAtMs":7,"registered":false,"voipPush":"fcm"}]}"#)
+    #expect(HTTPBodies.readAppCall(HTTPBodies.app(.call(call))) == call)
+    #expect(HTTPBodies.readAppCalls(HTTPBodies.app(.calls([call]))) == [call])
+    #expect(HTTPBodies.readAppUser(HTTPBodies.app(.user(AppUser(user: "bob"))))?.user == "bob")
+    #expect(HTTPBodies.readAppUser(Array("{}".utf8)) == nil)
+  }
+}

@@ -1,0 +1,142 @@
+import CallAuth
+import CallClient
+import CallCore
+import CallTestKit
+import Foundation
+import PushSimulators
+import Synchronization
+import Testing
+
+/// Webhooks in a cluster of real processes: whatever fails and dies, an app learns of each call, in order, signed.
+@Suite(.timeLimit(.minutes(4)), .serialized)
+struct WebhookTests {
+  private static let secretBytes = [UInt8](repeating: 7, count: 32)
+
+  private struct Body: Decodable {
+    struct Details: Decodable {
+      var call: String
+      var reason: String?
+    }
+    var type: String
+    var id: String
+    var app: String
+    var data: Details
+  }
+
+  /// The app's server: fails while it is told to, and keeps what it has taken.
+  private final class Receiver: Sendable {
+    private struct State {
+      var isAway = false
+      var bodies: [Body] = []
+      var failed = 0
+      var unsigned = 0
+    }
+    private let state = Mutex(State())
+    private let endpoint = SignedEndpoint(url: "", secrets: [secretBytes])
+
+    func take(_ request: SimulatedRequest) -> SimulatedReply {
+      let body = try? JSONDecoder().decode(Body.self, from: Data(request.body))
+      let id = request.header("webhook-id") ?? ""
+      let seconds = Int64(request.header("webhook-timestamp") ?? "") ?? 0
+      let signature = endpoint.signature(id: id, seconds: seconds, body: request.body)
+      return state.withLock { state in
+        guard let body, body.id == id, request.header("webhook-signature") == signature else {
+          state.unsigned += 1
+          return .answer(status: 403)
+        }
+        if state.isAway {
+          state.failed += 1
+          return .answer(status: 503)
+        }
+        state.bodies.append(body)
+        return .answer(status: 204)
+      }
+    }
+
+    func goAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
+    var failed: Int { state.withLock { $0.failed } }
+    var unsigned: Int { state.withLock { $0.unsigned } }
+
+    /// The events of a call, each as it first came.
+    func events(_ call: CallID) -> [String] {
+      let all = state.withLock { $0.bodies }
+      var found: [String] = []
+      for body in all where body.data.call == "\(call)" && !found.contains(body.type) {
+        found.append(body.type)
+      }
+      return found
+    }
+    func calls() -> Set<String> { Set(state.withLock { $0.bodies.map(\.data.call) }) }
+  }
+
+  /// Nothing tells when another process has done something.
+  private func eventually(_ what: String, _ holds: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(90)
+    while ContinuousClock.now < deadline {
+      if try await holds() { return }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    throw TestCluster.Failure(description: "never: \(what)")
+  }
+
+  private func add(_ url: String, to cluster: TestCluster) throws {
+    let path = cluster.folder + "/keys.json"
+    let object = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: path)))
+    var apps = try #require((object as? [String: Any])?["apps"] as? [[String: Any]])
+    let secret = Data(Self.secretBytes).base64EncodedString()
+    apps[0]["webhooks"] = [["url": url, "secrets": ["whsec_" + secret]]]
+    try JSONSerialization.data(withJSONObject: ["apps": apps]).write(
+      to: URL(filePath: path), options: .atomic)
+  }
+
+  @Test func anAppLearnsOfEachCallWhateverFails() async throws {
+    let receiver = Receiver()
+    let server = try await SimulatedHTTPServer.start(authority: nil) { receiver.take($0) }
+    let cluster = try await TestCluster.start(coordinators: 2, edges: 0, waits: false)
+    defer { cluster.stop() }
+    try add("\(server.origin)/events", to: cluster)
+    // Two processes with all roles: each is an edge, a coordinator and a gateway.
+    for name in ["n1", "n2"] { try cluster.startEdge(name, role: "all") }
+    for name in ["n1", "n2"] { try await cluster.waitUntilReady(name) }
+    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["n1"])
+    let bob = try await TestDevice(cluster, user: "bob", "b1", edges: ["n1"])
+    defer { for device in [alice, bob] { device.stop() } }
+
+    let answered = CallID.random()
+    try await alice.device.place(PlaceRequest(call: answered), to: "bob")
+    try await bob.waitForInvite(answered)
+    #expect(try await bob.device.answer(answered))
+    try await alice.waitForAnswer(answered)
+    try await alice.device.hangUp(answered)
+    try await eventually("the answered call") {
+      receiver.events(answered) == ["call.placed", "call.answered", "call.ended"]
+    }
+
+    receiver.goAway(true)
+    let others = (0..<20).map { _ in CallID.random() }
+    for (number, call) in others.enumerated() {
+      try await alice.device.place(PlaceRequest(call: call), to: "nobody-\(number)")
+      try await alice.waitForStop(call, .unreachable)
+    }
+    try await eventually("an attempt that fails") { receiver.failed > 0 }
+    // Whichever gateway delivers, it dies; the other one goes on with what is open.
+    cluster.kill("n2")
+    receiver.goAway(false)
+    try cluster.startEdge("n2", role: "all")
+    try await eventually("each call, in order") {
+      others.allSatisfy {
+        receiver.events($0) == ["call.placed", "call.ended", "call.missed"]
+      }
+    }
+    #expect(receiver.calls() == Set(([answered] + others).map(\.description)), "none invented")
+    #expect(receiver.unsigned == 0)
+
+    let output = try await cluster.callctl("webhooks", "--json")
+    #expect(output.status == 0, "\(output.text)")
+    #expect(output.text.contains("\"app\" : \"demo\""), "\(output.text)")
+    #expect(output.text.contains("127.0.0.1"), "\(output.text)")
+    let letters = try await cluster.callctl("webhooks", "--app", "demo", "--dead-letters")
+    #expect(letters.status == 0 && letters.text.contains("No event was given up."))
+    await server.stop()
+  }
+}
