@@ -187,6 +187,96 @@ void   callmesh__v1__ongoing_mark__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__ongoing_mark__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__history_mark__init
+                     (Callmesh__V1__HistoryMark         *message)
+{
+  static const Callmesh__V1__HistoryMark init_value = CALLMESH__V1__HISTORY_MARK__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__history_mark__get_packed_size
+                     (const Callmesh__V1__HistoryMark *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_mark__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__history_mark__pack
+                     (const Callmesh__V1__HistoryMark *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_mark__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__history_mark__pack_to_buffer
+                     (const Callmesh__V1__HistoryMark *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_mark__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__HistoryMark *
+       callmesh__v1__history_mark__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__HistoryMark *)
+     protobuf_c_message_unpack (&callmesh__v1__history_mark__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__history_mark__free_unpacked
+                     (Callmesh__V1__HistoryMark *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__history_mark__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__history_command__init
+                     (Callmesh__V1__HistoryCommand         *message)
+{
+  static const Callmesh__V1__HistoryCommand init_value = CALLMESH__V1__HISTORY_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__history_command__get_packed_size
+                     (const Callmesh__V1__HistoryCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__history_command__pack
+                     (const Callmesh__V1__HistoryCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__history_command__pack_to_buffer
+                     (const Callmesh__V1__HistoryCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__HistoryCommand *
+       callmesh__v1__history_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__HistoryCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__history_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__history_command__free_unpacked
+                     (Callmesh__V1__HistoryCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__history_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__calls_command__init
                      (Callmesh__V1__CallsCommand         *message)
 {
@@ -1956,7 +2046,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[43] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[44] =
 {
   {
     "session",
@@ -2355,6 +2445,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[4
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "history",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, history),
+    &callmesh__v1__history_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "visit",
     45,
     PROTOBUF_C_LABEL_NONE,
@@ -2493,43 +2595,45 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
-  34,   /* field[34] = devices_per_user */
-  42,   /* field[42] = for_app */
+  35,   /* field[35] = devices_per_user */
+  43,   /* field[43] = for_app */
   18,   /* field[18] = hang_up */
+  33,   /* field[33] = history */
   30,   /* field[30] = information */
   29,   /* field[29] = merge */
   10,   /* field[10] = place */
   32,   /* field[32] = pull */
-  40,   /* field[40] = push_capability */
+  41,   /* field[41] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
   1,   /* field[1] = request */
   21,   /* field[21] = resume */
-  41,   /* field[41] = rules */
+  42,   /* field[42] = rules */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
   31,   /* field[31] = talking */
-  35,   /* field[35] = ticket_high */
-  38,   /* field[38] = ticket_key */
-  36,   /* field[36] = ticket_low */
-  37,   /* field[37] = ticket_times */
-  39,   /* field[39] = token */
+  36,   /* field[36] = ticket_high */
+  39,   /* field[39] = ticket_key */
+  37,   /* field[37] = ticket_low */
+  38,   /* field[38] = ticket_times */
+  40,   /* field[40] = token */
   25,   /* field[25] = token_taken */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
-  33,   /* field[33] = visit */
+  34,   /* field[34] = visit */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[7 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[8 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
   { 36, 32 },
-  { 45, 33 },
-  { 60, 34 },
-  { 80, 35 },
-  { 140, 41 },
-  { 0, 43 }
+  { 40, 33 },
+  { 45, 34 },
+  { 60, 35 },
+  { 80, 36 },
+  { 140, 42 },
+  { 0, 44 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2539,14 +2643,14 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  43,
+  44,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  7,  callmesh__v1__command__number_ranges,
+  8,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[9] =
 {
   {
     "for_call",
@@ -2644,6 +2748,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "history",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AttachCommand, history),
+    &callmesh__v1__history_mark__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   2,   /* field[2] = announce */
@@ -2651,6 +2767,7 @@ static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   3,   /* field[3] = client */
   1,   /* field[1] = device_name */
   0,   /* field[0] = for_call */
+  8,   /* field[8] = history */
   7,   /* field[7] = ongoing */
   5,   /* field[5] = only_places */
   6,   /* field[6] = talking */
@@ -2658,7 +2775,7 @@ static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__attach_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
 {
@@ -2668,7 +2785,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
   "Callmesh__V1__AttachCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__AttachCommand),
-  8,
+  9,
   callmesh__v1__attach_command__field_descriptors,
   callmesh__v1__attach_command__field_indices_by_name,
   1,  callmesh__v1__attach_command__number_ranges,
@@ -2724,6 +2841,108 @@ const ProtobufCMessageDescriptor callmesh__v1__ongoing_mark__descriptor =
   callmesh__v1__ongoing_mark__field_indices_by_name,
   1,  callmesh__v1__ongoing_mark__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__ongoing_mark__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__history_mark__field_descriptors[1] =
+{
+  {
+    "shown",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryMark, shown),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__history_mark__field_indices_by_name[] = {
+  0,   /* field[0] = shown */
+};
+static const ProtobufCIntRange callmesh__v1__history_mark__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__history_mark__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryMark",
+  "HistoryMark",
+  "Callmesh__V1__HistoryMark",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__HistoryMark),
+  1,
+  callmesh__v1__history_mark__field_descriptors,
+  callmesh__v1__history_mark__field_indices_by_name,
+  1,  callmesh__v1__history_mark__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__history_mark__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__history_command__field_descriptors[3] =
+{
+  {
+    "kind",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryCommand, kind),
+    &callmesh__v1__history_kind__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cursor",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryCommand, cursor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "limit",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryCommand, limit),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__history_command__field_indices_by_name[] = {
+  1,   /* field[1] = cursor */
+  0,   /* field[0] = kind */
+  2,   /* field[2] = limit */
+};
+static const ProtobufCIntRange callmesh__v1__history_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__history_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryCommand",
+  "HistoryCommand",
+  "Callmesh__V1__HistoryCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__HistoryCommand),
+  3,
+  callmesh__v1__history_command__field_descriptors,
+  callmesh__v1__history_command__field_indices_by_name,
+  1,  callmesh__v1__history_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__history_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__calls_command__field_descriptors[1] =
@@ -4348,7 +4567,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__edge_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[12] =
+static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[13] =
 {
   {
     "session",
@@ -4447,6 +4666,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "history",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__EdgeItem, body_case),
+    offsetof(Callmesh__V1__EdgeItem, history),
+    &callmesh__v1__history_state__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "ticket_high",
     80,
     PROTOBUF_C_LABEL_NONE,
@@ -4498,23 +4729,25 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors
 static const unsigned callmesh__v1__edge_item__field_indices_by_name[] = {
   4,   /* field[4] = close */
   2,   /* field[2] = delivery */
+  8,   /* field[8] = history */
   3,   /* field[3] = notice */
   6,   /* field[6] = ongoing */
   1,   /* field[1] = reply */
   5,   /* field[5] = rings_since_us */
   0,   /* field[0] = session */
-  8,   /* field[8] = ticket_high */
-  11,   /* field[11] = ticket_key */
-  9,   /* field[9] = ticket_low */
-  10,   /* field[10] = ticket_times */
+  9,   /* field[9] = ticket_high */
+  12,   /* field[12] = ticket_key */
+  10,   /* field[10] = ticket_low */
+  11,   /* field[11] = ticket_times */
   7,   /* field[7] = visit */
 };
-static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[3 + 1] =
+static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 12, 7 },
-  { 80, 8 },
-  { 0, 12 }
+  { 40, 8 },
+  { 80, 9 },
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
 {
@@ -4524,10 +4757,10 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
   "Callmesh__V1__EdgeItem",
   "callmesh.v1",
   sizeof(Callmesh__V1__EdgeItem),
-  12,
+  13,
   callmesh__v1__edge_item__field_descriptors,
   callmesh__v1__edge_item__field_indices_by_name,
-  3,  callmesh__v1__edge_item__number_ranges,
+  4,  callmesh__v1__edge_item__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__edge_item__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -5767,6 +6000,38 @@ const ProtobufCMessageDescriptor callmesh__v1__cluster_record__descriptor =
   1,  callmesh__v1__cluster_record__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__cluster_record__init,
   NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue callmesh__v1__history_kind__enum_values_by_number[4] =
+{
+  { "HISTORY_KIND_UNSPECIFIED", "CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_UNSPECIFIED", 0 },
+  { "HISTORY_KIND_LIST", "CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_LIST", 1 },
+  { "HISTORY_KIND_MARK_READ", "CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_MARK_READ", 2 },
+  { "HISTORY_KIND_CHANGED", "CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_CHANGED", 3 },
+};
+static const ProtobufCIntRange callmesh__v1__history_kind__value_ranges[] = {
+{0, 0},{0, 4}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__history_kind__enum_values_by_name[4] =
+{
+  { "HISTORY_KIND_CHANGED", 3 },
+  { "HISTORY_KIND_LIST", 1 },
+  { "HISTORY_KIND_MARK_READ", 2 },
+  { "HISTORY_KIND_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__history_kind__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryKind",
+  "HistoryKind",
+  "Callmesh__V1__HistoryKind",
+  "callmesh.v1",
+  4,
+  callmesh__v1__history_kind__enum_values_by_number,
+  4,
+  callmesh__v1__history_kind__enum_values_by_name,
+  1,
+  callmesh__v1__history_kind__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue callmesh__v1__push_purpose__enum_values_by_number[7] =
 {

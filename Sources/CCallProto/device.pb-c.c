@@ -1087,6 +1087,96 @@ void   callmesh__v1__calls__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__calls__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__history_query__init
+                     (Callmesh__V1__HistoryQuery         *message)
+{
+  static const Callmesh__V1__HistoryQuery init_value = CALLMESH__V1__HISTORY_QUERY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__history_query__get_packed_size
+                     (const Callmesh__V1__HistoryQuery *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_query__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__history_query__pack
+                     (const Callmesh__V1__HistoryQuery *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_query__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__history_query__pack_to_buffer
+                     (const Callmesh__V1__HistoryQuery *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_query__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__HistoryQuery *
+       callmesh__v1__history_query__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__HistoryQuery *)
+     protobuf_c_message_unpack (&callmesh__v1__history_query__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__history_query__free_unpacked
+                     (Callmesh__V1__HistoryQuery *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__history_query__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__history_read__init
+                     (Callmesh__V1__HistoryRead         *message)
+{
+  static const Callmesh__V1__HistoryRead init_value = CALLMESH__V1__HISTORY_READ__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__history_read__get_packed_size
+                     (const Callmesh__V1__HistoryRead *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_read__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__history_read__pack
+                     (const Callmesh__V1__HistoryRead *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_read__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__history_read__pack_to_buffer
+                     (const Callmesh__V1__HistoryRead *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_read__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__HistoryRead *
+       callmesh__v1__history_read__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__HistoryRead *)
+     protobuf_c_message_unpack (&callmesh__v1__history_read__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__history_read__free_unpacked
+                     (Callmesh__V1__HistoryRead *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__history_read__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__rules__init
                      (Callmesh__V1__Rules         *message)
 {
@@ -1942,6 +2032,141 @@ void   callmesh__v1__ongoing_call__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__ongoing_call__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__history_state__init
+                     (Callmesh__V1__HistoryState         *message)
+{
+  static const Callmesh__V1__HistoryState init_value = CALLMESH__V1__HISTORY_STATE__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__history_state__get_packed_size
+                     (const Callmesh__V1__HistoryState *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_state__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__history_state__pack
+                     (const Callmesh__V1__HistoryState *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_state__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__history_state__pack_to_buffer
+                     (const Callmesh__V1__HistoryState *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_state__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__HistoryState *
+       callmesh__v1__history_state__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__HistoryState *)
+     protobuf_c_message_unpack (&callmesh__v1__history_state__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__history_state__free_unpacked
+                     (Callmesh__V1__HistoryState *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__history_state__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__history_page__init
+                     (Callmesh__V1__HistoryPage         *message)
+{
+  static const Callmesh__V1__HistoryPage init_value = CALLMESH__V1__HISTORY_PAGE__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__history_page__get_packed_size
+                     (const Callmesh__V1__HistoryPage *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_page__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__history_page__pack
+                     (const Callmesh__V1__HistoryPage *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_page__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__history_page__pack_to_buffer
+                     (const Callmesh__V1__HistoryPage *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_page__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__HistoryPage *
+       callmesh__v1__history_page__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__HistoryPage *)
+     protobuf_c_message_unpack (&callmesh__v1__history_page__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__history_page__free_unpacked
+                     (Callmesh__V1__HistoryPage *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__history_page__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__history_entry__init
+                     (Callmesh__V1__HistoryEntry         *message)
+{
+  static const Callmesh__V1__HistoryEntry init_value = CALLMESH__V1__HISTORY_ENTRY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__history_entry__get_packed_size
+                     (const Callmesh__V1__HistoryEntry *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_entry__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__history_entry__pack
+                     (const Callmesh__V1__HistoryEntry *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_entry__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__history_entry__pack_to_buffer
+                     (const Callmesh__V1__HistoryEntry *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_entry__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__HistoryEntry *
+       callmesh__v1__history_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__HistoryEntry *)
+     protobuf_c_message_unpack (&callmesh__v1__history_entry__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__history_entry__free_unpacked
+                     (Callmesh__V1__HistoryEntry *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__history_entry__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__invite__init
                      (Callmesh__V1__Invite         *message)
 {
@@ -2527,7 +2752,7 @@ void   callmesh__v1__app_call__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__app_call__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[25] =
+static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[27] =
 {
   {
     "id",
@@ -2794,6 +3019,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descript
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "history",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, history),
+    &callmesh__v1__history_query__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "history_read",
+    41,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, history_read),
+    &callmesh__v1__history_read__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "renew",
     70,
     PROTOBUF_C_LABEL_NONE,
@@ -2844,6 +3093,8 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   14,   /* field[14] = description */
   2,   /* field[2] = detach */
   13,   /* field[13] = hang_up */
+  22,   /* field[22] = history */
+  23,   /* field[23] = history_read */
   0,   /* field[0] = id */
   20,   /* field[20] = information */
   18,   /* field[18] = ping */
@@ -2851,21 +3102,22 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   21,   /* field[21] = pull */
   17,   /* field[17] = query */
   3,   /* field[3] = register */
-  22,   /* field[22] = renew */
+  24,   /* field[24] = renew */
   16,   /* field[16] = resume */
-  23,   /* field[23] = rules */
-  24,   /* field[24] = set_rules */
+  25,   /* field[25] = rules */
+  26,   /* field[26] = set_rules */
   4,   /* field[4] = unregister */
 };
-static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[6 + 1] =
+static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[7 + 1] =
 {
   { 1, 0 },
   { 20, 18 },
   { 33, 20 },
   { 36, 21 },
-  { 70, 22 },
-  { 140, 23 },
-  { 0, 25 }
+  { 40, 22 },
+  { 70, 24 },
+  { 140, 25 },
+  { 0, 27 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
 {
@@ -2875,10 +3127,10 @@ const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
   "Callmesh__V1__ClientFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ClientFrame),
-  25,
+  27,
   callmesh__v1__client_frame__field_descriptors,
   callmesh__v1__client_frame__field_indices_by_name,
-  6,  callmesh__v1__client_frame__number_ranges,
+  7,  callmesh__v1__client_frame__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__client_frame__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2984,7 +3236,7 @@ const ProtobufCMessageDescriptor callmesh__v1__header__descriptor =
   (ProtobufCMessageInit) callmesh__v1__header__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[9] =
 {
   {
     "token",
@@ -3082,12 +3334,25 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[8]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "history",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attach, history),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
   4,   /* field[4] = client */
   1,   /* field[1] = device */
   3,   /* field[3] = device_name */
   2,   /* field[2] = for_call */
+  8,   /* field[8] = history */
   5,   /* field[5] = nearer */
   7,   /* field[7] = ongoing */
   6,   /* field[6] = only_places */
@@ -3096,7 +3361,7 @@ static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__attach__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
 {
@@ -3106,7 +3371,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
   "Callmesh__V1__Attach",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attach),
-  8,
+  9,
   callmesh__v1__attach__field_descriptors,
   callmesh__v1__attach__field_indices_by_name,
   1,  callmesh__v1__attach__number_ranges,
@@ -4099,6 +4364,95 @@ const ProtobufCMessageDescriptor callmesh__v1__calls__descriptor =
   (ProtobufCMessageInit) callmesh__v1__calls__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor callmesh__v1__history_query__field_descriptors[2] =
+{
+  {
+    "before",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryQuery, before),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "limit",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryQuery, limit),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__history_query__field_indices_by_name[] = {
+  0,   /* field[0] = before */
+  1,   /* field[1] = limit */
+};
+static const ProtobufCIntRange callmesh__v1__history_query__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__history_query__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryQuery",
+  "HistoryQuery",
+  "Callmesh__V1__HistoryQuery",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__HistoryQuery),
+  2,
+  callmesh__v1__history_query__field_descriptors,
+  callmesh__v1__history_query__field_indices_by_name,
+  1,  callmesh__v1__history_query__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__history_query__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__history_read__field_descriptors[1] =
+{
+  {
+    "up_to",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryRead, up_to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__history_read__field_indices_by_name[] = {
+  0,   /* field[0] = up_to */
+};
+static const ProtobufCIntRange callmesh__v1__history_read__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__history_read__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryRead",
+  "HistoryRead",
+  "Callmesh__V1__HistoryRead",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__HistoryRead),
+  1,
+  callmesh__v1__history_read__field_descriptors,
+  callmesh__v1__history_read__field_indices_by_name,
+  1,  callmesh__v1__history_read__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__history_read__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 #define callmesh__v1__rules__field_descriptors NULL
 #define callmesh__v1__rules__field_indices_by_name NULL
 #define callmesh__v1__rules__number_ranges NULL
@@ -4399,7 +4753,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descriptors[5] =
 {
   {
     "reply",
@@ -4449,17 +4803,31 @@ static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descript
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "history",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ServerFrame, message_case),
+    offsetof(Callmesh__V1__ServerFrame, history),
+    &callmesh__v1__history_state__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__server_frame__field_indices_by_name[] = {
   1,   /* field[1] = delivery */
+  4,   /* field[4] = history */
   2,   /* field[2] = notice */
   3,   /* field[3] = ongoing */
   0,   /* field[0] = reply */
 };
-static const ProtobufCIntRange callmesh__v1__server_frame__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__server_frame__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 40, 4 },
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__server_frame__descriptor =
 {
@@ -4469,10 +4837,10 @@ const ProtobufCMessageDescriptor callmesh__v1__server_frame__descriptor =
   "Callmesh__V1__ServerFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ServerFrame),
-  4,
+  5,
   callmesh__v1__server_frame__field_descriptors,
   callmesh__v1__server_frame__field_indices_by_name,
-  1,  callmesh__v1__server_frame__number_ranges,
+  2,  callmesh__v1__server_frame__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__server_frame__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -4553,7 +4921,7 @@ const ProtobufCMessageDescriptor callmesh__v1__error__descriptor =
   (ProtobufCMessageInit) callmesh__v1__error__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[10] =
+static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[11] =
 {
   {
     "id",
@@ -4652,6 +5020,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[10]
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "history",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Reply, result_case),
+    offsetof(Callmesh__V1__Reply, history),
+    &callmesh__v1__history_page__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "rules",
     140,
     PROTOBUF_C_LABEL_NONE,
@@ -4678,22 +5058,24 @@ static const ProtobufCFieldDescriptor callmesh__v1__reply__field_descriptors[10]
 };
 static const unsigned callmesh__v1__reply__field_indices_by_name[] = {
   6,   /* field[6] = answer */
-  9,   /* field[9] = app */
+  10,   /* field[10] = app */
   3,   /* field[3] = attached */
   5,   /* field[5] = call */
   7,   /* field[7] = calls */
   2,   /* field[2] = done */
   1,   /* field[1] = error */
+  8,   /* field[8] = history */
   0,   /* field[0] = id */
   4,   /* field[4] = registered */
-  8,   /* field[8] = rules */
+  9,   /* field[9] = rules */
 };
-static const ProtobufCIntRange callmesh__v1__reply__number_ranges[3 + 1] =
+static const ProtobufCIntRange callmesh__v1__reply__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 20, 7 },
-  { 140, 8 },
-  { 0, 10 }
+  { 40, 8 },
+  { 140, 9 },
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__reply__descriptor =
 {
@@ -4703,10 +5085,10 @@ const ProtobufCMessageDescriptor callmesh__v1__reply__descriptor =
   "Callmesh__V1__Reply",
   "callmesh.v1",
   sizeof(Callmesh__V1__Reply),
-  10,
+  11,
   callmesh__v1__reply__field_descriptors,
   callmesh__v1__reply__field_indices_by_name,
-  3,  callmesh__v1__reply__number_ranges,
+  4,  callmesh__v1__reply__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__reply__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -5652,6 +6034,367 @@ const ProtobufCMessageDescriptor callmesh__v1__ongoing_call__descriptor =
   callmesh__v1__ongoing_call__field_indices_by_name,
   1,  callmesh__v1__ongoing_call__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__ongoing_call__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__history_state__field_descriptors[2] =
+{
+  {
+    "cursor",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryState, cursor),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "unread",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryState, unread),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__history_state__field_indices_by_name[] = {
+  0,   /* field[0] = cursor */
+  1,   /* field[1] = unread */
+};
+static const ProtobufCIntRange callmesh__v1__history_state__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__history_state__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryState",
+  "HistoryState",
+  "Callmesh__V1__HistoryState",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__HistoryState),
+  2,
+  callmesh__v1__history_state__field_descriptors,
+  callmesh__v1__history_state__field_indices_by_name,
+  1,  callmesh__v1__history_state__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__history_state__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__history_page__field_descriptors[5] =
+{
+  {
+    "entries",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__HistoryPage, n_entries),
+    offsetof(Callmesh__V1__HistoryPage, entries),
+    &callmesh__v1__history_entry__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "next",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryPage, next),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cursor",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryPage, cursor),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "unread",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryPage, unread),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_up_to",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryPage, read_up_to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__history_page__field_indices_by_name[] = {
+  2,   /* field[2] = cursor */
+  0,   /* field[0] = entries */
+  1,   /* field[1] = next */
+  4,   /* field[4] = read_up_to */
+  3,   /* field[3] = unread */
+};
+static const ProtobufCIntRange callmesh__v1__history_page__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__history_page__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryPage",
+  "HistoryPage",
+  "Callmesh__V1__HistoryPage",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__HistoryPage),
+  5,
+  callmesh__v1__history_page__field_descriptors,
+  callmesh__v1__history_page__field_indices_by_name,
+  1,  callmesh__v1__history_page__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__history_page__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descriptors[15] =
+{
+  {
+    "cursor",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, cursor),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "call",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, call),
+    &callmesh__v1__call_ref__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "placed",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, placed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "user",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "name",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_name",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "placed_ms",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, placed_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "answered_ms",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, answered_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ended_ms",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, ended_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, reason),
+    &callmesh__v1__end_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "missed",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, missed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "video",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, video),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "diverted_by",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, diverted_by),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "went_on",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, went_on),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__history_entry__field_indices_by_name[] = {
+  8,   /* field[8] = answered_ms */
+  1,   /* field[1] = call */
+  0,   /* field[0] = cursor */
+  5,   /* field[5] = device */
+  6,   /* field[6] = device_name */
+  13,   /* field[13] = diverted_by */
+  9,   /* field[9] = ended_ms */
+  11,   /* field[11] = missed */
+  4,   /* field[4] = name */
+  2,   /* field[2] = placed */
+  7,   /* field[7] = placed_ms */
+  10,   /* field[10] = reason */
+  3,   /* field[3] = user */
+  12,   /* field[12] = video */
+  14,   /* field[14] = went_on */
+};
+static const ProtobufCIntRange callmesh__v1__history_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 15 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryEntry",
+  "HistoryEntry",
+  "Callmesh__V1__HistoryEntry",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__HistoryEntry),
+  15,
+  callmesh__v1__history_entry__field_descriptors,
+  callmesh__v1__history_entry__field_indices_by_name,
+  1,  callmesh__v1__history_entry__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__history_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[9] =

@@ -52,6 +52,51 @@ void   callmesh__v1__call_records__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__call_records__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__history_record__init
+                     (Callmesh__V1__HistoryRecord         *message)
+{
+  static const Callmesh__V1__HistoryRecord init_value = CALLMESH__V1__HISTORY_RECORD__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__history_record__get_packed_size
+                     (const Callmesh__V1__HistoryRecord *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_record__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__history_record__pack
+                     (const Callmesh__V1__HistoryRecord *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_record__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__history_record__pack_to_buffer
+                     (const Callmesh__V1__HistoryRecord *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__history_record__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__HistoryRecord *
+       callmesh__v1__history_record__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__HistoryRecord *)
+     protobuf_c_message_unpack (&callmesh__v1__history_record__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__history_record__free_unpacked
+                     (Callmesh__V1__HistoryRecord *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__history_record__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__call_record__init
                      (Callmesh__V1__CallRecord         *message)
 {
@@ -236,6 +281,70 @@ const ProtobufCMessageDescriptor callmesh__v1__call_records__descriptor =
   callmesh__v1__call_records__field_indices_by_name,
   1,  callmesh__v1__call_records__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__call_records__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__history_record__field_descriptors[3] =
+{
+  {
+    "format",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryRecord, format),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "entry",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryRecord, entry),
+    &callmesh__v1__history_entry__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_up_to",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryRecord, read_up_to),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__history_record__field_indices_by_name[] = {
+  1,   /* field[1] = entry */
+  0,   /* field[0] = format */
+  2,   /* field[2] = read_up_to */
+};
+static const ProtobufCIntRange callmesh__v1__history_record__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__history_record__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.HistoryRecord",
+  "HistoryRecord",
+  "Callmesh__V1__HistoryRecord",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__HistoryRecord),
+  3,
+  callmesh__v1__history_record__field_descriptors,
+  callmesh__v1__history_record__field_indices_by_name,
+  1,  callmesh__v1__history_record__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__history_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__call_record__field_descriptors[19] =

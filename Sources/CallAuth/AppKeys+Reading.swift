@@ -12,6 +12,7 @@ struct KeyFile: Codable {
     var pushTopics: [String]?
     var secondCalls: String?
     var ongoingCalls: Bool?
+    var history: Bool?
     var hook: Hook?
     var webhooks: [Webhook]?
   }
@@ -118,13 +119,15 @@ extension AppKeys.App {
           app: entry.app, kid: candidate.kid, material: try .init(candidate, place)))
     }
     let webhooks = try WebhookSettings.read(entry.webhooks ?? [], place)
+    var follows: Follows = webhooks.isEmpty ? [] : .webhooks
+    if entry.history ?? false { follows.insert(.history) }
     self.init(
       name: entry.app, keys: keys,
       terms: AppTerms(
         limits: try AppLimits(entry.limits ?? [:], place),
         pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
         secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false,
-        follows: webhooks.isEmpty ? [] : .webhooks),
+        follows: follows),
       hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) },
       webhooks: webhooks)
   }

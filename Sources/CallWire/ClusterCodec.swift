@@ -64,6 +64,11 @@ public enum ClusterCodec {
     MessageWriter.bytes(Callmesh__V1__CallRecord.self, record, .callRecord)
   }
 
+  /// One message of a user's history.
+  public static func encode(_ message: HistoryMessage) -> [UInt8] {
+    Packer.bytes(Callmesh__V1__HistoryRecord.self, message)
+  }
+
   /// Calls of which gateways are to send no more rings.
   public static func encode(withdrawn calls: [CallID]) -> [UInt8] {
     Packer.bytes(Callmesh__V1__PushWithdrawal.self, calls)
@@ -131,6 +136,11 @@ public enum ClusterCodec {
   /// - Throws: for bytes that are no such message.
   public static func callRecords(_ bytes: [UInt8]) throws(WireError) -> CallRecordBatch {
     try read(Callmesh__V1__CallRecords.self, bytes, "call records")
+  }
+  /// One message of a user's history.
+  /// - Throws: for bytes that are no such message, or one of a later version.
+  public static func historyMessage(_ bytes: [UInt8]) throws(WireError) -> HistoryMessage {
+    try read(Callmesh__V1__HistoryRecord.self, bytes, "history")
   }
   /// Calls whose rings are withdrawn.
   /// - Throws: for bytes that are no such message.

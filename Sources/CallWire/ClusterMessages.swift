@@ -58,7 +58,7 @@ extension Command.Body {
     case .talking(let talking):
       talking.details.reduce(192) { $0 + $1.callee.utf8.count + 12 }
     case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
-      .crossed, .merge, .visit, .rules, .app:
+      .crossed, .merge, .history, .visit, .rules, .app:
       192
     }
   }
@@ -101,6 +101,7 @@ public struct EdgeItem: Sendable, Equatable {
     case reply(request: UInt64, Reply)
     case delivery(Delivery)
     indirect case ongoing(OngoingCalls)
+    case history(HistoryState)
     /// To another shard's owner.
     indirect case visit(request: UInt64, VisitAnswer)
     case notice(Notice)

@@ -37,6 +37,8 @@ public enum ClientCommand: Sendable, Equatable {
   case ping
   /// Asks for the live calls that concern this device.
   case calls
+  /// About the user's history.
+  case history(HistoryCommand)
   /// The rules of the device's user.
   indirect case rules(RulesRequest)
 }
@@ -55,11 +57,14 @@ public struct AttachRequest: Sendable, Equatable {
   public var onlyPlaces: Bool
   /// The device wants to see which calls its user is in.
   public var wantsOngoing: Bool
+  /// The device wants to see when its user's history changes.
+  public var wantsHistory: Bool
   public init(
     token: String = "", device: String = "", forCall: CallID? = nil, deviceName: String = "",
     client: String = "", wantsNearer: Bool = false, onlyPlaces: Bool = false,
-    wantsOngoing: Bool = false
+    wantsOngoing: Bool = false, wantsHistory: Bool = false
   ) {
+    self.wantsHistory = wantsHistory
     self.wantsOngoing = wantsOngoing
     self.onlyPlaces = onlyPlaces
     self.token = token
@@ -94,6 +99,8 @@ public enum ServerFrame: Sendable, Equatable {
   case notice(Notice)
   /// The calls that the device's user is in.
   indirect case ongoing(OngoingCalls)
+  /// The user's history has changed.
+  case history(HistoryState)
 }
 
 /// A reply as the device sees it: the shard's, with what the edge adds to it. What is large is indirect.
@@ -105,6 +112,7 @@ public enum ServerReply: Sendable, Equatable {
   indirect case call(CallState)
   indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
+  indirect case history(HistoryPage)
   indirect case rules(UserRules)
 }
 

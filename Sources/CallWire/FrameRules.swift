@@ -30,6 +30,11 @@ struct FrameRules {
     case .attach(let request): try check(request)
     // What is registered is checked while it is brought into its one form.
     case .detach, .ack, .register, .ping, .calls: break
+    case .history(let body):
+      guard body.isValid else {
+        throw CallError(
+          .invalidField, "The limit is at most \(HistoryCommand.limits.upperBound) entries.")
+      }
     case .rules(.read): break
     // Whether they name the user itself is checked by its shard.
     case .rules(.write(let rules)): try rules.check()

@@ -25,6 +25,16 @@ extension HTTPBodies {
     return info
   }
 
+  /// Reads an edge's answer about a history. nil for what is none.
+  public static func readHistory(_ bytes: [UInt8]) -> HistoryPage? {
+    answer(Callmesh__V1__HistoryPage.self, bytes, .history)
+  }
+
+  /// The body that marks a history as read.
+  public static func encode(readUpTo cursor: HistoryCursor) -> [UInt8] {
+    MessageWriter.bytes(Callmesh__V1__HistoryRead.self, .markRead(upTo: cursor), .historyRead)
+  }
+
   /// Reads an edge's answer about rules. nil for what is none.
   public static func readUserRules(_ bytes: [UInt8]) -> UserRules? {
     answer(Callmesh__V1__UserRules.self, bytes, .userRules)

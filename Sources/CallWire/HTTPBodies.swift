@@ -23,6 +23,11 @@ public enum HTTPBodies {
     MessageWriter.bytes(Callmesh__V1__Registered.self, info, .registered)
   }
 
+  /// `{"entries":[{…}],"next":…,"cursor":…,"unread":…}`
+  public static func history(_ page: HistoryPage) -> [UInt8] {
+    MessageWriter.bytes(Callmesh__V1__HistoryPage.self, page, .history)
+  }
+
   /// `{"always":{"users":[…]},…,"changedAtMs":…}`
   public static func userRules(_ rules: UserRules) -> [UInt8] {
     MessageWriter.bytes(Callmesh__V1__UserRules.self, rules, .userRules)
@@ -38,6 +43,12 @@ public enum HTTPBodies {
   }
 
   // MARK: Requests
+
+  /// The body of `POST /v1/history/read`.
+  /// - Throws: `malformedFrame`, `invalidField`.
+  public static func historyRead(_ bytes: [UInt8]) throws(CallError) -> HistoryCommand {
+    try read(Callmesh__V1__HistoryRead.self, bytes, .historyRead)
+  }
 
   /// The body of `PUT /v1/rules` and `PUT /v1/app/users/{user}/rules`.
   /// - Throws: `malformedFrame`, `invalidField`, `invalidRules`.

@@ -109,6 +109,11 @@ import Testing
     #expect(["a0", "a1", "a2"].map { read[$0]?.ongoingCalls } == [true, false, false])
   }
 
+  @Test func anAppMayHaveHistories() throws {
+    let read = try terms(#","history":true"#, #","history":false"#, "")
+    #expect(["a0", "a1", "a2"].map { read[$0]?.follows } == [.history, [], []])
+  }
+
   @Test func publicAndPrivateKeyMustBelongTogether() throws {
     let one = P256.Signing.PrivateKey().publicKey.pemRepresentation.replacing("\n", with: "\\n")
     let two = P256.Signing.PrivateKey().pemRepresentation.replacing("\n", with: "\\n")

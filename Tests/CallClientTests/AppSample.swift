@@ -36,7 +36,7 @@ struct Phone {
       // The token is no longer accepted and `newToken` did not help, or another copy of this device is
       // attached.
       case .refused: await screen.signIn()
-      case .attached, .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing: break
+      case .attached, .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing, .history: break
       }
     }
   }

@@ -215,7 +215,7 @@ import Testing
 
 extension WorkerBench {
   /// As `adopt`, with what the journal has.
-  fileprivate func recover(_ shard: Int, epoch: UInt64) async throws {
+  func recover(_ shard: Int, epoch: UInt64) async throws {
     let term = ShardTerm(shard: shard, epoch: epoch)
     let inbox = worker.inbox
     inbox.offer(.beginRecovery(term))

@@ -91,6 +91,7 @@ final class WorkerBench: Sendable {
   init(
     registry: MetricsRegistry = MetricsRegistry(), exchange: LocalExchange? = nil,
     keepsRecords: Bool = false, keepsEvents: Bool = false,
+    keepsHistory: Bool = false,
     _ change: (inout CoordinatorConfiguration) -> Void = { _ in }
   ) async throws {
     var configuration = testConfiguration("me", shards: Self.shards)
@@ -100,6 +101,7 @@ final class WorkerBench: Sendable {
     tokens = try await bus.openBucket("tokens", BucketOptions())
     registrations = try await bus.openBucket("registrations", BucketOptions())
     let stream = keepsRecords ? try await bus.openRecords(RecordOptions()) : nil
+    let histories = keepsHistory ? try await bus.openHistories(HistoryOptions()) : nil
     let events = keepsEvents ? try await bus.openAppStream(.events, .events) : nil
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
     metrics = CoordinatorMetrics(registry)
@@ -109,8 +111,9 @@ final class WorkerBench: Sendable {
     worker = ShardWorker(
       index: 0, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
       registrations: registrations, tokens: tokens, pushQueue: outlet, records: stream,
-      events: events, peer: 4711, clock: clock,
-      metrics: metrics, logger: quietLogger(), thread: bus.actorThread, exchange: exchange,
+      events: events, histories: histories, peer: 4711, clock: clock, metrics: metrics,
+      logger: quietLogger(),
+      thread: bus.actorThread, exchange: exchange,
       writeCheckpoint: { job in
         records.checkpoints.withLock { $0.append(job) }
         job.done(!records.failsCheckpoints.withLock { $0 })

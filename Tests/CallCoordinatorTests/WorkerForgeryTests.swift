@@ -47,7 +47,10 @@ import Testing
     let crossed = CrossedCall(
       call: call, caller: "ann", survivor: call, by: "b1", isSurvivorAnswered: true)
     let merge = MergeRequest(call: call, merged: call, caller: "mallory")
-    return [.pushReport(report), .tokenTaken(taken), .crossed(crossed), .merge(merge)]
+    return [
+      .pushReport(report), .tokenTaken(taken), .crossed(crossed), .merge(merge),
+      .history(.changed),
+    ]
   }
 
   @Test("edges report no pushes and take no tokens, under no name")
@@ -61,7 +64,7 @@ import Testing
         publish(bench, body, of: bob, "b1", peer: 1234)
       }
       try await eventually("all are turned away") {
-        bench.metrics.commandsForged.value == 8
+        bench.metrics.commandsForged.value == 10
       }
       #expect(await bench.voipToken(bob, "b1") == "t1")
     }
@@ -79,12 +82,14 @@ import Testing
         (.place(PlaceRequest(call: call)), .coordinators),
         (.unregister("b1"), .gateways),
         (bodies(bench)[1], .gateways), (.call(call, .query), .coordinators),
+        (.history(.changed), .gateways),
+        (.history(.list(before: nil, limit: 10)), .coordinators),
         (.app(.end(call)), .gateways), (.app(.end(call)), .coordinators),
         (.rules(.write(UserRules())), .gateways),
       ]
       for (body, source) in forged { publish(bench, body, of: bob, "b1", peer: 1234, from: source) }
       try await eventually("all are turned away") {
-        bench.metrics.commandsForged.value == 8
+        bench.metrics.commandsForged.value == 10
       }
       #expect(await bench.voipToken(bob, "b1") == "t1")
       #expect(await bench.inspect(bob)?.calls.newest.isEmpty == true)

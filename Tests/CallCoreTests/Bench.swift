@@ -197,7 +197,7 @@ extension Reply {
     switch self {
     case .call(let state), .answer(_, let state): state
     case .attached(let state, _, _): state
-    case .error, .done, .registered, .calls, .rules, .app: nil
+    case .error, .done, .registered, .calls, .history, .rules, .app: nil
     }
   }
   var won: Bool? {

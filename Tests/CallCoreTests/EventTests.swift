@@ -7,8 +7,7 @@ import Testing
   private static func bench(keepsRecords: Bool = false, limits: CallLimits = CallLimits()) -> Bench
   {
     var bench = Bench(limits: limits)
-    bench.shard.keepsEvents = true
-    bench.shard.keepsRecords = keepsRecords
+    bench.shard.keeps = keepsRecords ? [.events, .record] : .events
     return bench
   }
 
@@ -46,7 +45,7 @@ import Testing
   }
 
   private static func store(_ bench: inout Bench) {
-    bench.run { $0.eventsStored([Bench.callID], now: $1, into: &$2) }
+    bench.run { $0.stored(.events, of: [Bench.callID], now: $1, into: &$2) }
   }
 
   @Test func anAnsweredCall() throws {
@@ -94,11 +93,11 @@ import Testing
   @Test(arguments: [true, false])
   func otherCallsPayNothing(keepsEvents: Bool) {
     var bench = Self.bench()
-    bench.shard.keepsEvents = keepsEvents
+    bench.shard.keeps = keepsEvents ? .events : []
     Self.answeredCall(&bench, follows: keepsEvents ? [] : .webhooks)
     #expect(Self.wanted(bench.effects).isEmpty)
     #expect(bench.shard.events(of: Bench.callID, .all).isEmpty)
-    #expect(!bench.shard.lacksEvents(Bench.callID))
+    #expect(!bench.shard.mayLackEvents(Bench.callID))
     var plain = Bench()
     Self.answeredCall(&plain, follows: keepsEvents ? [] : .webhooks)
     #expect(bench.journal == plain.journal && bench.effects == plain.effects)
@@ -115,7 +114,7 @@ import Testing
       Self.answeredCall(&bench)
       let before = bench.journal.count
       func storeRecord() {
-        bench.run { $0.recordsStored([Bench.callID], now: $1, into: &$2) }
+        bench.run { $0.stored(.record, of: [Bench.callID], now: $1, into: &$2) }
       }
       if recordFirst { storeRecord() } else { Self.store(&bench) }
       #expect(bench.journal.count == before, "a part is missing")
@@ -137,7 +136,7 @@ import Testing
     Self.store(&bench)
     #expect(bench.journal.count == before)
     bench.caller(.call(Bench.callID, .cancel))
-    #expect(bench.shard.lacksEvents(Bench.callID))
+    #expect(bench.shard.mayLackEvents(Bench.callID))
   }
 
   @Test func aCallIsKeptUntilItsEventsAreStored() {
@@ -166,7 +165,7 @@ import Testing
 
   private static func successor(_ bench: Bench, checkpoint: Bool) -> Bench {
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
-    next.shard.keepsEvents = true
+    next.shard.keeps = .events
     return next.begun()
   }
 
@@ -201,7 +200,7 @@ import Testing
     bench.attach("b1")
     Self.place(&bench)
     var next = bench.takenOver()
-    next.shard.keepsEvents = true
+    next.shard.keeps = .events
     // The ring timeout has passed meanwhile.
     next.now = next.now + .seconds(60)
     next = next.begun()

@@ -128,7 +128,7 @@ import Testing
           #expect(notice.kind == .deviceRemoved)
           #expect(number == 10)
         case .reply, .deliver, .showOngoing, .close, .push, .withdrawPushes, .token, .tell,
-          .releaseToken, .record, .visit, .visitAnswer, .storeRules, .events:
+          .releaseToken, .record, .history, .visit, .visitAnswer, .storeRules, .events:
           break
         }
       }

@@ -6,7 +6,7 @@ import Testing
   /// A shard that keeps records.
   private static func bench(limits: CallLimits = CallLimits()) -> Bench {
     var bench = Bench(limits: limits)
-    bench.shard.keepsRecords = true
+    bench.shard.keeps = .record
     return bench
   }
 
@@ -31,7 +31,7 @@ import Testing
   }
 
   private static func store(_ bench: inout Bench, _ calls: [CallID] = [Bench.callID]) {
-    bench.run { $0.recordsStored(calls, now: $1, into: &$2) }
+    bench.run { $0.stored(.record, of: calls, now: $1, into: &$2) }
   }
 
   @Test func anAnsweredCall() throws {
@@ -117,7 +117,7 @@ import Testing
     Self.answeredCall(&bench)
     let first = try #require(bench.shard.record(of: Bench.callID))
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
-    next.shard.keepsRecords = true
+    next.shard.keeps = .record
     next = next.begun()
     #expect(Self.wanted(next.effects) == [Bench.callID])
     let second = try #require(next.shard.record(of: Bench.callID))
@@ -132,7 +132,7 @@ import Testing
     Self.answeredCall(&bench)
     Self.store(&bench)
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
-    next.shard.keepsRecords = true
+    next.shard.keeps = .record
     next = next.begun()
     #expect(Self.wanted(next.effects).isEmpty)
     #expect(next.shard.record(of: Bench.callID) == nil)
@@ -143,7 +143,7 @@ import Testing
     var bench = Bench()
     Self.answeredCall(&bench)
     var next = bench.takenOver()
-    next.shard.keepsRecords = true
+    next.shard.keeps = .record
     #expect(Self.wanted(next.begun().effects) == [Bench.callID])
   }
 
@@ -167,7 +167,7 @@ import Testing
     Self.answeredCall(&bench)
     bench.pass(.seconds(3600))
     var next = bench.takenOver()
-    next.shard.keepsRecords = true
+    next.shard.keeps = .record
     next = next.begun()
     #expect(Self.wanted(next.effects) == [Bench.callID])
     next.pass(.seconds(3600))

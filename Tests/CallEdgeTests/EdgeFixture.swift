@@ -45,6 +45,7 @@ final class FakeShards: Sendable {
     case .call(let call, .query), .call(let call, .decline), .call(let call, .busy):
       .call(CallState(call: call, callee: command.callee.user, phase: .ringing, version: 3))
     case .calls: .calls(LiveCalls())
+    case .history: .history(HistoryPage())
     case .rules(.read): .rules(UserRules())
     case .rules(.write(let rules)): .rules(rules)
     case .app(let request): agreeing(request, command.user)

@@ -27,6 +27,7 @@ import Testing
       ),
       ("POST", "/v1/calls/bob/\(id)/decline", .decline(CallAddress(callee: "bob", call: call))),
       ("POST", "/v1/calls/bob/\(id)/busy", .busy(CallAddress(callee: "bob", call: call))),
+      ("GET", "/v1/history", .history), ("POST", "/v1/history/read", .historyRead),
       ("GET", "/healthz", .health), ("HEAD", "/healthz", .health),
       ("GET", "/v1/rules", .rules(.get)), ("HEAD", "/v1/rules", .rules(.get)),
       ("PUT", "/v1/rules", .rules(.put)), ("DELETE", "/v1/rules", .rules(.delete)),
@@ -58,6 +59,9 @@ import Testing
     }
     #expect(route("GET", "/v1/devices") == .failure(.method(allowed: "POST")))
     #expect(route("PUT", "/v1/devices/phone") == .failure(.method(allowed: "DELETE")))
+    #expect(route("POST", "/v1/history") == .failure(.method(allowed: "GET")))
+    #expect(route("GET", "/v1/history/read") == .failure(.method(allowed: "POST")))
+    #expect(route("GET", "/v1/history/unread") == .failure(.notFound))
     #expect(route("HEAD", "/v1/devices") == .failure(.method(allowed: "POST")))
     let rules = HTTPRoute.Failure.method(allowed: "GET, PUT, DELETE")
     #expect(route("POST", "/v1/rules") == .failure(rules))

@@ -102,6 +102,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
       for (method, path) in [
         ("POST", "/v1/devices"), ("DELETE", "/v1/devices/phone"), ("GET", "/v1/calls/bob/\(id)"),
         ("POST", "/v1/calls/bob/\(id)/decline"), ("POST", "/v1/calls/bob/\(id)/busy"),
+        ("GET", "/v1/history"), ("POST", "/v1/history/read"),
       ] {
         for (token, code) in [(nil, 200), ("x", 200), (expired, 201)] as [(String?, Int)] {
           let response = try await client.request(method, path, token: token)

@@ -22,7 +22,8 @@ import Testing
   /// The names of all routes, as the document's `operationId`s have them.
   private static let names: Set<String> = [
     "connect", "registerDevice", "unregisterDevice", "call", "decline", "busy", "health",
-    "getRules", "putRules", "deleteRules", "appUser", "appCalls", "appRemoveDevice",
+    "history", "historyRead", "getRules", "putRules", "deleteRules", "appUser", "appCalls",
+    "appRemoveDevice",
     "appGetRules", "appPutRules", "appDeleteRules", "appCall", "appEndCall",
   ]
 
@@ -36,6 +37,8 @@ import Testing
     case .decline: "decline"
     case .busy: "busy"
     case .health: "health"
+    case .history: "history"
+    case .historyRead: "historyRead"
     case .rules(.get): "getRules"
     case .rules(.put): "putRules"
     case .rules(.delete): "deleteRules"
@@ -122,7 +125,7 @@ import Testing
       case .call, .decline, .busy:
         #expect(schemes == ["userToken", "pushCapability"], "\(operation.id)")
       case .health: #expect(schemes.isEmpty)
-      case .connect, .registerDevice, .unregisterDevice, .rules:
+      case .connect, .registerDevice, .unregisterDevice, .history, .historyRead, .rules:
         #expect(schemes == ["userToken"], "\(operation.id)")
       }
     }
@@ -145,8 +148,9 @@ import Testing
     }
     #expect(
       read == [
-        "", "AppCall", "AppCalls", "AppUser", "CallState", "Error", "Refusal", "Register",
-        "Registered", "UserRules",
+        "", "AppCall", "AppCalls", "AppUser", "CallState", "Error", "HistoryPage", "HistoryRead",
+        "Refusal",
+        "Register", "Registered", "UserRules",
       ])
   }
 
@@ -154,6 +158,7 @@ import Testing
     switch schema {
     case "Register": _ = try HTTPBodies.register(bytes)
     case "Refusal": _ = try HTTPBodies.decline(bytes)
+    case "HistoryRead": _ = try HTTPBodies.historyRead(bytes)
     case "UserRules": #expect(try !HTTPBodies.userRules(bytes).isEmpty)
     default: Issue.record("a body of \(schema)")
     }
@@ -168,6 +173,8 @@ import Testing
     case "AppUser": try again(bytes, HTTPBodies.app(.user(#require(HTTPBodies.readAppUser(bytes)))))
     case "CallState":
       try again(bytes, HTTPBodies.callState(#require(HTTPBodies.readCallState(bytes))))
+    case "HistoryPage":
+      try again(bytes, HTTPBodies.history(#require(HTTPBodies.readHistory(bytes))))
     case "Registered":
       try again(bytes, HTTPBodies.registered(#require(HTTPBodies.readRegistered(bytes))))
     case "UserRules":

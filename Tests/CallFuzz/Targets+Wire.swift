@@ -63,6 +63,7 @@ extension FuzzTarget {
     try stable(bytes, ClusterCodec.checkpoint, ClusterCodec.encode)
     try stable(bytes, ClusterCodec.registration, ClusterCodec.encode)
     try stable(bytes, ClusterCodec.tokenOwner, ClusterCodec.encode)
+    try stable(bytes, ClusterCodec.historyMessage, ClusterCodec.encode)
     try stable(bytes, ClusterCodec.callRecords, { ClusterCodec.encode($0.records) })
   }
 

@@ -8,6 +8,7 @@ extension Conversation {
   mutating func perform(_ outcome: inout Outcome) throws {
     let effects = outcome.effects
     outcome.removeAll()
+    var later: [HistoryEffect] = []
     for effect in effects {
       switch effect {
       case .reply(let session, let request, let reply):
@@ -24,6 +25,8 @@ extension Conversation {
           try reportCrossings(session)
         }
       case .showOngoing(let session, let ongoing): tell(session, .ongoing(ongoing))
+      // The store answers later.
+      case .history(let effect): later.append(effect)
       case .notice(let session, let notice): tell(session, .notice(notice))
       case .close(let session, let notice):
         tell(session, .notice(notice))
@@ -65,6 +68,7 @@ extension Conversation {
       case .push, .withdrawPushes, .releaseToken, .record, .events: break
       }
     }
+    for effect in later { try perform(effect) }
   }
 
   /// What an edge tells the shard of a call that gives way to a crossing one.
@@ -117,6 +121,7 @@ extension Conversation {
     switch reply {
     case .error(let error): return .error(error)
     case .done: return .done
+    case .history(let page): return .history(page)
     case .attached(let forCall, _, let ongoing):
       let name = "\(String(Self.edge, radix: 16))-\(String(ref.number, radix: 16))"
       return .attached(

@@ -42,10 +42,13 @@ extension Conversation {
     case .attach(let request):
       let attach = Attach(
         forCall: request.forCall, deviceName: request.deviceName, client: request.client,
-        attachedAt: now, ongoing: request.wantsOngoing ? OngoingMark() : nil)
+        attachedAt: now, ongoing: request.wantsOngoing ? OngoingMark() : nil,
+        history: request.wantsHistory ? HistoryMark() : nil)
+      if request.wantsHistory { machine.keeps = .history }
       return [(nil, .attach(attach))]
     case .place(let call, var request):
       request.deviceName = session.deviceName
+      if machine.keeps.contains(.history) { request.follows = .history }
       sessions[number]?.calls.append((key(call), call.call))
       return [(key(call), .place(request))]
     case .ack(let items):
@@ -62,6 +65,7 @@ extension Conversation {
     case .unregister(let other): return [(nil, .unregister(other ?? device))]
     // One shard is all that there are here.
     case .calls: return [(nil, .calls(shard: 0))]
+    case .history(let body): return [(nil, .history(body))]
     case .rules(let request): return [(nil, .rules(request))]
     case .detach, .ping, .renew: return []
     }
@@ -123,6 +127,12 @@ extension Conversation {
       let request = try HTTPBodies.register(body).request
       return (user.user, .register(Self.withFingerprints(request)))
     }
+    if path == ["v1", "history"] {
+      return (user.user, .history(.list(before: nil, limit: 0)))
+    }
+    if path == ["v1", "history", "read"] {
+      return (user.user, .history(try HTTPBodies.historyRead(body)))
+    }
     if path == ["v1", "rules"] {
       return (user.user, .rules(method == "PUT" ? .write(try HTTPBodies.userRules(body)) : .read))
     }
@@ -145,6 +155,7 @@ extension Conversation {
               device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)))
     case .call(let state): "200 " + Self.text(HTTPBodies.callState(state))
     case .error(let error): "400 " + Self.text(HTTPBodies.error(error))
+    case .history(let page): "200 " + Self.text(HTTPBodies.history(page))
     case .rules(let rules): "200 " + Self.text(HTTPBodies.userRules(rules))
     case .app(let reply): "200 " + Self.text(HTTPBodies.app(reply))
     case .done, .attached, .answer, .calls: "200 {}"

@@ -30,6 +30,9 @@ struct Conversation {
   var current: [DeviceID: UInt64] = [:]
   /// What the bucket of tokens would hold, by fingerprint.
   var owners: [String: TokenOwner] = [:]
+  /// The users' histories, as the store would hold them.
+  var histories: [UserKey: [(cursor: HistoryCursor, message: HistoryMessage)]] = [:]
+  var lastHistory: UInt64 = 0
   let acksAreLeftOut: Bool
   var lines: [String] = []
 

@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 28
+  static let commandKinds = 29
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -47,7 +47,8 @@ extension Generator {
           forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
           announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50),
           talking: chance(50) ? talking() : nil,
-          ongoing: chance(50) ? OngoingMark(version: number(), showsCalls: chance(50)) : nil))
+          ongoing: chance(50) ? OngoingMark(version: number(), showsCalls: chance(50)) : nil,
+          history: chance(50) ? HistoryMark(shown: chance(50) ? cursor() : nil) : nil))
     case 1: .sessionClosed(graceful: chance(50))
     case 2: .callerGone(list(4) { $0.call() })
     case 3: .register(registration())
@@ -87,6 +88,7 @@ extension Generator {
       .call(
         call(),
         .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
+    case 27: .history(historyCommand())
     case 26:
       .visit(
         VisitRequest(
@@ -99,6 +101,10 @@ extension Generator {
     }
   }
 
+  private mutating func historyCommand() -> HistoryCommand {
+    chance(20) ? .changed : deviceHistoryCommand()
+  }
+
   private mutating func talking() -> Talking {
     Talking(
       number: number(), calls: list(3) { $0.call() },
@@ -106,7 +112,7 @@ extension Generator {
   }
 
   mutating func reply() -> Reply {
-    switch Int.random(in: 0..<9, using: &self) {
+    switch Int.random(in: 0..<10, using: &self) {
     case 0: .error(error())
     case 1: .done
     case 7: .rules(userRules())
@@ -121,6 +127,7 @@ extension Generator {
         capabilities: PushCapabilities(rawValue: UInt32.random(in: 0..<32, using: &self)))
     case 4: .call(state())
     case 5: .calls(liveCalls())
+    case 6: .history(historyPage())
     default: .answer(won: chance(50), state())
     }
   }
@@ -129,7 +136,7 @@ extension Generator {
     EdgeBatch(
       items: list(5) {
         EdgeItem(
-          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<6, using: &$0)),
+          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<7, using: &$0)),
           ringsSince: $0.chance(50) ? $0.microseconds() : nil)
       })
   }
@@ -140,7 +147,8 @@ extension Generator {
     case 1: .delivery(delivery())
     case 2: .notice(notice())
     case 3: .ongoing(ongoing())
-    case 4: .visit(request: number(), visitAnswer())
+    case 4: .history(historyState())
+    case 5: .visit(request: number(), visitAnswer())
     default: .close(notice())
     }
   }

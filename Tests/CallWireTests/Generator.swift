@@ -177,7 +177,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 25
+  static let clientKinds = 27
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -196,7 +196,8 @@ extension Generator {
         AttachRequest(
           token: text(40), device: chance(50) ? device().text : "",
           forCall: chance(50) ? self.call() : nil, deviceName: text(10), client: text(10),
-          wantsNearer: chance(50), onlyPlaces: chance(50), wantsOngoing: chance(50)))
+          wantsNearer: chance(50), onlyPlaces: chance(50), wantsOngoing: chance(50),
+          wantsHistory: chance(50)))
     case 1: return .detach
     case 2: return .register(registration())
     case 3: return .unregister(chance(50) ? device() : nil)
@@ -232,8 +233,9 @@ extension Generator {
     case 20: return .call(call, .signal(.information, body: body()))
     case 21:
       return .call(call, .pull(PullRequest(from: device(), description: body())))
-    case 22: return .rules(.read)
-    case 23: return .rules(.write(distinctRules()))
+    case 22, 23: return .history(deviceHistoryCommand())
+    case 24: return .rules(.read)
+    case 25: return .rules(.write(distinctRules()))
     default: return .call(call, .query)
     }
   }
@@ -255,7 +257,7 @@ extension Generator {
     return rules
   }
 
-  static let serverKinds = 11 + eventKinds
+  static let serverKinds = 13 + eventKinds
 
   mutating func serverFrame(_ kind: Int? = nil) -> ServerFrame {
     let kind = kind ?? Int.random(in: 0..<Self.serverKinds, using: &self)
@@ -283,8 +285,10 @@ extension Generator {
     case 7: return .notice(notice())
     case 8: return .reply(id: number(), .calls(liveCalls()))
     case 9: return .ongoing(ongoing())
-    case 10: return .reply(id: number(), .rules(userRules()))
-    default: return .delivery(delivery(kind - 11))
+    case 10: return .history(historyState())
+    case 11: return .reply(id: number(), .history(historyPage()))
+    case 12: return .reply(id: number(), .rules(userRules()))
+    default: return .delivery(delivery(kind - 13))
     }
   }
 
@@ -297,5 +301,37 @@ extension Generator {
           deviceName: $0.text(10), peer: $0.user(), peerName: $0.text(10),
           since: $0.milliseconds())
       })
+  }
+}
+
+/// Histories.
+extension Generator {
+  mutating func cursor() -> HistoryCursor { HistoryCursor(number() | 1) }
+
+  /// One that a device may say.
+  mutating func deviceHistoryCommand() -> HistoryCommand {
+    chance(50)
+      ? .list(
+        before: chance(50) ? cursor() : nil, limit: UInt32.random(in: 0...100, using: &self))
+      : .markRead(upTo: cursor())
+  }
+
+  mutating func historyState() -> HistoryState {
+    HistoryState(cursor: cursor(), unread: UInt32.random(in: 0...1000, using: &self))
+  }
+
+  mutating func historyPage() -> HistoryPage {
+    HistoryPage(
+      items: list(3) { HistoryPage.Item(cursor: $0.cursor(), entry: $0.historyEntry()) },
+      next: chance(50) ? cursor() : nil, state: historyState(), readUpTo: cursor())
+  }
+
+  mutating func historyEntry() -> HistoryEntry {
+    HistoryEntry(
+      call: call(), callee: user(), isPlaced: chance(50), peer: user(), peerName: text(10),
+      device: chance(50) ? device() : nil, deviceName: text(10), placedAt: milliseconds(),
+      answeredAt: chance(50) ? milliseconds() : nil, endedAt: milliseconds(),
+      reason: EndReason.allCases.randomElement(using: &self)!, isMissed: chance(50),
+      video: chance(50), divertedBy: chance(50) ? user() : "", wentOn: chance(50))
   }
 }

@@ -75,7 +75,14 @@ extension GoldenValues {
       .attach(Attach(announce: true, ongoing: OngoingMark(version: 1 << 21, showsCalls: true)))
     ),
     ("placeBusy", .place(PlaceRequest(call: call, busyWhileInCall: true))),
-    ("placeFollowed", .place(PlaceRequest(call: call, follows: .webhooks))),
+    ("placeFollowed", .place(PlaceRequest(call: call, follows: .history))),
+    (
+      "attachHistory",
+      .attach(Attach(announce: true, history: HistoryMark(shown: HistoryCursor(300))))
+    ),
+    ("historyList", .history(.list(before: HistoryCursor(300), limit: 20))),
+    ("historyRead", .history(.markRead(upTo: HistoryCursor(300)))),
+    ("placeWithWebhooks", .place(PlaceRequest(call: call, follows: .webhooks))),
     (
       "crossed",
       .crossed(CrossedCall(call: call, caller: "bob", survivor: otherCall, by: "ann-phone"))
@@ -103,7 +110,7 @@ extension GoldenValues {
             fingerprint: "00112233445566778899aabbccddeeff", outcome: outcome, at: later))
       )
     } + [
-      ("tokenTaken", .tokenTaken(taken)),
+      ("tokenTaken", .tokenTaken(taken)), ("historyChanged", .history(.changed)),
       (
         "crossedAnswered",
         .crossed(
@@ -135,6 +142,10 @@ extension GoldenValues {
     ("ticket", .ticket(ticket)), ("token", .token("a.b.c")),
     ("pushCapability", .pushCapability("AAAA")),
   ]
+
+  private static let historyPage = HistoryPage(
+    items: [.init(cursor: HistoryCursor(300), entry: historyEntry)], next: HistoryCursor(300),
+    state: HistoryState(cursor: HistoryCursor(301), unread: 2), readUpTo: HistoryCursor(7))
 
   private static let ongoing = OngoingCalls(
     version: 1 << 21,
@@ -193,6 +204,8 @@ extension GoldenValues {
       return ("delivery.\(name)", .delivery(delivery))
     }
     bodies += [
+      ("history", .history(HistoryState(cursor: HistoryCursor(300), unread: 2))),
+      ("reply.history", .reply(request: 12, .history(historyPage))),
       ("notice", .notice(notice)), ("close", .close(notice)), ("ongoing", .ongoing(ongoing)),
       (
         "visit",
@@ -226,6 +239,12 @@ extension GoldenValues {
       GoldenValue(
         "registrationCapable", capableRegistration, ClusterCodec.encode,
         ClusterCodec.registration),
+      GoldenValue(
+        "historyEntry", HistoryMessage.entry(historyEntry), ClusterCodec.encode,
+        ClusterCodec.historyMessage),
+      GoldenValue(
+        "historyMark", HistoryMessage.read(upTo: HistoryCursor(300)), ClusterCodec.encode,
+        ClusterCodec.historyMessage),
       GoldenValue("tokenOwner", tokenOwner, ClusterCodec.encode, ClusterCodec.tokenOwner),
       GoldenValue(
         "checkpointPushed", pushedCheckpoint, ClusterCodec.encode, ClusterCodec.checkpoint),

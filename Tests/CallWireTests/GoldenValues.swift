@@ -73,6 +73,14 @@ enum GoldenValues {
   /// To versions without records it is a second end, which they ignore.
   static let recorded: (name: String, change: JournalEntry.Change) = ("recorded", .recorded)
 
+  static let historyEntry = HistoryEntry(
+    call: call, callee: "bob", isPlaced: false, peer: "ann", peerName: "Ann A.",
+    device: "bob-phone", deviceName: "Bob's phone",
+    placedAt: Timestamp(microseconds: 1_790_000_000_123_000),
+    answeredAt: Timestamp(microseconds: 1_790_000_003_123_000),
+    endedAt: Timestamp(microseconds: 1_790_000_030_123_000), reason: .hungUp, isMissed: true,
+    video: true)
+
   static let callRecords: [CallRecord] = {
     var record = CallRecord(
       call: call, callee: bob, caller: caller, video: true, placedAt: at, eventsDropped: 3)
@@ -192,9 +200,17 @@ enum GoldenValues {
     return ("placedWithData", .placed(facts))
   }()
 
+  static let placedFollowed: (name: String, change: JournalEntry.Change) = {
+    var facts = PlacedFacts(
+      callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
+      headers: [], legs: [phone], fingerprint: 5)
+    facts.follows = .history
+    return ("placedFollowed", .placed(facts))
+  }()
+
   static let records: [(name: String, record: JournalRecord)] =
     (changes + ends + pushes + timedLegEnds + informations + moves + diversions
-    + [placedWithData, recorded, GoldenApp.ended]).map {
+    + [placedWithData, placedFollowed, recorded, GoldenApp.ended]).map {
       name, change in
       (
         "entry.\(name)",

@@ -26,11 +26,11 @@ final class TestDevice: Sendable {
 
   convenience init(
     _ cluster: TestCluster, user: String, _ name: String, edges: [String] = ["e1", "e2"],
-    codec: DeviceCodec = .protobuf, wokenFor call: CallID? = nil
+    codec: DeviceCodec = .protobuf, wokenFor call: CallID? = nil, wantsHistory: Bool = false
   ) async throws {
     try await self.init(
       keys: cluster.keys, edges: edges.map(cluster.url), user: user, name, codec: codec,
-      wokenFor: call)
+      wokenFor: call, wantsHistory: wantsHistory)
   }
 
   /// - Parameters:
@@ -38,12 +38,13 @@ final class TestDevice: Sendable {
   ///   - call: a push told of it.
   init(
     keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf,
-    trust: EdgeTrust = .system, wokenFor call: CallID? = nil
+    trust: EdgeTrust = .system, wokenFor call: CallID? = nil, wantsHistory: Bool = false
   ) async throws {
     token = try await Self.token(keys, user: user, name)
     var configuration = ClientMachine.Configuration(
       edges: edges, token: token, device: name)
     configuration.deviceName = "\(user)'s \(name)"
+    configuration.wantsHistory = wantsHistory
     configuration.backoffMinimum = .milliseconds(50)
     configuration.backoffMaximum = .milliseconds(500)
     device = CallDevice(configuration, codec: codec, trust: trust)

@@ -5,6 +5,7 @@ public protocol ClusterBus: MessageBus {
   associatedtype QueueType: WorkQueue
   associatedtype AuditType: AuditTrail
   associatedtype RecordsType: RecordStream
+  associatedtype HistoriesType: HistoryStream
   associatedtype AppStreamType: AppStream
   /// Opens the journal, creating its streams where they are missing.
   func openJournal(_ options: JournalOptions) async throws -> JournalType
@@ -16,6 +17,8 @@ public protocol ClusterBus: MessageBus {
   func openAudit(_ options: AuditOptions) async throws -> AuditType
   /// Opens the stream of call records, and does not create it.
   func openRecords(_ options: RecordOptions) async throws -> RecordsType
+  /// Opens the stream of users' histories, and does not create it.
+  func openHistories(_ options: HistoryOptions) async throws -> HistoriesType
   /// Opens a stream of what is kept for apps, and does not create it.
   func openAppStream(
     _ kind: AppStreamKind, _ options: AppStreamOptions

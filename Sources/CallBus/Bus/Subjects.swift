@@ -1,4 +1,4 @@
-internal import CallCore
+public import CallCore
 
 /// The subjects, streams and buckets. All names begin with the cluster's name, so that several clusters can share a
 /// NATS account.
@@ -66,6 +66,12 @@ public struct Subjects: Sendable {
   public var recordStream: String { "\(cluster)-records" }
   public var records: String { "\(cluster).records" }
 
+  /// The stream of users' histories, all its subjects, and a user's. `HistoryRecord`.
+  public var historyStream: String { "\(cluster)-history" }
+  public var histories: String { "\(cluster).history.*.*" }
+  public func history(of user: UserKey) -> String {
+    "\(cluster).history.\(Self.keyPart(user.app)).\(Self.keyPart(user.user))"
+  }
   /// A stream of what is kept for apps, and an app's subject in it.
   public func appStream(_ kind: AppStreamKind) -> String { "\(cluster)-\(kind.name)" }
   public func appStream(_ kind: AppStreamKind, app: String) -> String {

@@ -81,6 +81,10 @@ public final class InProcessBus: ClusterBus {
     InProcessRecords(core)
   }
 
+  public func openHistories(_ options: HistoryOptions) async throws -> InProcessHistories {
+    InProcessHistories(core, options)
+  }
+
   /// It publishes what is added in the name of a cluster `callmesh`, the default.
   public func openAppStream(
     _ kind: AppStreamKind, _ options: AppStreamOptions
@@ -113,6 +117,8 @@ package struct InProcessFaults: Sendable {
   package var onAdd: (@Sendable (_ lane: String, _ id: String) -> Append?)?
   /// Decides every addition to the stream of records; nil lets it through.
   package var onRecords: (@Sendable (_ id: String) -> Append?)?
+  /// Decides every addition to a history; nil lets it through.
+  package var onHistory: (@Sendable (_ id: String) -> Append?)?
   /// Decides every addition to a stream of apps; nil lets it through.
   package var onAppStream: (@Sendable (_ stream: AppStreamKind, _ id: String) -> Append?)?
   /// Called before a consumer of a lane begins; may wait, or throw, as a store without a leader does.

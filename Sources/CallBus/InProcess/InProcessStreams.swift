@@ -106,6 +106,7 @@ struct InProcessStore {
   var journal = Stream()
   var buckets: [String: Stream] = [:]
   var records = InProcessRecords.Shared()
+  var histories = InProcessHistories.Shared()
   var appStreams: [AppStreamKind: InProcessAppStream.Shared] = [:]
   var watches: [Watch] = []
   var lastWatch: UInt64 = 0

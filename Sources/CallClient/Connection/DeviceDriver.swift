@@ -214,7 +214,7 @@ package final class DeviceDriver {
     case .refused(let error):
       for completion in completions.values { completion(.failure(error)) }
       completions.removeAll()
-    case .attached, .detached, .notTrusted, .call, .ongoing, .notice: break
+    case .attached, .detached, .notTrusted, .call, .ongoing, .history, .notice: break
     }
   }
 

@@ -46,7 +46,7 @@ extension CallDevice {
   public func answer(_ call: CallID, description: String = "") async throws(CallError) -> Bool {
     switch try await send(call, { .call($0, .answer(description: description)) }) {
     case .answer(let won, _): won
-    case .error, .done, .attached, .registered, .call, .calls, .rules: false
+    case .error, .done, .attached, .registered, .call, .calls, .history, .rules: false
     }
   }
 
@@ -94,7 +94,7 @@ extension CallDevice {
     let request = PullRequest(from: from, description: description)
     switch try await send(.call(CallAddress(callee: callee, call: call), .pull(request))) {
     case .answer(let won, _): return won
-    case .error, .done, .attached, .registered, .call, .calls, .rules: return false
+    case .error, .done, .attached, .registered, .call, .calls, .history, .rules: return false
     }
   }
 
@@ -118,6 +118,30 @@ extension CallDevice {
   /// - Throws: `CallError`.
   public func calls() async throws(CallError) -> LiveCalls {
     if case .calls(let live) = try await send(.calls) { return live }
+    throw CallError(.internalError, "The reply is of another kind than expected.")
+  }
+
+  /// Asks for ended calls of the user, the newest first, and for how many missed ones are unread.
+  /// - Parameters:
+  ///   - before: older ones than this, as in a page's `next`; nil: the newest.
+  ///   - limit: at most so many, 1 to 100.
+  /// - Throws: `CallError`; `forbidden` if the app has no history.
+  public func history(
+    before: HistoryCursor? = nil, limit: Int = 50
+  ) async throws(CallError) -> HistoryPage {
+    try await history(.list(before: before, limit: UInt32(clamping: max(1, limit))))
+  }
+
+  /// The user has read the history up to a cursor, on all of its devices. Less than before changes nothing.
+  /// - Returns: the history's state, without entries.
+  /// - Throws: `CallError`; `forbidden` if the app has no history.
+  @discardableResult
+  public func markHistoryRead(upTo cursor: HistoryCursor) async throws(CallError) -> HistoryPage {
+    try await history(.markRead(upTo: cursor))
+  }
+
+  private func history(_ command: HistoryCommand) async throws(CallError) -> HistoryPage {
+    if case .history(let page) = try await send(.history(command)) { return page }
     throw CallError(.internalError, "The reply is of another kind than expected.")
   }
 

@@ -82,7 +82,7 @@ extension ClientEvent {
   fileprivate var isImportant: Bool {
     switch self {
     case .call(_, .invited), .call(_, .answered), .call(_, .won), .call(_, .moved),
-      .call(_, .stopped), .refused, .ongoing:
+      .call(_, .stopped), .refused, .ongoing, .history:
       true
     // Otherwise the app would not learn that pushes can no longer wake it.
     case .notice(let notice): notice.kind == .tokenTaken || notice.kind == .deviceRemoved

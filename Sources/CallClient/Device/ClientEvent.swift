@@ -24,6 +24,9 @@ public enum ClientEvent: Sendable, Equatable {
   /// The answered calls that the user is in now, on all devices, this one included. Comes whenever they change, to who
   /// set `DeviceConfiguration.wantsOngoing`.
   case ongoing([OngoingCall])
+  /// The user's history has changed: a call was added, or the user has read it, here or elsewhere. Comes once after each
+  /// change, and after the first attach, to who set `DeviceConfiguration.wantsHistory`.
+  case history(HistoryState)
   /// The cluster informs the app, such as of a push token that another device took.
   case notice(Notice)
 }

@@ -26,6 +26,8 @@ public struct DeviceConfiguration: Sendable {
   /// The app is told which calls the user is in, on all devices (`ClientEvent.ongoing`), if the cluster's file of keys
   /// lets it.
   public var wantsOngoing = false
+  /// The app is told when the user's history changes (`ClientEvent.history`), if the cluster's file of keys lets it.
+  public var wantsHistory = false
   /// The time after which an unanswered command is retransmitted. The cluster itself answers
   /// `tryAgain` after 5 s.
   public var commandTimeout: Span = .seconds(7)

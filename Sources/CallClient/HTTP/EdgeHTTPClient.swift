@@ -67,6 +67,35 @@ public struct EdgeHTTPClient: Sendable {
     ) { _ in () }
   }
 
+  /// Asks for ended calls of the user, the newest first.
+  /// - Parameters:
+  ///   - before: as in `CallDevice.history`.
+  ///   - device: the device's id; nil if the token names it.
+  /// - Throws: `CallError`, as `register`; `forbidden` if the app has no history.
+  public func history(
+    before: HistoryCursor? = nil, limit: Int = 50, device: DeviceID? = nil, token: String
+  ) async throws(CallError) -> HistoryPage {
+    var path = "/v1/history?limit=\(max(1, limit))"
+    if let before { path += "&before=\(before.text)" }
+    if let device { path += "&device=\(PercentEncoding.encode(device.text))" }
+    return try await perform(
+      EdgeRequest(method: "GET", path: path, authorization: "Bearer \(token)", body: []),
+      HTTPBodies.readHistory)
+  }
+
+  /// The user has read the history up to a cursor, on all of its devices.
+  /// - Throws: `CallError`, as `history`.
+  @discardableResult
+  public func markHistoryRead(
+    upTo cursor: HistoryCursor, device: DeviceID? = nil, token: String
+  ) async throws(CallError) -> HistoryPage {
+    let query = device.map { "?device=\(PercentEncoding.encode($0.text))" } ?? ""
+    return try await perform(
+      EdgeRequest(
+        method: "POST", path: "/v1/history/read\(query)", authorization: "Bearer \(token)",
+        body: HTTPBodies.encode(readUpTo: cursor)), HTTPBodies.readHistory)
+  }
+
   /// The actions that a push allows. See `PushActions`.
   public func actions(callee: String, call: CallID, capability: String) -> PushActions {
     PushActions(client: self, callee: callee, call: call, capability: capability)

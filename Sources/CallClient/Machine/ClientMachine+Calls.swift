@@ -53,6 +53,14 @@ extension ClientMachine {
     if isNews { turn.actions.append(.event(.ongoing(ongoing.calls))) }
   }
 
+  /// The user's history has changed. On one connection the edge writes no older state behind a newer one, and acknowledges
+  /// what it writes.
+  mutating func changed(_ history: HistoryState, _ turn: inout Turn) {
+    guard state == .attached, history != self.history else { return }
+    self.history = history
+    turn.actions.append(.event(.history(history)))
+  }
+
   func emit(_ call: CallID, _ events: [CallEvent], _ turn: inout Turn) {
     for event in events { turn.actions.append(.event(.call(call, event))) }
   }
@@ -109,7 +117,7 @@ extension ClientMachine {
           CallState(call: address.call, callee: address.callee, phase: .unknown))
       default: break
       }
-    case .attached, .registered, .calls, .rules: break
+    case .attached, .registered, .calls, .history, .rules: break
     }
     emit(address.call, events, &turn)
     if calls.values[index].isEnded { remember(address.call) }
@@ -143,7 +151,8 @@ extension ClientCommand {
   package var address: CallAddress? {
     switch self {
     case .place(let address, _), .call(let address, _): address
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .rules: nil
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .history, .rules:
+      nil
     }
   }
 

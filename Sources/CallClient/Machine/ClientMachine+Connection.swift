@@ -21,7 +21,7 @@ extension ClientMachine {
           token: token, device: configuration.device, forCall: wokenFor.last,
           deviceName: configuration.deviceName, client: configuration.client,
           wantsNearer: configuration.followsNearer, onlyPlaces: configuration.onlyPlaces,
-          wantsOngoing: configuration.wantsOngoing)))
+          wantsOngoing: configuration.wantsOngoing, wantsHistory: configuration.wantsHistory)))
     if unansweredAttaches.count == Self.unansweredAttachesMax { unansweredAttaches.removeFirst() }
     unansweredAttaches.append((frame.id, now))
     return frame
@@ -72,6 +72,7 @@ extension ClientMachine {
     case .delivery(let delivery): delivered(delivery, &turn)
     case .notice(let notice): noticed(notice, &turn)
     case .ongoing(let ongoing): shown(ongoing, &turn)
+    case .history(let history): changed(history, &turn)
     }
   }
 
@@ -117,7 +118,7 @@ extension ClientMachine {
     case .error(let error):
       turn.actions.append(.close)
       wait(atLeast: .milliseconds(Int64(error.retryAfterMilliseconds)), &turn)
-    case .done, .registered, .call, .answer, .calls, .rules:
+    case .done, .registered, .call, .answer, .calls, .history, .rules:
       turn.actions.append(.close)
       wait(&turn)
     }

@@ -126,7 +126,7 @@ extension ClientMachine {
       moveFailed(&turn)
     case .delivery(let delivery): delivered(delivery, &turn)
     // The reply to the attach comes first.
-    case .reply, .ongoing: break
+    case .reply, .ongoing, .history: break
     }
   }
 

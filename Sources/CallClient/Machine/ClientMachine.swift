@@ -62,6 +62,8 @@ package struct ClientMachine: Sendable {
   var user = ""
   /// The calls that the user is in, as far as the device knows. The version is of the present connection.
   package internal(set) var ongoing = OngoingCalls(version: 0)
+  /// The state of the user's history that the app knows; nil: none yet.
+  package internal(set) var history: HistoryState?
   var pending: [Pending] = []
   var lastRequest: UInt64 = 0
   var acks: [PendingAck] = []

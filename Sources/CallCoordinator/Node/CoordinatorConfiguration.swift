@@ -89,6 +89,14 @@ public struct CoordinatorConfiguration: Sendable {
   /// nil only if commands are not authenticated.
   public var authority: CommandAuthority?
 
+  /// Messages for histories that one worker has under way to the store. Policy: the others wait, as few as the calls that
+  /// shards keep.
+  public var historyWritesAtOnce = 256
+  /// Histories that one worker reads at the same time.
+  public var historyReadsAtOnce = 64
+  /// Commands of users about their histories that wait for one worker. Policy: refuse (`tryAgain`).
+  public var historyQuestionsMax = 1000
+
   // Policy at these limits: drop the commands, and count. Their senders retransmit them.
 
   /// The command batches that wait for one worker, and their bytes.
@@ -104,6 +112,7 @@ public struct CoordinatorConfiguration: Sendable {
   public var buckets = BucketOptions()
   public var pushQueue = WorkQueueOptions()
   public var records = RecordOptions()
+  public var history = HistoryOptions()
   public var events = AppStreamOptions.events
   public var deadLetters = AppStreamOptions.deadLetters
 

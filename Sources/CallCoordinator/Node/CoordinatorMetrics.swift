@@ -61,6 +61,14 @@ package struct CoordinatorMetrics: Sendable {
   package let recordsLost: Counter
   package let recordsWaiting: Gauge
   package let callsUnrecorded: Gauge
+  package let historyMessages: Counter
+  package let historyMessagesFailed: Counter
+  package let historiesLost: Counter
+  package let historyCallsWaiting: Gauge
+  package let historyReads: Counter
+  package let historyReadsFailed: Counter
+  package let historyQuestionsRefused: Counter
+  package let historyReadsWaiting: Gauge
   package let eventMessages: Counter
   package let eventMessagesFailed: Counter
   package let eventsWaiting: Gauge
@@ -201,7 +209,7 @@ package struct CoordinatorMetrics: Sendable {
       "call_records_waiting", "Call records that the stream does not have yet.")
     callsUnrecorded = gauge(
       "calls_unrecorded",
-      "Ended calls that shards keep for longer than endedCallKept, since their records or events are not stored."
+      "Ended calls that shards keep for longer than endedCallKept, since something of them is not stored."
     )
     eventMessages = counter(
       "event_messages", "Messages with events for webhooks that the stream has.")
@@ -209,6 +217,23 @@ package struct CoordinatorMetrics: Sendable {
       "event_messages_failed",
       "Attempts to store a message with events for webhooks that were not confirmed; each is repeated."
     )
+    historyMessages = counter("history_messages", "Entries of histories that the stream has.")
+    historyMessagesFailed = counter(
+      "history_messages_failed",
+      "Attempts to store an entry of a history that were not confirmed; each is repeated.")
+    historiesLost = counter(
+      "histories_lost",
+      "Calls that were forgotten before their entries could be stored, since too many waited.")
+    historyCallsWaiting = gauge(
+      "history_calls_waiting", "Ended calls whose entries the stream does not have yet.")
+    historyReads = counter("history_reads", "Reads of a user's history.")
+    historyReadsFailed = counter(
+      "history_reads_failed", "Those that failed, or did not end in time.")
+    historyQuestionsRefused = counter(
+      "history_questions_refused",
+      "Users' commands about their histories that were refused, since too many waited.")
+    historyReadsWaiting = gauge(
+      "history_reads_waiting", "Reads of histories that wait, or are under way.")
     eventsWaiting = gauge(
       "call_events_waiting", "Events for webhooks that the stream does not have yet.")
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")

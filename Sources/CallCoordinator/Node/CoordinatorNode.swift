@@ -107,6 +107,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
     let pushQueue = try await retry { try await bus.openWorkQueue(configuration.pushQueue) }
     let records =
       configuration.records.isOn ? try await bus.openRecords(configuration.records) : nil
+    let histories =
+      configuration.history.isOn ? try await bus.openHistories(configuration.history) : nil
     let events = try await appStream(.events, configuration.events)
     let deadLetters =
       events == nil ? nil : try await appStream(.deadLetters, configuration.deadLetters)
@@ -121,9 +123,8 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       ShardWorker(
         index: index, configuration: configuration, subjects: subjects, bus: bus, journal: journal,
         registrations: registrations, tokens: tokens, pushQueue: pushQueue,
-        records: records, events: events, peer: ShardHash.peer(of: incarnation, index),
-        clock: clock,
-        metrics: metrics,
+        records: records, events: events, histories: histories,
+        peer: ShardHash.peer(of: incarnation, index), clock: clock, metrics: metrics,
         logger: logger, thread: thread(ofWorker: index), exchange: exchange,
         writeCheckpoint: { checkpointer.offer($0) },
         report: { inbox.offer(.worker($0)) })
@@ -155,6 +156,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
       tasks.append(StreamKeeper(what: what, create: create, clock: clock, logger: logger).run)
     }
     if let records { keep("call records", records.create(followingLimits:)) }
+    if let histories { keep("histories", histories.create(followingLimits:)) }
     if let events {
       keep("events", events.create(followingLimits:))
       keep("webhooks' progress") { [bus] _ in

@@ -73,6 +73,7 @@ final class HeldShard {
   var checkpointWaiters: [@Sendable (Bool) -> Void] = []
   var countedLoad = ShardLoad()
   var countedRecordsLost: UInt64 = 0
+  var countedHistoriesLost: UInt64 = 0
   /// Since the shard was claimed.
   var deliveriesTotal: UInt64 = 0
 

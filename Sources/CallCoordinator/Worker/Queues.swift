@@ -100,6 +100,13 @@ package struct EdgeOutbox: Sendable {
 
   /// Counts the parts that can be large; the constants allow for the rest.
   private static func roughBytes(_ body: EdgeItem.Body) -> Int {
+    if case .reply(_, .history(let page)) = body {
+      return page.items.reduce(256) {
+        $0 + 160 + 2 * $1.entry.peer.utf8.count + $1.entry.peerName.utf8.count
+          + $1.entry.callee.utf8.count + $1.entry.deviceName.utf8.count
+          + $1.entry.divertedBy.utf8.count
+      }
+    }
     if case .visit(_, let answer) = body { return 256 + 2048 * answer.devices.count }
     guard case .delivery(let delivery) = body else { return 256 }
     func bytes(_ signals: [Signal]) -> Int {

@@ -6,7 +6,7 @@ internal import CallWire
 package typealias RecordOutbox = StreamOutbox<ShardCall>
 
 /// A call of a shard that a worker owns.
-package struct ShardCall: Sendable, Equatable {
+package struct ShardCall: Sendable, Hashable {
   package var term: ShardTerm
   package var call: CallID
   package init(term: ShardTerm, call: CallID) {

@@ -10,7 +10,7 @@ extension ShardWorker {
     guard let app = shard.machine.app(of: call) else { return }
     let item = EventOutbox.Item(call: ShardCall(term: shard.term, call: call), kinds: kinds)
     appEvents.add(item, app: app, now: now) { item in
-      holding(item.call.term)?.machine.lacksEvents(item.call.call) ?? false
+      holding(item.call.term)?.machine.mayLackEvents(item.call.call) ?? false
     }
   }
 
@@ -45,7 +45,9 @@ extension ShardWorker {
       // A new owner stores them again, and readers drop the repetitions.
       guard let shard = holding(term) else { continue }
       if case .parting = shard.phase { continue }
-      decide(shard, now: now) { $0.eventsStored(items.map(\.call.call), now: now, into: &$1) }
+      decide(shard, now: now) {
+        $0.stored(.events, of: items.map(\.call.call), now: now, into: &$1)
+      }
       touch(term.shard)
     }
   }

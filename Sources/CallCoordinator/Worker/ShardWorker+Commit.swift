@@ -184,6 +184,7 @@ extension ShardWorker {
       write(RegistrationWrites.Key(user, nil), value, token, shard, now: now)
     case .push(let job): add(job, shard, now: now)
     case .record(let call): add(record: call, shard, now: now)
+    case .history(let effect): perform(effect, shard, now: now)
     case .events(let call, let kinds): add(events: kinds, of: call, shard, now: now)
     case .withdrawPushes(let call): withdrawals.append(call)
     case .tell(let user, let device, let body, let until):

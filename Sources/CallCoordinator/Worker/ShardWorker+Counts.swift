@@ -24,22 +24,28 @@ extension ShardWorker {
     let load = ShardLoad(shard)
     metrics.load(load, was: shard.countedLoad)
     shard.countedLoad = load
-    let lost = shard.machine.counts.recordsLostTotal
-    guard lost > shard.countedRecordsLost else { return }
-    metrics.recordsLost.increment(by: lost - shard.countedRecordsLost)
-    shard.countedRecordsLost = lost
+    let counts = shard.machine.counts
+    if counts.recordsLostTotal > shard.countedRecordsLost {
+      metrics.recordsLost.increment(by: counts.recordsLostTotal - shard.countedRecordsLost)
+      shard.countedRecordsLost = counts.recordsLostTotal
+    }
+    if counts.historiesLostTotal > shard.countedHistoriesLost {
+      metrics.historiesLost.increment(by: counts.historiesLostTotal - shard.countedHistoriesLost)
+      shard.countedHistoriesLost = counts.historiesLostTotal
+    }
   }
 
   /// Updates the gauges of what the worker itself waits for.
   func countWaiting() {
-    let now = (
+    let now = WaitingCounts(
       pushes: pushes.count, questions: exchanges.count, records: records.count,
-      events: appEvents.count
-    )
+      events: appEvents.count, histories: histories.count, historyReads: historyReads.count)
     guard now != countedWaiting else { return }
     metrics.pushesWaiting.add(Int64(now.pushes - countedWaiting.pushes))
     metrics.tokenQuestionsWaiting.add(Int64(now.questions - countedWaiting.questions))
     metrics.recordsWaiting.add(Int64(now.records - countedWaiting.records))
+    metrics.historyCallsWaiting.add(Int64(now.histories - countedWaiting.histories))
+    metrics.historyReadsWaiting.add(Int64(now.historyReads - countedWaiting.historyReads))
     metrics.eventsWaiting.add(Int64(now.events - countedWaiting.events))
     countedWaiting = now
   }
@@ -80,6 +86,16 @@ extension ShardWorker {
   }
 
   package func holds(_ shard: Int) -> Bool { held[shard] != nil }
+}
+
+/// What a worker waits for.
+struct WaitingCounts: Equatable {
+  var pushes = 0
+  var questions = 0
+  var records = 0
+  var events = 0
+  var histories = 0
+  var historyReads = 0
 }
 
 /// A shard's shares of the gauges.

@@ -21,6 +21,8 @@ extension ShardWorker {
       registrationEnded(term, token, ok: false, now: now)
     case .pushAdded(let number, let result): pushAdded(number, result, now: now)
     case .recordsAdded(let number, let result): recordsAdded(number, result, now: now)
+    case .historyAdded(let number, let result): historyAdded(number, result, now: now)
+    case .historyRead(let item, let page): historyRead(item, page, now: now)
     case .eventsAdded(let app, let number, let result):
       appEventsAdded(app, number, result, now: now)
     case .tokenStep(let term, let token, let result):

@@ -15,6 +15,8 @@ extension ShardWorker {
       case visit(CallID, UserKey)
       // Nobody waits for the answer.
       case crossing
+      /// The same, about a history.
+      case history
       case report
     }
     var term: ShardTerm
@@ -27,7 +29,7 @@ extension ShardWorker {
 
   private static var firstPause: Span { .milliseconds(300) }
   private static var lastPause: Span { .milliseconds(2400) }
-  /// Policy: refuse. Registrations and crossing calls that wait are far fewer.
+  /// Policy: refuse. Registrations, crossing calls and changes of histories that wait are far fewer.
   private static var exchangesMax: Int { 65_536 }
 
   func tell(
@@ -109,7 +111,7 @@ extension ShardWorker {
       case .done: end(request, exchange, isConfirmed: true, now: now)
       // It is retransmitted soon.
       case .error(let error) where error.code == .tryAgain: continue
-      case .error, .attached, .registered, .call, .answer, .calls, .rules, .app:
+      case .error, .attached, .registered, .call, .answer, .calls, .history, .rules, .app:
         end(request, exchange, isConfirmed: false, now: now)
       }
     }
@@ -131,6 +133,7 @@ extension ShardWorker {
       tokenStepDone(exchange.term, token, isConfirmed ? .notified : .failed, now: now)
     case .crossing:
       if !isConfirmed { metrics.crossingsUnconfirmed.increment() }
+    case .history: break
     case .visit: metrics.visitsUnanswered.increment()
     case .report: break
     }

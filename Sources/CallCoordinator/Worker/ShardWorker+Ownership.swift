@@ -62,8 +62,9 @@ extension ShardWorker {
     let shard = HeldShard(recovered, subscriptions: waiting.subscriptions, configuration, now: now)
     held[shard.number] = shard
     restrict(shard)
-    shard.machine.keepsRecords = recordStream != nil
-    shard.machine.keepsEvents = eventStream != nil
+    if recordStream != nil { shard.machine.keeps.insert(.record) }
+    if eventStream != nil { shard.machine.keeps.insert(.events) }
+    if historyStream != nil { shard.machine.keeps.insert(.history) }
     metrics.shards.add(1)
     for parcel in waiting.parcels { decodeAndTake(parcel, shard, now: now) }
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {

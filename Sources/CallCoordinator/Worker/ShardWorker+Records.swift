@@ -7,7 +7,7 @@ internal import Logging
 extension ShardWorker {
   func add(record call: CallID, _ shard: HeldShard, now: Timestamp) {
     records.add(RecordOutbox.Item(term: shard.term, call: call), now: now)
-    records.compact { holding($0.term)?.machine.lacksRecord($0.call) ?? false }
+    records.compact { holding($0.term)?.machine.lacks(.record, of: $0.call) ?? false }
   }
 
   func sendRecords(now: Timestamp) {
@@ -34,7 +34,9 @@ extension ShardWorker {
       // A new owner stores them again, and readers drop the second record.
       guard let shard = holding(term) else { continue }
       if case .parting = shard.phase { continue }
-      decide(shard, now: now) { $0.recordsStored(items.map(\.call), now: now, into: &$1) }
+      decide(shard, now: now) {
+        $0.stored(.record, of: items.map(\.call), now: now, into: &$1)
+      }
       touch(term.shard)
     }
   }

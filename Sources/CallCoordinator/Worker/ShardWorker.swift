@@ -36,6 +36,8 @@ package actor ShardWorker {
   let pushQueue: any WorkQueue
   /// nil: no call records are kept.
   let recordStream: (any RecordStream)?
+  /// nil: no histories are kept.
+  let historyStream: (any HistoryStream)?
   /// nil: no events are kept for webhooks.
   let eventStream: (any AppStream)?
   /// The number under which this worker receives other shards' answers. It has the form of an edge's number and never
@@ -73,6 +75,9 @@ package actor ShardWorker {
   var appEvents = EventOutbox()
   var failedEventLogs = LogThrottle()
   var failedRecordLogs = LogThrottle()
+  var histories: HistoryOutbox
+  var historyReads: HistoryReads
+  var failedHistoryLogs = LogThrottle()
   var exchanges: [UInt64: Exchange] = [:]
   var lastExchange: UInt64 = 0
   /// When the next question to another shard is due again.
@@ -90,7 +95,7 @@ package actor ShardWorker {
   var failedPushes = LogThrottle()
   var internalFaults = LogThrottle()
   var pushRates: PushRates
-  var countedWaiting = (pushes: 0, questions: 0, records: 0, events: 0)
+  var countedWaiting = WaitingCounts()
   var refusedCommands = LogThrottle()
 
   /// - Parameter thread: nil: a thread of its own.
@@ -98,9 +103,10 @@ package actor ShardWorker {
     index: Int, configuration: CoordinatorConfiguration, subjects: Subjects, bus: any MessageBus,
     journal: any Journal, registrations: any KeyValueBucket, tokens: any KeyValueBucket,
     pushQueue: any WorkQueue, records: (any RecordStream)? = nil,
-    events: (any AppStream)? = nil, peer: UInt64, clock: ClusterClock,
-    metrics: CoordinatorMetrics,
-    logger: Logger, thread: ActorThread?, exchange: LocalExchange? = nil,
+    events: (any AppStream)? = nil, histories: (any HistoryStream)? = nil, peer: UInt64,
+    clock: ClusterClock,
+    metrics: CoordinatorMetrics, logger: Logger, thread: ActorThread?,
+    exchange: LocalExchange? = nil,
     writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
     report: @escaping @Sendable (WorkerReport) -> Void
   ) {
@@ -114,6 +120,10 @@ package actor ShardWorker {
     self.tokens = tokens
     self.pushQueue = pushQueue
     recordStream = records
+    historyStream = histories
+    self.histories = HistoryOutbox(atOnce: configuration.historyWritesAtOnce)
+    historyReads = HistoryReads(
+      atOnce: configuration.historyReadsAtOnce, questionsMax: configuration.historyQuestionsMax)
     eventStream = events
     self.peer = peer
     self.clock = clock
@@ -153,8 +163,8 @@ package actor ShardWorker {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled {
         let next = min(
-          due.earliest, pushAgainAt, exchangeAt,
-          min(records.nextDeadline, appEvents.nextDeadline))
+          due.earliest, pushAgainAt, exchangeAt, records.nextDeadline, appEvents.nextDeadline,
+          histories.nextDeadline)
         let events = await inbox.events.nextUntilClosed(
           deadline: next == .distantFuture ? nil : clock.instant(at: next))
         process(events)
@@ -173,8 +183,9 @@ package actor ShardWorker {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
-        .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .recordsAdded, .eventsAdded,
-        .tokenStep, .peerAnswer, .journalFormat, .ownEdgeChanged, .receivedOwnHeartbeat:
+        .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .recordsAdded, .historyAdded,
+        .historyRead, .tokenStep, .peerAnswer, .journalFormat, .ownEdgeChanged,
+        .receivedOwnHeartbeat, .eventsAdded:
         break
       }
     }
@@ -189,6 +200,7 @@ package actor ShardWorker {
     case .readRegistration(let term, let key): await readRegistration(key, term)
     case .token(let term, let token, let step): await perform(step, token, term)
     case .releaseToken(let fingerprint, let owner): await release(fingerprint, owner)
+    case .readHistory(let item): await readHistory(item)
     }
   }
 
@@ -200,6 +212,7 @@ package actor ShardWorker {
     pushAgain(now: begun)
     askAgain(now: begun)
     sendRecords(now: begun)
+    sendHistories(now: begun)
     sendAppEvents(now: begun)
     due.forEach(until: begun) { touch($0) }
     // Advancing a shard may touch it again, for example when it is given up.
@@ -247,4 +260,5 @@ enum WorkerJob: Sendable {
   case readRegistration(ShardTerm, RegistrationWrites.Key)
   case token(ShardTerm, token: UInt64, TokenStep)
   case releaseToken(fingerprint: String, TokenOwner)
+  case readHistory(HistoryReads.Item)
 }

@@ -19,6 +19,10 @@ package enum WorkerEvent: Sendable {
   case pushAdded(UInt64, AppendResult)
   /// The stream's answer to a message of records.
   case recordsAdded(UInt64, AppendResult)
+  /// The store's answer to a message of a history.
+  case historyAdded(UInt64, AppendResult)
+  /// A history was read, and its command carried out: what it asked for, and the history's state; nil: it could not be.
+  indirect case historyRead(HistoryReads.Item, HistoryPage?)
   /// The stream's answer to a message of an app's events.
   indirect case eventsAdded(app: String, UInt64, AppendResult)
   indirect case tokenStep(ShardTerm, token: UInt64, TokenStepResult)
@@ -97,12 +101,12 @@ package enum CommandSource: Sendable, CaseIterable {
   func may(say body: Command.Body) -> Bool {
     switch body {
     case .pushReport: self != .edges
-    case .tokenTaken, .merge, .visit: self == .coordinators
+    case .tokenTaken, .merge, .visit, .history(.changed): self == .coordinators
     case .crossed(let crossed):
       self == (crossed.isSurvivorAnswered ? .coordinators : .edges)
     case .call(_, .query): self != .coordinators
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .ack, .call, .calls,
-      .talking, .rules, .app:
+      .talking, .history, .rules, .app:
       self == .edges
     }
   }

@@ -32,7 +32,7 @@ extension Call {
     appendStage(add)
     appendSignalMarks(add)
     if isSettled { add(.settled) }
-    if isEnded, !lacksRecord { add(.recorded) }
+    if case .ended(let ending) = stage, ending.isRecorded { add(.recorded) }
   }
 
   private func appendStage(_ add: (JournalEntry.Change) -> Void) {

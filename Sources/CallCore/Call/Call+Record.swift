@@ -1,16 +1,23 @@
 /// A call's record (`CallRecord`), made of what the shard keeps of an ended call anyway.
 extension Call {
-  /// Whether it ended and the journal does not say that all of it is stored.
-  var lacksRecord: Bool {
-    if case .ended(let ending) = stage { !ending.isRecorded } else { false }
+  /// What is still to be stored of an ended call.
+  /// - Parameter keeps: what the cluster stores at all.
+  func lacking(_ keeps: StoredParts) -> StoredParts {
+    guard case .ended(let ending) = stage, !ending.isRecorded else { return [] }
+    var wanted = keeps
+    if !hasWebhooks { wanted.remove(.events) }
+    // A call that gave way leaves no entry: the one that went on does.
+    if !facts.follows.contains(.history) || ending.facts.reason == .glare {
+      wanted.remove(.history)
+    }
+    return wanted.subtracting(ending.stored)
   }
 
-  /// What is still to be stored of an ended call.
-  /// - Parameter kept: what the cluster keeps.
-  func missing(_ kept: StoredParts) -> StoredParts {
-    guard case .ended(let ending) = stage, !ending.isRecorded else { return [] }
-    let wanted = hasWebhooks ? kept : kept.subtracting(.events)
-    return wanted.subtracting(ending.stored)
+  /// Has the record and the entries stored that are to be and are not known to be. `commit` does so of events.
+  func requestStoring(_ turn: inout Turn) {
+    let lacking = lacking(turn.keeps)
+    if lacking.contains(.record) { turn.outcome.effects.append(.record(id)) }
+    if lacking.contains(.history) { turn.outcome.effects.append(.history(.store(id))) }
   }
 
   mutating func noteStored(_ part: StoredParts) {

@@ -8,4 +8,6 @@ public struct StoredParts: OptionSet, Sendable, Hashable {
   public static let record = StoredParts(rawValue: 1)
   /// Its events, for the app's webhooks.
   public static let events = StoredParts(rawValue: 2)
+  /// Its entries in the users' histories.
+  public static let history = StoredParts(rawValue: 4)
 }

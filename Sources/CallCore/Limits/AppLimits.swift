@@ -77,7 +77,7 @@ public struct AppTerms: Sendable, Equatable {
   public var secondCalls: SecondCalls?
   /// Whether a user's devices may see which calls the user is in.
   public var ongoingCalls: Bool
-  /// What the cluster keeps of the app's calls.
+  /// What it wants to learn of its calls.
   public var follows: Follows
 
   public init(

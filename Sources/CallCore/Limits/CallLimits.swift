@@ -81,8 +81,8 @@ public struct CallLimits: Sendable, Equatable {
   public var diversionTargets = 10
   /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).
   public var callsPerShard = 200_000
-  /// Ended calls that one shard keeps for longer than `endedCallKept` because their records are not stored. Policy:
-  /// forget the call, and count it; its record is lost.
+  /// Ended calls that one shard keeps for longer than `endedCallKept` because their records or their entries in
+  /// histories are not stored. Policy: forget the call, and count it; what is not stored is lost.
   public var unrecordedCalls = 1000
   /// A user in an answered call is busy for further calls; else it rings and the app does call
   /// waiting. Only calls to the user count: those that it placed are in other users' shards.

@@ -9,7 +9,7 @@ extension Command.Body {
     switch self {
     case .attach, .sessionClosed, .talking, .call(_, .resume), .callerGone: true
     case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken, .crossed,
-      .merge, .visit, .rules, .app:
+      .merge, .history, .visit, .rules, .app:
       false
     }
   }
@@ -28,9 +28,9 @@ extension Command.Body {
     case .call(_, let verb): verb.urgency
     case .ack: .idle
     // Nobody waits for it but the edge.
-    case .calls, .talking, .app(.calls): .slow
+    case .calls, .talking, .history(.changed), .app(.calls): .slow
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
-      .crossed, .merge, .visit, .rules, .app:
+      .crossed, .merge, .history, .visit, .rules, .app:
       .urgent
     // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
     case .pushReport: .idle
@@ -48,7 +48,7 @@ extension Command.Body {
     case .visit(let request): request.call
     case .app(.call(let call)), .app(.end(let call)): call
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken,
-      .talking, .rules, .app:
+      .talking, .history, .rules, .app:
       nil
     }
   }

@@ -65,6 +65,8 @@ public struct Command: Sendable, Equatable {
     indirect case crossed(CrossedCall)
     /// A call gave way, and `device`, which had placed it, takes the one that crossed it.
     indirect case merge(MergeRequest)
+    /// About the history of the sender's user.
+    case history(HistoryCommand)
     /// The shard of a call that was diverted to `user` asks for the user's devices.
     indirect case visit(VisitRequest)
     /// Reads or replaces the rules of `user`, who asks itself, or for whom the app's server does.
@@ -124,12 +126,15 @@ public struct Attach: Sendable, Equatable {
   public var talking: Talking?
   /// Of a device that is to see which calls its user is in: what this session has shown of them; nil: it is not.
   public var ongoing: OngoingMark?
+  /// Of a device that is to see the state of its user's history: what this session has shown of it; nil: it is not.
+  public var history: HistoryMark?
 
   public init(
     forCall: CallID? = nil, deviceName: String = "", client: String = "", announce: Bool = false,
     attachedAt: Timestamp = Timestamp(microseconds: 0), onlyPlaces: Bool = false,
-    talking: Talking? = nil, ongoing: OngoingMark? = nil
+    talking: Talking? = nil, ongoing: OngoingMark? = nil, history: HistoryMark? = nil
   ) {
+    self.history = history
     self.ongoing = ongoing
     self.talking = talking
     self.onlyPlaces = onlyPlaces
@@ -209,6 +214,7 @@ public struct PlaceRequest: Sendable, Equatable {
   public var receivedAt: Timestamp?
   /// Whether the callee is busy while it is in an answered call; nil: what the cluster says.
   public var busyWhileInCall: Bool?
+  /// What the app wants of the call after its end.
   /// Users whom the app's hook has named to be rung in place of the callee; empty: none.
   public var forward: [String] = []
   /// What the caller's app wants to learn of the call.

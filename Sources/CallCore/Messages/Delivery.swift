@@ -193,6 +193,7 @@ public enum Reply: Sendable, Equatable {
   indirect case call(CallState)
   indirect case answer(won: Bool, CallState)
   case calls(LiveCalls)
+  indirect case history(HistoryPage)
   /// The user's; empty ones where it has none.
   indirect case rules(UserRules)
   /// To the app's server.

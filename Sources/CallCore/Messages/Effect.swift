@@ -27,10 +27,12 @@ public enum Effect: Sendable, Equatable {
   indirect case visit(UserKey, VisitRequest)
   /// Answer such a question.
   indirect case visitAnswer(SessionRef, request: UInt64, VisitAnswer)
-  /// The call's end is in the journal: store its record (`ShardMachine.record(of:)`), then report `recordsStored`.
+  /// The call's end is in the journal: store its record (`ShardMachine.record(of:)`), then report `stored`.
   case record(CallID)
+  /// About the histories of users.
+  indirect case history(HistoryEffect)
   /// These events of the call are in the journal, and its app has webhooks: store them (`ShardMachine.events(of:)`),
-  /// then report the ends among them with `eventsStored`.
+  /// then report the ends among them as `stored`.
   case events(CallID, AppEventKinds)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
   indirect case releaseToken(fingerprint: String, TokenOwner)

@@ -11,8 +11,9 @@ public struct ShardCounts: Sendable, Equatable {
   public var callsAnsweredTotal: UInt64 = 0
   public var callsEndedTotal: UInt64 = 0
   public var deliveryRepeatsTotal: UInt64 = 0
-  /// Calls that were forgotten without a record.
+  /// Calls that were forgotten before their records were stored, or their entries in histories.
   public var recordsLostTotal: UInt64 = 0
+  public var historiesLostTotal: UInt64 = 0
   public init() {}
 
   mutating func add(_ phase: CallPhase, _ change: Int) {

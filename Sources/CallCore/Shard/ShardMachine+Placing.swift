@@ -47,7 +47,7 @@ extension ShardMachine {
     facts.legs = free.map { Party(user: facts.callee.user, device: $0.id, deviceName: $0.name) }
     turn.outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
     tally.callsPlacedTotal += 1
-    if keepsEvents, facts.follows.contains(.webhooks) {
+    if keeps.contains(.events), facts.follows.contains(.webhooks) {
       turn.outcome.effects.append(.events(id, AppEventKinds(.placed)))
     }
     var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)

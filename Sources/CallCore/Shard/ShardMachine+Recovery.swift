@@ -73,9 +73,10 @@ extension ShardMachine {
     expireRegistrations(now: now, &turn)
     retransmitPushes(&turn)
     requestMerges(&turn)
-    requestRecords(&turn)
+    requestStoring(&turn)
     carryOutPushes(&turn)
     beginOngoing(&turn)
+    beginHistories(&turn)
     if !turn.outcome.isEmpty { turn.outcome.raise(to: .urgent) }
   }
 

@@ -56,6 +56,7 @@ extension ShardMachine {
       }
       turn.reply(command, .attached(forCall: state, ticket: command.ticket, ongoing: ongoing))
     }
+    if let mark = attach.history { watchHistory(command, mark, &turn) }
     if isServing {
       ringAttached(command, &turn)
       if !attach.announce { noteSeen(command.user, command.device, &turn) }

@@ -58,6 +58,7 @@ extension ShardMachine {
   mutating func tidy(_ key: UserKey) {
     users[key]?.prune()
     if !boards.isEmpty { noteOngoing(of: key) }
+    if !historyBoards.isEmpty { forgetWatchers(of: key) }
     if users[key]?.isEmpty == true { users[key] = nil }
   }
 }

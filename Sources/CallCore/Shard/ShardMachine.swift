@@ -28,10 +28,8 @@ public struct ShardMachine: Sendable {
   public var mayMove = true
   /// Whether calls go on to other users: as `mayPush`.
   public var mayDivert = true
-  /// Whether the records of ended calls are stored. Set it before `begin`.
-  public var keepsRecords = false
-  /// Whether the events of calls are stored whose apps have webhooks. Set it before `begin`.
-  public var keepsEvents = false
+  /// What is stored of calls outside the journal. Set it before any command.
+  public var keeps: StoredParts = []
   /// Ended calls that would be forgotten if they did not lack something that is to be stored.
   var unrecorded: Set<CallID> = []
   /// Of the shard's journal.
@@ -53,6 +51,9 @@ public struct ShardMachine: Sendable {
   var visits = Visits()
   /// Users whose boards are to be looked at before the turn ends.
   var changedBoards: [UserKey] = []
+  /// Of the users with a session that shows the state of their histories.
+  var historyBoards: [UserKey: HistoryBoard] = [:]
+  var historyDeadlines = DeadlineQueue<UserKey>()
 
   public init(shard: Int, epoch: UInt64, limits: CallLimits) {
     self.shard = shard
@@ -87,6 +88,8 @@ public struct ShardMachine: Sendable {
       for item in items {
         if item.call == Acknowledgement.ongoingID {
           boards[command.user]?.acknowledge(command.session, item.version)
+        } else if item.call == Acknowledgement.historyID {
+          historyBoards[command.user]?.acknowledge(command.session, item.version)
         }
         mutate(item.call) { call in
           let role = call.role(of: command.user, command.device)
@@ -100,6 +103,7 @@ public struct ShardMachine: Sendable {
     case .talking(let talking): self.talking(command, talking, &turn)
     case .crossed(let crossed): self.crossed(command, crossed, &turn)
     case .merge(let request): merge(command, request, &turn)
+    case .history(let body): history(command, body, &turn)
     case .visit(let request): visit(command, request, &turn)
     case .rules(let request): rules(command, request, &turn)
     case .app(let request): app(command, request, &turn)
@@ -112,7 +116,8 @@ public struct ShardMachine: Sendable {
 
   /// When `fire` is due next.
   public var nextDeadline: Timestamp {
-    isServing ? min(deadlines.next, boardDeadlines.next, expirySweepAt) : .distantFuture
+    guard isServing else { return .distantFuture }
+    return min(deadlines.next, boardDeadlines.next, historyDeadlines.next, expirySweepAt)
   }
 
   /// Carries out what is due.
@@ -138,6 +143,7 @@ public struct ShardMachine: Sendable {
     }
     if expirySweepAt <= now { expireRegistrations(now: now, &turn) }
     if boardDeadlines.next <= now { fireBoards(&turn) }
+    if historyDeadlines.next <= now { fireHistories(&turn) }
     if !changedBoards.isEmpty { showOngoing(&turn) }
   }
 

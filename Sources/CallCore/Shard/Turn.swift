@@ -11,10 +11,8 @@ struct Turn: ~Copyable {
   /// Whether pushes are decided, and calls diverted: what these leave in the journal every node can read.
   let mayPush: Bool
   let mayDivert: Bool
-  /// Whether ended calls get records.
-  let keepsRecords: Bool
-  /// Whether calls with webhooks have events.
-  let keepsEvents: Bool
+  /// What is stored of calls outside the journal.
+  let keeps: StoredParts
   var outcome = Outcome()
 
   /// Adds an effect.
@@ -34,7 +32,7 @@ extension ShardMachine {
   func turn(at now: Timestamp, isHeldBack: Bool = false) -> Turn {
     Turn(
       now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack,
-      mayPush: mayPush, mayDivert: mayDivert, keepsRecords: keepsRecords, keepsEvents: keepsEvents)
+      mayPush: mayPush, mayDivert: mayDivert, keeps: keeps)
   }
 
   /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.

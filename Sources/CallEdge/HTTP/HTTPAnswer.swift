@@ -47,6 +47,7 @@ extension HTTPAnswer {
     case .error(let error): self.init(error)
     case .done, .attached, .calls: self = .empty
     case .registered(let info): self.init(status: 200, body: HTTPBodies.registered(info))
+    case .history(let page): self.init(status: 200, body: HTTPBodies.history(page))
     case .rules(let rules): self.init(status: 200, body: HTTPBodies.userRules(rules))
     case .call(let state), .answer(_, let state):
       self.init(status: 200, body: HTTPBodies.callState(state))

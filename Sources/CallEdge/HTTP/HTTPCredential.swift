@@ -194,7 +194,8 @@ extension EdgeShared {
     case .decline, .busy:
       guard let text = try? HTTPBodies.decline(body).capability, !text.isEmpty else { return nil }
       return text
-    case .connect, .registerDevice, .unregisterDevice, .call, .health, .rules, .app:
+    case .connect, .registerDevice, .unregisterDevice, .call, .history, .historyRead, .health,
+      .rules, .app:
       return nil
     }
   }

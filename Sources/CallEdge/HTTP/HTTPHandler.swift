@@ -163,7 +163,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     switch route {
     case .connect: upgrade(head, exchange)
     case .health: answer(exchange, .empty)
-    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .rules, .app:
+    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead, .rules,
+      .app:
       ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
     }
   }
@@ -182,7 +183,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       let credential = try loop.shared.credential(head.headers, route, body: body, now: now)
       try loop.shared.takeFromRate(of: credential, route, now: now)
       command = try Command(
-        route, content: body, by: credential, named: HTTPRoute.parameter("device", query: query),
+        route, content: body, by: credential, query: query,
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()))
     } catch {
       loop.noteFailure(connection, error.code)

@@ -10,6 +10,8 @@ package enum HTTPRoute: Equatable {
   case call(CallAddress)
   case decline(CallAddress)
   case busy(CallAddress)
+  case history
+  case historyRead
   /// The rules of the token's user.
   case rules(HTTPRulesVerb)
   /// Of the app's server.
@@ -27,7 +29,8 @@ package enum HTTPRoute: Equatable {
   /// Whether the request needs a credential of a user or of a push.
   package var isForDevices: Bool {
     switch self {
-    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .rules: true
+    case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead, .rules:
+      true
     case .connect, .health, .app: false
     }
   }
@@ -36,7 +39,9 @@ package enum HTTPRoute: Equatable {
   package var callAddress: CallAddress? {
     switch self {
     case .call(let address), .decline(let address), .busy(let address): address
-    case .connect, .registerDevice, .unregisterDevice, .health, .rules, .app: nil
+    case .connect, .registerDevice, .unregisterDevice, .history, .historyRead, .health, .rules,
+      .app:
+      nil
     }
   }
 
@@ -65,6 +70,8 @@ package enum HTTPRoute: Equatable {
     case 2 where segments == ["v1", "connect"]: return try only("GET", .connect)
     case 2 where segments == ["v1", "rules"]: return .rules(try HTTPRulesVerb.find(method))
     case 2 where segments == ["v1", "devices"]: return try only("POST", .registerDevice)
+    case 2 where segments == ["v1", "history"]: return try only("GET", .history)
+    case 3 where segments == ["v1", "history", "read"]: return try only("POST", .historyRead)
     case 3 where segments[0] == "v1" && segments[1] == "devices" && segments[2] != "":
       return try only("DELETE", .unregisterDevice(try device(segments[2])))
     case 4 where segments[0] == "v1" && segments[1] == "calls":
@@ -113,11 +120,10 @@ package enum HTTPRoute: Equatable {
 
 extension Command {
   /// The command that an HTTP request stands for.
-  /// - Parameter named: the device of the query. The body's takes precedence; neither may differ from the
-  ///   credential's.
+  /// - Parameter query: may name the device. The body's takes precedence; neither may differ from the credential's.
   /// - Throws: as `HTTPBodies`, `HTTPCredential.device(named:)` and `RegistrationRequest.prepared(for:)`.
   init(
-    _ route: HTTPRoute, content: [UInt8], by credential: HTTPCredential, named: String?,
+    _ route: HTTPRoute, content: [UInt8], by credential: HTTPCredential, query: Substring,
     session: SessionRef
   ) throws(CallError) {
     if case .app(let route) = route {
@@ -125,6 +131,7 @@ extension Command {
       return
     }
     guard let user = credential.user else { throw CallError(AuthFailure.servers) }
+    let named = HTTPRoute.parameter("device", query: query)
     let device: DeviceID
     let body: Body
     switch route {
@@ -144,6 +151,12 @@ extension Command {
       device = try credential.device(named: content.device?.text ?? named)
       let isBusy = if case .busy = route { true } else { false }
       body = .call(address.call, isBusy ? .busy : .decline(content.scope))
+    case .history:
+      device = try credential.device(named: named)
+      body = .history(try HistoryCommand(query: query))
+    case .historyRead:
+      device = try credential.device(named: named)
+      body = .history(try HTTPBodies.historyRead(content))
     case .rules(let verb):
       // Rules are the user's, whichever device sets them.
       device = DeviceID(credential.claimedDevice ?? "")
@@ -155,5 +168,26 @@ extension Command {
       session: session, request: 1, user: user, device: device,
       callee: route.callAddress?.calleeKey(for: user) ?? user, body: body)
     self.credential = credential.credential
+  }
+}
+
+extension HistoryCommand {
+  /// The page that a query asks for.
+  /// - Throws: `invalidField`.
+  fileprivate init(query: Substring) throws(CallError) {
+    var (before, limit) = (HistoryCursor?.none, HistoryCommand.limitStandard)
+    if let text = HTTPRoute.parameter("before", query: query), !text.isEmpty {
+      before = HistoryCursor(text: text)
+      if before == nil { throw CallError(.invalidField, "`before` is no cursor of a history.") }
+    }
+    if let text = HTTPRoute.parameter("limit", query: query) {
+      guard let number = UInt32(text), Self.limits.contains(number) else {
+        throw CallError(
+          .invalidField,
+          "The limit is \(Self.limits.lowerBound) to \(Self.limits.upperBound) entries.")
+      }
+      limit = number
+    }
+    self = .list(before: before, limit: limit)
   }
 }

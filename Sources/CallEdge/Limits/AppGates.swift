@@ -53,7 +53,7 @@ package final class AppGates: Sendable {
     case .place(var request):
       guard let terms = gate(of: command.user.app)?.terms else { return }
       guard terms.secondCalls != nil || !terms.follows.isEmpty else { return }
-      request.busyWhileInCall = terms.secondCalls.map { $0 == .busy }
+      if let choice = terms.secondCalls { request.busyWhileInCall = choice == .busy }
       request.follows = terms.follows
       command.body = .place(request)
       return
@@ -63,6 +63,12 @@ package final class AppGates: Sendable {
       return
     }
     command.devicesPerUser = UInt32(clamping: devices)
+  }
+
+  /// Why an app's users may not ask for their histories; nil: they may.
+  func refusalOfHistory(to app: String) -> CallError? {
+    if gate(of: app)?.terms.follows.contains(.history) ?? false { return nil }
+    return CallError(.forbidden, "The app keeps no history: see `history` in the file of keys.")
   }
 
   /// Counts a command against its app's limits.

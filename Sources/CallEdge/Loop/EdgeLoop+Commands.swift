@@ -22,6 +22,11 @@ extension EdgeLoop {
     {
       return .refused(error)
     }
+    if case .history = command.body,
+      let error = shared.apps.refusalOfHistory(to: command.user.app)
+    {
+      return .refused(error)
+    }
     shared.apps.stamp(&command)
     note(command)
     if let hook = hook(for: command) { return submit(command, asking: hook, now: now) }

@@ -28,6 +28,11 @@ extension EdgeLoop {
         return metrics.deliveriesUnknown.increment()
       }
       handler.show(ongoing)
+    case .history(let history):
+      guard let handler = device(item.session) else {
+        return metrics.deliveriesUnknown.increment()
+      }
+      handler.show(history)
     // To owners of shards only.
     case .visit: metrics.deliveriesUnknown.increment()
     case .notice(let notice):

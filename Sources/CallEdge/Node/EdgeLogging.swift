@@ -52,7 +52,7 @@ extension Command.Body {
     case .crossed: ("crossing", .debug)
     case .app(.end): ("end by the app's server", .debug)
     case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .visit, .talking,
-      .calls, .rules, .app:
+      .calls, .rules, .app, .history:
       ("command", .trace)
     }
   }
@@ -66,7 +66,7 @@ extension Command.Body {
     case .crossed(let crossed): [crossed.call, crossed.survivor]
     case .talking(let talking): talking.calls
     case .sessionClosed, .register, .unregister, .place, .call, .pushReport, .tokenTaken, .merge,
-      .visit, .calls, .rules, .app:
+      .calls, .history, .visit, .rules, .app:
       call.map { [$0] } ?? []
     }
   }

@@ -89,6 +89,7 @@ extension ServerReply {
     case .call(let state): self = .call(state)
     case .answer(let won, let state): self = .answer(won: won, state)
     case .calls(let live): self = .calls(live)
+    case .history(let page): self = .history(page)
     case .rules(let rules): self = .rules(rules)
     // No device asks for what is an app's server's.
     case .app: self = .error(CallError(.internalError))

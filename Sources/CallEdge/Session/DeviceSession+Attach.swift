@@ -63,7 +63,8 @@ extension DeviceSession {
       user: user, device: device, deviceName: request.deviceName, name: claims.name,
       client: request.client, attachedAt: turn.now, wantsNearer: request.wantsNearer,
       onlyPlaces: request.onlyPlaces,
-      wantsOngoing: request.wantsOngoing && rules.showsOngoing(user.app))
+      wantsOngoing: request.wantsOngoing && rules.showsOngoing(user.app),
+      wantsHistory: request.wantsHistory && rules.keepsHistory(user.app))
     sentIdentity = identity
     grant = TokenGrant(claims)
     phase = .attaching(claims, request: id, request, identity)
@@ -75,7 +76,8 @@ extension DeviceSession {
           Attach(
             forCall: request.forCall, deviceName: request.deviceName, client: request.client,
             attachedAt: turn.now, onlyPlaces: request.onlyPlaces,
-            ongoing: identity.wantsOngoing ? OngoingMark() : nil))))
+            ongoing: identity.wantsOngoing ? OngoingMark() : nil,
+            history: identity.wantsHistory ? HistoryMark() : nil))))
   }
 
   /// Refuses an attach. It counts as an unreadable frame does, so that nobody tries tokens without end.

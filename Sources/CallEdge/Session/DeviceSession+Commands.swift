@@ -50,6 +50,7 @@ extension DeviceSession {
     func callee(_ address: CallAddress) -> UserKey { address.calleeKey(for: identity.user) }
     switch command {
     case .attach, .detach, .ack, .ping, .calls, .renew: return nil
+    case .history(let body): return (identity.user, .history(body))
     case .register(let request):
       return (identity.user, .register(try request.prepared(for: identity.user)))
     case .unregister(let device): return (identity.user, .unregister(device ?? identity.device))

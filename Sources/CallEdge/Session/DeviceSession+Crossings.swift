@@ -74,7 +74,7 @@ extension DeviceSession {
     switch reply {
     case .error: return
     case .call(let state) where state.phase == .ended || state.phase == .unknown: forgetRung(call)
-    case .call, .answer, .done, .attached, .registered, .calls, .rules, .app:
+    case .call, .answer, .done, .attached, .registered, .calls, .history, .rules, .app:
       if verb.endsRinging || verb == .hangUp { forgetRung(call) }
     }
   }

@@ -27,7 +27,7 @@ extension DeviceSession {
       turn.reply(frame.id, isAttached ? .done : .error(CallError(.notAttached)))
     case .calls: askForCalls(frame.id, &turn)
     case .renew(let token): renew(token, id: frame.id, &turn)
-    case .register, .unregister, .place, .call, .rules: forward(frame, &turn)
+    case .register, .unregister, .place, .call, .history, .rules: forward(frame, &turn)
     }
   }
 
@@ -84,10 +84,11 @@ extension DeviceSession {
 
 extension ClientCommand {
   /// What the command takes of the session's rate, in thousandths of a command. Acknowledgements answer what
-  /// the cluster sent, and pings cost it nothing: they count a tenth.
+  /// the cluster sent, and pings cost it nothing: they count a tenth. A history is read for each question.
   fileprivate var rateCost: Int64 {
     switch self {
     case .ack, .ping: 100
+    case .history: 3000
     default: 1000
     }
   }

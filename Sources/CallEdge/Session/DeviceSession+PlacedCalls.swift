@@ -69,7 +69,7 @@ extension DeviceSession {
       case .call(_, .cancel), .call(_, .hangUp): forget(call)
       default: noteExists(of: call)
       }
-    case .attached, .registered, .calls, .rules, .app: break
+    case .attached, .registered, .calls, .history, .rules, .app: break
     }
   }
 

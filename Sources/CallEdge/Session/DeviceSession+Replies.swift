@@ -78,6 +78,21 @@ extension DeviceSession {
     return true
   }
 
+  /// The state of the user's history is about to be written. What is written arrives, or the connection breaks, and the
+  /// next session begins anew. So the session acknowledges for its device.
+  /// - Returns: false where the device was sent a later state, or does not know yet that it is attached.
+  package mutating func willShow(_ history: HistoryState, _ turn: inout Turn) -> Bool {
+    guard case .attached(let identity) = phase else { return false }
+    let acknowledged = max(historyShown.shown ?? history.cursor, history.cursor)
+    turn.actions.append(
+      .acknowledge(
+        callee: identity.user,
+        [Acknowledgement(call: Acknowledgement.historyID, version: acknowledged.sequence)]))
+    if let shown = historyShown.shown, history.cursor <= shown { return false }
+    historyShown.shown = history.cursor
+    return true
+  }
+
   /// A shard has an owner of this epoch, to which the session is announced. What a former one has sent is out of date.
   package mutating func noteOwner(epoch: UInt64) {
     shown.version = max(shown.version, epoch << 20)
@@ -94,7 +109,8 @@ extension DeviceSession {
     switch reply {
     case .answer(won: true, _): inCallUntil = .distantFuture
     case .call(let state) where state.phase == .ended: inCallUntil = Timestamp(microseconds: 0)
-    case .call, .answer, .attached, .registered, .calls, .done, .error, .rules, .app: break
+    case .call, .answer, .attached, .registered, .calls, .history, .done, .error, .rules, .app:
+      break
     }
   }
 }

@@ -88,6 +88,8 @@ package struct DeviceSession {
     var onlyPlaces = false
     /// The device is to see which calls its user is in.
     var wantsOngoing = false
+    /// The device is to see when its user's history changes.
+    var wantsHistory = false
 
     /// An attach that replaces no session of the device elsewhere.
     var announcement: Attach {
@@ -154,6 +156,8 @@ package struct DeviceSession {
   var talkingReports: (wanted: TalkingReports, termsVersion: Int)?
   /// What the device has seen of its user's calls. An owner of a later epoch shows a later version.
   var shown = OngoingMark()
+  /// What the device was sent of the state of its user's history.
+  var historyShown = HistoryMark()
   /// The answered calls may have changed since the last report, or that failed.
   package internal(set) var mayReportTalking = false
   /// The time until which a call that was delivered here rings or goes on. Of several calls the latest counts. It
@@ -235,6 +239,7 @@ package struct DeviceSession {
     var attach = identity.announcement
     attach.talking = talking
     if identity.wantsOngoing { attach.ongoing = shown }
+    if identity.wantsHistory { attach.history = historyShown }
     return attach
   }
 }

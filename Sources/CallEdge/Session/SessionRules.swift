@@ -59,6 +59,11 @@ package final class SessionRules: Sendable {
   /// Whether the devices of an app's users may see which calls their users are in.
   func showsOngoing(_ app: String) -> Bool { apps?.gate(of: app)?.terms.ongoingCalls ?? false }
 
+  /// Whether the app keeps histories.
+  func keepsHistory(_ app: String) -> Bool {
+    apps?.gate(of: app)?.terms.follows.contains(.history) ?? false
+  }
+
   /// What an app's sessions report of the answered calls that were placed there.
   func talkingReports(of app: String) -> TalkingReports {
     let terms = apps?.gate(of: app)?.terms

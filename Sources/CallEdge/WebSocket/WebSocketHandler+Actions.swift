@@ -77,7 +77,7 @@ extension WebSocketHandler {
     switch reply {
     case .error(let error): loop.metrics.count(error: error.code)
     case .attached: attached()
-    case .done, .registered, .call, .answer, .calls, .rules: break
+    case .done, .registered, .call, .answer, .calls, .history, .rules: break
     }
     send(.reply(id: id, reply))
   }
@@ -164,6 +164,15 @@ extension WebSocketHandler {
     guard session.willShow(ongoing) else { return }
     loop.metrics.deliveriesTotal.increment()
     send(.ongoing(ongoing))
+  }
+
+  /// Writes the state of the user's history.
+  func show(_ history: HistoryState) {
+    var isShown = false
+    handle { isShown = $0.willShow(history, &$1) }
+    guard isShown else { return }
+    loop.metrics.deliveriesTotal.increment()
+    send(.history(history))
   }
 
   // MARK: A shard's new owner

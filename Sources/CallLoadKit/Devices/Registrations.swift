@@ -73,7 +73,7 @@ final class Registrations {
         rig.count("register refused: \(error.code.name)")
       }
     case nil: if !isLate { rig.count("register: no reply") }
-    case .done, .attached, .call, .answer, .calls, .rules:
+    case .done, .attached, .call, .answer, .calls, .history, .rules:
       rig.count("register: wrong kind of reply")
     }
     if !isLate {

@@ -141,7 +141,7 @@ package struct CallChecker: Sendable {
       guard records[delivery.call] != nil else { return late(device, delivery, at: now) }
       change(delivery.call) { $0.receive(device, delivery, at: now) }
     case .reply(let id, let reply): replied(device, id, reply, at: now)
-    case .notice, .ongoing: break
+    case .notice, .ongoing, .history: break
     }
   }
 

@@ -146,7 +146,7 @@ extension CallRecord {
         return
       }
       change(device) { $0.left = true }
-    case .attached, .registered, .calls, .rules: break
+    case .attached, .registered, .calls, .history, .rules: break
     }
   }
 

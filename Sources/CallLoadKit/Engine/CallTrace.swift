@@ -95,7 +95,7 @@ extension TraceLine.Event {
     case .replied(.answer(let won, let state)): "← \(won ? "won" : "lost"): \(Self.text(state))"
     case .replied(.error(let error)): "← error \(error.code.rawValue) \(error.code.name)"
     case .replied(.done), .replied(.attached), .replied(.registered), .replied(.calls),
-      .replied(.rules):
+      .replied(.history), .replied(.rules):
       "← done"
     case .gaveUp: "no reply; gives up"
     case .detached: "connection gone"
@@ -131,7 +131,8 @@ extension ClientCommand {
     case .call(_, .decline(.everywhere)): "declineEverywhere"
     case .call(_, .decline(.here)): "declineHere"
     case .call(_, let verb): verb.name
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .rules: "of no call"
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .history, .rules:
+      "of no call"
     }
   }
 }

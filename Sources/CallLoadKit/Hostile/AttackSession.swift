@@ -82,7 +82,7 @@ final class AttackSession: DeviceLinkDelegate {
       case .answered, .ringing, .signal, .moved: break
       }
     case .notice(let notice): attack.account.count(answer: "notice \(notice.kind.name)")
-    case .ongoing: break
+    case .ongoing, .history: break
     }
   }
 

@@ -55,7 +55,7 @@ extension LoadRig {
   func handle(_ event: ClientEvent, _ device: LoadDevice) {
     switch event {
     case .attached(_, let again): attached(device, again: again)
-    case .detached, .ongoing: break
+    case .detached, .ongoing, .history: break
     case .notTrusted: ramp?.failed(device)
     case .refused(let error):
       count("device refused: \(error.code.name)")

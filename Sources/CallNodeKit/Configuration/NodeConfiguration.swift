@@ -97,6 +97,8 @@ extension NodeConfiguration {
     out.pushQueue.inMemory = buckets.inMemory
     out.records.replicas = buckets.replicas
     out.records.inMemory = buckets.inMemory
+    out.history.replicas = buckets.replicas
+    out.history.inMemory = buckets.inMemory
     (out.events.replicas, out.events.inMemory) = (buckets.replicas, buckets.inMemory)
     (out.deadLetters.replicas, out.deadLetters.inMemory) = (buckets.replicas, buckets.inMemory)
     return out

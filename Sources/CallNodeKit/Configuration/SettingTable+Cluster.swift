@@ -57,6 +57,14 @@ extension Setting {
       "callRecordBytes", \.coordinator.records.bytesMax, .integer(1_000_000...1_000_000_000_000))
     "The size limit of the stream of call records, in bytes; the oldest records are dropped. "
       + "Starting coordinators apply it to the existing stream."
+    Setting("historyKept", \.coordinator.history.kept, .duration(0, 3650 * 86_400))
+    "How long entries of users' histories are kept, for apps with history; 0: none are kept. Starting "
+      + "coordinators apply it to the existing stream."
+    Setting("historyEntries", \.coordinator.history.entriesPerUser, .integer(10...10_000))
+    "How many calls of a user the history shows; the oldest are dropped."
+    Setting(
+      "historyBytes", \.coordinator.history.bytesMax, .integer(1_000_000...1_000_000_000_000))
+    "The size limit of the stream of histories, in bytes; the oldest entries are dropped. Starting "
     Setting("eventsKept", \.coordinator.events.kept, .duration(0, 3650 * 86_400))
     "How long events of calls are kept for webhooks, which are retried for a day; 0: there are no "
       + "webhooks. Starting coordinators apply it to the existing stream."

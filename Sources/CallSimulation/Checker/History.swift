@@ -58,6 +58,8 @@ package enum HistoryEvent: Sendable {
   case push(PushEvent)
   /// The stream of call records has a new message.
   case recorded([CallRecord])
+  /// A user's history has a new message, with this number.
+  case remembered(UserKey, UInt64, HistoryMessage)
   /// The stream of events for webhooks has a new message.
   case learned([AppEvent])
 }
@@ -72,6 +74,8 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case endsHaveCauses = "an end has a cause"
   case oneRecord = "one record of each fact"
   case recordOfEachCall = "a record of each call"
+  case historyOnBothSides = "history on both sides"
+  case historySeen = "a user's devices see its history"
   case learnsOfEachCall = "an app learns of each call"
   case appendThenSpeak = "append, then speak"
   case versionsGrow = "versions only grow"

@@ -24,7 +24,7 @@ extension HistoryChecker {
     // It is not delivered, or later than its sender believes.
     case .replied(_, .call(_, .signal(_, let body)), .error): senders.gaveUp(body)
     case .ongoing(let calls): shown[who] = calls
-    case .attached, .detached, .notTrusted, .refused, .replied, .notice: break
+    case .attached, .detached, .notTrusted, .refused, .replied, .notice, .history: break
     }
   }
 

@@ -23,6 +23,8 @@ extension HistoryChecker {
     var ended: EndedFacts?
     /// The stream of records has one of it.
     var isRecorded = false
+    /// The sides whose histories have it.
+    var rememberedBy: Set<HistorySide> = []
     /// The events of it that the stream has for webhooks.
     var events: AppEventKinds = []
     /// True times.
@@ -106,6 +108,8 @@ extension HistoryChecker {
     var disturbedAt: Timestamp?
     /// The user's calls as they were last sent here; nil: the device did not ask, or its app does not have that.
     var ongoing: OngoingCalls?
+    /// The state of the user's history as it was last sent here; nil: it was not.
+    var history: HistoryState?
   }
 
   struct Owner: Sendable {

@@ -18,6 +18,9 @@ extension HistoryChecker {
       facts.shard = shard
       live.append(call)
       try mayRing(placed, call, shard)
+      try require(
+        placed.follows.contains(.history) == keepsHistory, .historyOnBothSides, call,
+        "its placing does not say whether the app has histories")
       if !witnesses(facts).isEmpty { judged[.unreachableAttached, default: 0] += 1 }
       return
     }
@@ -29,6 +32,9 @@ extension HistoryChecker {
     case .recorded:
       try require(
         facts.isRecorded, .recordOfEachCall, call, "the journal says it is recorded; it is not")
+      try require(
+        facts.rememberedBy.isSuperset(of: sidesToRemember(facts)), .historyOnBothSides, call,
+        "the journal says that histories have it; one has not")
       try require(
         facts.unlearned.isEmpty, .learnsOfEachCall, call, "the journal says its events are stored")
     case .pushed(let device, let purpose):

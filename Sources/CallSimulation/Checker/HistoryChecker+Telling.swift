@@ -10,6 +10,7 @@ extension HistoryChecker {
       if notice.kind == .sessionReplaced { links[link]?.attachedAt = nil }
     case .delivery(let delivery): try delivered(who, delivery)
     case .ongoing(let ongoing): try toldOngoing(who, ongoing, on: link)
+    case .history(let state): try toldHistory(who, state, on: link)
     case .reply(let id, let reply):
       if case .attached(let info) = reply {
         attached(who, on: link)
@@ -74,6 +75,7 @@ extension HistoryChecker {
         try toldWon(who, state.call)
       }
     case .answer(false, let state): try toldState(who, state, asked: question.at)
+    case .history: break
     case .calls(let live):
       for state in live.placed + live.received { try toldState(who, state, asked: question.at) }
     }

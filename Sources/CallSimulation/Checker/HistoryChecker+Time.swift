@@ -104,6 +104,7 @@ extension HistoryChecker {
     }
     found += tokensWithoutOwner() + stillWoken()
     if keepsRecords { found += missingRecords() }
+    if keepsHistory { found += missingHistory() + staleHistories() }
     found += missingEvents()
     for (who, entry) in registrations.inOrder
     where entry.acknowledged && !entry.stored {

@@ -45,6 +45,8 @@ package struct HistoryChecker: Sendable {
   package var shardCount = 8
   /// Whether ended calls get records.
   package var keepsRecords = false
+  /// Whether the app has histories.
+  package var keepsHistory = false
   /// Whether the app has a hook, which may refuse calls.
   package var hasHook = false
   /// For how long a call of a caller that is away goes on.
@@ -73,6 +75,8 @@ package struct HistoryChecker: Sendable {
   var gaveWay: [CallID] = []
   /// The user's calls as its apps show them.
   var shown: [Who: [OngoingCall]] = [:]
+  /// Of each user, by the store.
+  var histories: [UserKey: [(cursor: HistoryCursor, message: HistoryMessage)]] = [:]
   /// True once a record of the journal was seen.
   var knowsJournal = false
 
@@ -110,6 +114,8 @@ package struct HistoryChecker: Sendable {
       case .restarted(let who): restarted(who)
       case .push(let event): try push(event)
       case .recorded(let records): try recorded(records)
+      case .remembered(let user, let number, let message):
+        try remembered(user, number, message)
       case .learned(let events): try learned(events)
       }
       return nil
@@ -136,7 +142,7 @@ package struct HistoryChecker: Sendable {
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
-    case .register, .call, .ping, .calls, .renew, .rules: break
+    case .register, .call, .ping, .calls, .renew, .history, .rules: break
     }
     guard frame.id > 0 else { return }
     if let call = frame.command.address?.call {

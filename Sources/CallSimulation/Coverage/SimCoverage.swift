@@ -246,7 +246,7 @@ final class SimCoverage {
       world.count("race.R5")
       world.count("late attach.\(answer)")
       attached(line.who, state)
-    case .reply, .notice: break
+    case .reply, .notice, .history: break
     }
   }
 

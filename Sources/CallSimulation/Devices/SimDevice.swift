@@ -71,6 +71,7 @@ package final class SimDevice {
     configuration.deviceName = who.device
     configuration.onlyPlaces = SimOptions.onlyPlaces(who)
     configuration.wantsOngoing = options.showsOngoing && SimOptions.asksForOngoing(who)
+    configuration.wantsHistory = options.keepsHistory
     configuration.endedCallsMax = 64
     configuration.backoffMaximum = .seconds(4)
     configuration.attachTimeout = .seconds(5)

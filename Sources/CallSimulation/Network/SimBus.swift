@@ -184,6 +184,10 @@ package final class SimBus: ClusterBus, @unchecked Sendable {
     SimRecordStream(self, timeout: options.addTimeout)
   }
 
+  package func openHistories(_ options: HistoryOptions) async throws -> SimHistoryStream {
+    SimHistoryStream(self, options)
+  }
+
   package func openAppStream(
     _ kind: AppStreamKind, _ options: AppStreamOptions
   ) async throws -> SimAppStream {

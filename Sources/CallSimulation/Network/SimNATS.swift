@@ -36,6 +36,8 @@ package final class SimNATS: @unchecked Sendable {
     package var jobDone: [(_ bytes: [UInt8]) -> Void] = []
     /// The stream of call records has a new message.
     package var recorded: [(_ bytes: [UInt8]) -> Void] = []
+    /// A user's history has a new message.
+    package var remembered: [(UserKey, _ number: UInt64, _ bytes: [UInt8]) -> Void] = []
     /// A stream of what is kept for apps has a new message.
     package var keptForApps: [(_ stream: AppStreamKind, _ bytes: [UInt8]) -> Void] = []
     /// A node publishes a message. Called on the node, before any fault.
@@ -63,6 +65,8 @@ package final class SimNATS: @unchecked Sendable {
   package private(set) lazy var work = SimWork(self)
   /// The stream of call records, which survives a restart as well.
   var records = SimRecords()
+  /// The histories of users, which survive a restart as well.
+  var histories = SimHistories()
   var appStreams = SimAppStreams()
   private var downUntil = Timestamp(microseconds: 0)
   package var isDown: Bool { world.now < downUntil }

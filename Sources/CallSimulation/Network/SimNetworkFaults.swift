@@ -77,6 +77,8 @@ package struct SimTamper {
   package var changesJob: (_ bytes: [UInt8]) -> [UInt8] = { $0 }
   /// What the stream of call records stores in place of a message; nil: the message is acknowledged and lost.
   package var changesRecords: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
+  /// The same of the users' histories.
+  package var changesHistory: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
   /// The same of a message of the streams of what is kept for apps.
   package var changesAppStream: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
   /// A read of a key finds nothing.

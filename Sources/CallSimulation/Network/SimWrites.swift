@@ -11,6 +11,7 @@ final class SimWrites: SimActor, @unchecked Sendable {
     case bucket(String)
     case queue(String)
     case records
+    case history
     case appStream(AppStreamKind)
   }
 

@@ -20,11 +20,11 @@ package struct SimOptions: Sendable {
   var hasWebhooks = false
   package private(set) var keys: AppKeys
   /// Whether the app's users see their calls on all devices.
-  package var showsOngoing = false {
-    didSet { keys = showsOngoing ? showingKeys : plainKeys }
-  }
-  private let plainKeys: AppKeys
-  private let showingKeys: AppKeys
+  package var showsOngoing = false { didSet { chooseKeys() } }
+  /// Whether the app has histories.
+  package var keepsHistory = false { didSet { chooseKeys() } }
+  /// By what the app has: 1 ongoing calls, 2 histories.
+  private let keysByTerms: [AppKeys]
   let pushKeys: PushCapabilityKeys
   private let ticketKeys: SessionTicketKeys
   /// Of the key that signs all tokens.
@@ -90,9 +90,10 @@ package struct SimOptions: Sendable {
         """
       return try AppKeys(json: Array(file.utf8))
     }
-    plainKeys = try read("")
-    showingKeys = try read(#""ongoingCalls":true,"#)
-    keys = plainKeys
+    keysByTerms = try [
+      "", #""ongoingCalls":true,"#, #""history":true,"#, #""ongoingCalls":true,"history":true,"#,
+    ].map(read)
+    keys = keysByTerms[0]
     pushKeys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
     ticketKeys = try SessionTicketKeys([[UInt8](repeating: 8, count: 32)])
     var tokens: [UserKey: String] = [:]
@@ -107,6 +108,10 @@ package struct SimOptions: Sendable {
       tokens[UserKey(app: Self.app, user: Self.user(0))] ?? "",
       now: SimWorld.beginning.microseconds / 1_000_000
     ).keyNumber
+  }
+
+  private mutating func chooseKeys() {
+    keys = keysByTerms[(showsOngoing ? 1 : 0) + (keepsHistory ? 2 : 0)]
   }
 
   /// How coordinators verify the senders of commands.

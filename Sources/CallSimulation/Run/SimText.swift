@@ -23,11 +23,16 @@ enum SimText {
       "← \(line.edge.name) \(text(delivery.event)) v\(version(delivery.version))"
     case .notice(let notice): "← \(line.edge.name) notice \(notice.kind.name)"
     case .ongoing(let ongoing): "← \(line.edge.name) \(text(ongoing))"
+    case .history(let history): "← \(line.edge.name) \(text(history))"
     }
   }
 
   static func text(_ ongoing: OngoingCalls) -> String {
     "in calls \(text(ongoing.calls)) v\(version(ongoing.version))"
+  }
+
+  static func text(_ history: HistoryState) -> String {
+    "history \(history.cursor.sequence), \(history.unread) unread"
   }
 
   static func text(_ calls: [OngoingCall]) -> String {
@@ -46,6 +51,7 @@ enum SimText {
     case .answer(let won, let state): (won ? "won, " : "not won, ") + text(state)
     case .rules: "rules"
     case .calls(let live): "placed \(live.placed.count), received \(live.received.count)"
+    case .history(let page): "\(page.items.count) entries, \(text(page.state))"
     }
   }
 
@@ -83,6 +89,7 @@ enum SimText {
     case .gaveUp(let id, let command): "#\(id) \(command.kind) given up"
     case .notice(let notice): "notice \(notice.kind.name)"
     case .ongoing(let calls): "the user is in calls \(text(calls))"
+    case .history(let history): text(history)
     case .call(_, let event):
       switch event {
       case .invited: "rings"
@@ -128,7 +135,7 @@ extension ClientEvent {
     switch self {
     case .call(let call, _): call
     case .replied(_, let command, _), .gaveUp(_, let command): command.address?.call
-    case .attached, .detached, .notTrusted, .refused, .notice, .ongoing: nil
+    case .attached, .detached, .notTrusted, .refused, .notice, .ongoing, .history: nil
     }
   }
 }
@@ -139,7 +146,7 @@ extension ServerFrame {
     case .delivery(let delivery): delivery.call
     case .reply(_, .call(let state)), .reply(_, .answer(_, let state)): state.call
     case .reply(_, .attached(let info)): info.forCall?.call
-    case .reply, .notice, .ongoing: nil
+    case .reply, .notice, .ongoing, .history: nil
     }
   }
 }

@@ -32,6 +32,13 @@ extension Simulation {
       for record in batch.records { world.note("records", call: record.call, "its record") }
       note(.recorded(batch.records))
     }
+    nats.observers.remembered.append { [unowned self] user, number, bytes in
+      guard let message = try? ClusterCodec.historyMessage(bytes) else { return }
+      if case .entry(let entry) = message {
+        world.note("history", call: entry.call, "an entry of \(Subjects.keyPart(user.user))")
+      }
+      note(.remembered(user, number, message))
+    }
     nats.observers.keptForApps.append { [unowned self] _, bytes in
       guard let batch = try? ClusterCodec.appEvents(bytes) else { return }
       let events = batch.events.compactMap(\.self)

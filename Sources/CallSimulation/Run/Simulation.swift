@@ -46,6 +46,9 @@ package final class Simulation {
     options.mostly = sabotage?.callKind
     var part = world.fork("ongoing")
     options.showsOngoing = part.chance(0.5) || sabotage?.rule == .ongoingSeen
+    var past = world.fork("history")
+    options.keepsHistory =
+      sabotage == nil ? past.chance(0.5) : sabotage?.rule == .historyOnBothSides
     var hook = world.fork("hook")
     let isOfHook = sabotage?.rule == .divertedRing || sabotage?.rule == .divertedOnce
     if isOfHook || (sabotage == nil && hook.chance(0.3)) {
@@ -83,6 +86,7 @@ package final class Simulation {
     checker = HistoryChecker(bounds: bounds)
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
     checker.keepsRecords = true
+    checker.keepsHistory = options.keepsHistory
     checker.hasHook = options.hasHook
     checker.busyWhileInCall = options.limits.busyWhileInCall
     checker.resumeGrace = options.limits.resumeGraceAnswered

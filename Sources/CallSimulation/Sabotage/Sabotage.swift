@@ -56,6 +56,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case recordLost = "record-lost"
   /// The stream gets the record of a call that there never was.
   case recordInvented = "record-invented"
+  /// The store acknowledges an entry of a history and loses it.
+  case historyLost = "history-lost"
+  /// A history gets an entry of a call that there never was.
+  case historyInvented = "history-invented"
   /// The stream of events for webhooks acknowledges a message and loses it.
   case eventLost = "event-lost"
   /// The stream gets an event of a call that there never was.
@@ -115,6 +119,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .talkingNotTold: .busyInCall
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
     case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
+    case .historyLost, .historyInvented: .historyOnBothSides
     case .eventLost, .eventInvented: .learnsOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .visitNotAsked: .divertedRing

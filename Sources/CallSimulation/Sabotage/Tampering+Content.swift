@@ -128,6 +128,15 @@ extension Tampering {
     }
   }
 
+  /// An entry of a call that there is not.
+  static func withOtherCall(_ bytes: [UInt8]) -> [UInt8] {
+    edit(bytes, ClusterCodec.historyMessage, ClusterCodec.encode) { message in
+      guard case .entry(var entry) = message else { return }
+      entry.call = CallID(high: entry.call.high, low: ~entry.call.low)
+      message = .entry(entry)
+    }
+  }
+
   static func withInventedEvent(_ bytes: [UInt8]) -> [UInt8] {
     guard let batch = try? ClusterCodec.appEvents(bytes) else { return bytes }
     var events = batch.events.compactMap(\.self)

@@ -143,6 +143,12 @@ final class Tampering {
       nats.tamper.changesRecords = { [unowned self] in
         random.chance(0.1) ? Self.withInvention($0) : $0
       }
+    case .historyLost:
+      nats.tamper.changesHistory = { [unowned self] in random.chance(0.1) ? nil : $0 }
+    case .historyInvented:
+      nats.tamper.changesHistory = { [unowned self] in
+        random.chance(0.1) ? Self.withOtherCall($0) : $0
+      }
     case .eventLost:
       nats.tamper.changesAppStream = { [unowned self] in random.chance(0.1) ? nil : $0 }
     case .eventInvented:

@@ -50,7 +50,7 @@ extension StoreInvariants {
       case .reply(let request, let reply):
         if request != 0 { check(reply, to: session, request, from: node) }
       case .delivery(let delivery): check(delivery, from: node)
-      case .ongoing, .visit, .notice, .close: break
+      case .ongoing, .history, .notice, .close, .visit: break
       }
     }
   }
@@ -80,7 +80,7 @@ extension StoreInvariants {
       for state in live.placed + live.received {
         check(epochOf: state.version, of: asked.shard, node, state.call)
       }
-    case .error, .done, .attached, .registered, .rules, .app: break
+    case .error, .done, .attached, .registered, .history, .rules, .app: break
     }
   }
 

@@ -28,7 +28,7 @@ extension Workload {
         $0.comeBack(device, after: .milliseconds(50))
       }
     case .call(let call, let event): heard(device, call, event)
-    case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing: break
+    case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing, .history: break
     }
   }
 

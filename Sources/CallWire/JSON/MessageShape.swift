@@ -63,6 +63,8 @@ final class MessageShape: @unchecked Sendable {
     "AppDevice.registered", "Attached.pingSeconds", "Attached.serverTimeMs",
     "CallState.atMs", "CallState.phase", "CallState.version", "Decline.scope", "Delivery.atMs",
     "Delivery.version", "Error.code", "Error.message", "Error.name", "Header.value",
+    "HistoryEntry.endedMs", "HistoryEntry.placed", "HistoryEntry.placedMs", "HistoryEntry.user",
+    "HistoryPage.cursor", "HistoryPage.unread", "HistoryState.cursor", "HistoryState.unread",
     "Invite.deadlineMs", "Notice.kind", "Notice.message", "Ongoing.version",
     "OngoingCall.device", "OngoingCall.placed", "OngoingCall.sinceMs", "OngoingCall.user",
     "Party.device", "Party.user", "Registered.expiresAtMs", "Reply.id", "Signal.body",
@@ -128,6 +130,8 @@ extension MessageShape {
   static let registered = unsafe MessageShape(of: callmesh__v1__registered__init)
   static let refusal = unsafe MessageShape(of: callmesh__v1__refusal_body__init)
   static let callState = unsafe MessageShape(of: callmesh__v1__call_state__init)
+  static let history = unsafe MessageShape(of: callmesh__v1__history_page__init)
+  static let historyRead = unsafe MessageShape(of: callmesh__v1__history_read__init)
   static let userRules = unsafe MessageShape(of: callmesh__v1__user_rules__init)
   static let appUser = unsafe MessageShape(of: callmesh__v1__app_user__init)
   static let appCalls = unsafe MessageShape(of: callmesh__v1__app_calls__init)

@@ -54,14 +54,6 @@ extension Coder {
     if Self.reads { value = time == .zero ? nil : time }
   }
 
-  func follows(_ value: inout Follows, _ field: inout UInt32) {
-    if Self.reads {
-      value = Follows(rawValue: UInt8(truncatingIfNeeded: field))
-    } else {
-      field = UInt32(value.rawValue)
-    }
-  }
-
   /// One of the cases there are.
   @inline(__always)
   func known<Value: RawRepresentable<UInt8>, Field: RawRepresentable<UInt32>>(
@@ -100,6 +92,13 @@ extension Coder {
     }
     if kind == .kept, field == 0 { throw failure(.field("format")) }
     guard field <= ClusterCodec.format else { throw failure(.laterFormat(field)) }
+  }
+
+  /// What a later version may ask for besides is kept as it is.
+  func follows(_ value: inout Follows, _ field: inout UInt32) {
+    var said = UInt32(value.rawValue)
+    number(&said, &field)
+    if Self.reads { value = Follows(rawValue: UInt8(truncatingIfNeeded: said)) }
   }
 
   // MARK: Texts

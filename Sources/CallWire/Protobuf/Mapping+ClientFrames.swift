@@ -31,6 +31,9 @@ extension Callmesh__V1__ClientFrame: Root {
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_ACK: return .ack(try c.read(m.ack))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_PING: return .ping
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS: return .calls
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY: return .history(try c.read(m.history))
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY_READ:
+      return .history(try c.read(m.history_read))
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_RULES: return .rules(.read)
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_SET_RULES:
       return .rules(.write(try c.read(m.set_rules)))
@@ -93,6 +96,15 @@ extension Callmesh__V1__ClientFrame: Root {
     case .call(let call, let verb): try write(c, call, verb, &m)
     case .ping: try c.write((), &m.ping, CALLMESH__V1__CLIENT_FRAME__COMMAND_PING)
     case .calls: try c.write((), &m.calls, CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS)
+    case .history(.list(let before, let limit)):
+      try c.write(
+        .list(before: before, limit: limit), &m.history,
+        CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY)
+    case .history(.markRead(let cursor)):
+      try c.write(
+        .markRead(upTo: cursor), &m.history_read, CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY_READ)
+    // No device says it.
+    case .history(.changed): CALLMESH__V1__CLIENT_FRAME__COMMAND__NOT_SET
     case .rules(.read): try c.write((), &m.rules, CALLMESH__V1__CLIENT_FRAME__COMMAND_RULES)
     case .rules(.write(let rules)):
       try c.write(rules, &m.set_rules, CALLMESH__V1__CLIENT_FRAME__COMMAND_SET_RULES)
@@ -196,6 +208,7 @@ extension Callmesh__V1__Attach: Mapping {
     c.flag(&value.wantsNearer, &m.nearer)
     c.flag(&value.onlyPlaces, &m.only_places)
     c.flag(&value.wantsOngoing, &m.ongoing)
+    c.flag(&value.wantsHistory, &m.history)
   }
 }
 

@@ -50,6 +50,7 @@ extension Callmesh__V1__EdgeItem: Mapping {
       let reply = try c.pointer(&m.reply, "message")
       return unsafe .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
     case CALLMESH__V1__EDGE_ITEM__BODY_ONGOING: return .ongoing(try c.read(m.ongoing))
+    case CALLMESH__V1__EDGE_ITEM__BODY_HISTORY: return .history(try c.read(m.history))
     case CALLMESH__V1__EDGE_ITEM__BODY_VISIT:
       let (request, answer) = try c.read(m.visit)
       return .visit(request: request, answer)
@@ -73,6 +74,8 @@ extension Callmesh__V1__EdgeItem: Mapping {
       return try c.write(delivery, &m.delivery, CALLMESH__V1__EDGE_ITEM__BODY_DELIVERY)
     case .ongoing(let ongoing):
       return try c.write(ongoing, &m.ongoing, CALLMESH__V1__EDGE_ITEM__BODY_ONGOING)
+    case .history(let state):
+      return try c.write(state, &m.history, CALLMESH__V1__EDGE_ITEM__BODY_HISTORY)
     case .reply(let request, let reply):
       let message = try c.pointer(&m.reply, "message")
       unsafe message.pointee.id = request
@@ -114,6 +117,7 @@ extension Callmesh__V1__Reply {
       return .registered(
         expiresAt: info.expiresAt, removed: info.removed, capabilities: info.capabilities)
     case CALLMESH__V1__REPLY__RESULT_CALLS: return .calls(try c.read(calls))
+    case CALLMESH__V1__REPLY__RESULT_HISTORY: return .history(try c.read(history))
     case CALLMESH__V1__REPLY__RESULT_RULES: return .rules(try c.read(rules))
     case CALLMESH__V1__REPLY__RESULT_APP: return .app(try c.read(app))
     default: throw c.failure(.unknownMember("result"))
@@ -138,6 +142,8 @@ extension Callmesh__V1__Reply {
         device: "", expiresAt: expiresAt, removed: removed, capabilities: capabilities)
       return try c.write(info, &registered, CALLMESH__V1__REPLY__RESULT_REGISTERED)
     case .calls(let live): return try c.write(live, &calls, CALLMESH__V1__REPLY__RESULT_CALLS)
+    case .history(let page):
+      return try c.write(page, &history, CALLMESH__V1__REPLY__RESULT_HISTORY)
     case .rules(let said): return try c.write(said, &rules, CALLMESH__V1__REPLY__RESULT_RULES)
     case .app(let reply): return try c.write(reply, &app, CALLMESH__V1__REPLY__RESULT_APP)
     }

@@ -99,6 +99,7 @@ extension Callmesh__V1__AttachCommand: Mapping {
     c.flag(&value.onlyPlaces, &m.only_places)
     try c.optional(&value.talking, &m.talking)
     try c.optional(&value.ongoing, &m.ongoing)
+    try c.optional(&value.history, &m.history)
   }
 }
 

@@ -125,6 +125,7 @@ extension Callmesh__V1__Command: Mapping {
     case CALLMESH__V1__COMMAND__BODY_TALKING: return .talking(try c.read(m.talking))
     case CALLMESH__V1__COMMAND__BODY_CROSSED: return .crossed(try c.read(m.crossed))
     case CALLMESH__V1__COMMAND__BODY_MERGE: return .merge(try c.read(m.merge))
+    case CALLMESH__V1__COMMAND__BODY_HISTORY: return .history(try c.read(m.history))
     case CALLMESH__V1__COMMAND__BODY_VISIT: return .visit(try c.read(m.visit))
     case CALLMESH__V1__COMMAND__BODY_RULES: return .rules(try c.read(m.rules))
     case CALLMESH__V1__COMMAND__BODY_FOR_APP: return .app(try c.read(m.for_app))
@@ -197,6 +198,7 @@ extension Callmesh__V1__Command: Mapping {
     case .crossed(let crossed):
       try c.write(crossed, &m.crossed, CALLMESH__V1__COMMAND__BODY_CROSSED)
     case .merge(let request): try c.write(request, &m.merge, CALLMESH__V1__COMMAND__BODY_MERGE)
+    case .history(let body): try c.write(body, &m.history, CALLMESH__V1__COMMAND__BODY_HISTORY)
     case .visit(let request): try c.write(request, &m.visit, CALLMESH__V1__COMMAND__BODY_VISIT)
     case .rules(let request): try c.write(request, &m.rules, CALLMESH__V1__COMMAND__BODY_RULES)
     case .app(let request): try c.write(request, &m.for_app, CALLMESH__V1__COMMAND__BODY_FOR_APP)

@@ -38,8 +38,8 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     try c.array(&value.legs, &m.n_legs, &m.legs)
     c.number(&value.fingerprint, &m.fingerprint)
     c.flag(&value.isCalleeInCall, &m.callee_in_call)
-    try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)
     c.follows(&value.follows, &m.follows)
+    try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)
     var leg = value.firstAlerting.map { UInt32($0.leg) + 1 } ?? 0
     var at = value.firstAlerting?.at ?? .zero
     c.number(&leg, &m.alerted_leg)

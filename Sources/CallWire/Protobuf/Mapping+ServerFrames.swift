@@ -23,6 +23,7 @@ extension Callmesh__V1__ServerFrame: Root {
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_DELIVERY: return .delivery(try c.read(m.delivery))
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE: return .notice(try c.read(m.notice))
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING: return .ongoing(try c.read(m.ongoing))
+    case CALLMESH__V1__SERVER_FRAME__MESSAGE_HISTORY: return .history(try c.read(m.history))
     default: throw c.failure(.unknownMember("message"))
     }
   }
@@ -39,6 +40,8 @@ extension Callmesh__V1__ServerFrame: Root {
       try c.write(notice, &m.notice, CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE)
     case .ongoing(let ongoing):
       try c.write(ongoing, &m.ongoing, CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING)
+    case .history(let state):
+      try c.write(state, &m.history, CALLMESH__V1__SERVER_FRAME__MESSAGE_HISTORY)
     }
   }
 }
@@ -66,6 +69,7 @@ extension Callmesh__V1__Reply: Mapping {
       let (won, state) = try c.read(m.answer)
       return .answer(won: won, state)
     case CALLMESH__V1__REPLY__RESULT_CALLS: return .calls(try c.read(m.calls))
+    case CALLMESH__V1__REPLY__RESULT_HISTORY: return .history(try c.read(m.history))
     case CALLMESH__V1__REPLY__RESULT_RULES: return .rules(try c.read(m.rules))
     default: throw c.failure(.unknownMember("result"))
     }
@@ -84,6 +88,8 @@ extension Callmesh__V1__Reply: Mapping {
     case .answer(let won, let state):
       try c.write((won, state), &m.answer, CALLMESH__V1__REPLY__RESULT_ANSWER)
     case .calls(let calls): try c.write(calls, &m.calls, CALLMESH__V1__REPLY__RESULT_CALLS)
+    case .history(let page):
+      try c.write(page, &m.history, CALLMESH__V1__REPLY__RESULT_HISTORY)
     case .rules(let rules): try c.write(rules, &m.rules, CALLMESH__V1__REPLY__RESULT_RULES)
     }
   }

@@ -17,13 +17,13 @@ struct StreamSpecification: Sendable {
   var bytesMax: Int64 = -1
   /// When full, drop the oldest message instead of refusing the new one.
   var dropsOldest = false
-  /// What becomes of an existing stream's limits of age and bytes.
+  /// What becomes of an existing stream's limits of age, bytes and messages of a subject.
   var existingLimits = ExistingLimits.compared
   /// Work-queue retention and its limits.
   var queue: WorkQueueOptions?
 
   enum ExistingLimits {
-    /// Another age is an error. Bytes may differ.
+    /// Another age, or another number of messages of a subject, is an error. Bytes may differ.
     case compared
     case kept
     case changed
@@ -90,6 +90,7 @@ struct StreamSpecification: Sendable {
   private func updateLimits(_ present: JSONValue, _ api: JetStreamAPI) async throws {
     let wanted: [(String, JSONValue)] = [
       ("max_age", .number("\(age)")), ("max_bytes", .number("\(bytesMax)")),
+      ("max_msgs_per_subject", .number("\(messagesPerSubject)")),
     ]
     guard wanted.contains(where: { present[$0] != $1 }) else { return }
     var changed = self
@@ -108,9 +109,9 @@ struct StreamSpecification: Sendable {
       ("storage", .string(Array(storage.utf8))),
       ("discard", .string(Array(discard.utf8))),
     ]
-    if queue == nil {
+    if queue == nil, case .compared = existingLimits {
       wanted.append(("max_msgs_per_subject", .number("\(messagesPerSubject)")))
-      if case .compared = existingLimits { wanted.append(("max_age", .number("\(age)"))) }
+      wanted.append(("max_age", .number("\(age)")))
     }
     return wanted.compactMap { key, value in
       let found = present[key] ?? .null

@@ -89,7 +89,8 @@ public struct NATSPermissions: Sendable, Equatable {
       subjects.replies(to: PeerKind.coordinator.number(0)).anyLast, subjects.coordinator(0).anyLast,
       subjects.each { $0.peers(shard: 0) }, subjects.heartbeats, subjects.announceRequests,
       subjects.pushWithdrawals, subjects.audit(role: "coordinator"),
-      subjects.journalStream + ".*", subjects.records, subjects.appStream(.events, app: "*"),
+      subjects.journalStream + ".*", subjects.records, subjects.histories,
+      subjects.appStream(.events, app: "*"),
     ]
     publish += lanes.map { subjects.pushJobs(lane: $0) }
     subscribe += [
@@ -113,11 +114,17 @@ public struct NATSPermissions: Sendable, Equatable {
         JetStreamSubject.message(stream), JetStreamSubject.purge(stream),
       ])
     }
-    let kept = [subjects.recordStream] + AppStreamKind.allCases.map { subjects.appStream($0) }
+    let kept =
+      [subjects.recordStream, subjects.historyStream]
+      + AppStreamKind.allCases.map { subjects.appStream($0) }
     for stream in [subjects.pushStream, subjects.auditStream] + kept {
       asks([JetStreamSubject.create(stream), JetStreamSubject.information(stream)])
     }
     asks(kept.map { JetStreamSubject.update($0) })
+    asks([
+      JetStreamSubject.follow(subjects.historyStream),
+      JetStreamSubject.unfollow(subjects.historyStream, "*"),
+    ])
     asks([JetStreamSubject.list])
   }
 

@@ -69,6 +69,7 @@ final class FaultyTwin: DeviceNetwork {
     case .detach: lost(link)
     case .ping, .renew, .unregister: link.reply(frame.id, .done)
     case .calls: link.reply(frame.id, .calls(LiveCalls()))
+    case .history: link.reply(frame.id, .history(HistoryPage()))
     case .rules: link.reply(frame.id, .rules(UserRules()))
     case .register(let request):
       register(party)

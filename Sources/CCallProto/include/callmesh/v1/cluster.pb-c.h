@@ -21,6 +21,8 @@ typedef struct Callmesh__V1__CommandBatch Callmesh__V1__CommandBatch;
 typedef struct Callmesh__V1__Command Callmesh__V1__Command;
 typedef struct Callmesh__V1__AttachCommand Callmesh__V1__AttachCommand;
 typedef struct Callmesh__V1__OngoingMark Callmesh__V1__OngoingMark;
+typedef struct Callmesh__V1__HistoryMark Callmesh__V1__HistoryMark;
+typedef struct Callmesh__V1__HistoryCommand Callmesh__V1__HistoryCommand;
 typedef struct Callmesh__V1__CallsCommand Callmesh__V1__CallsCommand;
 typedef struct Callmesh__V1__SessionClosed Callmesh__V1__SessionClosed;
 typedef struct Callmesh__V1__PlaceCommand Callmesh__V1__PlaceCommand;
@@ -62,6 +64,16 @@ typedef struct Callmesh__V1__ClusterRecord Callmesh__V1__ClusterRecord;
 
 /* --- enums --- */
 
+typedef enum _Callmesh__V1__HistoryKind {
+  CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_UNSPECIFIED = 0,
+  CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_LIST = 1,
+  CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_MARK_READ = 2,
+  /*
+   * Of another shard's owner, which has added an entry.
+   */
+  CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_CHANGED = 3
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__HISTORY_KIND)
+} Callmesh__V1__HistoryKind;
 typedef enum _Callmesh__V1__PushPurpose {
   CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED = 0,
   CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_RING = 1,
@@ -154,6 +166,7 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_INFORMATION = 33,
   CALLMESH__V1__COMMAND__BODY_TALKING = 34,
   CALLMESH__V1__COMMAND__BODY_PULL = 36,
+  CALLMESH__V1__COMMAND__BODY_HISTORY = 40,
   CALLMESH__V1__COMMAND__BODY_VISIT = 45,
   CALLMESH__V1__COMMAND__BODY_RULES = 140,
   CALLMESH__V1__COMMAND__BODY_FOR_APP = 141
@@ -244,6 +257,7 @@ struct  Callmesh__V1__Command
     Callmesh__V1__SignalCommand *information;
     Callmesh__V1__Talking *talking;
     Callmesh__V1__PullCommand *pull;
+    Callmesh__V1__HistoryCommand *history;
     /*
      * Of another shard's owner. `user` is whose devices it asks for.
      */
@@ -283,10 +297,14 @@ struct  Callmesh__V1__AttachCommand
    * The device is to know which calls its user is in.
    */
   Callmesh__V1__OngoingMark *ongoing;
+  /*
+   * The device is to know when its user's history changes.
+   */
+  Callmesh__V1__HistoryMark *history;
 };
 #define CALLMESH__V1__ATTACH_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach_command__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, NULL, NULL }
+    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, NULL, NULL, NULL }
 
 
 /*
@@ -304,6 +322,43 @@ struct  Callmesh__V1__OngoingMark
 #define CALLMESH__V1__ONGOING_MARK__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ongoing_mark__descriptor) \
     , 0, 0 }
+
+
+/*
+ * What a session has shown its device of the history's state.
+ */
+struct  Callmesh__V1__HistoryMark
+{
+  ProtobufCMessage base;
+  /*
+   * 1 + the number of the cursor; 0: nothing.
+   */
+  uint64_t shown;
+};
+#define CALLMESH__V1__HISTORY_MARK__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_mark__descriptor) \
+    , 0 }
+
+
+/*
+ * About the history of the sender's user.
+ */
+struct  Callmesh__V1__HistoryCommand
+{
+  ProtobufCMessage base;
+  Callmesh__V1__HistoryKind kind;
+  /*
+   * Of a list: before this one; 0: the newest. Of a mark: up to this one.
+   */
+  uint64_t cursor;
+  /*
+   * Of a list; 0: 50.
+   */
+  uint32_t limit;
+};
+#define CALLMESH__V1__HISTORY_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_command__descriptor) \
+    , CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_UNSPECIFIED, 0, 0 }
 
 
 /*
@@ -364,7 +419,7 @@ struct  Callmesh__V1__PlaceCommand
    */
   uint32_t second_calls;
   /*
-   * What the app wants to learn of the call, in bits: 2 webhooks; 0: nothing.
+   * What the app wants to learn of the call, in bits: 1 entries in histories, 2 webhooks.
    */
   uint32_t follows;
 };
@@ -743,6 +798,7 @@ typedef enum {
   CALLMESH__V1__EDGE_ITEM__BODY_NOTICE = 4,
   CALLMESH__V1__EDGE_ITEM__BODY_CLOSE = 5,
   CALLMESH__V1__EDGE_ITEM__BODY_ONGOING = 7,
+  CALLMESH__V1__EDGE_ITEM__BODY_HISTORY = 40,
   CALLMESH__V1__EDGE_ITEM__BODY_VISIT = 12
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__EDGE_ITEM__BODY__CASE)
 } Callmesh__V1__EdgeItem__BodyCase;
@@ -773,6 +829,7 @@ struct  Callmesh__V1__EdgeItem
     Callmesh__V1__Notice *notice;
     Callmesh__V1__CloseSession *close;
     Callmesh__V1__Ongoing *ongoing;
+    Callmesh__V1__HistoryState *history;
     /*
      * To another shard's owner.
      */
@@ -1137,6 +1194,44 @@ Callmesh__V1__OngoingMark *
                       const uint8_t       *data);
 void   callmesh__v1__ongoing_mark__free_unpacked
                      (Callmesh__V1__OngoingMark *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__HistoryMark methods */
+void   callmesh__v1__history_mark__init
+                     (Callmesh__V1__HistoryMark         *message);
+size_t callmesh__v1__history_mark__get_packed_size
+                     (const Callmesh__V1__HistoryMark   *message);
+size_t callmesh__v1__history_mark__pack
+                     (const Callmesh__V1__HistoryMark   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__history_mark__pack_to_buffer
+                     (const Callmesh__V1__HistoryMark   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__HistoryMark *
+       callmesh__v1__history_mark__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__history_mark__free_unpacked
+                     (Callmesh__V1__HistoryMark *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__HistoryCommand methods */
+void   callmesh__v1__history_command__init
+                     (Callmesh__V1__HistoryCommand         *message);
+size_t callmesh__v1__history_command__get_packed_size
+                     (const Callmesh__V1__HistoryCommand   *message);
+size_t callmesh__v1__history_command__pack
+                     (const Callmesh__V1__HistoryCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__history_command__pack_to_buffer
+                     (const Callmesh__V1__HistoryCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__HistoryCommand *
+       callmesh__v1__history_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__history_command__free_unpacked
+                     (Callmesh__V1__HistoryCommand *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallsCommand methods */
 void   callmesh__v1__calls_command__init
@@ -1855,6 +1950,12 @@ typedef void (*Callmesh__V1__AttachCommand_Closure)
 typedef void (*Callmesh__V1__OngoingMark_Closure)
                  (const Callmesh__V1__OngoingMark *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__HistoryMark_Closure)
+                 (const Callmesh__V1__HistoryMark *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__HistoryCommand_Closure)
+                 (const Callmesh__V1__HistoryCommand *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CallsCommand_Closure)
                  (const Callmesh__V1__CallsCommand *message,
                   void *closure_data);
@@ -1972,6 +2073,7 @@ typedef void (*Callmesh__V1__ClusterRecord_Closure)
 
 /* --- descriptors --- */
 
+extern const ProtobufCEnumDescriptor    callmesh__v1__history_kind__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__push_purpose__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__push_result__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__node_role__descriptor;
@@ -1980,6 +2082,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ongoing_mark__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__history_mark__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__history_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__calls_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor;

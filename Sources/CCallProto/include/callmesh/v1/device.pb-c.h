@@ -39,6 +39,8 @@ typedef struct Callmesh__V1__Resume Callmesh__V1__Resume;
 typedef struct Callmesh__V1__Query Callmesh__V1__Query;
 typedef struct Callmesh__V1__Ping Callmesh__V1__Ping;
 typedef struct Callmesh__V1__Calls Callmesh__V1__Calls;
+typedef struct Callmesh__V1__HistoryQuery Callmesh__V1__HistoryQuery;
+typedef struct Callmesh__V1__HistoryRead Callmesh__V1__HistoryRead;
 typedef struct Callmesh__V1__Rules Callmesh__V1__Rules;
 typedef struct Callmesh__V1__UserRules Callmesh__V1__UserRules;
 typedef struct Callmesh__V1__Forward Callmesh__V1__Forward;
@@ -58,6 +60,9 @@ typedef struct Callmesh__V1__SignalItem Callmesh__V1__SignalItem;
 typedef struct Callmesh__V1__Delivery Callmesh__V1__Delivery;
 typedef struct Callmesh__V1__Ongoing Callmesh__V1__Ongoing;
 typedef struct Callmesh__V1__OngoingCall Callmesh__V1__OngoingCall;
+typedef struct Callmesh__V1__HistoryState Callmesh__V1__HistoryState;
+typedef struct Callmesh__V1__HistoryPage Callmesh__V1__HistoryPage;
+typedef struct Callmesh__V1__HistoryEntry Callmesh__V1__HistoryEntry;
 typedef struct Callmesh__V1__Invite Callmesh__V1__Invite;
 typedef struct Callmesh__V1__Ringing Callmesh__V1__Ringing;
 typedef struct Callmesh__V1__Answered Callmesh__V1__Answered;
@@ -194,6 +199,8 @@ typedef enum {
   CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS = 21,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_INFORMATION = 33,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_PULL = 36,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY = 40,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY_READ = 41,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW = 70,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_RULES = 140,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_SET_RULES = 141
@@ -233,6 +240,8 @@ struct  Callmesh__V1__ClientFrame
      */
     Callmesh__V1__Signal *information;
     Callmesh__V1__Pull *pull;
+    Callmesh__V1__HistoryQuery *history;
+    Callmesh__V1__HistoryRead *history_read;
     Callmesh__V1__Renew *renew;
     Callmesh__V1__Rules *rules;
     /*
@@ -309,10 +318,14 @@ struct  Callmesh__V1__Attach
    * The device wants to know which calls its user is in.
    */
   protobuf_c_boolean ongoing;
+  /*
+   * The device wants to know when its user's history changes.
+   */
+  protobuf_c_boolean history;
 };
 #define CALLMESH__V1__ATTACH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0 }
 
 
 struct  Callmesh__V1__Detach
@@ -595,6 +608,39 @@ struct  Callmesh__V1__Calls
 
 
 /*
+ * Asks for entries of the user's history, the newest first.
+ */
+struct  Callmesh__V1__HistoryQuery
+{
+  ProtobufCMessage base;
+  /*
+   * A cursor: older ones only. Empty: the newest ones.
+   */
+  char *before;
+  /*
+   * 1 to 100; 0: 50.
+   */
+  uint32_t limit;
+};
+#define CALLMESH__V1__HISTORY_QUERY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_query__descriptor) \
+    , (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * The user has read its history up to a cursor.
+ */
+struct  Callmesh__V1__HistoryRead
+{
+  ProtobufCMessage base;
+  char *up_to;
+};
+#define CALLMESH__V1__HISTORY_READ__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_read__descriptor) \
+    , (char *)protobuf_c_empty_string }
+
+
+/*
  * Asks for the rules of the device's user.
  */
 struct  Callmesh__V1__Rules
@@ -694,7 +740,8 @@ typedef enum {
   CALLMESH__V1__SERVER_FRAME__MESSAGE_REPLY = 1,
   CALLMESH__V1__SERVER_FRAME__MESSAGE_DELIVERY = 2,
   CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE = 3,
-  CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING = 4
+  CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING = 4,
+  CALLMESH__V1__SERVER_FRAME__MESSAGE_HISTORY = 40
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__SERVER_FRAME__MESSAGE__CASE)
 } Callmesh__V1__ServerFrame__MessageCase;
 
@@ -707,6 +754,7 @@ struct  Callmesh__V1__ServerFrame
     Callmesh__V1__Delivery *delivery;
     Callmesh__V1__Notice *notice;
     Callmesh__V1__Ongoing *ongoing;
+    Callmesh__V1__HistoryState *history;
   };
 };
 #define CALLMESH__V1__SERVER_FRAME__INIT \
@@ -739,6 +787,7 @@ typedef enum {
   CALLMESH__V1__REPLY__RESULT_CALL = 6,
   CALLMESH__V1__REPLY__RESULT_ANSWER = 7,
   CALLMESH__V1__REPLY__RESULT_CALLS = 20,
+  CALLMESH__V1__REPLY__RESULT_HISTORY = 40,
   CALLMESH__V1__REPLY__RESULT_RULES = 140,
   CALLMESH__V1__REPLY__RESULT_APP = 141
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__REPLY__RESULT__CASE)
@@ -760,6 +809,7 @@ struct  Callmesh__V1__Reply
     Callmesh__V1__CallState *call;
     Callmesh__V1__AnswerResult *answer;
     Callmesh__V1__CallList *calls;
+    Callmesh__V1__HistoryPage *history;
     Callmesh__V1__UserRules *rules;
     /*
      * Between nodes only: an HTTP answer has what is in it.
@@ -1022,6 +1072,104 @@ struct  Callmesh__V1__OngoingCall
 #define CALLMESH__V1__ONGOING_CALL__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__ongoing_call__descriptor) \
     , NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * The user's history has changed: a call was added, or the user has read it.
+ */
+struct  Callmesh__V1__HistoryState
+{
+  ProtobufCMessage base;
+  /*
+   * Of the newest change.
+   */
+  char *cursor;
+  /*
+   * Missed calls that the user has not read.
+   */
+  uint32_t unread;
+};
+#define CALLMESH__V1__HISTORY_STATE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_state__descriptor) \
+    , (char *)protobuf_c_empty_string, 0 }
+
+
+struct  Callmesh__V1__HistoryPage
+{
+  ProtobufCMessage base;
+  /*
+   * The newest first.
+   */
+  size_t n_entries;
+  Callmesh__V1__HistoryEntry **entries;
+  /*
+   * `before` for the entries that follow; empty: there are none.
+   */
+  char *next;
+  /*
+   * As in HistoryState.
+   */
+  char *cursor;
+  uint32_t unread;
+  /*
+   * What the user has read.
+   */
+  char *read_up_to;
+};
+#define CALLMESH__V1__HISTORY_PAGE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_page__descriptor) \
+    , 0,NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
+
+
+/*
+ * A call of the user that has ended.
+ */
+struct  Callmesh__V1__HistoryEntry
+{
+  ProtobufCMessage base;
+  char *cursor;
+  Callmesh__V1__CallRef *call;
+  /*
+   * By the user; else to the user.
+   */
+  protobuf_c_boolean placed;
+  /*
+   * The other side.
+   */
+  char *user;
+  /*
+   * Its display name, where it placed the call and its token has one.
+   */
+  char *name;
+  /*
+   * Of the user: the one that placed or answered the call.
+   */
+  char *device;
+  char *device_name;
+  int64_t placed_ms;
+  /*
+   * 0: nobody answered.
+   */
+  int64_t answered_ms;
+  int64_t ended_ms;
+  Callmesh__V1__EndReason reason;
+  /*
+   * To the user, and missed.
+   */
+  protobuf_c_boolean missed;
+  protobuf_c_boolean video;
+  /*
+   * The user who was rung before, where the user answered in place of the callee.
+   */
+  char *diverted_by;
+  /*
+   * The call left the user, its callee, and went on to others.
+   */
+  protobuf_c_boolean went_on;
+};
+#define CALLMESH__V1__HISTORY_ENTRY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_entry__descriptor) \
+    , (char *)protobuf_c_empty_string, NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, 0, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__Invite
@@ -1707,6 +1855,44 @@ Callmesh__V1__Calls *
 void   callmesh__v1__calls__free_unpacked
                      (Callmesh__V1__Calls *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__HistoryQuery methods */
+void   callmesh__v1__history_query__init
+                     (Callmesh__V1__HistoryQuery         *message);
+size_t callmesh__v1__history_query__get_packed_size
+                     (const Callmesh__V1__HistoryQuery   *message);
+size_t callmesh__v1__history_query__pack
+                     (const Callmesh__V1__HistoryQuery   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__history_query__pack_to_buffer
+                     (const Callmesh__V1__HistoryQuery   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__HistoryQuery *
+       callmesh__v1__history_query__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__history_query__free_unpacked
+                     (Callmesh__V1__HistoryQuery *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__HistoryRead methods */
+void   callmesh__v1__history_read__init
+                     (Callmesh__V1__HistoryRead         *message);
+size_t callmesh__v1__history_read__get_packed_size
+                     (const Callmesh__V1__HistoryRead   *message);
+size_t callmesh__v1__history_read__pack
+                     (const Callmesh__V1__HistoryRead   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__history_read__pack_to_buffer
+                     (const Callmesh__V1__HistoryRead   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__HistoryRead *
+       callmesh__v1__history_read__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__history_read__free_unpacked
+                     (Callmesh__V1__HistoryRead *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Rules methods */
 void   callmesh__v1__rules__init
                      (Callmesh__V1__Rules         *message);
@@ -2068,6 +2254,63 @@ Callmesh__V1__OngoingCall *
 void   callmesh__v1__ongoing_call__free_unpacked
                      (Callmesh__V1__OngoingCall *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__HistoryState methods */
+void   callmesh__v1__history_state__init
+                     (Callmesh__V1__HistoryState         *message);
+size_t callmesh__v1__history_state__get_packed_size
+                     (const Callmesh__V1__HistoryState   *message);
+size_t callmesh__v1__history_state__pack
+                     (const Callmesh__V1__HistoryState   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__history_state__pack_to_buffer
+                     (const Callmesh__V1__HistoryState   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__HistoryState *
+       callmesh__v1__history_state__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__history_state__free_unpacked
+                     (Callmesh__V1__HistoryState *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__HistoryPage methods */
+void   callmesh__v1__history_page__init
+                     (Callmesh__V1__HistoryPage         *message);
+size_t callmesh__v1__history_page__get_packed_size
+                     (const Callmesh__V1__HistoryPage   *message);
+size_t callmesh__v1__history_page__pack
+                     (const Callmesh__V1__HistoryPage   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__history_page__pack_to_buffer
+                     (const Callmesh__V1__HistoryPage   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__HistoryPage *
+       callmesh__v1__history_page__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__history_page__free_unpacked
+                     (Callmesh__V1__HistoryPage *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__HistoryEntry methods */
+void   callmesh__v1__history_entry__init
+                     (Callmesh__V1__HistoryEntry         *message);
+size_t callmesh__v1__history_entry__get_packed_size
+                     (const Callmesh__V1__HistoryEntry   *message);
+size_t callmesh__v1__history_entry__pack
+                     (const Callmesh__V1__HistoryEntry   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__history_entry__pack_to_buffer
+                     (const Callmesh__V1__HistoryEntry   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__HistoryEntry *
+       callmesh__v1__history_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__history_entry__free_unpacked
+                     (Callmesh__V1__HistoryEntry *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Invite methods */
 void   callmesh__v1__invite__init
                      (Callmesh__V1__Invite         *message);
@@ -2389,6 +2632,12 @@ typedef void (*Callmesh__V1__Ping_Closure)
 typedef void (*Callmesh__V1__Calls_Closure)
                  (const Callmesh__V1__Calls *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__HistoryQuery_Closure)
+                 (const Callmesh__V1__HistoryQuery *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__HistoryRead_Closure)
+                 (const Callmesh__V1__HistoryRead *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Rules_Closure)
                  (const Callmesh__V1__Rules *message,
                   void *closure_data);
@@ -2445,6 +2694,15 @@ typedef void (*Callmesh__V1__Ongoing_Closure)
                   void *closure_data);
 typedef void (*Callmesh__V1__OngoingCall_Closure)
                  (const Callmesh__V1__OngoingCall *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__HistoryState_Closure)
+                 (const Callmesh__V1__HistoryState *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__HistoryPage_Closure)
+                 (const Callmesh__V1__HistoryPage *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__HistoryEntry_Closure)
+                 (const Callmesh__V1__HistoryEntry *message,
                   void *closure_data);
 typedef void (*Callmesh__V1__Invite_Closure)
                  (const Callmesh__V1__Invite *message,
@@ -2522,6 +2780,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__resume__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__query__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ping__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__calls__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__history_query__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__history_read__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__rules__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__user_rules__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__forward__descriptor;
@@ -2541,6 +2801,9 @@ extern const ProtobufCMessageDescriptor callmesh__v1__signal_item__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ongoing__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ongoing_call__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__history_state__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__history_page__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ringing__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor;

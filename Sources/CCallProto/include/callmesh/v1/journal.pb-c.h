@@ -179,7 +179,7 @@ struct  Callmesh__V1__PlacedEntry
   char *push_data;
   protobuf_c_boolean callee_in_call;
   /*
-   * What the app wants to learn of the call, in bits: 2 webhooks; 0: nothing.
+   * What the app wants to learn of the call, in bits: 1 entries in histories, 2 webhooks.
    */
   uint32_t follows;
   /*
@@ -351,7 +351,7 @@ struct  Callmesh__V1__EndedEntry
    */
   protobuf_c_boolean by_app;
   /*
-   * Nothing else is said, and the call's end stands before: its record is stored. Versions without records ignore a
+   * Nothing else is said, and the call's end stands before: everything that is to be stored of it is. Versions without records ignore a
    * second end.
    */
   protobuf_c_boolean recorded;

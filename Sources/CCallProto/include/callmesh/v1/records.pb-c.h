@@ -19,6 +19,7 @@ PROTOBUF_C__BEGIN_DECLS
 #include "callmesh/v1/journal.pb-c.h"
 
 typedef struct Callmesh__V1__CallRecords Callmesh__V1__CallRecords;
+typedef struct Callmesh__V1__HistoryRecord Callmesh__V1__HistoryRecord;
 typedef struct Callmesh__V1__CallRecord Callmesh__V1__CallRecord;
 typedef struct Callmesh__V1__LegRecord Callmesh__V1__LegRecord;
 typedef struct Callmesh__V1__CallEvent Callmesh__V1__CallEvent;
@@ -112,6 +113,25 @@ struct  Callmesh__V1__CallRecords
 #define CALLMESH__V1__CALL_RECORDS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__call_records__descriptor) \
     , 0, 0,NULL }
+
+
+/*
+ * One message of a user's history, in the stream `<cluster>-history`. An entry of a call may be in several, after a
+ * crash: the first one counts.
+ */
+struct  Callmesh__V1__HistoryRecord
+{
+  ProtobufCMessage base;
+  uint32_t format;
+  Callmesh__V1__HistoryEntry *entry;
+  /*
+   * Instead: the user has read the history up to the message with this number.
+   */
+  uint64_t read_up_to;
+};
+#define CALLMESH__V1__HISTORY_RECORD__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_record__descriptor) \
+    , 0, NULL, 0 }
 
 
 /*
@@ -243,6 +263,25 @@ Callmesh__V1__CallRecords *
 void   callmesh__v1__call_records__free_unpacked
                      (Callmesh__V1__CallRecords *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__HistoryRecord methods */
+void   callmesh__v1__history_record__init
+                     (Callmesh__V1__HistoryRecord         *message);
+size_t callmesh__v1__history_record__get_packed_size
+                     (const Callmesh__V1__HistoryRecord   *message);
+size_t callmesh__v1__history_record__pack
+                     (const Callmesh__V1__HistoryRecord   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__history_record__pack_to_buffer
+                     (const Callmesh__V1__HistoryRecord   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__HistoryRecord *
+       callmesh__v1__history_record__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__history_record__free_unpacked
+                     (Callmesh__V1__HistoryRecord *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallRecord methods */
 void   callmesh__v1__call_record__init
                      (Callmesh__V1__CallRecord         *message);
@@ -305,6 +344,9 @@ void   callmesh__v1__call_event__free_unpacked
 typedef void (*Callmesh__V1__CallRecords_Closure)
                  (const Callmesh__V1__CallRecords *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__HistoryRecord_Closure)
+                 (const Callmesh__V1__HistoryRecord *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CallRecord_Closure)
                  (const Callmesh__V1__CallRecord *message,
                   void *closure_data);
@@ -323,6 +365,7 @@ typedef void (*Callmesh__V1__CallEvent_Closure)
 extern const ProtobufCEnumDescriptor    callmesh__v1__leg_fate__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__call_event_kind__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_records__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__history_record__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_record__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_record__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_event__descriptor;

@@ -1,0 +1,171 @@
+internal import CallBus
+internal import CallCore
+internal import CallTelemetry
+internal import CallWire
+internal import Logging
+
+/// Histories of users: entries leave for a stream of their own, and are read from there. A slow or missing stream
+/// delays nothing else.
+extension ShardWorker {
+  func perform(_ effect: HistoryEffect, _ shard: HeldShard, now: Timestamp) {
+    switch effect {
+    case .store(let call):
+      histories.add(HistoryOutbox.Item(term: shard.term, call: call))
+      histories.compact { holding($0.term)?.machine.lacks(.history, of: $0.call) ?? false }
+    case .answer(let session, let request, let user, let command):
+      read(
+        HistoryReads.Item(
+          term: shard.term, user: user,
+          question: .init(session: session, request: request, command: command)))
+    case .read(let user): read(HistoryReads.Item(term: shard.term, user: user))
+    case .show(let session, let state):
+      metrics.deliveries.increment()
+      outbox.add(session, .history(state))
+    }
+  }
+
+  // MARK: Writing
+
+  func sendHistories(now: Timestamp) {
+    guard let historyStream, histories.nextDeadline <= now else { return }
+    let messages = histories.next(now: now) {
+      holding($0.term)?.machine.historyEntries(of: $0.call) ?? []
+    }
+    for message in messages {
+      let (inbox, number) = (inbox, message.number)
+      historyStream.add(
+        message.user, id: message.id, ClusterCodec.encode(.entry(message.entry))
+      ) { inbox.offer(.historyAdded(number, $0)) }
+    }
+  }
+
+  func historyAdded(_ number: UInt64, _ result: AppendResult, now: Timestamp) {
+    var isStored = false
+    switch result {
+    case .appended:
+      isStored = true
+      metrics.historyMessages.increment()
+    case .refused: failedHistory("the stream refuses it", now: now)
+    case .unknown(let reason): failedHistory(reason, now: now)
+    }
+    let progress = histories.answered(number, isStored: isStored, now: now)
+    guard let message = progress.changed, let shard = holding(message.item.term) else { return }
+    // A new owner stores them again; the store, or whoever reads, drops the second ones.
+    if case .parting = shard.phase { return }
+    tellOfChange(message, shard, now: now)
+    guard progress.isDone else { return }
+    decide(shard, now: now) {
+      $0.stored(.history, of: [message.item.call], now: now, into: &$1)
+    }
+    touch(shard.number)
+  }
+
+  /// Before the journal has that the entry is stored, so that an owner that crashes in between stores it, and says so,
+  /// again.
+  private func tellOfChange(_ message: HistoryOutbox.Message, _ shard: HeldShard, now: Timestamp) {
+    if ShardHash.shard(of: message.user, count: configuration.shardCount) == shard.number {
+      return decide(shard, now: now) { $0.historyChanged(message.user, now: now, into: &$1) }
+    }
+    // If it cannot be asked, the user's sessions learn of the change with the next one, or when they attach.
+    _ = ask(
+      message.user, message.entry.device ?? "", .history(.changed), about: .history,
+      until: now + .seconds(30), shard.term, now: now)
+  }
+
+  private func failedHistory(_ reason: String, now: Timestamp) {
+    metrics.historyMessagesFailed.increment()
+    failedHistoryLogs.warn(
+      logger, now: now, "Entries of histories could not be stored. They are kept and retried.",
+      [.reason: "\(reason)"])
+  }
+
+  // MARK: Reading
+
+  private func read(_ item: HistoryReads.Item) {
+    if historyReads.add(item) { return beginReads() }
+    metrics.historyQuestionsRefused.increment()
+    answer(item, .error(CallError(.tryAgain, retryAfterMilliseconds: 1000)))
+  }
+
+  private func beginReads() {
+    while let item = historyReads.next() { jobs.append(.readHistory(item)) }
+  }
+
+  nonisolated func readHistory(_ item: HistoryReads.Item) async {
+    inbox.offer(.historyRead(item, await page(item)))
+  }
+
+  /// - Returns: nil: the history could not be read, or the mark not be stored.
+  private nonisolated func page(_ item: HistoryReads.Item) async -> HistoryPage? {
+    guard let historyStream, var log = try? await readLog(of: item.user, in: historyStream) else {
+      return nil
+    }
+    switch item.question?.command {
+    case .list(let before, let limit):
+      let count = limit == 0 ? HistoryCommand.limitStandard : limit
+      return log.page(before: before, limit: min(count, HistoryCommand.limits.upperBound))
+    case .markRead(let cursor):
+      if let mark = log.mark(upTo: cursor) {
+        let place = await store(mark, of: item.user, in: historyStream)
+        guard let place else { return nil }
+        log.noteRead(upTo: mark, at: place)
+      }
+    case .changed, nil: break
+    }
+    return HistoryPage(state: log.state, readUpTo: log.readUpTo)
+  }
+
+  private nonisolated func readLog(
+    of user: UserKey, in stream: any HistoryStream
+  ) async throws -> HistoryLog {
+    let stored = try await stream.messages(of: user)
+    // One of a later version is skipped, as everything that is not known.
+    let messages = stored.compactMap { record in
+      (try? ClusterCodec.historyMessage(record.bytes)).map {
+        (cursor: HistoryCursor(record.sequence), message: $0)
+      }
+    }
+    return HistoryLog(messages, entriesMax: configuration.history.entriesPerUser)
+  }
+
+  /// - Returns: where the mark stands; nil: it is not known to be stored.
+  private nonisolated func store(
+    _ mark: HistoryCursor, of user: UserKey, in stream: any HistoryStream
+  ) async -> HistoryCursor? {
+    let id = "\(Subjects.keyPart(user.app)).\(Subjects.keyPart(user.user)).\(mark.text)"
+    let result = await withCheckedContinuation { continuation in
+      stream.add(user, id: id, ClusterCodec.encode(.read(upTo: mark))) {
+        continuation.resume(returning: $0)
+      }
+    }
+    guard case .appended(let sequence) = result else { return nil }
+    return HistoryCursor(sequence)
+  }
+
+  func historyRead(_ item: HistoryReads.Item, _ page: HistoryPage?, now: Timestamp) {
+    historyReads.ended(item)
+    beginReads()
+    metrics.historyReads.increment()
+    if page == nil { metrics.historyReadsFailed.increment() }
+    guard let question = item.question else {
+      guard let shard = holding(item.term) else { return }
+      if case .parting = shard.phase { return }
+      decide(shard, now: now) { $0.historyRead(item.user, page?.state, now: now, into: &$1) }
+      return touch(shard.number)
+    }
+    guard let page else { return answer(item, .error(CallError(.tryAgain))) }
+    answer(item, .history(page))
+    guard case .markRead = question.command, let shard = holding(item.term) else { return }
+    if case .parting = shard.phase { return }
+    // The user's other sessions.
+    decide(shard, now: now) { $0.historyChanged(item.user, now: now, into: &$1) }
+    touch(shard.number)
+  }
+
+  /// What is replied is in the store, whoever owns the shard by now.
+  private func answer(_ item: HistoryReads.Item, _ reply: Reply) {
+    guard let question = item.question else { return }
+    metrics.replies.increment()
+    outbox.add(question.session, .reply(request: question.request, reply))
+  }
+}

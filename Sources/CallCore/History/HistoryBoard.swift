@@ -1,0 +1,109 @@
+/// The state of a user's history as its devices see it, and which of their sessions have the newest one.
+///
+/// A state, not events: a session waits for the newest one or for nothing. Its version is the store's number of the
+/// user's newest message, so the states of all owners are in one order.
+struct HistoryBoard: Sendable {
+  struct Watcher: Sendable {
+    var device: DeviceID
+    var session: SessionRef
+    /// What its edge has written to the device; nil: nothing.
+    var shown: HistoryCursor?
+    /// How often the present state was sent.
+    var attempts = 0
+    /// When to send it next.
+    var nextAt = Timestamp(microseconds: 0)
+  }
+
+  private(set) var state: HistoryState?
+  private(set) var watchers: [Watcher] = []
+  /// The driver reads the history.
+  private var isReading = false
+  /// It may have changed since the read began, or a read has failed.
+  private var isStale = true
+  /// After a read that failed.
+  private var failures = 0
+  private var readNotBefore = Timestamp(microseconds: 0)
+  /// The deadline that stands in the shard's queue.
+  var armedAt = Timestamp.distantFuture
+
+  private static let pauseFirst = Span.seconds(1)
+  private static let pauseDoublings = 3
+
+  /// When something is due next.
+  var nextDeadline: Timestamp {
+    let read = isStale && !isReading ? readNotBefore : .distantFuture
+    return watchers.reduce(read) { isBehind($1) ? min($0, $1.nextAt) : $0 }
+  }
+
+  private func isBehind(_ watcher: Watcher) -> Bool {
+    guard let state else { return false }
+    return watcher.shown.map { $0 < state.cursor } ?? true
+  }
+
+  mutating func watch(_ device: DeviceID, _ session: SessionRef, shown: HistoryCursor?) {
+    watchers.removeAll { $0.device == device }
+    watchers.append(Watcher(device: device, session: session, shown: shown))
+  }
+
+  /// - Returns: whether sessions are left.
+  mutating func keepWatchers(where isThere: (Watcher) -> Bool) -> Bool {
+    watchers.removeAll { !isThere($0) }
+    return !watchers.isEmpty
+  }
+
+  mutating func changed() { isStale = true }
+
+  /// Whether the history is to be read now. The read is under way then.
+  mutating func beginRead(now: Timestamp) -> Bool {
+    guard isStale, !isReading, readNotBefore <= now else { return false }
+    (isReading, isStale) = (true, false)
+    return true
+  }
+
+  /// - Parameter found: nil: it could not be read.
+  mutating func wasRead(_ found: HistoryState?, now: Timestamp) {
+    isReading = false
+    guard let found else {
+      isStale = true
+      let pause = Self.pauseFirst.microseconds << Int64(min(failures, Self.pauseDoublings))
+      readNotBefore = now + Span(microseconds: pause)
+      failures += 1
+      return
+    }
+    failures = 0
+    if let state, found.cursor <= state.cursor { return }
+    state = found
+    for index in watchers.indices {
+      (watchers[index].attempts, watchers[index].nextAt) = (0, Timestamp(microseconds: 0))
+    }
+  }
+
+  mutating func acknowledge(_ session: SessionRef, _ version: UInt64) {
+    guard let index = watchers.firstIndex(where: { $0.session == session }) else { return }
+    let cursor = HistoryCursor(version)
+    watchers[index].shown = max(watchers[index].shown ?? cursor, cursor)
+  }
+
+  /// Sends the state to the sessions for which that is due.
+  /// - Returns: how many of these were sent it before.
+  mutating func send(_ turn: inout Turn) -> Int {
+    guard let state else { return 0 }
+    var retransmitted = 0
+    let repeats = turn.limits.deliveryRepeats
+    for index in watchers.indices
+    where isBehind(watchers[index]) && watchers[index].nextAt <= turn.now {
+      let attempts = watchers[index].attempts
+      guard attempts == 0 || !turn.isHeldBack else {
+        watchers[index].nextAt = turn.now + (repeats.first ?? .seconds(1))
+        continue
+      }
+      turn.perform(.history(.show(watchers[index].session, state)), .relaxed)
+      if attempts > 0 { retransmitted += 1 }
+      watchers[index].attempts += 1
+      // After the last one it waits for a change, or for the device's next session.
+      watchers[index].nextAt =
+        attempts < repeats.count ? turn.now + repeats[attempts] : .distantFuture
+    }
+    return retransmitted
+  }
+}

@@ -1,0 +1,55 @@
+/// A user's history, as its messages in the store say. An entry that was stored again after a crash counts once: the
+/// first one does.
+public struct HistoryLog: Sendable, Equatable {
+  /// In their order: the oldest first.
+  public private(set) var items: [HistoryPage.Item] = []
+  public private(set) var readUpTo = HistoryCursor.start
+  public private(set) var newest = HistoryCursor.start
+
+  /// - Parameters:
+  ///   - messages: all of the user, in their order.
+  ///   - entriesMax: policy above it: leave the oldest ones out.
+  public init(_ messages: [(cursor: HistoryCursor, message: HistoryMessage)], entriesMax: Int) {
+    var known: Set<CallID> = []
+    for (cursor, message) in messages {
+      newest = max(newest, cursor)
+      switch message {
+      case .entry(let entry):
+        if known.insert(entry.call).inserted {
+          items.append(HistoryPage.Item(cursor: cursor, entry: entry))
+        }
+      // Nobody has read what came later, whatever the mark says.
+      case .read(let upTo): readUpTo = max(readUpTo, min(upTo, cursor))
+      }
+    }
+    items.removeFirst(max(0, items.count - entriesMax))
+  }
+
+  public var state: HistoryState {
+    let unread = items.reversed().prefix { readUpTo < $0.cursor }.count { $0.entry.isMissed }
+    return HistoryState(cursor: newest, unread: UInt32(clamping: unread))
+  }
+
+  /// - Parameters:
+  ///   - before: nil: the newest ones.
+  ///   - limit: as many entries at most.
+  public func page(before: HistoryCursor?, limit: UInt32) -> HistoryPage {
+    let older = before.map { end in items.prefix { $0.cursor < end } } ?? items[...]
+    let part = older.suffix(Int(limit))
+    return HistoryPage(
+      items: part.reversed(), next: part.count < older.count ? part.first?.cursor : nil,
+      state: state, readUpTo: readUpTo)
+  }
+
+  /// The mark to be stored so that the user has read up to there; nil: that is so already.
+  public func mark(upTo cursor: HistoryCursor) -> HistoryCursor? {
+    let wanted = min(cursor, newest)
+    return readUpTo < wanted ? wanted : nil
+  }
+
+  /// A mark was stored.
+  public mutating func noteRead(upTo cursor: HistoryCursor, at place: HistoryCursor) {
+    readUpTo = max(readUpTo, min(cursor, place))
+    newest = max(newest, place)
+  }
+}

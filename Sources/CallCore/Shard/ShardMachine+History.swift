@@ -1,0 +1,100 @@
+/// Histories of users (`HistoryLog`). The store has them. A user's shard shows their state to the user's sessions, and
+/// the shard of an ended call adds the entries on both sides.
+extension ShardMachine {
+  /// The entries of an ended call that lacks them, and whose they are; empty where none are wanted.
+  public func historyEntries(of id: CallID) -> [(user: UserKey, entry: HistoryEntry)] {
+    guard let slot = calls.slot(of: id), calls[slot].lacking(keeps).contains(.history) else {
+      return []
+    }
+    return calls[slot].historyEntries
+  }
+
+  /// A command about the history of its sender's user.
+  mutating func history(_ command: Command, _ body: HistoryCommand, _ turn: inout Turn) {
+    switch body {
+    case .changed:
+      historyChanged(command.user, &turn)
+      turn.reply(command, .done, command.body.urgency)
+    case .list, .markRead:
+      guard command.request != 0 else { return }
+      guard keeps.contains(.history) else {
+        return turn.reply(command, .error(CallError(.forbidden, Self.noHistory)))
+      }
+      turn.perform(
+        .history(
+          .answer(command.session, request: command.request, command.user, body)))
+    }
+  }
+
+  private static let noHistory = "The cluster keeps no histories: see historyKept."
+
+  /// A session begins, or is announced, whose device is to see the state of its user's history.
+  mutating func watchHistory(_ command: Command, _ mark: HistoryMark, _ turn: inout Turn) {
+    guard keeps.contains(.history) else { return }
+    historyBoards[command.user, default: HistoryBoard()].watch(
+      command.device, command.session, shown: mark.shown)
+    tendHistory(of: command.user, &turn)
+  }
+
+  /// The store has a further message of a user.
+  public mutating func historyChanged(
+    _ user: UserKey, now: Timestamp, into outcome: inout Outcome
+  ) {
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
+    historyChanged(user, &turn)
+  }
+
+  private mutating func historyChanged(_ user: UserKey, _ turn: inout Turn) {
+    guard historyBoards[user] != nil else { return }
+    historyBoards[user]?.changed()
+    tendHistory(of: user, &turn)
+  }
+
+  /// The driver has read a user's history.
+  /// - Parameter state: nil: it could not.
+  public mutating func historyRead(
+    _ user: UserKey, _ state: HistoryState?, now: Timestamp, into outcome: inout Outcome
+  ) {
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
+    historyBoards[user]?.wasRead(state, now: now)
+    tendHistory(of: user, &turn)
+  }
+
+  /// Does what is due at boards.
+  mutating func fireHistories(_ turn: inout Turn) {
+    while let due = historyDeadlines.popDue(now: turn.now) {
+      guard historyBoards[due.key]?.armedAt == due.at else { continue }
+      historyBoards[due.key]?.armedAt = .distantFuture
+      tendHistory(of: due.key, &turn)
+    }
+  }
+
+  /// All sessions are known now.
+  mutating func beginHistories(_ turn: inout Turn) {
+    for key in Array(historyBoards.keys) { tendHistory(of: key, &turn) }
+  }
+
+  /// Before a new owner begins it neither reads nor sends.
+  private mutating func tendHistory(of key: UserKey, _ turn: inout Turn) {
+    guard turn.isServing, historyBoards[key] != nil else { return }
+    forgetWatchers(of: key)
+    if historyBoards[key]?.beginRead(now: turn.now) == true {
+      turn.perform(.history(.read(key)), .relaxed)
+    }
+    tally.deliveryRepeatsTotal += UInt64(historyBoards[key]?.send(&turn) ?? 0)
+    guard let board = historyBoards[key], board.nextDeadline < board.armedAt else { return }
+    historyBoards[key]?.armedAt = board.nextDeadline
+    historyDeadlines.insert(key, at: board.nextDeadline)
+  }
+
+  /// Drops the sessions that are over, and the board with the last one.
+  mutating func forgetWatchers(of key: UserKey) {
+    let user = users[key]
+    let isKept = historyBoards[key]?.keepWatchers {
+      user?.device($0.device)?.session == $0.session
+    }
+    if isKept == false { historyBoards[key] = nil }
+  }
+}

@@ -1,0 +1,143 @@
+internal import CallCore
+internal import CallJudge
+internal import CallWire
+
+/// A side of a call.
+enum HistorySide: Sendable {
+  case placed
+  case received
+  /// That of a user who answered in place of the callee.
+  case inPlace
+
+  fileprivate init(_ entry: HistoryEntry) {
+    self = entry.isPlaced ? .placed : entry.divertedBy.isEmpty ? .received : .inPlace
+  }
+}
+
+/// Whether each ended call has an entry in the histories of its users, which agrees with the journal, and whether devices
+/// see that.
+extension HistoryChecker {
+  /// A history got a message. Of a call and side the first entry counts, so a second one may be there.
+  mutating func remembered(
+    _ user: UserKey, _ number: UInt64, _ message: HistoryMessage
+  ) throws(HistoryViolation) {
+    histories[user, default: []].append((HistoryCursor(number), message))
+    guard case .entry(let entry) = message else { return }
+    let facts = calls[entry.call, default: Facts()]
+    try require(
+      facts.ended != nil, .historyOnBothSides, entry.call,
+      "an entry of a call that did not end")
+    let difference = Self.difference(entry, of: user, facts)
+    try require(
+      difference == nil, .historyOnBothSides, entry.call, "an entry has another \(difference ?? "")"
+    )
+    calls[entry.call]?.rememberedBy.insert(HistorySide(entry))
+    judged[.historyOnBothSides, default: 0] += 1
+  }
+
+  /// What an entry and the journal disagree on. Entries have times in milliseconds.
+  private static func difference(
+    _ entry: HistoryEntry, of user: UserKey, _ facts: Facts
+  ) -> String? {
+    guard let placed = facts.placed, let ended = facts.ended else { return "history" }
+    let side = HistorySide(entry)
+    let caller = UserKey(app: placed.callee.app, user: placed.caller.user)
+    if user != facts.user(side) { return "user" }
+    if side == .received, caller == placed.callee { return "side" }
+    let peer = side == .placed ? placed.callee.user : placed.caller.user
+    if !entry.peer.hasBytes(of: peer) || !entry.callee.hasBytes(of: placed.callee.user) {
+      return "party"
+    }
+    if entry.peerName != (side == .placed ? "" : placed.caller.name) { return "name" }
+    if !entry.divertedBy.hasBytes(of: side == .inPlace ? facts.source(of: user.user) : "") {
+      return "user who sent it there"
+    }
+    // For a user whom it left it was over then.
+    let left = side == .received ? facts.left(user.user) : nil
+    if entry.wentOn != (left?.to.isEmpty == false) { return "word on whether it went on" }
+    let answered = left == nil ? facts.answered : nil
+    let device = side == .placed ? placed.caller.device : answered?.by.device
+    if entry.device != device { return "device" }
+    if entry.placedAt.milliseconds != placed.placedAt.milliseconds { return "placing" }
+    if entry.answeredAt?.milliseconds != answered?.at.milliseconds { return "answer" }
+    let (endedAt, reason) = (left?.at ?? ended.at, left?.stop.reason ?? ended.reason)
+    if entry.endedAt.milliseconds != endedAt.milliseconds || entry.reason != reason {
+      return "end"
+    }
+    let isMissed = side == .received && (left?.stop.missed ?? ended.missed)
+    if entry.isMissed != isMissed { return "word on whether it is missed" }
+    return entry.video == placed.video ? nil : "kind"
+  }
+
+  /// The sides whose histories are to have an ended call. One that gave way leaves that to the one that went on.
+  func sidesToRemember(_ facts: Facts) -> Set<HistorySide> {
+    guard keepsHistory, let placed = facts.placed, let ended = facts.ended, ended.reason != .glare
+    else { return [] }
+    var sides: Set<HistorySide> = [.placed]
+    if !placed.caller.user.hasBytes(of: placed.callee.user) { sides.insert(.received) }
+    if let answered = facts.answered, !answered.by.user.hasBytes(of: placed.callee.user) {
+      sides.insert(.inPlace)
+    }
+    return sides
+  }
+
+  func missingHistory() -> [HistoryViolation] {
+    calls.inOrder.compactMap { call, facts in
+      let missing = sidesToRemember(facts).subtracting(facts.rememberedBy)
+      guard !missing.isEmpty else { return nil }
+      return HistoryViolation(
+        .historyOnBothSides, "it ended and \(missing.count) of its entries are not there",
+        call: call)
+    }
+  }
+
+  // MARK: What devices see
+
+  /// An edge writes no older state behind a newer one.
+  mutating func toldHistory(
+    _ who: Who, _ state: HistoryState, on link: Int
+  ) throws(HistoryViolation) {
+    let known = links[link]?.history
+    try require(
+      known.map { $0.cursor < state.cursor } ?? true, .historySeen, nil,
+      "\(who) is sent a state of its history that is no later one")
+    let newest = history(of: who.user)?.newest ?? .start
+    try require(
+      state.cursor <= newest, .historySeen, nil,
+      "\(who) is sent a state of its history that the store does not have")
+    links[link]?.history = state
+    judged[.historySeen, default: 0] += 1
+  }
+
+  private func history(of user: String) -> HistoryLog? {
+    let key = histories.keys.first { $0.user.hasBytes(of: user) }
+    return key.flatMap { histories[$0] }.map { HistoryLog($0, entriesMax: 1000) }
+  }
+
+  /// When everything has settled, each attached device has the newest state.
+  func staleHistories() -> [HistoryViolation] {
+    links.sorted { $0.key < $1.key }.compactMap { _, link in
+      guard link.attachedAt != nil else { return nil }
+      let wanted = history(of: link.who.user)?.state ?? HistoryState()
+      guard link.history != wanted else { return nil }
+      return HistoryViolation(.historySeen, "\(link.who) does not have the state of its history")
+    }
+  }
+}
+
+extension HistoryChecker.Facts {
+  /// Whose history has the call for this side.
+  fileprivate func user(_ side: HistorySide) -> UserKey? {
+    guard let placed else { return nil }
+    switch side {
+    case .placed: return UserKey(app: placed.callee.app, user: placed.caller.user)
+    case .received: return placed.callee
+    case .inPlace: return answered.map { UserKey(app: placed.callee.app, user: $0.by.user) }
+    }
+  }
+
+  /// From whom the call came to a user; empty: it was placed to the user.
+  fileprivate func source(of user: String) -> String {
+    diversions.first { $0.to.contains { $0.hasBytes(of: user) } }?.from ?? ""
+  }
+}

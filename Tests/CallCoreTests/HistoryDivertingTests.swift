@@ -1,0 +1,88 @@
+import CallCore
+import Testing
+
+/// What a call that went on to other users leaves in histories.
+@Suite struct HistoryDivertingTests {
+  private let bob = UserKey(app: Bench.app, user: "bob")
+  private let alice = UserKey(app: Bench.app, user: "alice")
+  private let carol = UserKey(app: Bench.app, user: "carol")
+
+  /// Alice calls bob, and the app's hook sends the call to these users instead, who have a device each.
+  private func placed(to users: String...) -> DivertingBench {
+    var bench = DivertingBench()
+    bench.owner.shard.keeps = .history
+    for user in users { bench.attach(user, "1") }
+    var request = PlaceRequest(
+      call: DivertingBench.id, deviceName: "Alice's phone", callerName: "Alice A.",
+      follows: .history)
+    request.forward = users
+    bench.owner.say(.place(request), user: "alice", device: "alice1")
+    bench.pump()
+    return bench
+  }
+
+  private func entries(_ bench: DivertingBench) -> [(user: UserKey, entry: HistoryEntry)] {
+    bench.owner.shard.historyEntries(of: DivertingBench.id)
+  }
+
+  /// Carol answers after 2 s, and hangs up 3 s later.
+  private func answeredInPlace() -> DivertingBench {
+    var bench = placed(to: "carol")
+    bench.pass(.seconds(2))
+    bench.say(.answer(description: "sdp"), "carol", "1")
+    bench.pass(.seconds(3))
+    bench.say(.hangUp, "carol", "1")
+    return bench
+  }
+
+  @Test func whoAnsweredInPlaceOfTheCalleeHasTheCall() {
+    let bench = answeredInPlace()
+    let start = DivertingBench().owner.now
+    let end = start + .seconds(5)
+    #expect(entries(bench).map(\.user) == [bob, alice, carol])
+    #expect(
+      entries(bench).map(\.entry) == [
+        HistoryEntry(
+          call: DivertingBench.id, callee: "bob", isPlaced: false, peer: "alice",
+          peerName: "Alice A.", placedAt: start, endedAt: start, reason: .unanswered,
+          isMissed: true, wentOn: true),
+        HistoryEntry(
+          call: DivertingBench.id, callee: "bob", isPlaced: true, peer: "bob", device: "alice1",
+          deviceName: "Alice's phone", placedAt: start, answeredAt: start + .seconds(2),
+          endedAt: end, reason: .hungUp),
+        HistoryEntry(
+          call: DivertingBench.id, callee: "bob", isPlaced: false, peer: "alice",
+          peerName: "Alice A.", device: "1", deviceName: "carol's 1", placedAt: start,
+          answeredAt: start + .seconds(2), endedAt: end, reason: .hungUp, divertedBy: "bob"),
+      ])
+  }
+
+  @Test func aNewOwnerSaysTheSame() {
+    let bench = answeredInPlace()
+    var next = bench.takenOver()
+    next.owner.shard.keeps = .history
+    #expect(entries(next).map(\.user) == [bob, alice, carol])
+    #expect(entries(next).map(\.entry) == entries(bench).map(\.entry))
+  }
+
+  @Test func ofThoseWhoRingTogetherWhoAnsweredHasTheCall() {
+    var bench = placed(to: "dave", "carol")
+    bench.say(.answer(description: ""), "carol", "1")
+    bench.say(.hangUp, "carol", "1")
+    #expect(entries(bench).map(\.user) == [bob, alice, carol])
+    #expect(entries(bench).map(\.entry.divertedBy) == ["", "", "bob"])
+  }
+
+  /// For the callee it was over when it went on. Those to whom it went on have nothing of it.
+  @Test func aCallThatNobodyAnsweredIsMissedByItsCallee() {
+    var bench = placed(to: "carol")
+    let start = bench.owner.now
+    bench.pass(.seconds(4))
+    bench.owner.caller(.call(DivertingBench.id, .cancel))
+    #expect(entries(bench).map(\.user) == [bob, alice])
+    #expect(entries(bench).map(\.entry.reason) == [.unanswered, .cancelled])
+    #expect(entries(bench).map(\.entry.endedAt) == [start, start + .seconds(4)])
+    #expect(entries(bench).map(\.entry.isMissed) == [true, false])
+    #expect(entries(bench).map(\.entry.wentOn) == [true, false])
+  }
+}

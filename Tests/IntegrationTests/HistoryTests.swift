@@ -1,0 +1,122 @@
+import CallClient
+import CallCore
+import CallWire
+import Foundation
+import Testing
+
+/// Histories of users in a cluster of real processes: on both sides, each call once whatever dies, and read on all
+/// devices.
+@Suite(.timeLimit(.minutes(4)), .serialized)
+struct HistoryTests {
+  /// Nothing tells when another process has done something.
+  private func eventually(_ what: String, _ holds: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while ContinuousClock.now < deadline {
+      if try await holds() { return }
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    throw TestCluster.Failure(description: "never: \(what)")
+  }
+
+  /// Gives the app of a running cluster histories, and waits until the device's edge knows that.
+  private func switchOn(_ cluster: TestCluster, _ device: TestDevice) async throws {
+    let path = cluster.folder + "/keys.json"
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+    var apps = try #require(object?["apps"] as? [[String: Any]])
+    apps[0]["history"] = true
+    try JSONSerialization.data(withJSONObject: ["apps": apps]).write(
+      to: URL(fileURLWithPath: path), options: .atomic)
+    try await eventually("the edge reads the file") { await page(device) != nil }
+  }
+
+  /// nil while it is refused.
+  private func page(_ device: TestDevice, before: HistoryCursor? = nil) async -> HistoryPage? {
+    try? await device.device.history(before: before, limit: 7)
+  }
+
+  /// All pages; nil while one is refused.
+  private func history(_ device: TestDevice) async -> [HistoryEntry]? {
+    var entries: [HistoryEntry] = []
+    var before: HistoryCursor?
+    repeat {
+      guard let page = await page(device, before: before) else { return nil }
+      entries += page.items.map(\.entry)
+      before = page.next
+    } while before != nil
+    return entries
+  }
+
+  private func waitForUnread(_ device: TestDevice, _ unread: UInt32) async throws {
+    try await device.wait("\(unread) unread") {
+      if case .history(let state) = $0 { state.unread == unread } else { false }
+    }
+  }
+
+  @Test func eachCallOnceOnBothSidesWhateverDies() async throws {
+    let cluster = try await TestCluster.start(coordinators: 2, edges: 1)
+    defer { cluster.stop() }
+    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
+    defer { alice.stop() }
+    #expect(await page(alice) == nil, "the app has none")
+    try await switchOn(cluster, alice)
+    let phone = try await TestDevice(
+      cluster, user: "bob", "phone", edges: ["e1"], wantsHistory: true)
+    let tablet = try await TestDevice(
+      cluster, user: "bob", "tablet", edges: ["e1"], codec: .json, wantsHistory: true)
+    defer { for device in [phone, tablet] { device.stop() } }
+    for device in [phone, tablet] { try await waitForUnread(device, 0) }
+
+    let answered = CallID.random()
+    try await alice.device.place(PlaceRequest(call: answered, video: true), to: "bob")
+    try await phone.waitForInvite(answered)
+    #expect(try await phone.device.answer(answered))
+    try await alice.waitForAnswer(answered)
+    try await alice.device.hangUp(answered)
+    let missed = CallID.random()
+    try await alice.device.place(PlaceRequest(call: missed), to: "bob")
+    try await phone.waitForInvite(missed)
+    try await alice.device.cancel(missed)
+    let others = (0..<15).map { _ in CallID.random() }
+    for (number, call) in others.enumerated() {
+      try await alice.device.place(PlaceRequest(call: call), to: "nobody-\(number)")
+      try await alice.waitForStop(call, .unreachable)
+    }
+    // Some of the entries are not stored yet: whoever takes over stores them.
+    for name in ["c1", "c2"] { cluster.kill(name) }
+    for name in ["c1", "c2"] { try cluster.startCoordinator(name) }
+
+    let all = Set([answered, missed] + others)
+    try await eventually("alice's side") { Set(await history(alice)?.map(\.call) ?? []) == all }
+    try await eventually("bob's side") { await history(phone)?.count == 2 }
+    let placed = try #require(await history(alice))
+    #expect(placed.count == all.count, "each once")
+    #expect(placed.allSatisfy { $0.isPlaced && !$0.isMissed && $0.device == "a1" })
+    let received = try #require(await history(phone))
+    #expect(received.map(\.call) == [missed, answered])
+    #expect(received.map(\.isMissed) == [true, false])
+    #expect(received.map(\.reason) == [.cancelled, .hungUp])
+    #expect(received.map(\.device) == [nil, "phone"])
+    #expect(received.map(\.video) == [false, true])
+    #expect(received.allSatisfy { !$0.isPlaced && $0.peer == "alice" })
+
+    // Read on one device, read on all.
+    for device in [phone, tablet] { try await waitForUnread(device, 1) }
+    let newest = try #require(await page(phone))
+    #expect(newest.state.unread == 1)
+    let cursor = try #require(newest.items.first?.cursor)
+    let marked = try await phone.device.markHistoryRead(upTo: cursor)
+    #expect(marked.state.unread == 0 && marked.readUpTo == cursor)
+    try await tablet.wait("the mark") {
+      if case .history(let state) = $0 { state == marked.state } else { false }
+    }
+    let http = EdgeHTTPClient(edges: [cluster.url("e1")])
+    let seen = try await http.history(limit: 1, token: tablet.token)
+    #expect(seen.state == marked.state && seen.readUpTo == cursor)
+    #expect(seen.items.map(\.entry.call) == [missed] && seen.next == cursor)
+    // Less than before changes nothing.
+    let first = try #require(await page(phone)?.items.last?.cursor)
+    let again = try await http.markHistoryRead(upTo: first, token: tablet.token)
+    #expect(again.state == marked.state && again.readUpTo == cursor)
+  }
+}
