@@ -46,7 +46,12 @@ public struct DivertedFacts: Sendable, Equatable {
 extension DivertedFacts {
   /// What the devices are told that rang until then.
   public var stop: Stop {
-    reason == .declined ? Stop(reason: .declined, by: by) : Stop(reason: .unanswered, missed: true)
+    switch reason {
+    case .declined: Stop(reason: .declined, by: by)
+    // It was not meant to ring there.
+    case .always, .hook: Stop(reason: .unanswered)
+    case .busy, .noAnswer, .unreachable, .doNotDisturb: Stop(reason: .unanswered, missed: true)
+    }
   }
 }
 
