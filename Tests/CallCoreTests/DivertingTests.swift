@@ -390,6 +390,21 @@ import Testing
     #expect(bench.asked.count == asked, "nobody is asked any more")
   }
 
+  @Test("the rate of calls between two users holds for calls that are sent on") func rate() {
+    var bench = DivertingBench()
+    bench.attach("carol", "1")
+    for number in 1...11 {
+      let request = VisitRequest(
+        call: CallID(high: 7, low: UInt64(number)), callee: "bob", caller: "alice")
+      for _ in 0..<3 {
+        let answer = bench.visit(UserKey(app: Bench.app, user: "carol"), request)
+        #expect(answer?.isBusy == (number == 11), "call \(number), asked again and again")
+      }
+    }
+    let other = VisitRequest(call: CallID(high: 7, low: 99), callee: "bob", caller: "erin")
+    #expect(bench.visit(UserKey(app: Bench.app, user: "carol"), other)?.isBusy == false)
+  }
+
   // MARK: The user's own shard
 
   @Test("R25 a user who has answered a call of another shard is in a call there") func inCall() {

@@ -45,7 +45,7 @@ import Testing
         HistoryEntry(
           call: DivertingBench.id, callee: "bob", isPlaced: false, peer: "alice",
           peerName: "Alice A.", placedAt: start, endedAt: start, reason: .unanswered,
-          isMissed: true, wentOn: true),
+          wentOn: true),
         HistoryEntry(
           call: DivertingBench.id, callee: "bob", isPlaced: true, peer: "bob", device: "alice1",
           deviceName: "Alice's phone", placedAt: start, answeredAt: start + .seconds(2),

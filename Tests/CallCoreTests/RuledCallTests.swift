@@ -124,7 +124,7 @@ import Testing
     var bench = bench(UserRules(always: to("alice")))
     bench.place()
     #expect(bench.diversions.isEmpty)
-    #expect(bench.owner.ends.map(\.reason) == [.unreachable])
+    #expect(bench.invitesOfBob("b1").count == 1, "bob is called as ever")
   }
 
   // MARK: Do not disturb

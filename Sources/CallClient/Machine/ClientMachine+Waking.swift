@@ -43,8 +43,7 @@ extension ClientMachine {
     wokenFor.removeAll()
     for call in woken {
       noteCallee(of: call, calls[call]?.callee ?? "")
-      if let state = info.forCall, state.call == call, knows(state) {
-        noteCallee(of: call, state.callee)
+      if let state = info.forCall, state.call == call, isOfOwnShard(state) {
         take(state, &turn)
       } else {
         query(call, &turn)
@@ -56,9 +55,10 @@ extension ClientMachine {
     enqueue(.call(CallAddress(callee: calls[call]?.callee ?? "", call: call), .query), &turn)
   }
 
-  /// Of a call that was diverted to this user only the callee's shard knows that it is over.
-  private func knows(_ state: CallState) -> Bool {
-    state.phase != .unknown || calls[state.call]?.callee.isEmpty ?? true
+  /// Of a call that was diverted to this user only the callee's shard knows how it stands.
+  private mutating func isOfOwnShard(_ state: CallState) -> Bool {
+    if state.phase != .unknown { noteCallee(of: state.call, state.callee) }
+    return calls[state.call]?.callee.isEmpty ?? true
   }
 
   private mutating func take(_ state: CallState, _ turn: inout Turn) {

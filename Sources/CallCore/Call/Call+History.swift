@@ -31,7 +31,8 @@ extension HistoryEntry {
   /// For the user it was over then, as its devices were told.
   fileprivate mutating func leave(_ diverted: DivertedFacts) {
     let stop = diverted.stop
-    (reason, isMissed, endedAt) = (stop.reason, stop.missed, diverted.at)
+    (reason, endedAt) = (stop.reason, diverted.at)
+    isMissed = diverted.reason != .declined && (isMissed || stop.missed)
     (answeredAt, device, deviceName) = (nil, nil, "")
     wentOn = !diverted.to.isEmpty
   }

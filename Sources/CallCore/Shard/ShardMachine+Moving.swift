@@ -4,7 +4,9 @@ extension ShardMachine {
     _ command: Command, _ id: CallID, _ request: PullRequest, _ turn: inout Turn
   ) {
     guard let slot = calls.slot(of: id),
-      command.user == calls[slot].facts.callee || command.user == calls[slot].callerKey
+      command.user == calls[slot].callerKey
+        || command.user.app == calls[slot].facts.callee.app
+          && calls[slot].isParty(command.user.user)
     else { return turn.reply(command, .error(CallError(.unknownCall))) }
     if room == .scarce {
       let error = CallError(.overloaded, retryAfterMilliseconds: 1000)

@@ -40,7 +40,7 @@ extension ShardMachine {
     let reach = reach(
       facts.callee, caller: caller, placer: command.device,
       busyWhileInCall: request.busyWhileInCall, turn)
-    let diverted = diversion(request, reach)
+    let diverted = diversion(request, reach, of: facts)
     var facts = facts
     facts.isCalleeInCall = reach.isInCall
     let free = reach.isBusy || diverted != nil ? [] : reach.devices
@@ -93,11 +93,16 @@ extension ShardMachine {
   }
 
   /// Whether a call goes on to others before it rings at all: the app's hook knows better than the user's rules.
-  private func diversion(_ request: PlaceRequest, _ reach: Reach) -> (
+  /// Where that leaves nobody but callee and caller, the callee is called as ever.
+  private func diversion(_ request: PlaceRequest, _ reach: Reach, of facts: PlacedFacts) -> (
     reason: DivertReason, to: [String]
   )? {
-    guard mayDivert else { return nil }
-    return request.forward.isEmpty ? reach.diverted : (.hook, request.forward)
+    let chosen = request.forward.isEmpty ? reach.diverted : (.hook, request.forward)
+    guard mayDivert, let chosen else { return nil }
+    let isOther = chosen.to.contains {
+      !$0.hasBytes(of: facts.callee.user) && !$0.hasBytes(of: facts.caller.user)
+    }
+    return isOther ? chosen : nil
   }
 
   /// A user's devices that can be rung, without the one that placed the call. Policy above `legsPerCall`: registered

@@ -53,12 +53,13 @@ extension ShardMachine {
   mutating func visit(_ command: Command, _ request: VisitRequest, _ turn: inout Turn) {
     guard command.request != 0 else { return }
     let key = command.user
-    let since = visits.note(key, request, now: turn.now)
+    let caller = UserKey(app: key.app, user: request.caller)
+    let visit = note(request, of: key, by: caller, turn)
     var reach = reach(
-      key, caller: UserKey(app: key.app, user: request.caller), placer: nil,
+      key, caller: caller, placer: nil,
       busyWhileInCall: request.busyWhileInCall, turn)
     // Those that wait for the first ones.
-    if !reach.others.isEmpty, since + reach.forwarding.firstFor <= turn.now {
+    if !reach.others.isEmpty, visit.since + reach.forwarding.firstFor <= turn.now {
       reach.devices += reach.others
     }
     var answer = VisitAnswer(
@@ -77,7 +78,22 @@ extension ShardMachine {
       )
     }
     // An unanswered question is asked again, so the answer need not be fast; but somebody waits for the first one.
+    if visit.isRefused { answer = VisitAnswer(isBusy: true) }
     turn.perform(.visitAnswer(command.session, request: command.request, answer), .relaxed)
+  }
+
+  /// A call that was sent on counts for its caller's rate like one that was placed to the user: else rules of others would
+  /// be a way around it.
+  private mutating func note(
+    _ request: VisitRequest, of key: UserKey, by caller: UserKey, _ turn: borrowing Turn
+  ) -> Visits.Visit {
+    let (now, perMinute) = (turn.now, limits.callsPerPairPerMinute)
+    var user = users[key]
+    let visit = visits.note(key, request, now: now) {
+      user?.admitsPlacing(by: caller, now: now, perMinute: perMinute) ?? true
+    }
+    if let user { users[key] = user }
+    return visit
   }
 
   /// A call of another shard as a device of this one's user sees it that a push woke: it rings, as far as is known here.

@@ -6,6 +6,8 @@ struct Visits: Sendable {
     var callee: String
     var answeredBy: DeviceID?
     var answeredAt: Timestamp?
+    /// The caller has called this user too often: it does not ring.
+    var isRefused: Bool
     /// Since when it is known here.
     var since: Timestamp
     var until: Timestamp
@@ -23,20 +25,25 @@ struct Visits: Sendable {
   var isEmpty: Bool { byUser.isEmpty }
   var users: Int { byUser.count }
 
-  /// - Returns: since when the call is known.
-  mutating func note(_ user: UserKey, _ request: VisitRequest, now: Timestamp) -> Timestamp {
-    let since = visit(request.call, to: user, now: now)?.since ?? now
+  /// - Parameter admits: asked once, when a call is new.
+  /// - Returns: what is known of the call now.
+  mutating func note(
+    _ user: UserKey, _ request: VisitRequest, now: Timestamp, admits: () -> Bool
+  ) -> Visit {
+    let known = visit(request.call, to: user, now: now)
+    let visit = Visit(
+      call: request.call, callee: request.callee, answeredBy: request.answeredBy,
+      answeredAt: request.answeredAt,
+      isRefused: known?.isRefused ?? (request.answeredBy == nil && !admits()),
+      since: known?.since ?? now, until: now + Self.memory)
     var visits = byUser[user, default: []].filter { now < $0.until && $0.call != request.call }
     if visits.count >= Self.countMax { visits.removeFirst() }
-    visits.append(
-      Visit(
-        call: request.call, callee: request.callee, answeredBy: request.answeredBy,
-        answeredAt: request.answeredAt, since: since, until: now + Self.memory))
+    visits.append(visit)
     byUser[user] = visits
-    guard byUser.count >= sweepAt else { return since }
+    guard byUser.count >= sweepAt else { return visit }
     byUser = byUser.filter { $0.value.contains { now < $0.until } }
     sweepAt = max(Self.sweepAtLeast, 2 * byUser.count)
-    return since
+    return visit
   }
 
   func visit(_ call: CallID, to user: UserKey, now: Timestamp) -> Visit? {

@@ -65,6 +65,7 @@ extension Setting {
     Setting(
       "historyBytes", \.coordinator.history.bytesMax, .integer(1_000_000...1_000_000_000_000))
     "The size limit of the stream of histories, in bytes; the oldest entries are dropped. Starting "
+      + "coordinators apply it to the existing stream."
     Setting("eventsKept", \.coordinator.events.kept, .duration(0, 3650 * 86_400))
     "How long events of calls are kept for webhooks, which are retried for a day; 0: there are no "
       + "webhooks. Starting coordinators apply it to the existing stream."

@@ -20,6 +20,10 @@ extension HistoryChecker.Facts {
     diversions.first { $0.from.hasBytes(of: user) }
   }
 
+  func wentOn(to user: String) -> Bool {
+    diversions.contains { $0.to.contains { $0.hasBytes(of: user) } }
+  }
+
   /// The users to whom it went on and whom it did not leave, and since when.
   fileprivate var others: [(user: String, since: Timestamp)] {
     zip(diversions, diversionTimes).flatMap { diverted, time in diverted.to.map { ($0, time) } }

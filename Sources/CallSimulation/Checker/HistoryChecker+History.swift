@@ -64,7 +64,9 @@ extension HistoryChecker {
     if entry.endedAt.milliseconds != endedAt.milliseconds || entry.reason != reason {
       return "end"
     }
-    let isMissed = side == .received && (left?.stop.missed ?? ended.missed)
+    let hasDeclined = left?.reason == .declined
+    let isMissed =
+      side == .received && !hasDeclined && (left?.stop.missed ?? false || ended.missed)
     if entry.isMissed != isMissed { return "word on whether it is missed" }
     return entry.video == placed.video ? nil : "kind"
   }

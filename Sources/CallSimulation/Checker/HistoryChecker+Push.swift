@@ -187,7 +187,8 @@ extension HistoryChecker {
     switch state.phase {
     case .placed, .ringing:
       try require(
-        facts.overAt ?? .distantFuture >= question.at, .attachAnswered, call,
+        facts.overAt ?? .distantFuture >= question.at || facts.wentOn(to: who.user),
+        .attachAnswered, call,
         "\(what): it rings, though it was over")
     case .answered:
       try require(

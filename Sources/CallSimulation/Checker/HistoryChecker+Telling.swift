@@ -55,7 +55,12 @@ extension HistoryChecker {
     case .error(let error): try refused(who, question, error)
     case .attached(let info):
       try attached(who, question, info)
-      if let state = info.forCall { try toldState(who, state, asked: question.at) }
+      // Of a call that went on to the user, the user's own shard may not know.
+      if let state = info.forCall,
+        state.phase != .unknown || !(calls[state.call]?.wentOn(to: who.user) ?? false)
+      {
+        try toldState(who, state, asked: question.at)
+      }
     case .registered(let info):
       for device in info.removed {
         registrations[Who(who.user, device.text), default: Registered()].removalAskedAt = now

@@ -107,7 +107,10 @@ extension StoreInvariants {
           || shards[shard].gaveWay.contains(delivery.call)
         : shards[shard].ended.contains(delivery.call)
       let isMoved = stop.reason == .moved && shards[shard].holders[delivery.call] != nil
-      if !isRefuser, !isOver, !isMoved {
+      let isLeft =
+        (stop.reason == .unanswered || stop.reason == .declined)
+        && shards[shard].left.contains(delivery.call)
+      if !isRefuser, !isOver, !isMoved, !isLeft {
         broken("a device is told to stop, which no record says", call: delivery.call)
       }
     case .moved(let moved):

@@ -36,6 +36,8 @@ package final class StoreInvariants: @unchecked Sendable {
     var gaveWay: Set<CallID> = []
     /// Devices that declined, or were busy, for themselves.
     var refusers: [CallID: Set<DeviceID>] = [:]
+    /// Calls that left a user while they rang.
+    var left: Set<CallID> = []
     /// All records ever, replayed one by one.
     var all: ShardMachine
 
@@ -223,7 +225,10 @@ package final class StoreInvariants: @unchecked Sendable {
         broken("the call ended twice", call: entry.call)
       }
     case .legEnded(let device, let end, _):
-      if end != .gone { shards[shard].refusers[entry.call, default: []].insert(device) }
+      // A device of another user than the callee is named with its user.
+      let id = device.text.split(separator: "\u{1f}").last.map { DeviceID(String($0)) }
+      if end != .gone { shards[shard].refusers[entry.call, default: []].insert(id ?? device) }
+    case .diverted: shards[shard].left.insert(entry.call)
     default: break
     }
   }

@@ -38,7 +38,7 @@ extension Coder {
       return
     }
     let (product, overflow) = field.multipliedReportingOverflow(by: 1000)
-    value = Timestamp(microseconds: overflow ? (field < 0 ? .min : .max) : product)
+    value = Timestamp(microseconds: overflow ? (field < 0 ? .min : .max) / 1000 * 1000 : product)
   }
 
   /// nil is 0.
