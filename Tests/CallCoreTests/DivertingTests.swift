@@ -295,6 +295,18 @@ import Testing
     #expect(bench.pushes.last?.reason == .answeredElsewhere)
   }
 
+  @Test("R25 who declines without a session gets no clean-up; the user's other phones do")
+  func cleanUpOfDecliner() {
+    var bench = DivertingBench()
+    for device in ["1", "2"] { bench.register("carol", device) }
+    bench.attach("dave", "1")
+    bench.place(to: "carol", "dave")
+    #expect(bench.pushes.map(\.purpose) == [.ring, .ring])
+    bench.say(.decline(.everywhere), "carol", "1")
+    #expect(bench.pushes.dropFirst(2).map(\.device) == ["2"])
+    #expect(bench.pushes.last?.reason == .declined)
+  }
+
   // MARK: New owners
 
   @Test("R10 a new owner asks again, and rings the devices anew") func takeOver() {

@@ -102,7 +102,8 @@ extension HistoryCheckerTests {
     bench.journal(
       call,
       .diverted(
-        DivertedFacts(from: "bob", to: ["carol"], reason: .hook, at: at(0), deadline: at(10))))
+        DivertedFacts(
+          from: "bob", to: ["carol"], reason: .noAnswer, at: at(0), deadline: at(10))))
     bench.journal(call, answered(carol))
     bench.journal(call, ended(.hungUp, by: alice))
     return bench

@@ -26,6 +26,8 @@ extension Call {
     where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp) {
       guard case .diverted = legs[leg].state,
         let stop = diversion(from: legs[leg].party.user)?.stop,
+        // Who declined knows.
+        stop.by.map({ facts.key(of: $0) != legs[leg].key }) ?? true,
         let registration = device(of: legs[leg].party, devices)?.registration,
         let purpose = registration.cleanUp(of: stop.reason)
       else { continue }
