@@ -302,6 +302,7 @@ extension Command {
     if case .place(var mine) = body, case .place(let theirs) = other.body {
       mine.receivedAt = theirs.receivedAt
       mine.callerName = theirs.callerName
+      mine.forward = theirs.forward
       return mine == theirs && callee == other.callee
     }
     return self == other

@@ -117,6 +117,8 @@ extension HistoryChecker {
     case .unknownCall:
       // A call that never came to be, or not before somebody asked who did not wait for that.
       guard let facts = command.address.flatMap({ calls[$0.call] }) else { return true }
+      // An app that was started again does not know that a call of its user was to somebody else.
+      if command.address?.callee.isEmpty == true, facts.wentOn(to: who.user) { return true }
       return facts.placedAt.map { asked <= $0 && (facts.caller != who || facts.callerForgot) }
         ?? true
     case .wrongState:

@@ -77,7 +77,7 @@ extension HistoryChecker {
   private func unconnected(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let endedAt = facts.endedAt, let survivor = facts.ended?.survivor,
       let other = calls[survivor], let caller = facts.journalCaller,
-      other.legEnds[caller.device] == nil, other.diversions.isEmpty
+      other.legEnds[other.key(caller)] == nil, other.diversions.isEmpty
     else { return nil }
     let end = endedAt + bounds.merge
     guard end < now, rings(other, at: end),

@@ -1,11 +1,12 @@
+internal import CallBus
 internal import CallCore
 internal import CallJudge
 
 /// Rules for calls that go on to other users (R25).
 extension HistoryChecker.Facts {
-  /// By which the journal names a device.
+  /// By which the journal names a device, in ASCII: texts that are equal for Unicode are different names.
   func key(_ who: Who) -> String {
-    placed?.key(who.user, DeviceID(who.device)).text ?? who.device
+    (placed?.key(who.user, DeviceID(who.device)) ?? DeviceID(who.device)).inASCII
   }
 
   /// Whom the journal names.
@@ -29,6 +30,10 @@ extension HistoryChecker.Facts {
     zip(diversions, diversionTimes).flatMap { diverted, time in diverted.to.map { ($0, time) } }
       .filter { left($0.user) == nil }
   }
+}
+
+extension DeviceID {
+  var inASCII: String { Subjects.keyPart(text) }
 }
 
 extension PushEvidence {

@@ -39,8 +39,8 @@ extension HistoryChecker {
         facts.unlearned.isEmpty, .learnsOfEachCall, call, "the journal says its events are stored")
     case .pushed(let device, let purpose):
       try mayPush(device.text, purpose, facts, call)
-      facts.pushed[device.text, default: []].insert(purpose)
-    case .alerting(let device): facts.alerting.insert(device.text)
+      facts.pushed[device.inASCII, default: []].insert(purpose)
+    case .alerting(let device): facts.alerting.insert(device.inASCII)
     case .diverted(let diverted): try self.diverted(diverted, &facts, call)
     case .answered(let answer):
       try require(facts.answered == nil, .oneRecord, call, "answered twice in the journal")
@@ -50,7 +50,7 @@ extension HistoryChecker {
       facts.answeredAt = now
       facts.connectDeadline = answer.connectDeadline
     case .moved(let move): try moved(move, &facts, call)
-    case .legEnded(let device, let end, _): facts.legEnds[device.text] = end
+    case .legEnded(let device, let end, _): facts.legEnds[device.inASCII] = end
     case .connected(let caller):
       if caller { facts.connected.caller = true } else { facts.connected.winner = true }
     case .callerLost(let until):

@@ -39,7 +39,7 @@ extension HistoryChecker {
     _ device: String, _ purpose: PushPurpose, _ facts: Facts, _ call: CallID
   ) throws(HistoryViolation) {
     let what = "\(purpose.name) to \(device)"
-    let before = facts.pushed[device] ?? []
+    let before = facts.pushed[DeviceID(device).inASCII] ?? []
     try require(!before.contains(purpose), .pushedOnce, call, "\(what): decided twice")
     try require(
       !purpose.isCleanUp || !before.contains(where: \.isCleanUp), .pushedOnce, call,
@@ -67,10 +67,11 @@ extension HistoryChecker {
     evidence.userKnows =
       facts.legEnds.values.contains(.declinedHere) || facts.ended.map { !$0.missed } ?? false
     evidence.takes = takes(who)
-    evidence.wasRung = facts.pushed[device]?.contains(.ring) ?? false
+    evidence.wasRung = facts.pushed[DeviceID(device).inASCII]?.contains(.ring) ?? false
     evidence.isWinner = facts.journalWinner == who
     evidence.isCaller = facts.journalCaller == who
-    let isRefuser = facts.legEnds[device].map { $0 == .declinedHere || $0 == .busy } ?? false
+    let isRefuser =
+      facts.legEnds[DeviceID(device).inASCII].map { $0 == .declinedHere || $0 == .busy } ?? false
     // Where a call gave way, the device named placed the other one, and may ring for this one.
     let ended = facts.ended.flatMap { $0.reason == .glare ? nil : $0.by }
     evidence.endedItsPart = isRefuser || ended.map(Who.init) == who

@@ -93,7 +93,7 @@ extension HistoryChecker {
       if !view.isAttached {
         found.append(HistoryViolation(.commandsAnswered, "\(view.who) could not come back"))
       }
-      if let ended = shown[view.who]?.first(where: { calls[$0.call]?.ended != nil }) {
+      if let ended = shown[view.who]?.first(where: isShownTooLong) {
         found.append(
           HistoryViolation(
             .ongoingSeen, "\(view.who) still shows it, on \(ended.device)", call: ended.call))
@@ -111,6 +111,15 @@ extension HistoryChecker {
       found.append(HistoryViolation(.registrationKept, "the registration of \(who) is gone"))
     }
     return found
+  }
+
+  /// A call that a device of the user had placed is shown for some time after the device is lost.
+  private func isShownTooLong(_ entry: OngoingCall) -> Bool {
+    guard let facts = calls[entry.call], facts.ended != nil, let endedAt = facts.endedAt else {
+      return false
+    }
+    let grace = bounds.takeover + bounds.takeover + resumeGrace
+    return !(entry.isPlaced && facts.mayBeLost) || endedAt + grace < now
   }
 
   private func unsettled(_ who: Who, _ view: CallView) -> HistoryViolation? {
