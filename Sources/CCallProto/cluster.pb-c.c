@@ -4010,7 +4010,7 @@ const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor =
   (ProtobufCMessageInit) callmesh__v1__merge_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[5] =
 {
   {
     "call",
@@ -4061,20 +4061,8 @@ static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descrip
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
-    "answered_at_us",
-    5,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_INT64,
-    0,   /* quantifier_offset */
-    offsetof(Callmesh__V1__VisitRequest, answered_at_us),
-    NULL,
-    NULL,
-    0,             /* flags */
-    0,NULL,NULL    /* reserved1,reserved2, etc */
-  },
-  {
     "second_calls",
-    6,
+    5,
     PROTOBUF_C_LABEL_NONE,
     PROTOBUF_C_TYPE_UINT32,
     0,   /* quantifier_offset */
@@ -4086,17 +4074,16 @@ static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descrip
   },
 };
 static const unsigned callmesh__v1__visit_request__field_indices_by_name[] = {
-  4,   /* field[4] = answered_at_us */
   3,   /* field[3] = answered_by */
   0,   /* field[0] = call */
   1,   /* field[1] = callee */
   2,   /* field[2] = caller */
-  5,   /* field[5] = second_calls */
+  4,   /* field[4] = second_calls */
 };
 static const ProtobufCIntRange callmesh__v1__visit_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
 {
@@ -4106,7 +4093,7 @@ const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
   "Callmesh__V1__VisitRequest",
   "callmesh.v1",
   sizeof(Callmesh__V1__VisitRequest),
-  6,
+  5,
   callmesh__v1__visit_request__field_descriptors,
   callmesh__v1__visit_request__field_indices_by_name,
   1,  callmesh__v1__visit_request__number_ranges,
@@ -4242,7 +4229,7 @@ const ProtobufCMessageDescriptor callmesh__v1__visit_answer__descriptor =
   (ProtobufCMessageInit) callmesh__v1__visit_answer__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__visit_device__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__visit_device__field_descriptors[6] =
 {
   {
     "device",
@@ -4304,10 +4291,23 @@ static const ProtobufCFieldDescriptor callmesh__v1__visit_device__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "is_held",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitDevice, is_held),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__visit_device__field_indices_by_name[] = {
   0,   /* field[0] = device */
   2,   /* field[2] = edge */
+  5,   /* field[5] = is_held */
   1,   /* field[1] = name */
   4,   /* field[4] = registration */
   3,   /* field[3] = session */
@@ -4315,7 +4315,7 @@ static const unsigned callmesh__v1__visit_device__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__visit_device__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__visit_device__descriptor =
 {
@@ -4325,7 +4325,7 @@ const ProtobufCMessageDescriptor callmesh__v1__visit_device__descriptor =
   "Callmesh__V1__VisitDevice",
   "callmesh.v1",
   sizeof(Callmesh__V1__VisitDevice),
-  5,
+  6,
   callmesh__v1__visit_device__field_descriptors,
   callmesh__v1__visit_device__field_indices_by_name,
   1,  callmesh__v1__visit_device__number_ranges,

@@ -59,7 +59,28 @@ import Testing
     #expect(log.state == HistoryState(cursor: HistoryCursor(50), unread: 1))
     #expect(log.mark(upTo: HistoryCursor(20)) == nil)
     #expect(log.mark(upTo: HistoryCursor(30)) == HistoryCursor(30))
-    #expect(log.mark(upTo: HistoryCursor(.max)) == HistoryCursor(50), "no further than there is")
+    #expect(log.mark(upTo: HistoryCursor(35)) == HistoryCursor(30))
+    #expect(log.mark(upTo: HistoryCursor(.max)) == HistoryCursor(30), "no further than there is")
+  }
+
+  @Test func marksAreNotReadThemselves() {
+    var log = HistoryLog(Self.missed(2), entriesMax: 10)
+    for cursor: UInt64 in [30, 40] {
+      let mark = log.mark(upTo: HistoryCursor(.max))
+      #expect(
+        mark == (cursor == 30 ? HistoryCursor(20) : nil), "else each mark would allow another")
+      if let mark { log.noteRead(upTo: mark, at: HistoryCursor(cursor)) }
+    }
+    #expect(log.state == HistoryState(cursor: HistoryCursor(30), unread: 0))
+  }
+
+  /// Strangers' calls may have the same id.
+  @Test func anotherCallOfTheSameIDCounts() {
+    var later = Self.entry(1, missed: true)
+    later.placedAt = Timestamp(microseconds: 5000)
+    let log = HistoryLog(
+      Self.missed(1) + [(HistoryCursor(20), .entry(later))], entriesMax: 10)
+    #expect(log.state.unread == 2)
   }
 
   /// Whoever wrote the mark.

@@ -51,6 +51,23 @@ import Testing
     #expect(bench.invitesOfBob("b3").isEmpty)
   }
 
+  @Test("on no answer: a rule that waits as long as a call rings holds before the end")
+  func noAnswerAtTheDeadline() {
+    var bench = bench(UserRules(onNoAnswer: to("carol"), noAnswerSeconds: 120))
+    bench.guests.set(UserRules(onNoAnswer: to("dave"), noAnswerSeconds: 120), of: "carol")
+    bench.attach("dave", "1")
+    bench.place()
+    for hop in 1...2 {
+      #expect(bench.diversions.count == hop - 1)
+      bench.pass(.seconds(30))
+      #expect(bench.owner.ends.isEmpty)
+    }
+    #expect(bench.diversions.map(\.to) == [["carol"], ["dave"]])
+    #expect(bench.stops("carol", "1") == [Stop(reason: .unanswered, missed: true)])
+    bench.pass(.seconds(30))
+    #expect(bench.owner.ends.map(\.reason) == [.unanswered])
+  }
+
   @Test("R1 bob answers in time: the call goes nowhere") func answered() {
     var bench = bench(UserRules(onNoAnswer: to("carol"), noAnswerSeconds: 7))
     bench.place()
@@ -183,6 +200,13 @@ import Testing
     refused.pump()
     #expect(refused.invitesOfBob("b1").count == 1)
     #expect(refused.owner.ends.isEmpty)
+  }
+
+  @Test("R25 the call leaves bob: his stages keep it no longer") func stagesAndForwarded() {
+    var bench = bench(UserRules(always: to("nobody"), firstDevices: ["b2"], firstSeconds: 4))
+    bench.place()
+    #expect(bench.owner.ends.map(\.reason) == [.unreachable])
+    #expect(bench.invitesOfBob("b1").isEmpty && bench.invitesOfBob("b2").isEmpty)
   }
 
   @Test("R10 a new owner keeps the stage") func stagesTakenOver() {

@@ -64,6 +64,22 @@ private let call = CallID(high: 1, low: 1)
     #expect(callsPlaced(machine).isEmpty)
   }
 
+  @Test("a winner that pulls its own call in vain has not placed it, whatever it is told meanwhile")
+  func winnerPulls() {
+    var machine = SessionMachine.attached { _ in }
+    let body = pull(&machine, callee: "bob")
+    let own = Party(user: "ann", device: "phone")
+    let events: [Delivery.Event] = [.answered(Answered(by: own)), .ringing(by: own)]
+    for (version, event) in zip(1..., events) {
+      let isDelivered = machine.session.willDeliver(
+        Delivery(
+          call: call, callee: "bob", version: UInt64(version), at: machine.turn.now, event: event))
+      #expect(isDelivered)
+    }
+    machine.reply(5, body, .answer(won: true, state(by: "ann", "phone")))
+    #expect(machine.session.liveCallsPlaced == 0 && callsPlaced(machine).isEmpty)
+  }
+
   @Test("a device of the same name of the other user is not this one") func sameName() {
     var machine = SessionMachine.attached { _ in }
     let body = pull(&machine, callee: "bob")

@@ -51,6 +51,19 @@ import Testing
     #expect(bench.machine.counts.repeated == 2)
   }
 
+  /// Devices choose the ids of calls: another user's call may have the same one.
+  @Test func anotherCallOfTheSameIDIsAnotherCall() {
+    var bench = WebhookBench()
+    var other = WebhookBench.event(1, .placed)
+    other.placedAt = other.placedAt + .milliseconds(1)
+    bench.store([WebhookBench.event(1, .placed), WebhookBench.event(1, .ended), other])
+    #expect(bench.posting == ["1 placed", "1 placed"], "neither waits for the other one")
+    other.kind = .ended
+    bench.store([other])
+    for name in ["1 placed", "1 placed", "1 ended", "1 ended"] { bench.answer(name) }
+    #expect(bench.machine.counts.repeated == 0 && bench.machine.openCount == 0)
+  }
+
   @Test func onlyTheEventsThatItIsFor() {
     var bench = WebhookBench()
     bench.kinds = [.ended]

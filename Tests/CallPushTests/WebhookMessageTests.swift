@@ -22,7 +22,7 @@ import Testing
   @Test func placed() {
     #expect(
       text(event(.placed)) == """
-        {"type":"call.placed","id":"call_6ba7b810-9dad-11d1-80b4-00c04fd430c8_placed",\
+        {"type":"call.placed","id":"call_6ba7b810-9dad-11d1-80b4-00c04fd430c8_1800000000000_placed",\
         "timestamp":"2027-01-15T08:01:10.000Z","app":"demo","data":\
         {"call":"6ba7b810-9dad-11d1-80b4-00c04fd430c8","caller":{"user":"ann","device":"phone",\
         "deviceName":"Ann's \\"phone\\"","name":"Ann Lee"},"callee":{"user":"bob"},"video":true,\
@@ -39,7 +39,7 @@ import Testing
     event.reason = .hungUp
     #expect(
       text(event) == """
-        {"type":"call.ended","id":"call_6ba7b810-9dad-11d1-80b4-00c04fd430c8_ended",\
+        {"type":"call.ended","id":"call_6ba7b810-9dad-11d1-80b4-00c04fd430c8_1800000000000_ended",\
         "timestamp":"2027-01-15T08:01:10.000Z","app":"demo","data":\
         {"call":"6ba7b810-9dad-11d1-80b4-00c04fd430c8","caller":{"user":"ann","device":"phone"},\
         "callee":{"user":"bob"},"video":false,"placedAt":"2027-01-15T08:00:00.000Z",\
@@ -56,7 +56,8 @@ import Testing
       WebhookSettings(endpoint), now: Self.at + .milliseconds(90_500))
     let values = Dictionary(uniqueKeysWithValues: headers)
     #expect(values["content-type"] == "application/json")
-    #expect(values["webhook-id"] == "call_6ba7b810-9dad-11d1-80b4-00c04fd430c8_missed")
+    #expect(
+      values["webhook-id"] == "call_6ba7b810-9dad-11d1-80b4-00c04fd430c8_1800000000000_missed")
     #expect(values["webhook-timestamp"] == "1800000090", "of the attempt, not of the event")
     let signature = endpoint.signature(
       id: message.id, seconds: 1_800_000_090, body: message.body)

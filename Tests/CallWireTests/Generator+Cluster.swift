@@ -93,8 +93,7 @@ extension Generator {
       .visit(
         VisitRequest(
           call: call(), callee: self.user(), caller: self.user(),
-          answeredBy: chance(50) ? device() : nil, answeredAt: chance(50) ? microseconds() : nil,
-          busyWhileInCall: chance(50) ? chance(50) : nil))
+          answeredBy: chance(50) ? device() : nil, busyWhileInCall: chance(50) ? chance(50) : nil))
     case 24: .rules(chance(50) ? .read : .write(userRules()))
     case 25: .app(appRequest())
     default: .call(call(), .query)
@@ -159,7 +158,7 @@ extension Generator {
         VisitAnswer.Device(
           id: $0.device(), name: $0.text(10),
           session: $0.chance(50) ? SessionRef(edge: $0.next() | 1, number: $0.number()) : nil,
-          registration: $0.chance(50) ? $0.storedRegistration() : nil)
+          registration: $0.chance(50) ? $0.storedRegistration() : nil, isHeld: $0.chance(50))
       }, isComplete: chance(50), isBusy: chance(50), isInCall: chance(50),
       diverted: chance(50) ? DivertReason.allCases.randomElement(using: &self)! : nil,
       to: list(3) { $0.user() }, noAnswerAfter: .milliseconds(Int64(next() & 0xffff)))

@@ -128,7 +128,7 @@ extension GoldenValues {
         "visitAnswered",
         .visit(
           VisitRequest(
-            call: call, callee: "bob", caller: "ann", answeredBy: "cy-phone", answeredAt: later,
+            call: call, callee: "bob", caller: "ann", answeredBy: "cy-phone",
             busyWhileInCall: true))
       ),
     ]
@@ -214,7 +214,8 @@ extension GoldenValues {
           VisitAnswer(
             devices: [
               VisitAnswer.Device(
-                id: "cy-phone", name: "Cy's phone", session: SessionRef(edge: 5, number: 6))
+                id: "cy-phone", name: "Cy's phone", session: SessionRef(edge: 5, number: 6)),
+              VisitAnswer.Device(id: "cy-desk", isHeld: true),
             ], isBusy: true, diverted: .busy, to: ["dee"]))
       ),
     ]

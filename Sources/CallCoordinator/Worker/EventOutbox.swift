@@ -21,9 +21,10 @@ package struct EventOutbox {
   /// How long the first event waits for others.
   package static let delay = Span.milliseconds(20)
 
+  /// By app. A lane stays: its numbers go on, since they identify messages.
   private var lanes: [String: Lane] = [:]
   package private(set) var nextDeadline = Timestamp.distantFuture
-  package private(set) var count = 0
+  package var count: Int { lanes.values.reduce(0) { $0 + $1.count } }
 
   package init() {}
 
@@ -32,7 +33,7 @@ package struct EventOutbox {
   ) {
     lanes[app, default: Lane(delay: Self.delay)].add(item, now: now)
     lanes[app]?.compact(isWanted)
-    survey()
+    mayBeDue(app)
   }
 
   /// The messages that are due, to be sent now, sorted by app.
@@ -42,7 +43,7 @@ package struct EventOutbox {
   ) -> [(app: String, message: Lane.Message)] {
     guard nextDeadline <= now else { return [] }
     var messages: [(app: String, message: Lane.Message)] = []
-    for app in lanes.keys.sorted() {
+    for app in lanes.filter({ $0.value.nextDeadline <= now }).keys.sorted() {
       var found: [AppEvent] = []
       let message = lanes[app]?.next(
         now: now,
@@ -53,7 +54,7 @@ package struct EventOutbox {
         }, encode: { ClusterCodec.encode(found) })
       if let message { messages.append((app, message)) }
     }
-    survey()
+    nextDeadline = lanes.values.reduce(.distantFuture) { min($0, $1.nextDeadline) }
     return messages
   }
 
@@ -63,14 +64,12 @@ package struct EventOutbox {
     _ app: String, _ number: UInt64, isStored: Bool, now: Timestamp
   ) -> [Item] {
     let stored = lanes[app]?.answered(number, isStored: isStored, now: now) ?? []
-    survey()
+    mayBeDue(app)
     return stored
   }
 
-  /// An app's lane stays: its numbers go on, since they identify messages.
-  private mutating func survey() {
-    nextDeadline = lanes.values.reduce(.distantFuture) { min($0, $1.nextDeadline) }
-    count = lanes.values.reduce(0) { $0 + $1.count }
+  private mutating func mayBeDue(_ app: String) {
+    nextDeadline = min(nextDeadline, lanes[app]?.nextDeadline ?? .distantFuture)
   }
 }
 

@@ -1,3 +1,4 @@
+internal import CallBus
 package import CallCore
 
 /// The ended calls of a worker's shards whose entries are to be added to histories. Each entry is a message of its own;
@@ -16,10 +17,11 @@ package struct HistoryOutbox {
     package var user: UserKey
     package var entry: HistoryEntry
 
-    /// The same whoever stores it.
+    /// The same whoever stores it, and that of no other entry: the store drops what has an id that it knows, and calls
+    /// of strangers may have the same one.
     package var id: String {
-      let received = entry.divertedBy.isEmpty ? "received" : "diverted"
-      return "\(entry.call)-\(entry.isPlaced ? "placed" : received)"
+      let owner = "\(Subjects.keyPart(user.app)).\(Subjects.keyPart(user.user))"
+      return "\(owner)-\(entry.call)-\(entry.placedAt.milliseconds)"
     }
   }
 

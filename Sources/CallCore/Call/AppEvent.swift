@@ -46,6 +46,8 @@ public struct AppEvent: Sendable, Equatable {
   /// Of the end of a call that crossed another one: the call that goes on.
   public var survivor: CallID?
 
+  public var placedCall: PlacedCall { PlacedCall(call, placedAt: placedAt) }
+
   public init(
     call: CallID, kind: AppEventKind, at: Timestamp, callee: UserKey, caller: Party, video: Bool,
     placedAt: Timestamp, by: Party? = nil

@@ -18,16 +18,15 @@ extension Call {
 
   /// The invite of a leg, as it would be sent now.
   func invite(of leg: Int) -> Invite {
-    var invite = invite
-    if !diversions.isEmpty { invite.divertedBy = divertedBy(of: legs[leg].party.user) }
-    return invite
-  }
-
-  private var invite: Invite {
-    Invite(
+    var invite = Invite(
       caller: facts.caller, deadline: facts.deadline, video: facts.video,
       description: facts.description, headers: facts.headers, pushData: facts.pushData,
       signals: callerSignals.waiting, isSecondCall: facts.isCalleeInCall)
+    guard !diversions.isEmpty else { return invite }
+    let user = legs[leg].party.user
+    invite.divertedBy = divertedBy(of: user)
+    if let guest = guest(user) { invite.isSecondCall = guests[guest].isInCall }
+    return invite
   }
 
   /// Rings a device: the invite, with all that the caller has sent so far.

@@ -44,9 +44,10 @@ extension Call {
       diversions.count(where: { !$0.to.isEmpty }) < turn.limits.diversionsPerCall
     else { return false }
     var fresh: [String] = []
+    // The app's server and the edge have checked the names. They make keys of legs, so they are checked here as well.
     for user in users.prefix(turn.limits.diversionTargets)
-    where !isParty(user) && !user.hasBytes(of: facts.caller.user)
-      && !fresh.contains(where: { $0.hasBytes(of: user) })
+    where IdentifierRules.isUser(user) && !isParty(user)
+      && !user.hasBytes(of: facts.caller.user) && !fresh.contains(where: { $0.hasBytes(of: user) })
     {
       fresh.append(user)
     }
@@ -70,16 +71,16 @@ extension Call {
   }
 
   /// A user declines, and the call rings on for others.
-  /// - Parameter silent: the device learns it by the reply to its command.
+  /// - Parameter isSilent: the device learns it by the reply to its command.
   mutating func declineForUser(_ leg: Int, isSilent: Bool, _ turn: inout Turn) {
     let by = legs[leg].party
     let diverted = DivertedFacts(
       from: by.user, to: [], reason: .declined, by: by, at: turn.now, deadline: facts.deadline)
     leave(diverted, silent: isSilent ? leg : nil, &turn)
-    timeline.note(.declined, UInt8(clamping: leg), at: turn.now)
     endIfNobodyIsLeft(&turn)
   }
 
+  /// - Parameter silent: the leg of the device that declined, if it learns it by the reply to its command.
   private mutating func leave(
     _ diverted: DivertedFacts, silent: Int? = nil, _ turn: inout Turn
   ) {
@@ -117,9 +118,11 @@ extension Call {
   /// The callee's rules for this call, which begins to ring.
   mutating func apply(_ forwarding: Forwarding) {
     self.forwarding = forwarding
-    let placedAt = facts.placedAt
+    let (placedAt, deadline) = (facts.placedAt, facts.deadline)
     changeRinging {
-      if !forwarding.onNoAnswer.isEmpty { $0.noAnswerAt = placedAt + forwarding.noAnswerAfter }
+      if !forwarding.onNoAnswer.isEmpty {
+        $0.noAnswerAt = min(placedAt + forwarding.noAnswerAfter, deadline)
+      }
       if !forwarding.firstDevices.isEmpty { $0.othersAt = placedAt + forwarding.firstFor }
     }
   }
@@ -137,6 +140,20 @@ extension Call {
   mutating func wantOthers() {
     changeRinging { $0.othersAt = .distantFuture }
     wantsOthers = true
+  }
+
+  /// Whoever did not answer in time: the call goes on, if the rules say so. At the deadline that comes before the end.
+  mutating func divertUnanswered(_ turn: inout Turn) {
+    guard case .ringing(let ringing) = stage else { return }
+    if ringing.noAnswerAt <= turn.now {
+      changeRinging { $0.noAnswerAt = .distantFuture }
+      _ = divertFromCallee(.noAnswer, &turn)
+    }
+    for index in guests.indices where guests[index].noAnswerAt <= turn.now {
+      guests[index].noAnswerAt = .distantFuture
+      let (user, next) = (guests[index].user, guests[index].onNoAnswer)
+      _ = divert(.noAnswer, from: user, to: next, &turn)
+    }
   }
 
   /// The callee did not answer in time, is busy, or cannot be reached: the callee's rules may say who is called instead.
@@ -165,152 +182,13 @@ extension Call {
       guests.append(Guest(user: user, at: diverted.at))
     }
     facts.deadline = max(facts.deadline, diverted.deadline)
-    timeline.note(.diverted, CallTimeline.call, at: diverted.at)
+    if diverted.from.hasBytes(of: facts.callee.user) {
+      changeRinging { ($0.noAnswerAt, $0.othersAt) = (.distantFuture, .distantFuture) }
+    }
+    let decliner = diverted.by.flatMap { legIndex($0) }
+    timeline.note(
+      decliner == nil ? .diverted : .declined,
+      decliner.map { UInt8(clamping: $0) } ?? CallTimeline.call, at: diverted.at)
     return true
-  }
-
-  // MARK: Guests
-
-  /// When a user's shard is to be asked next, or something is due because it did not answer, or nobody did.
-  var nextGuestDeadline: Timestamp {
-    var next = Timestamp.distantFuture
-    for guest in guests where isVisited(guest) {
-      next = min(next, guest.askAt)
-      guard isRinging else { continue }
-      next = min(next, guest.noAnswerAt)
-      if !guest.isKnown { next = min(next, guest.awaitedUntil) }
-    }
-    return next
-  }
-
-  /// Those that the call rings, the one who answered, and those with a device that lacks a delivery, which has to stop
-  /// when it comes back.
-  private func isVisited(_ guest: Guest) -> Bool {
-    if isRinging, rings(guest.user) { return true }
-    let winner = winner
-    return legs.indices.contains { leg in
-      legs[leg].party.user.hasBytes(of: guest.user)
-        && (leg == winner || !legs[leg].endpoint.outbox.isEmpty)
-    }
-  }
-
-  /// A new owner knows nothing of other users' devices.
-  mutating func askGuestsAnew(_ now: Timestamp) {
-    for index in guests.indices { guests[index].awaitAnswer(at: now) }
-  }
-
-  /// Asks the shards of users for their devices.
-  mutating func visitGuests(_ turn: inout Turn) {
-    guard turn.isServing else { return }
-    for index in guests.indices
-    where guests[index].askAt <= turn.now && isVisited(guests[index]) {
-      var request = VisitRequest(
-        call: id, callee: facts.callee.user, caller: facts.caller.user,
-        busyWhileInCall: busyWhileInCall)
-      if case .answered(let conversation) = stage {
-        request.answeredBy = legs[conversation.winner].party.device
-        request.answeredAt = conversation.answer.at
-      }
-      let interval = isRinging ? Guest.ringingInterval : Guest.answeredInterval
-      guests[index].askAt = turn.now + interval
-      let user = UserKey(app: facts.callee.app, user: guests[index].user)
-      // Every question leaves behind an append, so that a former owner that wakes up late asks nothing.
-      turn.perform(.visit(user, request), guests[index].isKnown ? .slow : .urgent)
-    }
-  }
-
-  /// Does what is due because of the users to whom the call was diverted.
-  mutating func tickGuests(_ turn: inout Turn) {
-    visitGuests(&turn)
-    guard isRinging else { return }
-    var isOver = false
-    for index in guests.indices where rings(guests[index].user) {
-      if !guests[index].isKnown, guests[index].awaitedUntil <= turn.now {
-        guests[index].isKnown = true
-        isOver = true
-      }
-      guard guests[index].noAnswerAt <= turn.now else { continue }
-      guests[index].noAnswerAt = .distantFuture
-      let guest = guests[index]
-      _ = divert(.noAnswer, from: guest.user, to: guest.forwarding.onNoAnswer, &turn)
-    }
-    if isOver { endIfNobodyIsLeft(&turn) }
-  }
-
-  /// A user's shard has answered.
-  mutating func visited(_ user: String, _ answer: VisitAnswer, _ turn: inout Turn) {
-    guard let index = guest(user) else { return }
-    let isFirst = !guests[index].isKnown
-    if answer.isComplete { guests[index].isKnown = true }
-    guests[index].isBusy = answer.isBusy
-    guests[index].devices = answer.devices.map { User.Device($0) }
-    if isFirst { takeOverPushes(ofGuest: index, &turn) }
-    switch stage {
-    case .ringing where rings(user):
-      if isFirst, let reason = answer.diverted {
-        if divert(reason, from: user, to: answer.to, &turn) { return }
-      }
-      if isFirst, answer.diverted == nil, !answer.to.isEmpty {
-        guests[index].forwarding.onNoAnswer = answer.to
-        guests[index].noAnswerAt = turn.now + answer.noAnswerAfter
-      }
-      if !answer.isBusy { ring(user, answer.devices, &turn) }
-      loseSessions(of: user, answer.devices, &turn)
-      endIfNobodyIsLeft(&turn)
-    case .ringing, .answered, .ended:
-      for device in answer.devices {
-        let party = Party(user: user, device: device.id, deviceName: device.name)
-        guard let session = device.session, legIndex(party) != nil else { continue }
-        attached(party, session, &turn)
-      }
-      loseSessions(of: user, answer.devices, &turn)
-    }
-  }
-
-  /// Rings the devices that can be rung: those that are new to the call, and those with a new session.
-  mutating func ring(_ user: String, _ devices: [VisitAnswer.Device], _ turn: inout Turn) {
-    for device in devices {
-      let party = Party(user: user, device: device.id, deviceName: device.name)
-      let isNew = legIndex(party) == nil
-      if isNew {
-        guard legs.count < turn.limits.legsPerCallLifetime else { return }
-        commit(.legJoined(party), .urgent, &turn)
-      }
-      guard let leg = legIndex(party) else { continue }
-      if device.registration?.ringToken != nil, turn.mayPush {
-        legs[leg].ringPush.becamePossible()
-      }
-      if let session = device.session {
-        attached(party, session, &turn)
-      } else if isNew {
-        planPush(leg, at: turn.now, turn)
-      }
-    }
-  }
-
-  /// Whose session is there no more.
-  private mutating func loseSessions(
-    of user: String, _ devices: [VisitAnswer.Device], _ turn: inout Turn
-  ) {
-    for leg in legs.indices where legs[leg].party.user.hasBytes(of: user) {
-      guard let session = legs[leg].endpoint.session else { continue }
-      let device = devices.first { $0.id == legs[leg].party.device }
-      if device?.session == nil { calleeSessionLost(session, graceful: false, &turn) }
-    }
-  }
-
-  /// A device of a user that the call rings, or rang, as its shard said last.
-  func device(of party: Party, _ callees: [User.Device]) -> User.Device? {
-    let devices = guest(party.user).map { guests[$0].devices } ?? callees
-    return devices.first { $0.id == party.device }
-  }
-}
-
-extension User.Device {
-  fileprivate init(_ device: VisitAnswer.Device) {
-    self.init(id: device.id)
-    name = device.name
-    session = device.session
-    registration = device.registration
   }
 }

@@ -38,7 +38,7 @@ extension Call {
   /// Sends a notice to each of the user's devices that can show one and does not learn of the missed call
   /// otherwise, whether it was a leg or not.
   mutating func pushMissedNotices(_ end: EndedFacts, _ devices: [User.Device], _ turn: inout Turn) {
-    for device in devices + guests.flatMap(\.devices) {
+    for device in guests.isEmpty ? devices : devices + guests.flatMap(\.devices) {
       guard let registration = device.registration,
         registration.capabilities.contains(.missedNotice), registration.noticeToken != nil,
         !learnsOfEnd(registration)
@@ -51,13 +51,12 @@ extension Call {
   /// clean-up push that the call was missed.
   private func learnsOfEnd(_ registration: Registration) -> Bool {
     if case .caller = role(of: registration.user, registration.device) { return true }
+    if diversion(from: registration.user.user)?.reason == .declined { return true }
     let key = key(of: registration)
     guard let index = legIndex(key) else { return noticedDevices.contains(key) }
     let leg = legs[index]
     if leg.laterPushes.contains(.missedNotice) || leg.laterPushes.contains(.missed) { return true }
-    if leg.state.refusal != nil || diversion(from: leg.party.user)?.reason == .declined {
-      return true
-    }
+    if leg.state.refusal != nil { return true }
     return leg.endpoint.session != nil && leg.invitation.wasSent && !leg.ringPush.mayRing
   }
 

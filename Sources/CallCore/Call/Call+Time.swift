@@ -34,6 +34,7 @@ extension Call {
   /// - Returns: how many deliveries were retransmitted.
   mutating func tick(_ turn: inout Turn) -> Int {
     if turn.isHeldBack { allowTime(turn) }
+    divertUnanswered(&turn)
     switch stage {
     case .ringing(let ringing): tickRinging(ringing, &turn)
     case .answered(let conversation): tickAnswered(conversation, &turn)
@@ -82,9 +83,6 @@ extension Call {
       end(.cancelled, by: facts.caller, &turn)
     } else if isOver(ringing.othersAt) {
       wantOthers()
-    } else if isOver(ringing.noAnswerAt) {
-      changeRinging { $0.noAnswerAt = .distantFuture }
-      _ = divertFromCallee(.noAnswer, &turn)
     } else if isOver(ringing.legsLostUntil) {
       endUnreached(&turn)
     } else if legs.contains(where: { $0.ringPush.dueAt <= turn.now }) {

@@ -12,7 +12,8 @@ struct Call: Sendable {
   /// The caller's descriptions and candidates. `waiting` holds all of them until somebody answers, for legs
   /// that join late.
   var callerSignals = SentSignals()
-  /// How the call went on to other users, in the order in which it did (at most `CallLimits.diversionsPerCall`).
+  /// How the call went on to other users (at most `CallLimits.diversionsPerCall` times) and how users left it, in
+  /// order.
   var diversions: [DivertedFacts] = []
   /// The users to whom it went on.
   var guests: [Guest] = []

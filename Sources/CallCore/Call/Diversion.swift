@@ -56,16 +56,15 @@ extension DivertedFacts {
 }
 
 /// Where a call goes on if it is not answered at a user, by the user's rules; a list that is empty: nowhere.
-public struct Forwarding: Sendable, Equatable {
-  public var onBusy: [String] = []
-  public var onUnreachable: [String] = []
-  public var onNoAnswer: [String] = []
+struct Forwarding: Sendable, Equatable {
+  var onBusy: [String] = []
+  var onUnreachable: [String] = []
+  var onNoAnswer: [String] = []
   /// For how long it rings before `onNoAnswer` holds.
-  public var noAnswerAfter: Span = .seconds(20)
+  var noAnswerAfter: Span = .seconds(20)
   /// The devices that ring first, and for how long alone; empty: all ring at once.
-  public var firstDevices: [DeviceID] = []
-  public var firstFor: Span = .seconds(10)
-  public init() {}
+  var firstDevices: [DeviceID] = []
+  var firstFor: Span = .seconds(10)
 }
 
 /// A user to whom a call was diverted. The call's shard has the call, and the user's shard knows the user's devices: it
@@ -79,13 +78,15 @@ struct Guest: Sendable {
   var isKnown = false
   /// The user takes no call now.
   var isBusy = false
+  /// The user is in an answered call.
+  var isInCall = false
   /// Until when the call waits.
   var awaitedUntil: Timestamp
   /// When to ask next.
   var askAt: Timestamp
-  /// When `onNoAnswer` holds; the distant future: it does not.
+  /// Where the call goes on if nobody answers, and when; the distant future: nowhere.
+  var onNoAnswer: [String] = []
   var noAnswerAt = Timestamp.distantFuture
-  var forwarding = Forwarding()
 
   /// How long a call waits for the shard of a user to whom it was diverted: longer than a shard takes to get another
   /// owner.
@@ -114,20 +115,18 @@ public struct VisitRequest: Sendable, Equatable {
   public var callee: String
   /// Who placed it.
   public var caller: String
-  /// The user's device that has answered, and since when; nil: the call rings.
+  /// The user's device that has answered; nil: the call rings.
   public var answeredBy: DeviceID?
-  public var answeredAt: Timestamp?
   /// Whether a user in a call is busy; nil: what the cluster says.
   public var busyWhileInCall: Bool?
   public init(
     call: CallID, callee: String, caller: String, answeredBy: DeviceID? = nil,
-    answeredAt: Timestamp? = nil, busyWhileInCall: Bool? = nil
+    busyWhileInCall: Bool? = nil
   ) {
     self.call = call
     self.callee = callee
     self.caller = caller
     self.answeredBy = answeredBy
-    self.answeredAt = answeredAt
     self.busyWhileInCall = busyWhileInCall
   }
 }
@@ -140,9 +139,13 @@ public struct VisitAnswer: Sendable, Equatable {
     public var session: SessionRef?
     /// Of a device that a push can reach.
     public var registration: Registration?
+    /// It does not begin to ring now: it is in too many calls, or others ring before it.
+    public var isHeld: Bool
     public init(
-      id: DeviceID, name: String = "", session: SessionRef? = nil, registration: Registration? = nil
+      id: DeviceID, name: String = "", session: SessionRef? = nil,
+      registration: Registration? = nil, isHeld: Bool = false
     ) {
+      self.isHeld = isHeld
       self.id = id
       self.name = name
       self.session = session
@@ -150,7 +153,7 @@ public struct VisitAnswer: Sendable, Equatable {
     }
   }
 
-  /// Those that can be rung.
+  /// Those that can be reached. All of them: the call takes the session of any other one for lost.
   public var devices: [Device]
   /// False while the shard does not know all sessions: there may be more devices.
   public var isComplete: Bool

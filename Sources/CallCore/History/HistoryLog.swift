@@ -1,5 +1,5 @@
-/// A user's history, as its messages in the store say. An entry that was stored again after a crash counts once: the
-/// first one does.
+/// A user's history, as its messages in the store say. Of an entry that was stored again after a crash the first one
+/// counts.
 public struct HistoryLog: Sendable, Equatable {
   /// In their order: the oldest first.
   public private(set) var items: [HistoryPage.Item] = []
@@ -10,12 +10,12 @@ public struct HistoryLog: Sendable, Equatable {
   ///   - messages: all of the user, in their order.
   ///   - entriesMax: policy above it: leave the oldest ones out.
   public init(_ messages: [(cursor: HistoryCursor, message: HistoryMessage)], entriesMax: Int) {
-    var known: Set<CallID> = []
+    var known: Set<PlacedCall> = []
     for (cursor, message) in messages {
       newest = max(newest, cursor)
       switch message {
       case .entry(let entry):
-        if known.insert(entry.call).inserted {
+        if known.insert(PlacedCall(entry.call, placedAt: entry.placedAt)).inserted {
           items.append(HistoryPage.Item(cursor: cursor, entry: entry))
         }
       // Nobody has read what came later, whatever the mark says.
@@ -41,10 +41,12 @@ public struct HistoryLog: Sendable, Equatable {
       state: state, readUpTo: readUpTo)
   }
 
-  /// The mark to be stored so that the user has read up to there; nil: that is so already.
+  /// The mark to be stored so that the user has read up to there: that of an entry, so there are no more marks than
+  /// entries.
+  /// - Returns: nil: that is so already.
   public func mark(upTo cursor: HistoryCursor) -> HistoryCursor? {
-    let wanted = min(cursor, newest)
-    return readUpTo < wanted ? wanted : nil
+    guard let last = items.last(where: { $0.cursor <= cursor })?.cursor else { return nil }
+    return readUpTo < last ? last : nil
   }
 
   /// A mark was stored.

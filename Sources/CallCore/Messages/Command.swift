@@ -214,7 +214,6 @@ public struct PlaceRequest: Sendable, Equatable {
   public var receivedAt: Timestamp?
   /// Whether the callee is busy while it is in an answered call; nil: what the cluster says.
   public var busyWhileInCall: Bool?
-  /// What the app wants of the call after its end.
   /// Users whom the app's hook has named to be rung in place of the callee; empty: none.
   public var forward: [String] = []
   /// What the caller's app wants to learn of the call.

@@ -1,4 +1,5 @@
-/// The id of one call: a UUID that the caller's device chooses.
+/// The id of one call: a UUID that the caller's device chooses. A device may choose one that it, or another one, has
+/// used; so in what is kept of many calls `PlacedCall` names one.
 public struct CallID: Hashable, Sendable, CustomStringConvertible {
   public let high: UInt64
   public let low: UInt64
@@ -51,6 +52,16 @@ public struct CallID: Hashable, Sendable, CustomStringConvertible {
     [high, low].flatMap { word in
       stride(from: UInt64(56), through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
     }
+  }
+}
+
+/// One call among those that have, or had, the same id.
+public struct PlacedCall: Hashable, Sendable {
+  public var id: CallID
+  /// In milliseconds since 1970: as all stores have it.
+  public var placedAt: Int64
+  public init(_ id: CallID, placedAt: Timestamp) {
+    (self.id, self.placedAt) = (id, placedAt.milliseconds)
   }
 }
 

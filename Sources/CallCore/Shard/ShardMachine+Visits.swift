@@ -2,7 +2,9 @@
 extension ShardMachine {
   /// What is said of a user whom a call is to ring.
   struct Reach {
-    /// Those that can be rung and are not in too many calls.
+    /// All that can be reached.
+    var all: [User.Device]
+    /// Those of them that ring now: they are not in too many calls.
     var devices: [User.Device]
     /// Those that wait until `devices` have rung alone.
     var others: [User.Device] = []
@@ -23,7 +25,7 @@ extension ShardMachine {
     let reached = reached(key, caller: caller, placer: placer, turn)
     let live = liveCalls(to: key)
     var reach = Reach(
-      devices: reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice },
+      all: reached, devices: reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice },
       isInCall: isInCall(key, turn), isBusy: false)
     let isTaken = reach.isInCall && (busyWhileInCall ?? limits.busyWhileInCall)
     reach.isBusy = !reached.isEmpty && (isTaken || reach.devices.isEmpty)
@@ -35,10 +37,11 @@ extension ShardMachine {
   /// The first devices of the callee had their time: the others ring, too.
   mutating func ringOthers(_ id: CallID, _ turn: inout Turn) {
     guard let slot = calls.slot(of: id), calls[slot].wantsOthers else { return }
-    let call = calls[slot]
-    let devices = reached(
-      call.facts.callee, caller: call.callerKey, placer: call.facts.caller.device, turn
-    ).map { VisitAnswer.Device($0) }
+    let (facts, caller) = (calls[slot].facts, calls[slot].callerKey)
+    let live = liveCalls(to: facts.callee)
+    let devices = reached(facts.callee, caller: caller, placer: facts.caller.device, turn).map {
+      VisitAnswer.Device($0, isHeld: live[$0.id, default: 0] >= limits.liveCallsPerDevice)
+    }
     mutate(id) {
       $0.wantsOthers = false
       guard $0.isRinging, $0.rings($0.facts.callee.user) else { return }
@@ -65,12 +68,13 @@ extension ShardMachine {
     var answer = VisitAnswer(
       isComplete: sessionsUnknownUntil(of: key, turn) == nil, isBusy: reach.isBusy,
       isInCall: reach.isInCall)
-    answer.devices = (request.answeredBy == nil ? reach.devices : users[key]?.devices ?? []).map {
-      VisitAnswer.Device($0)
+    answer.devices = (request.answeredBy == nil ? reach.all : users[key]?.devices ?? []).map {
+      device in
+      VisitAnswer.Device(device, isHeld: !reach.devices.contains { $0.id == device.id })
     }
     if let diverted = reach.diverted {
       (answer.diverted, answer.to) = (diverted.reason, diverted.to)
-    } else if reach.devices.isEmpty, answer.isComplete, !reach.forwarding.onUnreachable.isEmpty {
+    } else if reach.all.isEmpty, answer.isComplete, !reach.forwarding.onUnreachable.isEmpty {
       (answer.diverted, answer.to) = (.unreachable, reach.forwarding.onUnreachable)
     } else {
       (answer.to, answer.noAnswerAfter) = (
@@ -165,8 +169,9 @@ extension Forwarding {
 }
 
 extension VisitAnswer.Device {
-  fileprivate init(_ device: User.Device) {
+  fileprivate init(_ device: User.Device, isHeld: Bool) {
     self.init(
-      id: device.id, name: device.name, session: device.session, registration: device.registration)
+      id: device.id, name: device.name, session: device.session, registration: device.registration,
+      isHeld: isHeld)
   }
 }

@@ -5,7 +5,6 @@ struct Visits: Sendable {
     var call: CallID
     var callee: String
     var answeredBy: DeviceID?
-    var answeredAt: Timestamp?
     /// The caller has called this user too often: it does not ring.
     var isRefused: Bool
     /// Since when it is known here.
@@ -23,7 +22,6 @@ struct Visits: Sendable {
   private var sweepAt = Self.sweepAtLeast
 
   var isEmpty: Bool { byUser.isEmpty }
-  var users: Int { byUser.count }
 
   /// - Parameter admits: asked once, when a call is new.
   /// - Returns: what is known of the call now.
@@ -33,7 +31,6 @@ struct Visits: Sendable {
     let known = visit(request.call, to: user, now: now)
     let visit = Visit(
       call: request.call, callee: request.callee, answeredBy: request.answeredBy,
-      answeredAt: request.answeredAt,
       isRefused: known?.isRefused ?? (request.answeredBy == nil && !admits()),
       since: known?.since ?? now, until: now + Self.memory)
     var visits = byUser[user, default: []].filter { now < $0.until && $0.call != request.call }

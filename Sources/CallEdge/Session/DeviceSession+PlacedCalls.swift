@@ -61,7 +61,8 @@ extension DeviceSession {
     switch reply {
     case .error(let error): noteError(error.code, call, body)
     case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
-    case .call(let state) where state.phase == .answered: noteAnswer(of: call, at: state.at)
+    case .call(let state) where state.phase == .answered:
+      noteAnswer(of: call, by: state.by, at: state.at)
     case .call: noteExists(of: call)
     case .answer(let won, let state): notePulled(call, body, won, state)
     case .done:
@@ -79,14 +80,16 @@ extension DeviceSession {
   ) {
     guard case .call(_, .pull) = body else { return }
     // With the caller's side this device has placed the call from now on. The other side is named then.
-    if won, !isOwn(state.by) {
-      noteAnswer(of: call, at: state.at)
-    } else {
+    if !won {
       forget { $0.call == call && !$0.counts }
+    } else if isOwn(state.by) {
+      forget(call)
+    } else {
+      noteAnswer(of: call, by: state.by, at: state.at)
     }
   }
 
-  private func isOwn(_ party: Party?) -> Bool {
+  func isOwn(_ party: Party?) -> Bool {
     guard let party, let identity = sentIdentity else { return false }
     return party.device == identity.device && party.user.hasBytes(of: identity.user.user)
   }

@@ -62,8 +62,8 @@ extension DeviceSession {
       inCallUntil = Timestamp(microseconds: 0)
       forget(delivery.call)
       forgetRung(delivery.call)
-    case .answered:
-      noteAnswer(of: delivery.call, at: delivery.at)
+    case .answered(let answered):
+      noteAnswer(of: delivery.call, by: answered.by, at: delivery.at)
       forgetRung(delivery.call)
     case .ringing, .signal, .moved: noteExists(of: delivery.call)
     }

@@ -17,7 +17,9 @@ extension DeviceSession {
   private static let reportNumbers: UInt64 = 1 << 63
 
   /// Notes that a call that was placed here is answered.
-  mutating func noteAnswer(of call: CallID, at time: Timestamp) {
+  /// - Parameter by: if it is this device, it has the callee's side, and only a pull made the call look placed here.
+  mutating func noteAnswer(of call: CallID, by party: Party?, at time: Timestamp) {
+    if isOwn(party) { return }
     update(call) {
       $0.isKnown = true
       if $0.answeredAt == nil { $0.answeredAt = time }

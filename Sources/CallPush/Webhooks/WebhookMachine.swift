@@ -85,7 +85,7 @@ package struct WebhookMachine: Sendable {
 
   var open: [Place: Open] = [:]
   /// The open events of each call, in order.
-  private var queues: [CallID: [Place]] = [:]
+  private var queues: [PlacedCall: [Place]] = [:]
   /// The first of each queue, in order.
   private var heads: [Place] = []
   private(set) var health = WebhookHealth()
@@ -253,8 +253,8 @@ package struct WebhookMachine: Sendable {
   mutating func add(_ event: AppEvent, at place: Place, storedAt: Timestamp, now: Timestamp) {
     guard open[place] == nil else { return }
     open[place] = Open(event: event, storedAt: storedAt)
-    queues[event.call, default: []].append(place)
-    if queues[event.call]?.count == 1 { addHead(place) }
+    queues[event.placedCall, default: []].append(place)
+    if queues[event.placedCall]?.count == 1 { addHead(place) }
     lookAt = now
     isChanged = true
   }
@@ -265,7 +265,7 @@ package struct WebhookMachine: Sendable {
   private mutating func close(_ place: Place) {
     guard let item = open.removeValue(forKey: place) else { return }
     heads.removeAll { $0 == place }
-    let call = item.event.call
+    let call = item.event.placedCall
     queues[call]?.removeAll { $0 == place }
     if let next = queues[call]?.first { addHead(next) } else { queues[call] = nil }
   }

@@ -10,10 +10,12 @@ package struct WebhookMessage: Sendable {
   package let body: [UInt8]
 
   package init(_ event: AppEvent) {
-    id = "call_\(event.call)_\(event.kind.name)"
+    let call = event.placedCall
+    let id = "call_\(call.id)_\(call.placedAt)_\(event.kind.name)"
+    self.id = id
     body = JSONWriter.object { json in
       json.member("type", event.kind.type)
-      json.member("id", "call_\(event.call)_\(event.kind.name)")
+      json.member("id", id)
       json.member("timestamp", Self.text(event.at))
       json.member("app", event.callee.app)
       json.object("data") { Self.write(event, to: &$0) }

@@ -52,14 +52,15 @@ struct WebhookReading: Sendable {
 struct SeenEvents: Sendable {
   /// Policy when full: the older half is forgotten, and repetitions of these calls are delivered again.
   static let callsMax = 100_000
-  private var newer: [CallID: UInt8] = [:]
-  private var older: [CallID: UInt8] = [:]
+  private var newer: [PlacedCall: UInt8] = [:]
+  private var older: [PlacedCall: UInt8] = [:]
 
   mutating func isNew(_ event: AppEvent) -> Bool {
-    let last = newer[event.call] ?? older[event.call] ?? 0
+    let call = event.placedCall
+    let last = newer[call] ?? older[call] ?? 0
     guard event.kind.rawValue > last else { return false }
-    if newer.count >= Self.callsMax / 2, newer[event.call] == nil { (older, newer) = (newer, [:]) }
-    newer[event.call] = event.kind.rawValue
+    if newer.count >= Self.callsMax / 2, newer[call] == nil { (older, newer) = (newer, [:]) }
+    newer[call] = event.kind.rawValue
     return true
   }
 }

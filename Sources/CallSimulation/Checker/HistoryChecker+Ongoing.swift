@@ -91,11 +91,11 @@ extension HistoryChecker {
   }
 
   /// Whether the caller's device has been on its connection since before, and nothing was wrong between its edge and
-  /// the two shards.
+  /// the two shards. The connection of an app that was started anew does not know the call: its caller stays lost.
   private func learned(of facts: Facts, _ time: Timestamp, _ shard: Int) -> Bool {
-    guard let caller = facts.journalCaller, !facts.moves.contains(where: \.ofCaller) else {
-      return false
-    }
+    guard let caller = facts.journalCaller, facts.lostUntil.caller == nil,
+      !facts.moves.contains(where: \.ofCaller)
+    else { return false }
     return (linksOf[caller] ?? []).contains { number in
       guard let link = links[number], let since = link.attachedAt, since <= time else {
         return false

@@ -188,7 +188,6 @@ extension Callmesh__V1__VisitRequest: Mapping {
     try c.text(&value.callee, &m.callee, "visit.callee")
     try c.text(&value.caller, &m.caller, "visit.caller")
     try c.device(&value.answeredBy, &m.answered_by)
-    c.time(&value.answeredAt, microseconds: &m.answered_at_us)
     c.secondCalls(&value.busyWhileInCall, &m.second_calls)
   }
 }
@@ -221,5 +220,6 @@ extension Callmesh__V1__VisitDevice: Mapping {
     c.number(&number, &m.session)
     if C.reads, edge != 0 || number != 0 { value.session = SessionRef(edge: edge, number: number) }
     try c.optional(&value.registration, &m.registration)
+    c.flag(&value.isHeld, &m.is_held)
   }
 }

@@ -654,7 +654,6 @@ struct  Callmesh__V1__VisitRequest
    * The user's device that has answered; empty: the call rings.
    */
   char *answered_by;
-  int64_t answered_at_us;
   /*
    * As in a place.
    */
@@ -662,7 +661,7 @@ struct  Callmesh__V1__VisitRequest
 };
 #define CALLMESH__V1__VISIT_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_request__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__VisitAnswer
@@ -704,10 +703,14 @@ struct  Callmesh__V1__VisitDevice
   uint64_t edge;
   uint64_t session;
   Callmesh__V1__RegistrationRecord *registration;
+  /*
+   * It does not begin to ring now: it is in too many calls, or others ring before it.
+   */
+  protobuf_c_boolean is_held;
 };
 #define CALLMESH__V1__VISIT_DEVICE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_device__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL, 0 }
 
 
 /*

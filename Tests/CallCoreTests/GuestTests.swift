@@ -1,0 +1,97 @@
+import CallCore
+import Testing
+
+/// What the shard of a user to whom a call was diverted says of the user's devices, and what becomes of it.
+@Suite struct GuestTests {
+  /// An answer with these devices of carol's; those in `held` do not begin to ring.
+  private func answer(_ devices: String..., held: Set<String> = []) -> VisitAnswer {
+    VisitAnswer(
+      devices: devices.map {
+        .init(
+          id: DeviceID($0), name: $0, session: DivertingBench.session("carol", $0),
+          isHeld: held.contains($0))
+      })
+  }
+
+  /// The test answers in place of carol's shard.
+  private func bench() -> DivertingBench {
+    var bench = DivertingBench()
+    bench.isConnected = false
+    bench.place(to: "carol")
+    return bench
+  }
+
+  @Test("R25 a device that is held does not begin to ring; one that rings goes on") func held() {
+    var bench = bench()
+    bench.hear("carol", answer("1", "2", held: ["2"]))
+    #expect(bench.invites("carol", "1").count == 1 && bench.invites("carol", "2").isEmpty)
+    bench.hear("carol", answer("1", "2", "3", held: ["1", "2", "3"]))
+    #expect(bench.stops("carol", "1").isEmpty && bench.invites("carol", "3").isEmpty)
+    #expect(bench.say(.alerting, "carol", "1")?.state?.phase == .ringing)
+    bench.hear("carol", answer("1", "2", held: ["1"]))
+    #expect(bench.invites("carol", "2").count == 1)
+    #expect(bench.say(.answer(description: ""), "carol", "1")?.won == true)
+  }
+
+  @Test("R25 a user who becomes busy in mid-ring: what rings goes on, nothing new does")
+  func busyInMidRing() {
+    var bench = bench()
+    bench.hear("carol", answer("1"))
+    var busy = answer("1", "2")
+    busy.isBusy = true
+    bench.hear("carol", busy)
+    #expect(bench.owner.ends.isEmpty && bench.stops("carol", "1").isEmpty)
+    #expect(bench.invites("carol", "2").isEmpty)
+  }
+
+  @Test("R25 a device in too many calls is held, and its session is known all the same")
+  func tooManyCalls() {
+    var bench = DivertingBench()
+    bench.attach("carol", "1")
+    for number in 1...5 {
+      let call = CallID(high: 8, low: UInt64(number))
+      bench.guests.say(
+        .place(PlaceRequest(call: call)), user: "erin\(number)", device: "e", callee: "carol")
+    }
+    let held = bench.visit(
+      UserKey(app: Bench.app, user: "carol"),
+      VisitRequest(call: DivertingBench.id, callee: "bob", caller: "alice"))
+    #expect(held?.devices.map(\.isHeld) == [true])
+    #expect(held?.devices.first?.session == DivertingBench.session("carol", "1"))
+    #expect(held?.isBusy == true)
+  }
+
+  @Test("call waiting: the invite says that the user is in a call", arguments: [false, true])
+  func secondCall(isInCall: Bool) {
+    var bench = bench()
+    var waiting = answer("1")
+    waiting.isInCall = isInCall
+    bench.hear("carol", waiting)
+    #expect(bench.invites("carol", "1").map(\.isSecondCall) == [isInCall])
+  }
+
+  @Test("names that no user can have are left out, wherever they come from") func names() {
+    var bench = DivertingBench()
+    bench.isConnected = false
+    bench.place(to: "", "a\u{1f}b", String(repeating: "x", count: 1000), "carol")
+    #expect(bench.diversions.map(\.to) == [["carol"]])
+    bench.hear("carol", VisitAnswer(diverted: .always, to: ["line\nfeed"]))
+    #expect(bench.diversions.count == 1)
+  }
+
+  @Test("R6 one user's decline: its timeline says so, and nobody of that user has missed the call")
+  func declinedByOne() {
+    var bench = DivertingBench()
+    for device in ["1", "2"] { bench.register("carol", device) }
+    bench.attach("dave", "1")
+    bench.place(to: "carol", "dave")
+    bench.say(.decline(.everywhere), "carol", "1")
+    let timeline = bench.owner.shard.inspect(call: DivertingBench.id)?.timeline ?? []
+    #expect(timeline.contains { $0.what == "declined" })
+    #expect(timeline.count { $0.what == "diverted" } == 1, "by the hook")
+    let before = bench.pushes.count
+    bench.pass(.seconds(40))
+    #expect(bench.owner.ends.map(\.missed) == [true])
+    #expect(!bench.pushes.dropFirst(before).contains { $0.user.user == "carol" })
+  }
+}
