@@ -1222,6 +1222,51 @@ void   callmesh__v1__app_user_query__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__app_user_query__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__app_group__init
+                     (Callmesh__V1__AppGroup         *message)
+{
+  static const Callmesh__V1__AppGroup init_value = CALLMESH__V1__APP_GROUP__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_group__get_packed_size
+                     (const Callmesh__V1__AppGroup *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_group__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_group__pack
+                     (const Callmesh__V1__AppGroup *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_group__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_group__pack_to_buffer
+                     (const Callmesh__V1__AppGroup *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_group__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppGroup *
+       callmesh__v1__app_group__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppGroup *)
+     protobuf_c_message_unpack (&callmesh__v1__app_group__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_group__free_unpacked
+                     (Callmesh__V1__AppGroup *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_group__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message)
 {
@@ -4010,7 +4055,7 @@ const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor =
   (ProtobufCMessageInit) callmesh__v1__merge_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[6] =
 {
   {
     "call",
@@ -4072,18 +4117,31 @@ static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "is_member",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, is_member),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__visit_request__field_indices_by_name[] = {
   3,   /* field[3] = answered_by */
   0,   /* field[0] = call */
   1,   /* field[1] = callee */
   2,   /* field[2] = caller */
+  5,   /* field[5] = is_member */
   4,   /* field[4] = second_calls */
 };
 static const ProtobufCIntRange callmesh__v1__visit_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
 {
@@ -4093,14 +4151,14 @@ const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
   "Callmesh__V1__VisitRequest",
   "callmesh.v1",
   sizeof(Callmesh__V1__VisitRequest),
-  5,
+  6,
   callmesh__v1__visit_request__field_descriptors,
   callmesh__v1__visit_request__field_indices_by_name,
   1,  callmesh__v1__visit_request__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__visit_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__visit_answer__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__visit_answer__field_descriptors[9] =
 {
   {
     "request",
@@ -4198,6 +4256,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__visit_answer__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "turn_us",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitAnswer, turn_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__visit_answer__field_indices_by_name[] = {
   1,   /* field[1] = devices */
@@ -4208,11 +4278,12 @@ static const unsigned callmesh__v1__visit_answer__field_indices_by_name[] = {
   7,   /* field[7] = no_answer_after_us */
   0,   /* field[0] = request */
   6,   /* field[6] = to */
+  8,   /* field[8] = turn_us */
 };
 static const ProtobufCIntRange callmesh__v1__visit_answer__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__visit_answer__descriptor =
 {
@@ -4222,7 +4293,7 @@ const ProtobufCMessageDescriptor callmesh__v1__visit_answer__descriptor =
   "Callmesh__V1__VisitAnswer",
   "callmesh.v1",
   sizeof(Callmesh__V1__VisitAnswer),
-  8,
+  9,
   callmesh__v1__visit_answer__field_descriptors,
   callmesh__v1__visit_answer__field_indices_by_name,
   1,  callmesh__v1__visit_answer__number_ranges,
@@ -4370,7 +4441,7 @@ const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__rules_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descriptors[7] =
 {
   {
     "user",
@@ -4432,18 +4503,44 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descripto
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "group",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, group),
+    &callmesh__v1__app_user_query__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "set_group",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, set_group),
+    &callmesh__v1__app_group__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_command__field_indices_by_name[] = {
   2,   /* field[2] = call */
   1,   /* field[1] = calls */
   3,   /* field[3] = end */
+  5,   /* field[5] = group */
   4,   /* field[4] = remove */
+  6,   /* field[6] = set_group */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange callmesh__v1__app_command__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor =
 {
@@ -4453,7 +4550,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor =
   "Callmesh__V1__AppCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppCommand),
-  5,
+  7,
   callmesh__v1__app_command__field_descriptors,
   callmesh__v1__app_command__field_indices_by_name,
   1,  callmesh__v1__app_command__number_ranges,
@@ -4476,6 +4573,44 @@ const ProtobufCMessageDescriptor callmesh__v1__app_user_query__descriptor =
   callmesh__v1__app_user_query__field_indices_by_name,
   0,  callmesh__v1__app_user_query__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__app_user_query__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_group__field_descriptors[1] =
+{
+  {
+    "group",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppGroup, group),
+    &callmesh__v1__call_group__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_group__field_indices_by_name[] = {
+  0,   /* field[0] = group */
+};
+static const ProtobufCIntRange callmesh__v1__app_group__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_group__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppGroup",
+  "AppGroup",
+  "Callmesh__V1__AppGroup",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppGroup),
+  1,
+  callmesh__v1__app_group__field_descriptors,
+  callmesh__v1__app_group__field_indices_by_name,
+  1,  callmesh__v1__app_group__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_group__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__caller_gone__field_descriptors[1] =

@@ -2662,6 +2662,51 @@ void   callmesh__v1__app_device__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__app_device__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__call_group__init
+                     (Callmesh__V1__CallGroup         *message)
+{
+  static const Callmesh__V1__CallGroup init_value = CALLMESH__V1__CALL_GROUP__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__call_group__get_packed_size
+                     (const Callmesh__V1__CallGroup *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__call_group__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__call_group__pack
+                     (const Callmesh__V1__CallGroup *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__call_group__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__call_group__pack_to_buffer
+                     (const Callmesh__V1__CallGroup *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__call_group__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__CallGroup *
+       callmesh__v1__call_group__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__CallGroup *)
+     protobuf_c_message_unpack (&callmesh__v1__call_group__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__call_group__free_unpacked
+                     (Callmesh__V1__CallGroup *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__call_group__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__app_calls__init
                      (Callmesh__V1__AppCalls         *message)
 {
@@ -6974,7 +7019,7 @@ const ProtobufCMessageDescriptor callmesh__v1__refusal_body__descriptor =
   (ProtobufCMessageInit) callmesh__v1__refusal_body__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_reply__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_reply__field_descriptors[4] =
 {
   {
     "user",
@@ -7012,16 +7057,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_reply__field_descriptors
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "group",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppReply, answer_case),
+    offsetof(Callmesh__V1__AppReply, group),
+    &callmesh__v1__call_group__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_reply__field_indices_by_name[] = {
   2,   /* field[2] = call */
   1,   /* field[1] = calls */
+  3,   /* field[3] = group */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange callmesh__v1__app_reply__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_reply__descriptor =
 {
@@ -7031,7 +7089,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_reply__descriptor =
   "Callmesh__V1__AppReply",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppReply),
-  3,
+  4,
   callmesh__v1__app_reply__field_descriptors,
   callmesh__v1__app_reply__field_indices_by_name,
   1,  callmesh__v1__app_reply__number_ranges,
@@ -7255,6 +7313,70 @@ const ProtobufCMessageDescriptor callmesh__v1__app_device__descriptor =
   callmesh__v1__app_device__field_indices_by_name,
   1,  callmesh__v1__app_device__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__app_device__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__call_group__field_descriptors[3] =
+{
+  {
+    "users",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__CallGroup, n_users),
+    offsetof(Callmesh__V1__CallGroup, users),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "order",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CallGroup, order),
+    &callmesh__v1__group_order__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "turn_seconds",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CallGroup, turn_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__call_group__field_indices_by_name[] = {
+  1,   /* field[1] = order */
+  2,   /* field[2] = turn_seconds */
+  0,   /* field[0] = users */
+};
+static const ProtobufCIntRange callmesh__v1__call_group__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__call_group__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.CallGroup",
+  "CallGroup",
+  "Callmesh__V1__CallGroup",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__CallGroup),
+  3,
+  callmesh__v1__call_group__field_descriptors,
+  callmesh__v1__call_group__field_indices_by_name,
+  1,  callmesh__v1__call_group__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__call_group__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__app_calls__field_descriptors[1] =
@@ -7623,5 +7745,35 @@ const ProtobufCEnumDescriptor callmesh__v1__notice_kind__descriptor =
   callmesh__v1__notice_kind__enum_values_by_name,
   1,
   callmesh__v1__notice_kind__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue callmesh__v1__group_order__enum_values_by_number[3] =
+{
+  { "GROUP_ORDER_TOGETHER", "CALLMESH__V1__GROUP_ORDER__GROUP_ORDER_TOGETHER", 0 },
+  { "GROUP_ORDER_IN_TURN", "CALLMESH__V1__GROUP_ORDER__GROUP_ORDER_IN_TURN", 1 },
+  { "GROUP_ORDER_LONGEST_IDLE", "CALLMESH__V1__GROUP_ORDER__GROUP_ORDER_LONGEST_IDLE", 2 },
+};
+static const ProtobufCIntRange callmesh__v1__group_order__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__group_order__enum_values_by_name[3] =
+{
+  { "GROUP_ORDER_IN_TURN", 1 },
+  { "GROUP_ORDER_LONGEST_IDLE", 2 },
+  { "GROUP_ORDER_TOGETHER", 0 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__group_order__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.GroupOrder",
+  "GroupOrder",
+  "Callmesh__V1__GroupOrder",
+  "callmesh.v1",
+  3,
+  callmesh__v1__group_order__enum_values_by_number,
+  3,
+  callmesh__v1__group_order__enum_values_by_name,
+  1,
+  callmesh__v1__group_order__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

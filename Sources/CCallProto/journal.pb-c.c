@@ -1963,7 +1963,7 @@ const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__moved_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descriptors[8] =
 {
   {
     "from",
@@ -2037,19 +2037,45 @@ static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "queue",
+    7,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__DivertedEntry, n_queue),
+    offsetof(Callmesh__V1__DivertedEntry, queue),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "turn_us",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, turn_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__diverted_entry__field_indices_by_name[] = {
   4,   /* field[4] = at_us */
   3,   /* field[3] = by */
   5,   /* field[5] = deadline_us */
   0,   /* field[0] = from */
+  6,   /* field[6] = queue */
   2,   /* field[2] = reason */
   1,   /* field[1] = to */
+  7,   /* field[7] = turn_us */
 };
 static const ProtobufCIntRange callmesh__v1__diverted_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor =
 {
@@ -2059,7 +2085,7 @@ const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor =
   "Callmesh__V1__DivertedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__DivertedEntry),
-  6,
+  8,
   callmesh__v1__diverted_entry__field_descriptors,
   callmesh__v1__diverted_entry__field_indices_by_name,
   1,  callmesh__v1__diverted_entry__number_ranges,
@@ -2676,7 +2702,7 @@ const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__registration_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descriptors[5] =
 {
   {
     "format",
@@ -2726,17 +2752,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "group",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, group),
+    &callmesh__v1__call_group__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__rules_record__field_indices_by_name[] = {
   1,   /* field[1] = app */
   0,   /* field[0] = format */
+  4,   /* field[4] = group */
   3,   /* field[3] = rules */
   2,   /* field[2] = user */
 };
 static const ProtobufCIntRange callmesh__v1__rules_record__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor =
 {
@@ -2746,14 +2785,14 @@ const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor =
   "Callmesh__V1__RulesRecord",
   "callmesh.v1",
   sizeof(Callmesh__V1__RulesRecord),
-  4,
+  5,
   callmesh__v1__rules_record__field_descriptors,
   callmesh__v1__rules_record__field_indices_by_name,
   1,  callmesh__v1__rules_record__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__rules_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_number[8] =
+static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_number[10] =
 {
   { "DIVERT_REASON_UNSPECIFIED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED", 0 },
   { "DIVERT_REASON_ALWAYS", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_ALWAYS", 1 },
@@ -2763,18 +2802,22 @@ static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_numb
   { "DIVERT_REASON_DO_NOT_DISTURB", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DO_NOT_DISTURB", 5 },
   { "DIVERT_REASON_HOOK", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_HOOK", 6 },
   { "DIVERT_REASON_DECLINED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DECLINED", 7 },
+  { "DIVERT_REASON_GROUP", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_GROUP", 8 },
+  { "DIVERT_REASON_TURN", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_TURN", 9 },
 };
 static const ProtobufCIntRange callmesh__v1__divert_reason__value_ranges[] = {
-{0, 0},{0, 8}
+{0, 0},{0, 10}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__divert_reason__enum_values_by_name[8] =
+static const ProtobufCEnumValueIndex callmesh__v1__divert_reason__enum_values_by_name[10] =
 {
   { "DIVERT_REASON_ALWAYS", 1 },
   { "DIVERT_REASON_BUSY", 2 },
   { "DIVERT_REASON_DECLINED", 7 },
   { "DIVERT_REASON_DO_NOT_DISTURB", 5 },
+  { "DIVERT_REASON_GROUP", 8 },
   { "DIVERT_REASON_HOOK", 6 },
   { "DIVERT_REASON_NO_ANSWER", 3 },
+  { "DIVERT_REASON_TURN", 9 },
   { "DIVERT_REASON_UNREACHABLE", 4 },
   { "DIVERT_REASON_UNSPECIFIED", 0 },
 };
@@ -2785,9 +2828,9 @@ const ProtobufCEnumDescriptor callmesh__v1__divert_reason__descriptor =
   "DivertReason",
   "Callmesh__V1__DivertReason",
   "callmesh.v1",
-  8,
+  10,
   callmesh__v1__divert_reason__enum_values_by_number,
-  8,
+  10,
   callmesh__v1__divert_reason__enum_values_by_name,
   1,
   callmesh__v1__divert_reason__value_ranges,

@@ -56,6 +56,11 @@ extension HTTPBodies {
     answer(Callmesh__V1__AppCall.self, bytes, .appCall)
   }
 
+  /// Reads an edge's answer to an app's server about a group. nil for what is none.
+  public static func readCallGroup(_ bytes: [UInt8]) -> CallGroup? {
+    answer(Callmesh__V1__CallGroup.self, bytes, .callGroup)
+  }
+
   /// Reads an error of an edge. nil for what is none, as an answer of something between.
   public static func readError(_ bytes: [UInt8]) -> CallError? {
     answer(Callmesh__V1__ErrorBody.self, bytes, .error)

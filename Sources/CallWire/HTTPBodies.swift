@@ -39,10 +39,24 @@ public enum HTTPBodies {
     case .user(let user): MessageWriter.bytes(Callmesh__V1__AppUser.self, user, .appUser)
     case .calls(let calls): MessageWriter.bytes(Callmesh__V1__AppCalls.self, calls, .appCalls)
     case .call(let call): MessageWriter.bytes(Callmesh__V1__AppCall.self, call, .appCall)
+    case .group(let group): callGroup(group)
     }
   }
 
+  /// `{"users":[…],"order":"inTurn","turnSeconds":…}`
+  public static func callGroup(_ group: CallGroup) -> [UInt8] {
+    MessageWriter.bytes(Callmesh__V1__CallGroup.self, group, .callGroup)
+  }
+
   // MARK: Requests
+
+  /// The body of `PUT /v1/app/groups/{group}`.
+  /// - Throws: `malformedFrame`, `invalidField`, `invalidRules`.
+  public static func callGroup(_ bytes: [UInt8]) throws(CallError) -> CallGroup {
+    let group = try read(Callmesh__V1__CallGroup.self, bytes, .callGroup)
+    try group.check()
+    return group
+  }
 
   /// The body of `POST /v1/history/read`.
   /// - Throws: `malformedFrame`, `invalidField`.

@@ -101,7 +101,7 @@ struct DivertingBench {
       for case .visit(let user, let request) in effects {
         asked.append((user.user, request))
         guard isConnected, let answer = visit(user, request) else { continue }
-        hear(user.user, answer)
+        hear(user.user, answer, of: request.call)
       }
     }
   }
@@ -117,9 +117,9 @@ struct DivertingBench {
     return nil
   }
 
-  mutating func hear(_ user: String, _ answer: VisitAnswer) {
+  mutating func hear(_ user: String, _ answer: VisitAnswer, of call: CallID = id) {
     owner.run {
-      $0.visited(Self.id, UserKey(app: Bench.app, user: user), answer, now: $1, into: &$2)
+      $0.visited(call, UserKey(app: Bench.app, user: user), answer, now: $1, into: &$2)
     }
     pump()
   }

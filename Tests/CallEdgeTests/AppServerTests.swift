@@ -18,6 +18,8 @@ extension EdgeFixture {
     ("GET", "/v1/app/users/bob"), ("GET", "/v1/app/users/bob/calls"),
     ("DELETE", "/v1/app/users/bob/devices/phone"), ("GET", "/v1/app/users/bob/rules"),
     ("PUT", "/v1/app/users/bob/rules"), ("DELETE", "/v1/app/users/bob/rules"),
+    ("GET", "/v1/app/groups/desk"), ("PUT", "/v1/app/groups/desk"),
+    ("DELETE", "/v1/app/groups/desk"),
     ("GET", "/v1/app/calls/bob/\(id)"), ("POST", "/v1/app/calls/bob/\(id)/end"),
   ]
   private static let deviceRoutes = [
@@ -86,6 +88,12 @@ extension EdgeFixture {
           .rules(.write(UserRules(always: UserRules.Forward(users: ["cy"]))))
         ),
         ("DELETE", "/v1/app/users/b%C3%B6b/rules", nil, .rules(.write(UserRules()))),
+        ("GET", "/v1/app/groups/b%C3%B6b", nil, .app(.group)),
+        (
+          "PUT", "/v1/app/groups/b%C3%B6b", #"{"users":["cy","di"],"order":"longestIdle"}"#,
+          .app(.setGroup(CallGroup(users: ["cy", "di"], order: .longestIdle)))
+        ),
+        ("DELETE", "/v1/app/groups/b%C3%B6b", nil, .app(.setGroup(nil))),
       ]
       let user = UserKey(app: "demo", user: "böb")
       for (method, path, body, said) in expected {
@@ -107,6 +115,8 @@ extension EdgeFixture {
       #expect(user.text == #"{"user":"bob"}"#)
       let call = try await client.request("GET", "/v1/app/calls/bob/\(id)", token: server)
       #expect(HTTPBodies.readAppCall(call.body)?.state.callee == "bob")
+      let group = try await client.request("GET", "/v1/app/groups/desk", token: server)
+      #expect(group.text == #"{"users":["ann"],"order":"inTurn","turnSeconds":15}"#)
       let rules = try await client.request("GET", "/v1/app/users/bob/rules", token: server)
       #expect(HTTPBodies.readUserRules(rules.body) == UserRules())
       let removed = try await client.request(

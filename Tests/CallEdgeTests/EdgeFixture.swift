@@ -63,6 +63,8 @@ final class FakeShards: Sendable {
           AppCall(
             state: CallState(call: call, callee: user.user, phase: .ended),
             caller: Party(user: "caller", device: "c1"), placedAt: Timestamp(microseconds: 0))))
+    case .group: .app(.group(CallGroup(users: ["ann"], order: .inTurn)))
+    case .setGroup(let group): group.map { .app(.group($0)) } ?? .done
     case .remove: .done
     }
   }

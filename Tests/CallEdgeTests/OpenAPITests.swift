@@ -25,6 +25,7 @@ import Testing
     "history", "historyRead", "getRules", "putRules", "deleteRules", "appUser", "appCalls",
     "appRemoveDevice",
     "appGetRules", "appPutRules", "appDeleteRules", "appCall", "appEndCall",
+    "appGetGroup", "appPutGroup", "appDeleteGroup",
   ]
 
   /// Without a `default`: a new route has to be named, and then described.
@@ -48,6 +49,9 @@ import Testing
     case .app(.rules(.get, _)): "appGetRules"
     case .app(.rules(.put, _)): "appPutRules"
     case .app(.rules(.delete, _)): "appDeleteRules"
+    case .app(.group(.get, _)): "appGetGroup"
+    case .app(.group(.put, _)): "appPutGroup"
+    case .app(.group(.delete, _)): "appDeleteGroup"
     case .app(.call): "appCall"
     case .app(.endCall): "appEndCall"
     }
@@ -148,7 +152,8 @@ import Testing
     }
     #expect(
       read == [
-        "", "AppCall", "AppCalls", "AppUser", "CallState", "Error", "HistoryPage", "HistoryRead",
+        "", "AppCall", "AppCalls", "AppUser", "CallGroup", "CallState", "Error", "HistoryPage",
+        "HistoryRead",
         "Refusal",
         "Register", "Registered", "UserRules",
       ])
@@ -159,6 +164,7 @@ import Testing
     case "Register": _ = try HTTPBodies.register(bytes)
     case "Refusal": _ = try HTTPBodies.decline(bytes)
     case "HistoryRead": _ = try HTTPBodies.historyRead(bytes)
+    case "CallGroup": #expect(try HTTPBodies.callGroup(bytes).users.count == 3)
     case "UserRules": #expect(try !HTTPBodies.userRules(bytes).isEmpty)
     default: Issue.record("a body of \(schema)")
     }
@@ -171,6 +177,8 @@ import Testing
     case "AppCalls":
       try again(bytes, HTTPBodies.app(.calls(#require(HTTPBodies.readAppCalls(bytes)))))
     case "AppUser": try again(bytes, HTTPBodies.app(.user(#require(HTTPBodies.readAppUser(bytes)))))
+    case "CallGroup":
+      try again(bytes, HTTPBodies.callGroup(#require(HTTPBodies.readCallGroup(bytes))))
     case "CallState":
       try again(bytes, HTTPBodies.callState(#require(HTTPBodies.readCallState(bytes))))
     case "HistoryPage":

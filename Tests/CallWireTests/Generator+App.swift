@@ -22,8 +22,10 @@ extension Generator {
   }
 
   mutating func appRequest() -> AppRequest {
-    switch Int.random(in: 0..<5, using: &self) {
+    switch Int.random(in: 0..<7, using: &self) {
     case 0: .user
+    case 5: .group
+    case 6: .setGroup(chance(50) ? callGroup() : nil)
     case 1: .calls(shard: UInt32(truncatingIfNeeded: next()))
     case 2: .call(call())
     case 3: .end(call())
@@ -32,13 +34,21 @@ extension Generator {
   }
 
   mutating func appReply() -> AppReply {
-    switch Int.random(in: 0..<3, using: &self) {
+    switch Int.random(in: 0..<4, using: &self) {
+    case 3: .group(callGroup())
     case 0:
       .user(
         AppUser(user: user(), devices: list(3) { $0.appDevice() }, calls: list(3) { $0.appCall() }))
     case 1: .calls(list(3) { $0.appCall() })
     default: .call(appCall())
     }
+  }
+
+  mutating func callGroup() -> CallGroup {
+    CallGroup(
+      users: [user()] + list(3) { $0.user() },
+      order: CallGroup.Order.allCases.randomElement(using: &self)!,
+      turnSeconds: UInt32.random(in: CallGroup.turnRange, using: &self))
   }
 
   private mutating func appDevice() -> AppUser.Device {

@@ -89,11 +89,7 @@ extension Generator {
         call(),
         .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
     case 27: .history(historyCommand())
-    case 26:
-      .visit(
-        VisitRequest(
-          call: call(), callee: self.user(), caller: self.user(),
-          answeredBy: chance(50) ? device() : nil, busyWhileInCall: chance(50) ? chance(50) : nil))
+    case 26: .visit(visitRequest())
     case 24: .rules(chance(50) ? .read : .write(userRules()))
     case 25: .app(appRequest())
     default: .call(call(), .query)
@@ -152,8 +148,16 @@ extension Generator {
     }
   }
 
+  private mutating func visitRequest() -> VisitRequest {
+    var request = VisitRequest(
+      call: call(), callee: user(), caller: user(), answeredBy: chance(50) ? device() : nil,
+      busyWhileInCall: chance(50) ? chance(50) : nil)
+    request.isMember = chance(50)
+    return request
+  }
+
   private mutating func visitAnswer() -> VisitAnswer {
-    VisitAnswer(
+    var answer = VisitAnswer(
       devices: list(3) {
         VisitAnswer.Device(
           id: $0.device(), name: $0.text(10),
@@ -162,6 +166,8 @@ extension Generator {
       }, isComplete: chance(50), isBusy: chance(50), isInCall: chance(50),
       diverted: chance(50) ? DivertReason.allCases.randomElement(using: &self)! : nil,
       to: list(3) { $0.user() }, noAnswerAfter: .milliseconds(Int64(next() & 0xffff)))
+    if chance(50) { answer.turn = .milliseconds(Int64(next() & 0xffff) + 1) }
+    return answer
   }
 
   mutating func heartbeat() -> Heartbeat {
@@ -246,13 +252,19 @@ extension Generator {
           description: body(), connectDeadline: microseconds()))
     case 11: .recorded
     case 12:
-      .diverted(
-        DivertedFacts(
-          from: user(), to: list(3) { $0.user() },
-          reason: DivertReason.allCases.randomElement(using: &self)!,
-          by: chance(50) ? party() : nil, at: microseconds(), deadline: microseconds()))
+      .diverted(diverted())
     default: .settled
     }
+  }
+
+  private mutating func diverted() -> DivertedFacts {
+    var diverted = DivertedFacts(
+      from: user(), to: list(3) { $0.user() },
+      reason: DivertReason.allCases.randomElement(using: &self)!,
+      by: chance(50) ? party() : nil, at: microseconds(), deadline: microseconds())
+    diverted.queue = list(3) { $0.user() }
+    diverted.turn = .milliseconds(Int64(next() & 0xffff))
+    return diverted
   }
 
   mutating func journalRecord() -> JournalRecord {

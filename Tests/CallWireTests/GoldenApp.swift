@@ -15,7 +15,22 @@ enum GoldenApp {
   static let requests: [(name: String, request: AppRequest)] = [
     ("user", .user), ("calls", .calls(shard: 5)), ("call", .call(GoldenValues.call)),
     ("end", .end(GoldenValues.call)), ("remove", .remove("bob-phone")),
+    ("group", .group), ("setGroup", .setGroup(group)), ("removeGroup", .setGroup(nil)),
   ]
+
+  static let group = CallGroup(users: ["cy", "dee"], order: .longestIdle, turnSeconds: 20)
+
+  static func memberVisit(_ call: CallID) -> VisitRequest {
+    var request = VisitRequest(call: call, callee: "desk", caller: "ann", busyWhileInCall: true)
+    request.isMember = true
+    return request
+  }
+
+  static let groupAnswer: VisitAnswer = {
+    var answer = VisitAnswer(diverted: .group, to: ["cy", "dee"])
+    answer.turn = .seconds(20)
+    return answer
+  }()
 
   static let call: AppCall = {
     var state = GoldenValues.state

@@ -131,6 +131,7 @@ extension GoldenValues {
             call: call, callee: "bob", caller: "ann", answeredBy: "cy-phone",
             busyWhileInCall: true))
       ),
+      ("visitMember", .visit(GoldenApp.memberVisit(call))),
     ]
   }()
 
@@ -170,6 +171,7 @@ extension GoldenValues {
     ("calls", .calls(LiveCalls(placed: [state], received: [state]))),
     ("rules", .rules(GoldenApp.rules)), ("appUser", .app(.user(GoldenApp.user))),
     ("appCalls", .app(.calls([GoldenApp.call]))), ("appCall", .app(.call(GoldenApp.call))),
+    ("appGroup", .app(.group(GoldenApp.group))),
   ]
 
   private static let events: [(name: String, event: Delivery.Event)] = [
@@ -218,6 +220,7 @@ extension GoldenValues {
               VisitAnswer.Device(id: "cy-desk", isHeld: true),
             ], isBusy: true, diverted: .busy, to: ["dee"]))
       ),
+      ("visitOfGroup", .visit(request: 7, GoldenApp.groupAnswer)),
     ]
     return bodies.map { ($0.0, EdgeItem(session: 300, body: $0.1)) }
   }()
@@ -313,6 +316,12 @@ extension GoldenValues {
     all.append(
       GoldenValue(
         "rules", StoredRules(user: bob, rules: GoldenApp.rules), ClusterCodec.encode,
+        ClusterCodec.rules))
+    var grouped = GoldenApp.rules
+    grouped.group = GoldenApp.group
+    all.append(
+      GoldenValue(
+        "rulesOfGroup", StoredRules(user: bob, rules: grouped), ClusterCodec.encode,
         ClusterCodec.rules))
     all += credentials.map { name, credential in
       var command = Command(

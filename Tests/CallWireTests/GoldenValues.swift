@@ -160,6 +160,13 @@ enum GoldenValues {
     ),
   ]
 
+  private static let inTurn: DivertedFacts = {
+    var diverted = DivertedFacts(
+      from: "desk", to: ["cy"], reason: .group, at: at, deadline: later)
+    (diverted.queue, diverted.turn) = (["cy", "dee"], .seconds(15))
+    return diverted
+  }()
+
   /// Came with the fourth format.
   static let diversions: [(name: String, change: JournalEntry.Change)] = [
     (
@@ -174,6 +181,7 @@ enum GoldenValues {
         DivertedFacts(
           from: "cy", to: [], reason: .declined, by: tablet, at: at, deadline: later))
     ),
+    ("divertedInTurn", .diverted(inTurn)),
   ]
 
   /// Say when, which the first versions did not.

@@ -38,28 +38,46 @@ extension Call {
   /// Whoever was rung already, or placed the call, is left out: so no call goes round in a circle.
   /// - Returns: false where nobody is left, or it went on too often.
   mutating func divert(
-    _ reason: DivertReason, from user: String, to users: [String], _ turn: inout Turn
+    _ reason: DivertReason, from user: String, to targets: DivertTargets, _ turn: inout Turn
   ) -> Bool {
-    guard isRinging, turn.mayDivert, rings(user),
-      diversions.count(where: { !$0.to.isEmpty }) < turn.limits.diversionsPerCall
-    else { return false }
+    guard isRinging, turn.mayDivert, rings(user), hops < turn.limits.diversionsPerCall else {
+      return false
+    }
+    let most = reason == .group ? CallGroup.usersMax : turn.limits.diversionTargets
+    let fresh = fresh(targets.users, most)
+    guard !fresh.isEmpty else { return false }
+    var diverted = DivertedFacts(
+      from: user, to: fresh, reason: reason, at: turn.now,
+      deadline: max(facts.deadline, turn.now + turn.limits.ringTimeout))
+    if let each = targets.turn {
+      (diverted.to, diverted.queue, diverted.turn) = ([fresh[0]], fresh, each)
+    }
+    goOn(diverted, &turn)
+    return true
+  }
+
+  /// Those of the users to whom it may go on.
+  private func fresh(_ users: [String], _ most: Int) -> [String] {
     var fresh: [String] = []
     // The app's server and the edge have checked the names. They make keys of legs, so they are checked here as well.
-    for user in users.prefix(turn.limits.diversionTargets)
+    for user in users.prefix(most)
     where IdentifierRules.isUser(user) && !isParty(user)
       && !user.hasBytes(of: facts.caller.user) && !fresh.contains(where: { $0.hasBytes(of: user) })
     {
       fresh.append(user)
     }
-    guard !fresh.isEmpty else { return false }
-    let diverted = DivertedFacts(
-      from: user, to: fresh, reason: reason, at: turn.now,
-      deadline: max(facts.deadline, turn.now + turn.limits.ringTimeout))
-    leave(diverted, &turn)
+    return fresh
+  }
+
+  /// - Parameter silent: as of `leave`.
+  mutating func goOn(_ diverted: DivertedFacts, silent: Int? = nil, _ turn: inout Turn) {
+    leave(diverted, silent: silent, &turn)
     changeRinging { $0.legsLostUntil = nil }
     visitGuests(&turn)
-    return true
   }
+
+  /// How often it went on. The turns of a group's members are one time.
+  private var hops: Int { diversions.count { !$0.to.isEmpty && queue(of: $0.from) == nil } }
 
   /// Whether the call rings other users than this one, or is about to.
   func ringsOthers(than user: String, at now: Timestamp) -> Bool {
@@ -152,7 +170,11 @@ extension Call {
     for index in guests.indices where guests[index].noAnswerAt <= turn.now {
       guests[index].noAnswerAt = .distantFuture
       let (user, next) = (guests[index].user, guests[index].onNoAnswer)
-      _ = divert(.noAnswer, from: user, to: next, &turn)
+      if queue(of: user) != nil {
+        _ = callNext(after: user, .turn, &turn)
+      } else {
+        _ = divert(.noAnswer, from: user, to: DivertTargets(next), &turn)
+      }
     }
   }
 
@@ -163,9 +185,10 @@ extension Call {
       case .busy, .doNotDisturb: forwarding.onBusy
       case .unreachable: forwarding.onUnreachable
       case .noAnswer: forwarding.onNoAnswer
-      case .always, .hook, .declined: []
+      case .always, .hook, .declined, .group, .turn: []
       }
-    return !users.isEmpty && divert(reason, from: facts.callee.user, to: users, &turn)
+    let targets = DivertTargets(users)
+    return !users.isEmpty && divert(reason, from: facts.callee.user, to: targets, &turn)
   }
 
   mutating func applyDiverted(_ diverted: DivertedFacts) -> Bool {
@@ -179,7 +202,11 @@ extension Call {
     }
     diversions.append(diverted)
     for user in diverted.to where !isParty(user) {
-      guests.append(Guest(user: user, at: diverted.at))
+      var guest = Guest(user: user, at: diverted.at)
+      let queue = queue(of: user)
+      guest.isMember = diverted.reason == .group || queue != nil
+      if let queue { guest.noAnswerAt = diverted.at + queue.turn }
+      guests.append(guest)
     }
     facts.deadline = max(facts.deadline, diverted.deadline)
     if diverted.from.hasBytes(of: facts.callee.user) {

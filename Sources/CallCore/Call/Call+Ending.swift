@@ -138,6 +138,7 @@ extension Call {
   /// Nobody is left to answer: declined where a person said so, busy where a device did, else
   /// unreachable.
   mutating func endUnreached(_ turn: inout Turn) {
+    if callNextMember(&turn) { return }
     let refused = legs.last { $0.state.refusal != nil && rings($0.party.user) }
     let decliner =
       legs.last { $0.state.isDeclined && rings($0.party.user) }?.party

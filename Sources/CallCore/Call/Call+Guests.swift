@@ -35,11 +35,16 @@ extension Call {
     where guests[index].askAt <= turn.now && isVisited(guests[index]) {
       var request = VisitRequest(
         call: id, callee: facts.callee.user, caller: facts.caller.user,
-        busyWhileInCall: busyWhileInCall)
+        busyWhileInCall: guests[index].isMember ? true : busyWhileInCall)
+      request.isMember = guests[index].isMember
       if case .answered(let conversation) = stage {
         request.answeredBy = legs[conversation.winner].party.device
       }
-      let interval = isRinging ? Guest.ringingInterval : Guest.answeredInterval
+      // A large group is asked as often as some users are.
+      let interval =
+        isRinging
+        ? max(Guest.ringingInterval, .milliseconds(Int64(50 * guests.count)))
+        : Guest.answeredInterval
       guests[index].askAt = turn.now + interval
       let user = UserKey(app: facts.callee.app, user: guests[index].user)
       // Every question leaves behind an append, so that a former owner that wakes up late asks nothing.
@@ -73,9 +78,10 @@ extension Call {
     switch stage {
     case .ringing where rings(user):
       if isFirst, let reason = answer.diverted {
-        if divert(reason, from: user, to: answer.to, &turn) { return }
+        let targets = DivertTargets(answer.to, turn: answer.turn)
+        if divert(reason, from: user, to: targets, &turn) { return }
       }
-      if isFirst, answer.diverted == nil, !answer.to.isEmpty {
+      if isFirst, answer.diverted == nil, !answer.to.isEmpty, !guests[index].isMember {
         guests[index].onNoAnswer = answer.to
         guests[index].noAnswerAt = min(turn.now + answer.noAnswerAfter, facts.deadline)
       }
@@ -101,9 +107,10 @@ extension Call {
       let party = Party(user: user, device: device.id, deviceName: device.name)
       let isNew = legIndex(party) == nil
       if isNew {
-        guard isFree, !device.isHeld, legs.count < turn.limits.legsPerCallLifetime else {
-          continue
-        }
+        let most =
+          guests.count > turn.limits.diversionTargets
+          ? turn.limits.legsPerGroupCall : turn.limits.legsPerCallLifetime
+        guard isFree, !device.isHeld, legs.count < most else { continue }
         commit(.legJoined(party), .urgent, &turn)
       }
       guard let leg = legIndex(party) else { continue }

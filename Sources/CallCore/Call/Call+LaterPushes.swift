@@ -55,6 +55,10 @@ extension Call {
     let key = key(of: registration)
     guard let index = legIndex(key) else { return noticedDevices.contains(key) }
     let leg = legs[index]
+    // A member of a group whose turn was over was not told yet that the call is missed.
+    if diversion(from: registration.user.user)?.reason == .turn {
+      return leg.laterPushes.contains(.missedNotice)
+    }
     if leg.laterPushes.contains(.missedNotice) || leg.laterPushes.contains(.missed) { return true }
     if leg.state.refusal != nil { return true }
     return leg.endpoint.session != nil && leg.invitation.wasSent && !leg.ringPush.mayRing

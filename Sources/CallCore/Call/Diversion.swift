@@ -12,8 +12,12 @@ public enum DivertReason: UInt8, Sendable, CaseIterable {
   case doNotDisturb = 5
   /// The app's hook said so.
   case hook = 6
-  /// The user declined, and the call rings on for others: it goes on to nobody else.
+  /// The user declined. The call rings on for others, or goes on to the next member of a group.
   case declined = 7
+  /// The user is a group.
+  case group = 8
+  /// A member of a group did not answer in its turn, or cannot be reached.
+  case turn = 9
 
   public var name: String { "\(self)" }
 }
@@ -30,6 +34,11 @@ public struct DivertedFacts: Sendable, Equatable {
   public var at: Timestamp
   /// Until when it rings now.
   public var deadline: Timestamp
+  /// The members of a group who ring one after the other, in their order: `to` has the first one. Empty: all ring
+  /// together.
+  public var queue: [String] = []
+  /// How long each of them rings.
+  public var turn: Span = .seconds(0)
   public init(
     from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp,
     deadline: Timestamp
@@ -48,10 +57,21 @@ extension DivertedFacts {
   public var stop: Stop {
     switch reason {
     case .declined: Stop(reason: .declined, by: by)
-    // It was not meant to ring there.
-    case .always, .hook: Stop(reason: .unanswered)
+    // It was not meant to ring there, or another member may still answer.
+    case .always, .hook, .group, .turn: Stop(reason: .unanswered)
     case .busy, .noAnswer, .unreachable, .doNotDisturb: Stop(reason: .unanswered, missed: true)
     }
+  }
+}
+
+/// Where a call goes on to, and in what order.
+public struct DivertTargets: Sendable, Equatable {
+  public var users: [String]
+  /// How long each rings before the next one does; nil: all ring together.
+  public var turn: Span?
+  public init(_ users: [String], turn: Span? = nil) {
+    self.users = users
+    self.turn = turn
   }
 }
 
@@ -80,6 +100,8 @@ struct Guest: Sendable {
   var isBusy = false
   /// The user is in an answered call.
   var isInCall = false
+  /// The call came to the user as to a member of a group: the user's own rules for forwarding do not hold.
+  var isMember = false
   /// Until when the call waits.
   var awaitedUntil: Timestamp
   /// When to ask next.
@@ -119,6 +141,8 @@ public struct VisitRequest: Sendable, Equatable {
   public var answeredBy: DeviceID?
   /// Whether a user in a call is busy; nil: what the cluster says.
   public var busyWhileInCall: Bool?
+  /// The call came to the user as to a member of a group.
+  public var isMember = false
   public init(
     call: CallID, callee: String, caller: String, answeredBy: DeviceID? = nil,
     busyWhileInCall: Bool? = nil
@@ -166,6 +190,8 @@ public struct VisitAnswer: Sendable, Equatable {
   /// To whom it goes on, at once if `diverted` says so. Otherwise if nobody answers in time.
   public var to: [String]
   public var noAnswerAfter: Span
+  /// Where the user is a group whose members ring one after the other: for how long each does.
+  public var turn: Span?
   public init(
     devices: [Device] = [], isComplete: Bool = true, isBusy: Bool = false, isInCall: Bool = false,
     diverted: DivertReason? = nil, to: [String] = [], noAnswerAfter: Span = .seconds(20)

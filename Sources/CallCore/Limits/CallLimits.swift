@@ -79,6 +79,8 @@ public struct CallLimits: Sendable, Equatable {
   /// How often a call goes on to other users, and to how many of them at once. Policy: it does not, and ignore more.
   public var diversionsPerCall = 5
   public var diversionTargets = 10
+  /// Devices that a call to a group of more than `diversionTargets` members may ring.
+  public var legsPerGroupCall = 250
   /// Calls one shard holds, ended ones included. Policy: refuse (`overloaded`).
   public var callsPerShard = 200_000
   /// Ended calls that one shard keeps for longer than `endedCallKept` because their records or their entries in

@@ -11,6 +11,10 @@ public enum AppRequest: Sendable, Equatable {
   case end(CallID)
   /// Removes a device of the user: its registration and its session.
   case remove(DeviceID)
+  /// The group of that name.
+  case group
+  /// Makes the user a group, or replaces its members; nil: it is none from now on.
+  case setGroup(CallGroup?)
 }
 
 /// A shard's answer to an app's server.
@@ -18,6 +22,7 @@ public enum AppReply: Sendable, Equatable {
   case user(AppUser)
   case calls([AppCall])
   case call(AppCall)
+  case group(CallGroup)
 
   /// Calls that one answer lists. Policy: the newest.
   public static let callsMax = 100

@@ -19,6 +19,8 @@ public struct UserRules: Sendable, Equatable {
     }
   }
 
+  /// The user is no person but a group, as the app's server alone decides. The rules besides do not hold then.
+  public var group: CallGroup?
   public var always: Forward?
   public var onBusy: Forward?
   public var onNoAnswer: Forward?
@@ -60,7 +62,7 @@ public struct UserRules: Sendable, Equatable {
 
   /// Whether nothing is decided: the two times alone decide nothing.
   public var isEmpty: Bool {
-    always == nil && onBusy == nil && onNoAnswer == nil && onUnreachable == nil
+    group == nil && always == nil && onBusy == nil && onNoAnswer == nil && onUnreachable == nil
       && doNotDisturb == nil && firstDevices.isEmpty
   }
 }
@@ -84,6 +86,13 @@ extension UserRules {
       firstDevices.map(\.text), 0...Self.devicesMax, "firstDevices", IdentifierRules.isDevice)
   }
 
+  /// Those that hold for a user who is called as a member of a group: no call of the group is forwarded.
+  var ofMember: UserRules {
+    var rules = self
+    (rules.always, rules.onBusy, rules.onNoAnswer, rules.onUnreachable) = (nil, nil, nil, nil)
+    return rules
+  }
+
   private static func check(
     _ forward: Forward?, _ name: String, of user: String?
   ) throws(CallError) {
@@ -94,7 +103,7 @@ extension UserRules {
     }
   }
 
-  private static func check(
+  static func check(
     _ names: [String], _ range: ClosedRange<Int>, _ name: String, _ isValid: (String) -> Bool
   ) throws(CallError) {
     guard range.contains(names.count) else {
@@ -109,7 +118,7 @@ extension UserRules {
     }
   }
 
-  private static func check(
+  static func check(
     _ seconds: UInt32, _ range: ClosedRange<UInt32>, _ name: String
   ) throws(CallError) {
     guard range.contains(seconds) else {

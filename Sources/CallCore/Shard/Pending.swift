@@ -85,8 +85,8 @@ struct PendingStore: Sendable {
     /// Without a token that memory does not have any more. `claim`: the token of a claim in this shard that waits
     /// for it. `gone`: the token is nobody's any more.
     case tokenRemoved(UserKey, DeviceID, claim: UInt64?, gone: GoneToken?)
-    /// A user's rules; nil: their removal.
-    indirect case rules(UserKey, UserRules?)
+    /// A user's rules; nil: their removal. And what is replied then.
+    indirect case rules(UserKey, UserRules?, Reply)
     /// Only the time changed at which the device was seen.
     case seen
   }

@@ -10,6 +10,10 @@ extension ShardMachine {
       if callOfApp(command, id) != nil { mutate(id) { $0.endByApp(&turn) } }
       turn.reply(command, callForApp(command, id))
     case .remove(let device): removeForApp(command, device, &turn)
+    case .group:
+      let group = users[command.user]?.rules?.group
+      turn.reply(command, group.map { .app(.group($0)) } ?? .error(CallError(.noSuchResource)))
+    case .setGroup(let group): set(group, command, &turn)
     }
   }
 

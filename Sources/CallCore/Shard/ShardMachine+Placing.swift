@@ -95,11 +95,12 @@ extension ShardMachine {
   /// Whether a call goes on to others before it rings at all: the app's hook knows better than the user's rules.
   /// Where that leaves nobody but callee and caller, the callee is called as ever.
   private func diversion(_ request: PlaceRequest, _ reach: Reach, of facts: PlacedFacts) -> (
-    reason: DivertReason, to: [String]
+    reason: DivertReason, to: DivertTargets
   )? {
-    let chosen = request.forward.isEmpty ? reach.diverted : (.hook, request.forward)
+    let chosen =
+      request.forward.isEmpty ? reach.diverted : (.hook, DivertTargets(request.forward))
     guard mayDivert, let chosen else { return nil }
-    let isOther = chosen.to.contains {
+    let isOther = chosen.to.users.contains {
       !$0.hasBytes(of: facts.callee.user) && !$0.hasBytes(of: facts.caller.user)
     }
     return isOther ? chosen : nil

@@ -140,7 +140,7 @@ extension ShardMachine {
           expiresAt: registration.seenAt + limits.registrationLifetime, removed: removed,
           capabilities: registration.capabilities)
       case (true, .remove), (true, .tokenRemoved), (true, .seen): .done
-      case (true, .rules(_, let rules)): .rules(rules ?? UserRules())
+      case (true, .rules(_, _, let reply)): reply
       }
     reply.send(answer, &turn)
   }
@@ -161,7 +161,7 @@ extension ShardMachine {
       if let claim {
         tokenStepDone(token: claim, ok ? .notified : .failed, &turn)
       }
-    case .rules(let user, let rules):
+    case .rules(let user, let rules, _):
       if ok { take(rules: rules, of: user) }
     case .seen: break
     }

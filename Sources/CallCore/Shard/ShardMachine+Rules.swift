@@ -9,25 +9,58 @@ extension ShardMachine {
   }
 
   private mutating func write(_ rules: UserRules, _ command: Command, _ turn: inout Turn) {
-    let reply = PendingReply(command)
-    // Retransmitted while the first is on its way: one reply follows.
-    if let reply, isPending(reply) { return }
     do throws(CallError) {
       // The edge has checked them; it may be of another version.
       try rules.check(of: command.user.user)
     } catch {
       return turn.reply(command, .error(error))
     }
+    var rules = rules
+    // As the wire has it, so that everybody sees the same.
+    rules.changedAt = Timestamp(microseconds: turn.now.milliseconds * 1000)
+    var said = rules
+    if rules.isEmpty { said = UserRules() }
+    // Whether the user is a group is the app's server's decision.
+    rules.group = newestRules(of: command.user)?.group
+    store(rules, command, .rules(said), &turn)
+  }
+
+  /// The app's server makes the user a group, or none. Its rules are kept.
+  mutating func set(_ group: CallGroup?, _ command: Command, _ turn: inout Turn) {
+    do throws(CallError) {
+      try group?.check(of: command.user.user)
+    } catch {
+      return turn.reply(command, .error(error))
+    }
+    var rules = newestRules(of: command.user) ?? UserRules()
+    rules.group = group
+    store(rules, command, group.map { .app(.group($0)) } ?? .done, &turn)
+  }
+
+  /// Those that are on their way to the store, or that it has.
+  private func newestRules(of key: UserKey) -> UserRules? {
+    let newest = pendingStores.max { one, other in
+      (one.value.what.isRules(of: key) ? one.key : 0)
+        < (other.value.what.isRules(of: key) ? other.key : 0)
+    }
+    if case .rules(key, let rules, _) = newest?.value.what { return rules }
+    return users[key]?.rules
+  }
+
+  /// - Parameter answer: what is replied once the store has them.
+  private mutating func store(
+    _ rules: UserRules, _ command: Command, _ answer: Reply, _ turn: inout Turn
+  ) {
+    let reply = PendingReply(command)
+    // Retransmitted while the first is on its way: one reply follows.
+    if let reply, isPending(reply) { return }
     guard pendingClaims.count + pendingStores.count < limits.registrationsWaiting else {
       return turn.reply(
         command, .error(CallError(.tryAgain, retryAfterMilliseconds: 1000)))
     }
-    var kept = rules
-    // As the wire has it, so that everybody sees the same.
-    kept.changedAt = Timestamp(microseconds: turn.now.milliseconds * 1000)
     let token = nextToken()
-    let stored = rules.isEmpty ? nil : kept
-    pendingStores[token] = PendingStore(what: .rules(command.user, stored), reply: reply)
+    let stored = rules.isEmpty ? nil : rules
+    pendingStores[token] = PendingStore(what: .rules(command.user, stored, answer), reply: reply)
     turn.perform(.storeRules(command.user, stored, token: token))
   }
 
@@ -44,5 +77,11 @@ extension ShardMachine {
   /// Takes in the rules of the shard's users, once, before `begin`.
   public mutating func restore(rules: [UserKey: UserRules]) {
     for (key, rules) in rules { users[key, default: User()].rules = rules }
+  }
+}
+
+extension PendingStore.What {
+  fileprivate func isRules(of key: UserKey) -> Bool {
+    if case .rules(key, _, _) = self { true } else { false }
   }
 }

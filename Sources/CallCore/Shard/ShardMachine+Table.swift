@@ -44,6 +44,7 @@ extension ShardMachine {
 
   mutating func forget(_ id: CallID) {
     guard let call = calls.remove(id) else { return }
+    if !call.guests.isEmpty { noteGroupTalk(of: call) }
     if !call.isEnded { placedCalls.remove(call) }
     tally.add(call.phase, -1)
     if call.isSettled {

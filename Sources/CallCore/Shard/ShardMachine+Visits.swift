@@ -12,7 +12,7 @@ extension ShardMachine {
     /// The user takes no call now.
     var isBusy: Bool
     /// Whether the call is to go on at once; nil: it rings here.
-    var diverted: (reason: DivertReason, to: [String])?
+    var diverted: (reason: DivertReason, to: DivertTargets)?
     var forwarding = Forwarding()
   }
 
@@ -20,7 +20,7 @@ extension ShardMachine {
   /// - Parameter placer: the device that placed it, which is not rung.
   func reach(
     _ key: UserKey, caller: UserKey, placer: DeviceID?, busyWhileInCall: Bool?,
-    _ turn: borrowing Turn
+    isMember: Bool = false, _ turn: borrowing Turn
   ) -> Reach {
     let reached = reached(key, caller: caller, placer: placer, turn)
     let live = liveCalls(to: key)
@@ -30,7 +30,13 @@ extension ShardMachine {
     let isTaken = reach.isInCall && (busyWhileInCall ?? limits.busyWhileInCall)
     reach.isBusy = !reached.isEmpty && (isTaken || reach.devices.isEmpty)
     guard let rules = users[key]?.rules else { return reach }
-    reach.apply(rules, caller: caller.user, now: turn.now)
+    if let group = rules.group {
+      // A group in a group rings nobody.
+      if isMember { (reach.all, reach.devices, reach.isBusy) = ([], [], false) }
+      reach.diverted = isMember ? nil : (.group, targets(of: group, key, turn))
+      return reach
+    }
+    reach.apply(isMember ? rules.ofMember : rules, caller: caller.user, now: turn.now)
     return reach
   }
 
@@ -60,7 +66,7 @@ extension ShardMachine {
     let visit = note(request, of: key, by: caller, turn)
     var reach = reach(
       key, caller: caller, placer: nil,
-      busyWhileInCall: request.busyWhileInCall, turn)
+      busyWhileInCall: request.busyWhileInCall, isMember: request.isMember, turn)
     // Those that wait for the first ones.
     if !reach.others.isEmpty, visit.since + reach.forwarding.firstFor <= turn.now {
       reach.devices += reach.others
@@ -73,7 +79,9 @@ extension ShardMachine {
       VisitAnswer.Device(device, isHeld: !reach.devices.contains { $0.id == device.id })
     }
     if let diverted = reach.diverted {
-      (answer.diverted, answer.to) = (diverted.reason, diverted.to)
+      (answer.diverted, answer.to, answer.turn) = (
+        diverted.reason, diverted.to.users, diverted.to.turn
+      )
     } else if reach.all.isEmpty, answer.isComplete, !reach.forwarding.onUnreachable.isEmpty {
       (answer.diverted, answer.to) = (.unreachable, reach.forwarding.onUnreachable)
     } else {
@@ -129,18 +137,18 @@ extension ShardMachine.Reach {
   fileprivate mutating func apply(_ rules: UserRules, caller: String, now: Timestamp) {
     forwarding = Forwarding(rules)
     if let always = rules.always {
-      diverted = (.always, always.users)
+      diverted = (.always, DivertTargets(always.users))
       return
     }
     if let silence = rules.doNotDisturb, silence.until.map({ now < $0 }) ?? true,
       !silence.except.contains(where: { $0.hasBytes(of: caller) })
     {
       isBusy = true
-      diverted = (.doNotDisturb, forwarding.onBusy)
+      diverted = (.doNotDisturb, DivertTargets(forwarding.onBusy))
     } else if isBusy {
-      diverted = (.busy, forwarding.onBusy)
+      diverted = (.busy, DivertTargets(forwarding.onBusy))
     }
-    if diverted?.to.isEmpty == true { diverted = nil }
+    if diverted?.to.users.isEmpty == true { diverted = nil }
     keepFirst()
   }
 

@@ -48,6 +48,8 @@ struct User: Sendable {
   var calls: [CallID] = []
   /// Those whose end every device acknowledged, kept for late questions.
   var settledCalls = SettledCalls()
+  /// Of a group whose members ring by idleness: when the last call of each was over.
+  var groupTalks: [[UInt8]: Timestamp] = [:]
   private var placings = PairRates()
   /// None, or one: they are large, and most users have none.
   private var keptRules: [UserRules] = []

@@ -2,7 +2,7 @@ internal import CallAuth
 package import CallCore
 package import CallWire
 
-/// What is done to rules.
+/// What is done to rules, or to a group.
 package enum HTTPRulesVerb: Equatable {
   case get
   case put
@@ -33,13 +33,16 @@ package enum HTTPAppRoute: Equatable {
   case calls(of: String)
   case removeDevice(DeviceID, of: String)
   case rules(HTTPRulesVerb, of: String)
+  case group(HTTPRulesVerb, String)
   case call(CallAddress)
   case endCall(CallAddress)
 
   /// The user that it is about.
   package var user: String {
     switch self {
-    case .user(let user), .calls(let user), .removeDevice(_, let user), .rules(_, let user): user
+    case .user(let user), .calls(let user), .removeDevice(_, let user), .rules(_, let user),
+      .group(_, let user):
+      user
     case .call(let address), .endCall(let address): address.callee
     }
   }
@@ -66,6 +69,7 @@ package enum HTTPAppRoute: Equatable {
       return .calls(of: try user(parts[1]))
     case ("users", 3) where parts[2] == "rules":
       return .rules(try HTTPRulesVerb.find(method), of: try user(parts[1]))
+    case ("groups", 2): return .group(try HTTPRulesVerb.find(method), try user(parts[1]))
     case ("users", 4) where parts[2] == "devices":
       try only("DELETE")
       return .removeDevice(try HTTPRoute.device(parts[3]), of: try user(parts[1]))
@@ -105,6 +109,9 @@ extension Command {
       case .call(let address): .app(.call(address.call))
       case .endCall(let address): .app(.end(address.call))
       case .rules(let verb, _): .rules(try verb.request(content))
+      case .group(.get, _): .app(.group)
+      case .group(.put, _): .app(.setGroup(try HTTPBodies.callGroup(content)))
+      case .group(.delete, _): .app(.setGroup(nil))
       }
     self.init(session: session, request: 1, user: user, device: "", callee: user, body: body)
     self.credential = credential.credential

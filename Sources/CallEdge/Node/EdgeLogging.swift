@@ -51,6 +51,7 @@ extension Command.Body {
     case .attach: ("attach", .trace)
     case .crossed: ("crossing", .debug)
     case .app(.end): ("end by the app's server", .debug)
+    case .app(.setGroup): ("group by the app's server", .debug)
     case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .visit, .talking,
       .calls, .rules, .app, .history:
       ("command", .trace)

@@ -60,7 +60,8 @@ final class MessageShape: @unchecked Sendable {
   /// What stands in the JSON even where it is 0, false or empty. Any other such field is left out.
   private static let alwaysWritten: Set<String> = [
     "AckItem.version", "AnswerResult.won", "AppCall.placedAtMs", "AppDevice.attached",
-    "AppDevice.registered", "Attached.pingSeconds", "Attached.serverTimeMs",
+    "AppDevice.registered", "CallGroup.order", "CallGroup.turnSeconds", "Attached.pingSeconds",
+    "Attached.serverTimeMs",
     "CallState.atMs", "CallState.phase", "CallState.version", "Decline.scope", "Delivery.atMs",
     "Delivery.version", "Error.code", "Error.message", "Error.name", "Header.value",
     "HistoryEntry.endedMs", "HistoryEntry.placed", "HistoryEntry.placedMs", "HistoryEntry.user",
@@ -136,6 +137,7 @@ extension MessageShape {
   static let appUser = unsafe MessageShape(of: callmesh__v1__app_user__init)
   static let appCalls = unsafe MessageShape(of: callmesh__v1__app_calls__init)
   static let appCall = unsafe MessageShape(of: callmesh__v1__app_call__init)
+  static let callGroup = unsafe MessageShape(of: callmesh__v1__call_group__init)
   static let callRecord = unsafe MessageShape(of: callmesh__v1__call_record__init)
   static let error = unsafe MessageShape(of: callmesh__v1__error_body__init)
 }

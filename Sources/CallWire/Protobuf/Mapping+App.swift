@@ -22,6 +22,8 @@ extension Callmesh__V1__AppCommand: Mapping {
     case CALLMESH__V1__APP_COMMAND__REQUEST_END: return .end(try c.read(m.end, "end"))
     case CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE:
       return .remove(try c.read(m.remove) ?? "")
+    case CALLMESH__V1__APP_COMMAND__REQUEST_GROUP: return .group
+    case CALLMESH__V1__APP_COMMAND__REQUEST_SET_GROUP: return .setGroup(try c.read(m.set_group))
     default: throw c.failure(.unknownMember("request"))
     }
   }
@@ -41,7 +43,29 @@ extension Callmesh__V1__AppCommand: Mapping {
       return CALLMESH__V1__APP_COMMAND__REQUEST_END
     case .remove(let device):
       return try c.write(device, &m.remove, CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE)
+    case .group: return try c.write((), &m.group, CALLMESH__V1__APP_COMMAND__REQUEST_GROUP)
+    case .setGroup(let group):
+      return try c.write(group, &m.set_group, CALLMESH__V1__APP_COMMAND__REQUEST_SET_GROUP)
     }
+  }
+}
+
+extension Callmesh__V1__AppGroup: Mapping {
+  static var blank: CallGroup? { nil }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_group__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.optional(&value, &m.group)
+  }
+}
+
+extension Callmesh__V1__CallGroup: Mapping {
+  static var blank: CallGroup { CallGroup(users: []) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__call_group__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.texts(&value.users, &m.n_users, &m.users, "users")
+    try c.known(&value.order, &m.order, "order")
+    c.number(&value.turnSeconds, &m.turn_seconds)
+    if C.reads, value.turnSeconds == 0 { value.turnSeconds = CallGroup.turnStandard }
   }
 }
 
@@ -63,6 +87,8 @@ extension Callmesh__V1__AppReply: Mapping {
         m.answer_case = try c.write(calls, &m.calls, CALLMESH__V1__APP_REPLY__ANSWER_CALLS)
       case .call(let call):
         m.answer_case = try c.write(call, &m.call, CALLMESH__V1__APP_REPLY__ANSWER_CALL)
+      case .group(let group):
+        m.answer_case = try c.write(group, &m.group, CALLMESH__V1__APP_REPLY__ANSWER_GROUP)
       }
       return
     }
@@ -70,6 +96,7 @@ extension Callmesh__V1__AppReply: Mapping {
     case CALLMESH__V1__APP_REPLY__ANSWER_USER: value = .user(try c.read(m.user))
     case CALLMESH__V1__APP_REPLY__ANSWER_CALLS: value = .calls(try c.read(m.calls))
     case CALLMESH__V1__APP_REPLY__ANSWER_CALL: value = .call(try c.read(m.call))
+    case CALLMESH__V1__APP_REPLY__ANSWER_GROUP: value = .group(try c.read(m.group))
     default: throw c.failure(.unknownMember("answer"))
     }
   }

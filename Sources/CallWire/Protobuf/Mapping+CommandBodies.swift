@@ -189,6 +189,7 @@ extension Callmesh__V1__VisitRequest: Mapping {
     try c.text(&value.caller, &m.caller, "visit.caller")
     try c.device(&value.answeredBy, &m.answered_by)
     c.secondCalls(&value.busyWhileInCall, &m.second_calls)
+    c.flag(&value.isMember, &m.is_member)
   }
 }
 
@@ -206,6 +207,9 @@ extension Callmesh__V1__VisitAnswer: Mapping {
     var after = Timestamp(microseconds: value.answer.noAnswerAfter.microseconds)
     c.time(&after, microseconds: &m.no_answer_after_us)
     if C.reads { value.answer.noAnswerAfter = Span(microseconds: after.microseconds) }
+    var turn = Timestamp(microseconds: value.answer.turn?.microseconds ?? 0)
+    c.time(&turn, microseconds: &m.turn_us)
+    if C.reads, turn != .zero { value.answer.turn = Span(microseconds: turn.microseconds) }
   }
 }
 

@@ -104,6 +104,10 @@ extension Callmesh__V1__DivertedEntry: Mapping {
     try c.optional(&value.by, &m.by)
     c.time(&value.at, microseconds: &m.at_us)
     c.time(&value.deadline, microseconds: &m.deadline_us)
+    try c.texts(&value.queue, &m.n_queue, &m.queue, "queue")
+    var turn = Timestamp(microseconds: value.turn.microseconds)
+    c.time(&turn, microseconds: &m.turn_us)
+    if C.reads { value.turn = Span(microseconds: turn.microseconds) }
   }
 }
 

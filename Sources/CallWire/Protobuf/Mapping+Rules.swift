@@ -63,5 +63,6 @@ extension Callmesh__V1__RulesRecord: Root {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
     try c.user(&value.user, &m.app, &m.user)
     try c.message(&value.rules, &m.rules, "rules")
+    try c.optional(&value.rules.group, &m.group)
   }
 }

@@ -44,6 +44,7 @@ typedef struct Callmesh__V1__VisitDevice Callmesh__V1__VisitDevice;
 typedef struct Callmesh__V1__RulesCommand Callmesh__V1__RulesCommand;
 typedef struct Callmesh__V1__AppCommand Callmesh__V1__AppCommand;
 typedef struct Callmesh__V1__AppUserQuery Callmesh__V1__AppUserQuery;
+typedef struct Callmesh__V1__AppGroup Callmesh__V1__AppGroup;
 typedef struct Callmesh__V1__CallerGone Callmesh__V1__CallerGone;
 typedef struct Callmesh__V1__EdgeBatch Callmesh__V1__EdgeBatch;
 typedef struct Callmesh__V1__EdgeItem Callmesh__V1__EdgeItem;
@@ -658,10 +659,14 @@ struct  Callmesh__V1__VisitRequest
    * As in a place.
    */
   uint32_t second_calls;
+  /*
+   * Of a group that was called.
+   */
+  protobuf_c_boolean is_member;
 };
 #define CALLMESH__V1__VISIT_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_request__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 struct  Callmesh__V1__VisitAnswer
@@ -686,10 +691,14 @@ struct  Callmesh__V1__VisitAnswer
   size_t n_to;
   char **to;
   int64_t no_answer_after_us;
+  /*
+   * The user is a group whose members ring one after the other: how long each does; 0: together.
+   */
+  int64_t turn_us;
 };
 #define CALLMESH__V1__VISIT_ANSWER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_answer__descriptor) \
-    , 0, 0,NULL, 0, 0, 0, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, 0,NULL, 0 }
+    , 0, 0,NULL, 0, 0, 0, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, 0,NULL, 0, 0 }
 
 
 struct  Callmesh__V1__VisitDevice
@@ -732,7 +741,9 @@ typedef enum {
   CALLMESH__V1__APP_COMMAND__REQUEST_CALLS = 2,
   CALLMESH__V1__APP_COMMAND__REQUEST_CALL = 3,
   CALLMESH__V1__APP_COMMAND__REQUEST_END = 4,
-  CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE = 5
+  CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE = 5,
+  CALLMESH__V1__APP_COMMAND__REQUEST_GROUP = 6,
+  CALLMESH__V1__APP_COMMAND__REQUEST_SET_GROUP = 7
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_COMMAND__REQUEST__CASE)
 } Callmesh__V1__AppCommand__RequestCase;
 
@@ -746,6 +757,8 @@ struct  Callmesh__V1__AppCommand
     ProtobufCBinaryData call;
     ProtobufCBinaryData end;
     Callmesh__V1__Unregister *remove;
+    Callmesh__V1__AppUserQuery *group;
+    Callmesh__V1__AppGroup *set_group;
   };
 };
 #define CALLMESH__V1__APP_COMMAND__INIT \
@@ -760,6 +773,16 @@ struct  Callmesh__V1__AppUserQuery
 #define CALLMESH__V1__APP_USER_QUERY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_user_query__descriptor) \
      }
+
+
+struct  Callmesh__V1__AppGroup
+{
+  ProtobufCMessage base;
+  Callmesh__V1__CallGroup *group;
+};
+#define CALLMESH__V1__APP_GROUP__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_group__descriptor) \
+    , NULL }
 
 
 /*
@@ -1635,6 +1658,25 @@ Callmesh__V1__AppUserQuery *
 void   callmesh__v1__app_user_query__free_unpacked
                      (Callmesh__V1__AppUserQuery *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppGroup methods */
+void   callmesh__v1__app_group__init
+                     (Callmesh__V1__AppGroup         *message);
+size_t callmesh__v1__app_group__get_packed_size
+                     (const Callmesh__V1__AppGroup   *message);
+size_t callmesh__v1__app_group__pack
+                     (const Callmesh__V1__AppGroup   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_group__pack_to_buffer
+                     (const Callmesh__V1__AppGroup   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppGroup *
+       callmesh__v1__app_group__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_group__free_unpacked
+                     (Callmesh__V1__AppGroup *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallerGone methods */
 void   callmesh__v1__caller_gone__init
                      (Callmesh__V1__CallerGone         *message);
@@ -2022,6 +2064,9 @@ typedef void (*Callmesh__V1__AppCommand_Closure)
 typedef void (*Callmesh__V1__AppUserQuery_Closure)
                  (const Callmesh__V1__AppUserQuery *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__AppGroup_Closure)
+                 (const Callmesh__V1__AppGroup *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__CallerGone_Closure)
                  (const Callmesh__V1__CallerGone *message,
                   void *closure_data);
@@ -2108,6 +2153,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__visit_device__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_user_query__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_group__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor;

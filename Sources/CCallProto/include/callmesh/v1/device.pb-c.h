@@ -74,6 +74,7 @@ typedef struct Callmesh__V1__RefusalBody Callmesh__V1__RefusalBody;
 typedef struct Callmesh__V1__AppReply Callmesh__V1__AppReply;
 typedef struct Callmesh__V1__AppUser Callmesh__V1__AppUser;
 typedef struct Callmesh__V1__AppDevice Callmesh__V1__AppDevice;
+typedef struct Callmesh__V1__CallGroup Callmesh__V1__CallGroup;
 typedef struct Callmesh__V1__AppCalls Callmesh__V1__AppCalls;
 typedef struct Callmesh__V1__AppCall Callmesh__V1__AppCall;
 
@@ -173,6 +174,15 @@ typedef enum _Callmesh__V1__NoticeKind {
   CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_NEARER = 6
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__NOTICE_KIND)
 } Callmesh__V1__NoticeKind;
+typedef enum _Callmesh__V1__GroupOrder {
+  CALLMESH__V1__GROUP_ORDER__GROUP_ORDER_TOGETHER = 0,
+  CALLMESH__V1__GROUP_ORDER__GROUP_ORDER_IN_TURN = 1,
+  /*
+   * In turn, first whose last call of the group ended longest ago.
+   */
+  CALLMESH__V1__GROUP_ORDER__GROUP_ORDER_LONGEST_IDLE = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__GROUP_ORDER)
+} Callmesh__V1__GroupOrder;
 
 /* --- messages --- */
 
@@ -1313,7 +1323,8 @@ typedef enum {
   CALLMESH__V1__APP_REPLY__ANSWER__NOT_SET = 0,
   CALLMESH__V1__APP_REPLY__ANSWER_USER = 1,
   CALLMESH__V1__APP_REPLY__ANSWER_CALLS = 2,
-  CALLMESH__V1__APP_REPLY__ANSWER_CALL = 3
+  CALLMESH__V1__APP_REPLY__ANSWER_CALL = 3,
+  CALLMESH__V1__APP_REPLY__ANSWER_GROUP = 4
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_REPLY__ANSWER__CASE)
 } Callmesh__V1__AppReply__AnswerCase;
 
@@ -1325,6 +1336,7 @@ struct  Callmesh__V1__AppReply
     Callmesh__V1__AppUser *user;
     Callmesh__V1__AppCalls *calls;
     Callmesh__V1__AppCall *call;
+    Callmesh__V1__CallGroup *group;
   };
 };
 #define CALLMESH__V1__APP_REPLY__INIT \
@@ -1366,6 +1378,28 @@ struct  Callmesh__V1__AppDevice
 #define CALLMESH__V1__APP_DEVICE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_device__descriptor) \
     , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, (char *)protobuf_c_empty_string }
+
+
+/*
+ * A user who is no person: calls to it ring its members.
+ */
+struct  Callmesh__V1__CallGroup
+{
+  ProtobufCMessage base;
+  /*
+   * 1 to 100 of the same app.
+   */
+  size_t n_users;
+  char **users;
+  Callmesh__V1__GroupOrder order;
+  /*
+   * How long each rings, if one rings after the other: 5 to 60; 0: 15.
+   */
+  uint32_t turn_seconds;
+};
+#define CALLMESH__V1__CALL_GROUP__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__call_group__descriptor) \
+    , 0,NULL, CALLMESH__V1__GROUP_ORDER__GROUP_ORDER_TOGETHER, 0 }
 
 
 struct  Callmesh__V1__AppCalls
@@ -2520,6 +2554,25 @@ Callmesh__V1__AppDevice *
 void   callmesh__v1__app_device__free_unpacked
                      (Callmesh__V1__AppDevice *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__CallGroup methods */
+void   callmesh__v1__call_group__init
+                     (Callmesh__V1__CallGroup         *message);
+size_t callmesh__v1__call_group__get_packed_size
+                     (const Callmesh__V1__CallGroup   *message);
+size_t callmesh__v1__call_group__pack
+                     (const Callmesh__V1__CallGroup   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__call_group__pack_to_buffer
+                     (const Callmesh__V1__CallGroup   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__CallGroup *
+       callmesh__v1__call_group__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__call_group__free_unpacked
+                     (Callmesh__V1__CallGroup *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__AppCalls methods */
 void   callmesh__v1__app_calls__init
                      (Callmesh__V1__AppCalls         *message);
@@ -2737,6 +2790,9 @@ typedef void (*Callmesh__V1__AppUser_Closure)
 typedef void (*Callmesh__V1__AppDevice_Closure)
                  (const Callmesh__V1__AppDevice *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__CallGroup_Closure)
+                 (const Callmesh__V1__CallGroup *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__AppCalls_Closure)
                  (const Callmesh__V1__AppCalls *message,
                   void *closure_data);
@@ -2756,6 +2812,7 @@ extern const ProtobufCEnumDescriptor    callmesh__v1__end_reason__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__unreachable_cause__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__signal_kind__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__notice_kind__descriptor;
+extern const ProtobufCEnumDescriptor    callmesh__v1__group_order__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_ref__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__header__descriptor;
@@ -2815,6 +2872,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__refusal_body__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_reply__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_user__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_device__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__call_group__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_calls__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_call__descriptor;
 

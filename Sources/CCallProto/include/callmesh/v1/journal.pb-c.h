@@ -48,7 +48,12 @@ typedef enum _Callmesh__V1__DivertReason {
   CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNREACHABLE = 4,
   CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DO_NOT_DISTURB = 5,
   CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_HOOK = 6,
-  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DECLINED = 7
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DECLINED = 7,
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_GROUP = 8,
+  /*
+   * A member of a group had its turn.
+   */
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_TURN = 9
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__DIVERT_REASON)
 } Callmesh__V1__DivertReason;
 typedef enum _Callmesh__V1__LegEnd {
@@ -303,10 +308,19 @@ struct  Callmesh__V1__DivertedEntry
   Callmesh__V1__Device *by;
   int64_t at_us;
   int64_t deadline_us;
+  /*
+   * Members of a group who ring one after the other; none: all of `to` ring together.
+   */
+  size_t n_queue;
+  char **queue;
+  /*
+   * How long each of them rings.
+   */
+  int64_t turn_us;
 };
 #define CALLMESH__V1__DIVERTED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__diverted_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, 0 }
+    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, 0, 0,NULL, 0 }
 
 
 struct  Callmesh__V1__LegEndedEntry
@@ -459,10 +473,14 @@ struct  Callmesh__V1__RulesRecord
   char *app;
   char *user;
   Callmesh__V1__UserRules *rules;
+  /*
+   * None: the user is no group.
+   */
+  Callmesh__V1__CallGroup *group;
 };
 #define CALLMESH__V1__RULES_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__rules_record__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, NULL }
 
 
 /* Callmesh__V1__JournalRecord methods */

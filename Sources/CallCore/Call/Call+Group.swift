@@ -1,0 +1,37 @@
+/// Members of a group who ring one after the other. The journal has the whole order from the start: so each new owner
+/// goes on where the last one was.
+extension Call {
+  /// How the call came to the group of which a user is a member; nil: the user is none, or all members ring together.
+  func queue(of user: String) -> DivertedFacts? {
+    diversions.first { !$0.queue.isEmpty && $0.queue.contains { $0.hasBytes(of: user) } }
+  }
+
+  /// Whose turn follows that of a user; nil: nobody's.
+  func next(after user: String) -> String? {
+    guard rings(user) else { return nil }
+    return queue(of: user)?.queue.first { !isParty($0) && !$0.hasBytes(of: facts.caller.user) }
+  }
+
+  /// The next member rings in place of this one.
+  /// - Returns: false where it is nobody's turn.
+  mutating func callNext(
+    after user: String, _ reason: DivertReason, by: Party? = nil, silent: Int? = nil,
+    _ turn: inout Turn
+  ) -> Bool {
+    guard isRinging, turn.mayDivert, let next = next(after: user), let queue = queue(of: user)
+    else { return false }
+    goOn(
+      DivertedFacts(
+        from: user, to: [next], reason: reason, by: by, at: turn.now,
+        deadline: max(facts.deadline, turn.now + queue.turn)), silent: silent, &turn)
+    return true
+  }
+
+  /// The member whose turn it is cannot be reached: the next one's begins at once.
+  mutating func callNextMember(_ turn: inout Turn) -> Bool {
+    guard let member = guests.last(where: { rings($0.user) && queue(of: $0.user) != nil }) else {
+      return false
+    }
+    return callNext(after: member.user, .turn, &turn)
+  }
+}

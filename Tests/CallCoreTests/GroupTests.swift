@@ -1,0 +1,271 @@
+import CallCore
+import Testing
+
+/// Calls to a group: one of its members answers.
+@Suite struct GroupTests {
+  /// Bob is a group, and its members have a device each.
+  private func bench(
+    _ order: CallGroup.Order, _ members: [String] = ["carol", "dave", "erin"],
+    attached: [String]? = nil
+  ) -> DivertingBench {
+    var bench = DivertingBench()
+    bench.owner.set(CallGroup(users: members, order: order, turnSeconds: 10), of: "bob")
+    for member in attached ?? members { bench.attach(member, "1") }
+    _ = bench.owner.take()
+    return bench
+  }
+
+  private func rung(_ bench: DivertingBench) -> [String] {
+    ["carol", "dave", "erin"].filter { !bench.invites($0, "1").isEmpty }
+  }
+
+  // MARK: Together
+
+  @Test("R25 all members ring, one answers, the others learn who") func together() {
+    var bench = bench(.together)
+    bench.place()
+    #expect(rung(bench) == ["carol", "dave", "erin"])
+    #expect(bench.diversions.map(\.reason) == [.group])
+    #expect(bench.invites("dave", "1").map(\.divertedBy) == ["bob"])
+    #expect(bench.say(.answer(description: ""), "dave", "1")?.won == true)
+    let dave = Party(user: "dave", device: "1", deviceName: "dave's 1")
+    for other in ["carol", "erin"] {
+      #expect(bench.stops(other, "1") == [Stop(reason: .answeredElsewhere, by: dave)])
+    }
+  }
+
+  @Test("a hundred members ring, and each device has a place") func many() {
+    let members = (1...100).map { "m\($0)" }
+    var bench = bench(.together, members)
+    for member in members { bench.attach(member, "2") }
+    bench.place()
+    #expect(members.allSatisfy { bench.invites($0, "1").count == 1 })
+    #expect(members.allSatisfy { bench.invites($0, "2").count == 1 })
+    let asked = bench.asked.count
+    bench.pass(.seconds(10))
+    #expect(bench.asked.count <= asked + 300, "no more than 20 questions a second, and a rest")
+    #expect(bench.say(.answer(description: ""), "m77", "2")?.won == true)
+  }
+
+  @Test("R6 members who decline leave the call to the others; the last one ends it") func declined()
+  {
+    var bench = bench(.together)
+    bench.place()
+    for member in ["carol", "dave"] { bench.say(.decline(.everywhere), member, "1") }
+    #expect(bench.owner.ends.isEmpty)
+    bench.say(.decline(.everywhere), "erin", "1")
+    #expect(bench.owner.ends.map(\.reason) == [.declined])
+  }
+
+  @Test("members in a call do not ring; their rules for forwarding do not hold") func members() {
+    var bench = bench(.together)
+    bench.guests.set(
+      UserRules(always: .init(users: ["frank"]), onNoAnswer: .init(users: ["frank"])), of: "carol")
+    bench.guests.set(UserRules(doNotDisturb: .init()), of: "dave")
+    bench.guests.say(
+      .place(PlaceRequest(call: CallID(high: 3, low: 3))), user: "zoe", device: "z", callee: "erin")
+    bench.guests.say(
+      .call(CallID(high: 3, low: 3), .answer(description: "")), user: "erin", device: "1",
+      callee: "erin", session: DivertingBench.session("erin", "1"))
+    bench.place()
+    #expect(rung(bench) == ["carol"])
+    #expect(bench.diversions.count == 1)
+  }
+
+  // MARK: One after the other
+
+  @Test("R25 in turn: each rings for its time, and the last one until the end") func inTurn() {
+    var bench = bench(.inTurn)
+    bench.place()
+    #expect(rung(bench) == ["carol"])
+    bench.pass(.milliseconds(9900))
+    #expect(rung(bench) == ["carol"])
+    bench.pass(.milliseconds(100))
+    #expect(rung(bench) == ["carol", "dave"])
+    #expect(
+      bench.stops("carol", "1") == [Stop(reason: .unanswered)],
+      "nobody has missed it while others may answer")
+    #expect(bench.invites("dave", "1").map(\.divertedBy) == ["carol"])
+    bench.pass(.seconds(10))
+    #expect(rung(bench) == ["carol", "dave", "erin"])
+    #expect(bench.say(.answer(description: ""), "carol", "1")?.error == .wrongState)
+    bench.pass(.seconds(10))
+    #expect(bench.owner.ends.map(\.reason) == [.unanswered])
+    #expect(bench.owner.ends.map(\.missed) == [true])
+    #expect(bench.stops("erin", "1") == [Stop(reason: .unanswered, missed: true)])
+  }
+
+  @Test("R19 in turn: who is not there has no turn; the last one may be the only one")
+  func absent() {
+    var bench = bench(.inTurn, attached: ["erin"])
+    bench.place()
+    #expect(rung(bench) == ["erin"])
+    #expect(bench.owner.ends.isEmpty)
+    var nobody = self.bench(.inTurn, attached: [])
+    nobody.place()
+    #expect(nobody.owner.ends.map(\.reason) == [.unreachable])
+    #expect(nobody.diversions.map(\.from) == ["bob", "carol", "dave"])
+  }
+
+  @Test(
+    "R6 in turn: a decline and a busy device give the turn on at once", arguments: [true, false])
+  func refused(isDecline: Bool) {
+    var bench = bench(.inTurn)
+    bench.place()
+    let verb: CallVerb = isDecline ? .decline(.everywhere) : .busy
+    let reply = bench.say(verb, "carol", "1")
+    #expect(reply?.error == nil && rung(bench) == ["carol", "dave"])
+    #expect(bench.diversions.last?.reason == (isDecline ? .declined : .turn))
+    #expect(bench.say(.answer(description: ""), "dave", "1")?.won == true)
+  }
+
+  @Test("R1 in turn: the answer at the last moment of the turn counts") func lastMoment() {
+    var bench = bench(.inTurn)
+    bench.place()
+    bench.pass(.milliseconds(9999))
+    #expect(bench.say(.answer(description: ""), "carol", "1")?.won == true)
+    bench.pass(.seconds(20))
+    #expect(rung(bench) == ["carol"])
+  }
+
+  @Test("R10 in turn: a new owner goes on with the turn that it finds") func takenOver() {
+    var bench = bench(.inTurn)
+    bench.place()
+    bench.pass(.seconds(15))
+    var next = bench.takenOver()
+    next.pass(.milliseconds(100))
+    #expect(next.invites("dave", "1").count == 1 && next.invites("erin", "1").isEmpty)
+    next.pass(.milliseconds(4800))
+    #expect(next.invites("erin", "1").isEmpty)
+    next.pass(.milliseconds(100))
+    #expect(next.invites("erin", "1").count == 1)
+    #expect(next.diversions.map(\.to).last == ["erin"])
+  }
+
+  @Test("in turn: the missed call is told to each member once, and only at its end") func notices()
+  {
+    var bench = bench(.inTurn, attached: [])
+    for member in ["carol", "dave", "erin"] { bench.registerForNotices(member) }
+    bench.place()
+    bench.pass(.seconds(20))
+    #expect(!bench.pushes.contains { $0.purpose == .missedNotice || $0.purpose == .missed })
+    bench.pass(.seconds(10))
+    #expect(bench.owner.ends.map(\.missed) == [true])
+    for member in ["carol", "dave", "erin"] {
+      let told = bench.pushes.filter {
+        $0.user.user == member && ($0.purpose == .missedNotice || $0.purpose == .missed)
+      }
+      #expect(told.count == 1, "\(member)")
+    }
+  }
+
+  @Test("the caller is no member of the call, nor is a group in a group") func callerIsMember() {
+    var bench = bench(.inTurn, ["alice", "desk", "dave"])
+    bench.guests.set(CallGroup(users: ["frank"]), of: "desk")
+    bench.attach("frank", "1")
+    bench.place()
+    #expect(bench.diversions.map(\.to) == [["desk"], ["dave"]])
+    #expect(bench.invites("dave", "1").count == 1 && bench.invites("frank", "1").isEmpty)
+  }
+
+  @Test("calls that are forwarded to a group ring it", arguments: CallGroup.Order.allCases)
+  func forwarded(order: CallGroup.Order) {
+    var bench = DivertingBench()
+    bench.guests.set(
+      CallGroup(users: ["dave", "erin"], order: order, turnSeconds: 10), of: "carol")
+    for member in ["dave", "erin"] { bench.attach(member, "1") }
+    bench.place(to: "carol")
+    #expect(rung(bench) == (order == .together ? ["dave", "erin"] : ["dave"]))
+    bench.pass(.seconds(10))
+    #expect(rung(bench) == ["dave", "erin"])
+  }
+
+  // MARK: Idleness
+
+  @Test("longest idle: who never had a call comes first, then who talked longest ago") func idle() {
+    var bench = bench(.longestIdle)
+    for (number, expected) in ["carol", "dave", "erin", "carol", "dave"].enumerated() {
+      let call = CallID(high: 5, low: UInt64(number))
+      bench.owner.say(.place(PlaceRequest(call: call)), user: "zoe", device: "z")
+      bench.pump()
+      #expect(bench.diversions.last?.to == [expected], "call \(number)")
+      bench.sayOf(call, .answer(description: ""), expected, "1")
+      bench.pass(.seconds(5))
+      bench.sayOf(call, .hangUp, expected, "1")
+      // The first ones are forgotten meanwhile.
+      bench.pass(.seconds(number == 2 ? 600 : 5))
+    }
+  }
+
+  // MARK: Who makes it
+
+  @Test("the app's server makes it; a device that writes rules leaves it as it is") func rules() {
+    var bench = Bench()
+    let group = CallGroup(users: ["carol"])
+    #expect(bench.ask(.group)?.error == .noSuchResource)
+    bench.set(group, of: "bob")
+    #expect(bench.ask(.group) == .app(.group(group)))
+    bench.set(UserRules(firstDevices: ["b1"]), of: "bob")
+    #expect(bench.ask(.group) == .app(.group(group)))
+    bench.set(nil as CallGroup?, of: "bob")
+    #expect(bench.ask(.group)?.error == .noSuchResource)
+    let rules = bench.say(.rules(.read), device: "b1", callee: "bob")
+    guard case .rules(let kept) = rules else {
+      Issue.record("no rules: \(String(describing: rules))")
+      return
+    }
+    #expect(kept.firstDevices == ["b1"])
+  }
+
+  @Test(
+    "what is no group",
+    arguments: [
+      CallGroup(users: []), CallGroup(users: ["bob"]), CallGroup(users: ["carol", "carol"]),
+      CallGroup(users: [""]), CallGroup(users: ["carol"], turnSeconds: 4),
+      CallGroup(users: ["carol"], turnSeconds: 61),
+      CallGroup(users: (0...100).map { "u\($0)" }),
+    ])
+  func invalid(group: CallGroup) {
+    var bench = Bench()
+    #expect(bench.ask(.setGroup(group))?.error == .invalidRules)
+  }
+}
+
+extension Bench {
+  /// As the app's server does.
+  fileprivate mutating func set(_ group: CallGroup?, of user: String) {
+    say(.app(.setGroup(group)), user: user, device: "", callee: user)
+    for case .storeRules(_, _, let token) in take() {
+      run { $0.registrationStored(token: token, ok: true, now: $1, into: &$2) }
+    }
+  }
+
+  fileprivate mutating func ask(_ request: AppRequest) -> Reply? {
+    say(.app(request), user: "bob", device: "", callee: "bob")
+  }
+}
+
+extension DivertingBench {
+  fileprivate mutating func sayOf(
+    _ call: CallID, _ verb: CallVerb, _ user: String, _ device: String
+  ) {
+    owner.say(
+      .call(call, verb), user: user, device: device,
+      session: Self.session(user, device, 0))
+    pump()
+  }
+
+  fileprivate mutating func registerForNotices(_ user: String) {
+    func token(_ topic: String) -> PushToken {
+      PushToken(
+        provider: .apns, environment: "production", topic: topic, token: "\(topic)-\(user)")
+    }
+    guests.say(
+      .register(
+        RegistrationRequest(
+          deviceName: "1", voipToken: token("org.example.app.voip"),
+          alertToken: token("org.example.app"), capabilities: [.missedNotice])),
+      user: user, device: "1", callee: user)
+    guests.answerStores()
+  }
+}
