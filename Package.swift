@@ -266,17 +266,17 @@ let package = Package(
       "CallEdgeTests",
       [
         "CallEdge", "CallAuth", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallTestKit",
-        "PushSimulators", .log, .embedded, .nioSSL, .crypto,
+        .log, .embedded, .nioSSL, .crypto,
       ] + Target.Dependency.nio),
     tests(
       "CallClientTests",
-      ["CallClient", "CallWire", "CallCore", "PushSimulators", "CallTestKit", .embedded, .nioSSL]
+      ["CallClient", "CallWire", "CallCore", "CallTestKit", .embedded, .nioSSL]
         + Target.Dependency.nio),
     tests(
       "CallLoadTests",
       [
-        "CallLoadKit", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore", "CallTestKit",
-        .histogram, .arguments,
+        "CallLoadKit", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore", "CallAuth",
+        "CallTestKit", .histogram, .arguments,
       ]),
     tests(
       "CallSimulationTests",

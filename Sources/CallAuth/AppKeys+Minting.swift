@@ -149,15 +149,26 @@ extension AppKeys {
     generateDevelopment(apps: [app])
   }
 
+  /// What a development app has beside its keys.
+  package struct DevelopmentExtras: Sendable {
+    package var keepsHistory = false
+    package var webhook: (url: String, secret: [UInt8])?
+    package init() {}
+  }
+
   /// The same for several apps.
-  /// - Parameter limits: by app, where they differ from the default.
+  /// - Parameters:
+  ///   - limits: by app, where they differ from the default.
+  ///   - extras: by app.
   package static func generateDevelopment(
-    apps names: [String], limits: [String: [AppLimit: Int]] = [:]
+    apps names: [String], limits: [String: [AppLimit: Int]] = [:],
+    extras: [String: DevelopmentExtras] = [:]
   ) -> (AppKeys, json: String) {
     var apps: [String: App] = [:]
     var file = KeyFile(apps: [])
     for name in names {
       var (app, entry) = developmentApp(name)
+      if let extras = extras[name] { add(extras, to: &app, &entry) }
       for (limit, value) in limits[name] ?? [:] {
         app.terms.limits[limit] = value
         entry.limits = (entry.limits ?? [:]).merging([limit.rawValue: value]) { $1 }
@@ -170,6 +181,23 @@ extension AppKeys {
     // Strings and integers can always be encoded.
     let json = (try? encoder.encode(file)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     return (AppKeys(apps: apps), json)
+  }
+
+  private static func add(
+    _ extras: DevelopmentExtras, to app: inout App, _ entry: inout KeyFile.App
+  ) {
+    if extras.keepsHistory {
+      entry.history = true
+      app.terms.follows.insert(.history)
+    }
+    if let webhook = extras.webhook {
+      let secret = "whsec_" + Data(webhook.secret).base64EncodedString()
+      entry.webhooks = [KeyFile.Webhook(url: webhook.url, secrets: [secret])]
+      app.webhooks = [
+        WebhookSettings(SignedEndpoint(url: webhook.url, secrets: [webhook.secret]))
+      ]
+      app.terms.follows.insert(.webhooks)
+    }
   }
 
   private static func developmentApp(_ name: String) -> (App, KeyFile.App) {

@@ -59,6 +59,7 @@ package struct LoadRun: Sendable {
       if let search = plan.search { return try await found(session, search) }
       let report = try await session.run()
       await servers.ground?.stop()
+      await servers.webhooks?.stop()
       try write(report)
       return .report(
         report.text(Terminal.standardOutput.style), exitStatus: Verdict(report).exitStatus)
@@ -103,14 +104,12 @@ package struct LoadRun: Sendable {
       return Servers(
         edgeURLs: urls, trust: plan.trust, caFile: plan.command.ca, keys: keys,
         keysPath: plan.command.keys ?? "", app: app)
-    case .local(let options):
-      var ground: PushGround?
-      if let sleep = plan.sleep {
-        control.begin(step: "starting the push provider")
-        let roster = Roster(
-          devices: plan.settings.devices, devicesPerUser: plan.settings.devicesPerUser)
-        ground = try await PushGround.start(
-          SleepPlan(sleep, roster: roster, seed: plan.settings.seed), roster, in: folder)
+    case .local(var options):
+      let ground = try await pushGround(options, folder)
+      var webhooks: WebhookGround?
+      if plan.command.webhooks {
+        webhooks = try await WebhookGround.start(app: options.app)
+        options.webhook = webhooks?.address
       }
       let cluster = try await LocalCluster.start(
         options, in: folder, processes: processes,
@@ -126,8 +125,21 @@ package struct LoadRun: Sendable {
         edgeURLs: cluster.edgeURLs,
         trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system,
         caFile: cluster.caFile, keys: cluster.keys, keysPath: folder.file("keys.json"),
-        app: options.app, local: cluster, ground: ground)
+        app: options.app, local: cluster, ground: ground, webhooks: webhooks)
     }
+  }
+
+  /// nil without gateways. A gateway needs a provider, also where it only delivers to webhooks.
+  private func pushGround(
+    _ options: LocalClusterOptions, _ folder: TemporaryFolder
+  ) async throws -> PushGround? {
+    guard options.pushGateways > 0 else { return nil }
+    control.begin(step: "starting the push provider")
+    let roster = Roster(
+      devices: plan.settings.devices, devicesPerUser: plan.settings.devicesPerUser)
+    let sleep = plan.sleep ?? SleepOptions(share: 0)
+    return try await PushGround.start(
+      SleepPlan(sleep, roster: roster, seed: plan.settings.seed), roster, in: folder)
   }
 
   private func makeSource(_ servers: Servers, _ folder: TemporaryFolder) async throws

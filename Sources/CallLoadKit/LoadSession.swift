@@ -117,6 +117,7 @@ package struct LoadSession: Sendable {
     result.registrationsOfUnknownFate += registrationsOfOthers
     if control.isWanted { await auditRegistrations(&result) }
     servers.ground?.report(into: &result)
+    await judgeWebhooks(&result)
 
     var settings = plan.settings
     settings.callsPerSecond = rate
@@ -198,6 +199,16 @@ package struct LoadSession: Sendable {
     return "\(Units.count(now.callsPlaced)) calls, \(Units.count(now.faults)) faults, "
       + "\(Units.count(now.errors)) errors, \(Units.count(now.violations)) wrong; store "
       + "\(Units.bytes(store)), memory \(memory.joined(separator: ", "))"
+  }
+
+  /// Events are delivered behind the calls, and retried where a fault or the server itself refused them.
+  private func judgeWebhooks(_ result: inout RunResult) async {
+    guard let webhooks = servers.webhooks else { return }
+    control.begin(step: "waiting for webhooks")
+    await webhooks.judge(
+      &result, within: plan.chaos == nil ? .seconds(60) : .seconds(180),
+      isWanted: { control.isWanted })
+    control.begin(step: "")
   }
 
   private func auditRegistrations(_ result: inout RunResult) async {

@@ -36,10 +36,21 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
   case registrationLost
   // What no fault excuses.
   case unreachableThoughAttached, attachedNotRung, signalsOutOfOrder, signalsLost, signalsDoubled
-  case twoCallsOfGlare, movedWrongly
+  case twoCallsOfGlare, movedWrongly, forwardedWrongly
+  // Of what the app's server and users' histories have.
+  case webhookLost, webhookInvented, webhookOutOfOrder
+  case historyLost, historyDoubled, historyDisagrees
   // Of pushes.
   case pushedAfterEnd, pushedTwice, cleanUpToWinner, cleanUpUnasked, wokenRangAfterEnd
   case pushContract
+
+  package var isOfWebhooks: Bool {
+    [.webhookLost, .webhookInvented, .webhookOutOfOrder].contains(self)
+  }
+
+  package var isOfHistories: Bool {
+    [.historyLost, .historyDoubled, .historyDisagrees].contains(self)
+  }
 
   /// Whether it is judged only where devices sleep.
   package var isOfPushes: Bool {
@@ -70,6 +81,13 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
     case .signalsDoubled: "signals doubled"
     case .twoCallsOfGlare: "two calls of one glare"
     case .movedWrongly: "taken over wrongly"
+    case .forwardedWrongly: "sent on wrongly"
+    case .webhookLost: "webhook lost"
+    case .webhookInvented: "webhook invented"
+    case .webhookOutOfOrder: "webhook out of order"
+    case .historyLost: "history lost"
+    case .historyDoubled: "history doubled"
+    case .historyDisagrees: "history that disagrees between sides"
     case .pushedAfterEnd: "pushed after the end"
     case .pushedTwice: "pushed twice"
     case .cleanUpToWinner: "clean-up to the winner"
@@ -114,6 +132,11 @@ package struct RunResult: Codable, Sendable {
   package var chaos: ChaosResult?
   /// Only where devices sleep.
   package var pushes: PushResult?
+  /// The webhook's events that are due, until ``WebhookGround`` has judged them. Only with `--webhooks`.
+  package var webhooksDue: [WebhookDue] = []
+  package var webhooks: WebhookResult?
+  /// Only with `--history`.
+  package var history: HistoryResult?
   package init() {}
 
   package var callsPerSecond: Double? { loadSeconds > 0 ? Double(callsPlaced) / loadSeconds : nil }
@@ -137,6 +160,13 @@ package struct RunResult: Codable, Sendable {
       registrationsOfUnknownFate > 0 ? ", perhaps \(registrationsOfUnknownFate) more" : ""
     examples[.registrationLost, default: []].append(
       "\(devicesRegistered) devices registered\(perhaps), and the cluster \(known)")
+  }
+
+  /// Whether the rule was judged in this run, or was broken.
+  func hasJudged(_ rule: CorrectnessRule) -> Bool {
+    (correctness[rule] ?? 0) > 0
+      || (pushes != nil || !rule.isOfPushes)
+        && (webhooks != nil || !rule.isOfWebhooks) && (history != nil || !rule.isOfHistories)
   }
 
   var brokenRules: [String] {

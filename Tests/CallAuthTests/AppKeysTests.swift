@@ -72,6 +72,17 @@ import Testing
     #expect(try AppKeys(json: Array(json.utf8)).terms["b"]?.limits[.callsPerUser] == 9)
   }
 
+  @Test func developmentAppsMayHaveAHistoryAndAWebhook() throws {
+    var extras = AppKeys.DevelopmentExtras()
+    extras.keepsHistory = true
+    extras.webhook = ("http://localhost:1/events", [UInt8](repeating: 7, count: 32))
+    let (keys, json) = AppKeys.generateDevelopment(apps: ["a", "b"], extras: ["a": extras])
+    let read = try AppKeys(json: Array(json.utf8))
+    #expect(read.terms["a"]?.follows == [.history, .webhooks])
+    #expect(read.terms == keys.terms && read.webhooks == keys.webhooks)
+    #expect(read.webhooks.keys.sorted() == ["a"])
+  }
+
   @Test(arguments: [
     (#","limits":{"callsPerSecnd":7}"#, "did you mean callsPerSecond?"),
     (#","limits":{"speed":7}"#, "limits are "), (#","limits":{"callsPerSecond":0}"#, "from 1 to "),

@@ -4,7 +4,6 @@ import CallTestKit
 import CallWire
 import NIOCore
 import NIOPosix
-import PushSimulators
 import Testing
 
 /// Over real sockets, against another implementation of HTTP.

@@ -3,7 +3,6 @@ import CallCore
 import CallTestKit
 import CallWire
 import NIOSSL
-import PushSimulators
 import Testing
 
 /// Whom devices take for an edge at `wss://` and `https://`.

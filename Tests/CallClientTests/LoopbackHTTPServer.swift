@@ -1,5 +1,4 @@
 import CallTestKit
-import PushSimulators
 import Synchronization
 
 /// An HTTP server on a free port of the loopback that answers by a script and keeps what it received.

@@ -3,7 +3,6 @@ import CallEdge
 import CallTestKit
 import NIOCore
 import NIOPosix
-import PushSimulators
 import Synchronization
 import Testing
 

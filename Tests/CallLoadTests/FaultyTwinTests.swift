@@ -44,14 +44,15 @@ import Testing
     (.leavesADeviceOut, .attachedNotRung), (.reordersSignals, .signalsOutOfOrder),
     (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
     (.connectsBothThatCross, .twoCallsOfGlare), (.tellsNobodyOfMoves, .movedWrongly),
+    (.forgetsTheForwarder, .forwardedWrongly),
   ]
 
   @Test func everyFaultAndEveryRuleIsCovered() {
-    let faults = (Self.expected + SleepingTests.expected).map(\.0)
-    let rules = (Self.expected + SleepingTests.expected).map(\.1)
-    #expect(Set(faults) == Set(FaultyTwin.Fault.allCases))
-    // The provider finds the rest, by its own rules: see PushGroundTests.
-    #expect(Set(rules) == Set(CorrectnessRule.allCases).subtracting([.pushContract]))
+    let expected = Self.expected + SleepingTests.expected + HistoryTests.expected
+    #expect(Set(expected.map(\.0)) == Set(FaultyTwin.Fault.allCases))
+    // The provider and the app's server find the rest: see PushGroundTests and WebhookJudgeTests.
+    let others = CorrectnessRule.allCases.filter { $0 == .pushContract || $0.isOfWebhooks }
+    #expect(Set(expected.map(\.1)) == Set(CorrectnessRule.allCases).subtracting(others))
   }
 
   @Test(arguments: expected)
@@ -79,6 +80,7 @@ import Testing
     (.reordersSignals, .signalsOutOfOrder),
     (.losesSignals, .signalsLost), (.doublesSignals, .signalsDoubled),
     (.connectsBothThatCross, .twoCallsOfGlare), (.tellsNobodyOfMoves, .movedWrongly),
+    (.forgetsTheForwarder, .forwardedWrongly),
   ])
   func aFaultIsNotMistakenForAnother(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
     var run = TwinRun(fault: fault)

@@ -46,6 +46,11 @@ import Testing
     (result.loadSeconds, result.rampSeconds, result.interrupted) = (30, 3, true)
     result.nearerMoves = 4
     (result.chaos, result.pushes) = (chaos, pushes)
+    result.webhooksDue = [WebhookDue(CallFate(call: CallID(high: 1, low: 2), caller: 3, callee: 4))]
+    result.webhooks = WebhookResult(calls: 1, events: 2, repeated: 3, refused: 4)
+    var history = HistoryResult()
+    (history.users, history.entries, history.callsOfBothSides) = (1, 2, 3)
+    result.history = history
     return result
   }
 
@@ -54,6 +59,7 @@ import Testing
     var result = RunResult()
     result.chaos = ChaosResult()
     result.pushes = PushResult()
+    result.history = HistoryResult()
     result.series = LatencySeries(durationSeconds: 10)
     return result
   }
@@ -86,6 +92,7 @@ import Testing
     try compare(sum, part, blank())
     try compare(#require(sum.chaos), #require(part.chaos), ChaosResult())
     try compare(#require(sum.pushes), #require(part.pushes), PushResult())
+    try compare(#require(sum.history), #require(part.history), HistoryResult())
   }
 
   @Test("a result is the same after its journey") func journey() throws {

@@ -60,6 +60,7 @@ import Testing
         signals doubled                             0
         two calls of one glare                      0
         taken over wrongly                          0
+        sent on wrongly                             0
 
       OK: 10000/10000 devices, 6000/6000 calls, every correctness count is 0
       """

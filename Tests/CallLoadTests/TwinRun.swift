@@ -15,6 +15,7 @@ struct TwinRun {
   /// Candidates of each side of every call; 0: what the scenario says.
   var signals = 0
   var sleep: SleepOptions?
+  var readsHistories = false
   /// A third of the shards give no answer between two times, in seconds of the load. `isTold`: the judge is
   /// notified of the fault.
   var outage: (from: Double, to: Double, isTold: Bool)?
@@ -37,6 +38,9 @@ struct TwinRun {
     options.seed = seed
     options.signals = signals
     options.sleep = sleep
+    options.readsHistories = readsHistories
+    options.reportsWebhooks = true
+    options.forwards = outage == nil
     if outage != nil {
       options.isDisturbed = true
       options.shardCount = 12

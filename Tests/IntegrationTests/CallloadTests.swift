@@ -75,6 +75,27 @@ import Testing
     }
   }
 
+  @Test(arguments: [[], ["--nodes", "2"]])
+  func anAppHasItsEventsAndUsersTheirHistories(words: [String]) async throws {
+    let folder = try Self.makeFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let output = try await TestCluster.runAlone(
+      "callload",
+      [
+        "--devices", "300", "--rate", "20", "--duration", "10s", "--shards", "16", "--seed", "5",
+        "--webhooks", "--history", "--json", folder + "/run.json",
+      ] + words)
+    #expect(output.status == 0, "\(output.text)")
+    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
+    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
+    #expect(Self.value("webhooks.calls", in: report) as? Int == 200, "\(output.text)")
+    // Each call has two at least: it was placed, and it ended.
+    #expect(Self.value("webhooks.events", in: report) as? Int ?? 0 > 400)
+    #expect(Self.value("history.users", in: report) as? Int ?? 0 > 10)
+    #expect(Self.value("history.calls_of_both_sides", in: report) as? Int ?? 0 > 20)
+    #expect(Self.value("calls.by_part.forwarded", in: report) as? Int ?? 0 > 0, "\(output.text)")
+  }
+
   /// A program that is callnode, and first writes its own name and its arguments into a file.
   private static func makeCallnode(
     _ name: String, in folder: String, notingLivesIn lives: String
@@ -145,7 +166,9 @@ import Testing
     "winnerToldItLost", "duplicateEnd", "commandLost", "unexplainedError",
     "acceptedThenForgotten", "timeoutLate", "registrationLost", "unreachableThoughAttached",
     "attachedNotRung", "signalsOutOfOrder", "signalsLost", "signalsDoubled", "twoCallsOfGlare",
-    "movedWrongly",
+    "movedWrongly", "forwardedWrongly",
+    "webhookLost", "webhookInvented", "webhookOutOfOrder", "historyLost", "historyDoubled",
+    "historyDisagrees",
     "pushedAfterEnd",
     "pushedTwice", "cleanUpToWinner", "cleanUpUnasked", "wokenRangAfterEnd", "pushContract",
   ]

@@ -4,7 +4,6 @@ import CallCore
 import CallTestKit
 import CallWire
 import Foundation
-import PushSimulators
 import Synchronization
 import Testing
 

@@ -3,7 +3,6 @@ import CallClient
 import CallCore
 import CallTestKit
 import Foundation
-import PushSimulators
 import Synchronization
 import Testing
 

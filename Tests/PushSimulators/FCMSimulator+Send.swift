@@ -1,3 +1,4 @@
+internal import CallTestKit
 internal import Foundation
 internal import Synchronization
 

@@ -6,7 +6,10 @@ struct CallPlan {
   let call: CallID
   let kind: Scenario.Kind
   let caller: Int
+  /// Of the user who was called, or to whom that user's rules send the call.
   let callees: Range<Int>
+  /// The user who was called, where its rules send the call on.
+  let forwarder: Int?
   /// The intended time of placing, from which latency counts.
   let placeAt: Timestamp
   let ringTimeoutSeconds: UInt32
@@ -30,13 +33,14 @@ struct CallPlan {
 
   init(
     _ part: Scenario.Part, call: CallID, caller: Int, callees: Range<Int>, placeAt: Timestamp,
-    seed: UInt64
+    seed: UInt64, forwarder: Int? = nil
   ) {
     var random = SplitMix64(seed: seed)
     self.call = call
     self.kind = part.kind
     self.caller = caller
     self.callees = callees
+    self.forwarder = forwarder
     self.placeAt = placeAt
     self.ringTimeoutSeconds = part.ringTimeoutSeconds
     let actor = Int.random(in: callees, using: &random)
@@ -69,6 +73,7 @@ struct CallPlan {
     kind = plan.kind
     caller = plan.actor
     self.callees = callees
+    forwarder = nil
     placeAt = plan.placeAt + plan.act
     ringTimeoutSeconds = plan.ringTimeoutSeconds
     (actor, other) = (plan.caller, plan.caller)
@@ -94,9 +99,12 @@ struct CallPlan {
 
   var devices: [Int] { [caller] + callees }
 
+  /// The user who was called.
+  func callee(_ roster: Roster) -> Int { forwarder ?? roster.user(of: callees.lowerBound) }
+
   var allowed: [CallOutcome] {
     switch kind {
-    case .answered, .twoAnswer, .calleeReturns, .callerReturns, .pulled: [.answered]
+    case .answered, .twoAnswer, .calleeReturns, .callerReturns, .pulled, .forwarded: [.answered]
     case .declinedEverywhere: [.ended(.declined)]
     case .declinedHere:
       callees.count == 1 ? [.ended(.declined)] : [answersThen ? .answered : .ended(.unanswered)]

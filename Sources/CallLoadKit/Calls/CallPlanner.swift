@@ -5,6 +5,8 @@ final class CallPlanner {
   private let options: LoadOptions
   private let roster: Roster
   private let nonce: UInt64
+  /// Users who send calls on: in the scenario's part for that alone.
+  var forwarding: Forwarding?
   private var stage: UInt64 = 0
   private var recentPairs = PairLimiter()
   private var liveCalls: [Int32]
@@ -41,21 +43,39 @@ final class CallPlanner {
         let part = options.scenario.parts.drawn(by: \.weight, &random)
         for _ in 0..<Self.drawsMax {
           let caller = Int.random(in: 0..<roster.devices, using: &random)
-          let callee = Int.random(in: 0..<roster.users, using: &random)
-          guard part.kind != .crossing || mayCross,
+          guard let (callee, forwarder) = drawCallee(part, caller: caller, &random),
+            part.kind != .crossing || mayCross,
             isFit(part, caller: devices[caller], devices[roster.devices(of: callee)], toMissing),
             part.kind != .crossing
               || devices[roster.devices(of: roster.user(of: caller))].allSatisfy(\.isThere),
-            take(part, roster.user(of: caller), callee, at: now)
+            take(part, roster.user(of: caller), callee, forwarder, at: now)
           else { continue }
           let seed = random.next()
           return CallPlan(
             part, call: CallID(high: nonce ^ seed, low: random.next() ^ nonce.byteSwapped),
-            caller: caller, callees: roster.devices(of: callee), placeAt: intended, seed: seed)
+            caller: caller, callees: roster.devices(of: callee), placeAt: intended, seed: seed,
+            forwarder: forwarder)
         }
       }
     }
     return nil
+  }
+
+  /// The user whose devices are to ring, and the one who sends the call there.
+  private func drawCallee(
+    _ part: Scenario.Part, caller: Int, _ random: inout SplitMix64
+  ) -> (callee: Int, forwarder: Int?)? {
+    if part.kind == .forwarded {
+      guard let forwarder = forwarding?.ready.randomElement(using: &random),
+        forwarder != roster.user(of: caller)
+      else { return nil }
+      return (Forwarding.target(of: forwarder), forwarder)
+    }
+    let callee = Int.random(in: 0..<roster.users, using: &random)
+    guard let forwarders = forwarding?.users, !forwarders.isEmpty else { return (callee, nil) }
+    // Who places the call of a pair that crosses is called as well.
+    let calledBack = part.kind == .crossing ? roster.user(of: caller) : callee
+    return forwarders.isDisjoint(with: [callee, calledBack]) ? (callee, nil) : nil
   }
 
   private func isFit(
@@ -65,13 +85,16 @@ final class CallPlanner {
     // A device that drops its connection must have one.
     if part.kind == .calleeReturns, callees.contains(where: \.sleeps) { return false }
     // Whoever calls back must be there.
-    if part.kind == .crossing { return callees.allSatisfy(\.isThere) }
+    if part.kind == .crossing || part.kind == .forwarded {
+      return callees.allSatisfy(\.isThere)
+    }
     return toMissing || callees.allSatisfy(\.isCallable)
   }
 
   /// Reserves two users for a call, if they are free for it.
-  private func take(_ part: Scenario.Part, _ caller: Int, _ callee: Int, at now: Timestamp) -> Bool
-  {
+  private func take(
+    _ part: Scenario.Part, _ caller: Int, _ callee: Int, _ forwarder: Int?, at now: Timestamp
+  ) -> Bool {
     let isCrossing = part.kind == .crossing
     // Calls in both directions cross, unless one of them is answered.
     guard caller != callee, livePairs[Self.pair(callee, caller)] == nil,
@@ -79,6 +102,7 @@ final class CallPlanner {
       isFree(caller, alone: part.kind == .callerReturns, calls: isCrossing ? 2 : 1),
       isFree(callee, alone: part.kind == .calleeReturns, calls: isCrossing ? 2 : 1),
       recentPairs.take(caller, callee, at: now),
+      forwarder.map({ recentPairs.take(caller, $0, at: now) }) ?? true,
       !isCrossing || recentPairs.take(callee, caller, at: now)
     else { return false }
     if part.kind == .callerReturns { isReserved[caller] = true }

@@ -52,6 +52,8 @@ package struct Scenario: Sendable, Equatable {
     case crossing
     /// One device answers; then the user's others take the call over, all at once.
     case pulled
+    /// The callee's rules send the call on to another user, of whose devices one answers.
+    case forwarded
   }
 }
 
@@ -72,9 +74,9 @@ extension Scenario {
   private static let defaultText = #"""
     {
       "name": "default",
-      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return, users who call each other, calls that move to another device",
+      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return, users who call each other, calls that move to another device, calls that go on to another user",
       "parts": [
-        {"kind": "answered", "weight": 38, "alertMs": [5, 50], "actMs": [100, 1000], "talkMs": [200, 2000], "candidates": 0.4},
+        {"kind": "answered", "weight": 35, "alertMs": [5, 50], "actMs": [100, 1000], "talkMs": [200, 2000], "candidates": 0.4},
         {"kind": "twoAnswer", "weight": 10, "actMs": [100, 1000], "talkMs": [200, 1000], "candidates": 0.2},
         {"kind": "declinedEverywhere", "weight": 8, "actMs": [100, 1000]},
         {"kind": "declinedHere", "weight": 6, "ringTimeoutSeconds": 5, "actMs": [100, 600], "thenMs": [100, 600], "answered": 0.8},
@@ -85,7 +87,8 @@ extension Scenario {
         {"kind": "calleeReturns", "weight": 3, "actMs": [100, 500], "awayMs": [100, 1000], "thenMs": [100, 500], "answered": 0.5},
         {"kind": "callerReturns", "weight": 3, "actMs": [100, 500], "awayMs": [100, 1000], "thenMs": [50, 500], "answered": 0.5},
         {"kind": "crossing", "weight": 4, "ringTimeoutSeconds": 5, "actMs": [0, 20], "talkMs": [200, 1000]},
-        {"kind": "pulled", "weight": 4, "actMs": [100, 500], "thenMs": [0, 400], "talkMs": [500, 1500]}
+        {"kind": "pulled", "weight": 4, "actMs": [100, 500], "thenMs": [0, 400], "talkMs": [500, 1500]},
+        {"kind": "forwarded", "weight": 3, "actMs": [100, 1000], "talkMs": [200, 1000], "candidates": 0.2}
       ]
     }
     """#

@@ -24,6 +24,10 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var app = "load"
   /// Further apps of the edges. `app-flood` places ten times as many calls as one may, at all edges together.
   package var otherApps: [String] = []
+  /// Whether the devices' app keeps its users' histories.
+  package var keepsHistory = false
+  /// Of the devices' app; nil: none.
+  package var webhook: WebhookAddress?
   package var tls = false
   /// Whether the devices' app has the standard limits. Without them it can load the cluster fully.
   package var hasStandardLimits = false
@@ -51,6 +55,13 @@ package struct LocalClusterOptions: Sendable, Equatable {
 }
 
 extension LocalClusterOptions {
+  fileprivate var appExtras: AppKeys.DevelopmentExtras {
+    var extras = AppKeys.DevelopmentExtras()
+    extras.keepsHistory = keepsHistory
+    extras.webhook = webhook.map { ($0.url, $0.secret) }
+    return extras
+  }
+
   func edgeURL(port: Int) -> String { "\(tls ? "wss" : "ws")://127.0.0.1:\(port)" }
 }
 
@@ -97,7 +108,8 @@ package struct LocalCluster: Sendable {
     let starter = ClusterStarter(
       options: options, folder: folder, processes: processes, isWanted: isWanted)
     let (keys, json) = AppKeys.generateDevelopment(
-      apps: [options.app] + options.otherApps, limits: options.appLimits)
+      apps: [options.app] + options.otherApps, limits: options.appLimits,
+      extras: [options.app: options.appExtras])
     try folder.write(json, to: "keys.json")
     if options.tls {
       let authority = try LoopbackAuthority()

@@ -69,8 +69,9 @@ extension LoadCommand {
     let plan = try ChaosPlan(chaos)
     let text = chaos.joined(separator: ",")
     try need(
-      sleeping != nil || !text.contains(ChaosKind.killPush.rawValue), "--chaos", text,
-      "only with --sleeping there are push gateways; give both")
+      sleeping != nil || webhooks && nodes == nil || !text.contains(ChaosKind.killPush.rawValue),
+      "--chaos", text,
+      "only with --sleeping, or --webhooks without --nodes, there are push gateways; give both")
     try need(edge.isEmpty, "--chaos", text, "only a local cluster is disturbed; leave --edge out")
     try need(!findMax, "--chaos", text, "does not go with --find-max; leave one of them out")
     try need(
@@ -97,6 +98,23 @@ extension LoadCommand {
     options.neverShare = neverWake.value
     options.lateShare = lateWake.value
     return options
+  }
+
+  func checkApp() throws {
+    for (option, isGiven) in [("--webhooks", webhooks), ("--history", history)] where isGiven {
+      guard edge.isEmpty else {
+        throw SetupError(
+          "\(option): is for the app of a local cluster, which callload makes; leave --edge out")
+      }
+      for (other, isGiven) in [
+        ("--find-max", findMax), ("--hostile", !hostile.isEmpty), ("--apps", apps > 1),
+      ] where isGiven {
+        throw SetupError("\(option): does not go with \(other); leave one of them out")
+      }
+    }
+    if webhooks {
+      try need((1...64).contains(pushGateways), "--push-gateways", pushGateways, "give 1 to 64")
+    }
   }
 
   /// nil without attacks.

@@ -30,7 +30,9 @@ extension LoadCommand {
     options.nodes = nodes ?? 0
     options.nearer = nearer
     options.natsServers = natsServers
-    if sleep != nil { options.pushGateways = pushGateways }
+    // Nodes with both roles deliver to webhooks themselves.
+    if sleep != nil || webhooks && options.nodes == 0 { options.pushGateways = pushGateways }
+    options.keepsHistory = history
     options.shards = shards
     options.tls = tls
     if hostile != nil {
@@ -47,6 +49,10 @@ extension LoadCommand {
     }
     return options
   }
+
+  /// Whether users may send their calls on. A cluster that is already there would keep their rules, and one with nodes
+  /// of another version may refuse them. Faults may hit either of two shards, and the judge excuses by one.
+  var forwards: Bool { edge.isEmpty && otherCallnode == nil && chaos.isEmpty }
 
   private func needProgram(_ option: String, _ path: String, _ name: String) throws {
     try need(

@@ -23,6 +23,8 @@ enum LoadHelp {
           Every fault there is, on a replicated store, the same ones every time.
       callload --devices 3000 --sleeping 40%
           Four of ten devices have no session; the cluster must wake them.
+      callload --devices 3000 --webhooks --history
+          The app's server and its users' histories must say what the devices were told.
       callload --devices 1000 --rate 50 --duration 10s --hostile each,all
           Attackers beside the load: one attack after the other, then all together.
       callload --devices 3000 --nodes 2
@@ -54,6 +56,14 @@ enum LoadHelp {
     attaches for that call, rings, answers or declines, half of the refusals over HTTP with what the \
     push allows, and sleeps again when the call is over. Callers are awake. The apps are a mix of \
     SDKs, each with the payloads and the clean-up pushes that it knows.
+
+    WEBHOOKS AND HISTORIES
+      With --webhooks the app of the local cluster has a webhook, and callload is its server: it \
+    verifies each event, refuses one in a hundred once, and judges whether each call's events came, in \
+    order, and no others. With --history the app keeps histories: at the end the users on both sides of \
+    100 calls read theirs, until they are complete or 20 s have passed. Both cost the cluster something \
+    for each call, so they are off unless asked for, and servers' figures compare only with runs that \
+    have the same.
 
     HOSTILE
       With --hostile the load runs once alone, then once beside each attack that is named; each run has \

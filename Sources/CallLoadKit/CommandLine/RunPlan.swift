@@ -33,6 +33,7 @@ package struct RunPlan: Sendable {
   ) throws {
     self.command = command
     try command.check()
+    try command.checkApp()
     scenario = try Scenario(argument: command.scenario)
     chaos = try command.chaosPlan()
     sleep = try command.sleepOptions()
@@ -51,6 +52,8 @@ package struct RunPlan: Sendable {
     settings.scenario = scenario.name
     settings.protocolName = command.protocol.rawValue
     settings.seed = seed
+    settings.webhooks = command.webhooks
+    settings.history = command.history
     if let hostile {
       settings.durationSeconds = hostile.attackSeconds + hostile.recoverySeconds
       settings.attacks = hostile.rounds.map(\.name).joined(separator: ",")

@@ -53,8 +53,9 @@ package struct CallChecker: Sendable {
   }
 
   package mutating func planned(_ facts: Facts) {
+    let called = facts.forwarder.map { roster.devices(of: $0) } ?? facts.callees
     records[facts.call] = CallRecord(
-      facts: facts, roster: roster, shard: timeline.shard(ofDevice: facts.callees.lowerBound))
+      facts: facts, roster: roster, shard: timeline.shard(ofDevice: called.lowerBound))
   }
 
   /// Whether all devices in the call were notified of its end and no command waits for its reply.
@@ -210,7 +211,8 @@ package struct CallChecker: Sendable {
       record.violate(.twoCallsOfGlare, what)
       broken(.twoCallsOfGlare, of: call, record.story(what, seed: seed))
     }
-    var verdict = Verdict(outcome: outcome, violations: record.violations)
+    var verdict = Verdict(
+      outcome: outcome, violations: record.violations, fate: record.fate)
     if !allowed.contains(outcome) {
       verdict.explainedBy = record.explanation(of: outcome, timeline)?.kind
       verdict.story = verdict.explainedBy == nil ? record.story(seed: seed, timeline) : nil

@@ -11,6 +11,7 @@ extension CallRecord {
     case .invite(let invite):
       // The cluster's clock may differ from ours; how long the call still rings does not.
       rings(until: now + (invite.deadline - delivery.at))
+      examineForwarding(of: invite, to: device)
       invited(device, delivery.version, at: now)
     case .answered(let answered):
       self.answered(device, by: number(of: answered.by), delivery.version, at: now)
@@ -24,7 +25,8 @@ extension CallRecord {
     case .moved(let moved):
       let to = number(of: moved.to)
       change(device) { $0.moves.append(to) }
-    case .ringing, .signal: break
+    case .ringing: if device == facts.caller { hasRungAtCaller = true }
+    case .signal: break
     }
   }
 
@@ -39,6 +41,17 @@ extension CallRecord {
   }
 
   private mutating func rings(until end: Timestamp) { ringsOutAt = min(ringsOutAt ?? end, end) }
+
+  /// An invite names the user who sent the call on, and only where one did.
+  private mutating func examineForwarding(of invite: Invite, to device: Int) {
+    let by = facts.forwarder.map(roster.userName) ?? ""
+    guard invite.divertedBy != by else { return }
+    func who(_ user: String) -> String { user.isEmpty ? "nobody" : user }
+    violate(
+      .forwardedWrongly,
+      "\(name(of: device)) was told that \(who(invite.divertedBy)) sent the call on, and not "
+        + who(by))
+  }
 
   private mutating func invited(_ device: Int, _ version: UInt64, at now: Timestamp) {
     let name = name(of: device)

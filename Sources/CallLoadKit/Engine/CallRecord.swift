@@ -97,11 +97,15 @@ extension CallChecker {
     package var attached: Set<Int>
     /// The call that is to cross this one.
     package var crosses: CallID?
+    /// The user who was called, where its rules send the call on to the callees.
+    package var forwarder: Int?
 
     package init(
       call: CallID, part: Scenario.Kind, caller: Int, callees: Range<Int>, placedAt: Timestamp,
-      ringTimeout: Span, attached: Set<Int> = [], crosses: CallID? = nil
+      ringTimeout: Span, attached: Set<Int> = [], crosses: CallID? = nil,
+      forwarder: Int? = nil
     ) {
+      self.forwarder = forwarder
       self.crosses = crosses
       self.call = call
       self.part = part
@@ -129,6 +133,8 @@ struct CallRecord: Sendable {
   /// The winner by the first delivery to the caller, and when that came.
   var answeredBy: Int?
   var answeredToldAt: Timestamp?
+  /// The caller was told that a device alerts its user.
+  var hasRungAtCaller = false
   /// From this time on no device may be told to ring.
   var ringOverAt: Timestamp?
   /// The end of ringing that the cluster stated, by this machine's clock.

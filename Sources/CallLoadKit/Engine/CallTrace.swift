@@ -31,6 +31,7 @@ extension CallChecker {
     package var explainedBy: ChaosKind?
     /// The call's history, where its outcome is neither planned nor explained.
     package var story: String?
+    package var fate: CallFate
   }
 }
 

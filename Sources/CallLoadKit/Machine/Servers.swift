@@ -13,6 +13,7 @@ package struct Servers: Sendable {
   package var app: String
   package var local: LocalCluster?
   package var ground: PushGround?
+  package var webhooks: WebhookGround?
 
   func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
     guard let local else { return [] }

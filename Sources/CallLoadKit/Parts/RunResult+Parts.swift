@@ -27,6 +27,9 @@ extension RunResult {
     interrupted = interrupted || part.interrupted
     chaos = Self.sum(chaos, part.chaos) { $0.add($1) }
     pushes = Self.sum(pushes, part.pushes) { $0.add($1) }
+    webhooksDue += part.webhooksDue
+    webhooks = webhooks ?? part.webhooks
+    history = Self.sum(history, part.history) { $0.add($1) }
   }
 
   private static func sum<Value>(
@@ -88,6 +91,14 @@ extension ChaosResult.Course {
     disconnected += other.disconnected
     neverBack += other.neverBack
     allBackMicroseconds = max(allBackMicroseconds, other.allBackMicroseconds)
+  }
+}
+
+extension HistoryResult {
+  fileprivate mutating func add(_ part: HistoryResult) {
+    users += part.users
+    entries += part.entries
+    callsOfBothSides += part.callsOfBothSides
   }
 }
 

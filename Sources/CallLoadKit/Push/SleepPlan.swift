@@ -115,7 +115,7 @@ extension CallPlan {
     case .twoAnswer: device == actor || device == other
     case .declinedHere: device == actor || answersThen && device == other
     case .answered, .declinedEverywhere, .cancelled, .cancelAtAnswer, .calleeReturns,
-      .callerReturns, .pulled:
+      .callerReturns, .pulled, .forwarded:
       device == actor
     }
   }

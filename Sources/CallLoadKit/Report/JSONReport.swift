@@ -5,6 +5,7 @@ extension RunReport {
   /// added. Figures that were not measured are left out.
   package func json(search: SearchReport? = nil) -> JSONObject {
     let verdict = Verdict(self)
+    let app = AppRunReport(webhooks: result.webhooks, history: result.history)
     return [
       "ok": verdict.isOK, "problems": verdict.problems, "interrupted": result.interrupted,
       "devices": devicesJSON, "calls": callsJSON, "failures": result.failures,
@@ -29,6 +30,7 @@ extension RunReport {
       "pushes": result.pushes.map {
         PushRunReport(pushes: $0, callsPlaced: result.callsPlaced).json
       },
+      "webhooks": app.webhooksJSON, "history": app.historyJSON,
       "hostile": HostileReport(hostile)?.json,
     ]
   }
@@ -74,7 +76,9 @@ extension RunSettings {
       "nodes": nodes > 0 ? nodes : nil, "nearer": nearer ? true : nil,
       "nats_servers": edgeURLs.isEmpty ? natsServers : 0, "tls": tls ? true : nil,
       "chaos": chaos.isEmpty ? nil : chaos, "hostile": attacks.isEmpty ? nil : attacks,
-      "other_callnode": otherCallnode, "push_gateways": sleepingShare > 0 ? pushGateways : nil,
+      "other_callnode": otherCallnode,
+      "push_gateways": sleepingShare > 0 || webhooks ? pushGateways : nil,
+      "webhooks": webhooks ? true : nil, "history": history ? true : nil,
       "sleeping_share": sleepingShare > 0 ? sleepingShare : nil, "edge_urls": edgeURLs,
     ]
   }

@@ -12,6 +12,7 @@ extension RunReport {
     if let pushes = result.pushes {
       lines += PushRunReport(pushes: pushes, callsPlaced: result.callsPlaced).lines(style)
     }
+    lines += AppRunReport(webhooks: result.webhooks, history: result.history).lines(style)
     lines += HostileReport(hostile)?.lines(style) ?? []
     if !growth.isEmpty {
       lines += ["", style.bold("Growth") + "  medians of the second quarter and of the last"]
@@ -122,9 +123,7 @@ extension RunReport {
   }
 
   private func correctness(_ style: TextStyle) -> [String] {
-    let rules = CorrectnessRule.allCases.filter { rule in
-      !rule.isOfPushes || result.pushes != nil || (result.correctness[rule] ?? 0) > 0
-    }
+    let rules = CorrectnessRule.allCases.filter(result.hasJudged)
     var table = TextTable()
     for rule in rules {
       table.add(rule.title, Units.count(result.correctness[rule] ?? 0))

@@ -26,6 +26,8 @@ package struct RunSettings: Sendable, Equatable {
   package var pushGateways = 0
   /// The share of devices without a session.
   package var sleepingShare: Double = 0
+  package var webhooks = false
+  package var history = false
   package init() {}
 }
 

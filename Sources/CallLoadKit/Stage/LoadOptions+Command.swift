@@ -27,6 +27,9 @@ extension LoadOptions {
     seed = target.seed
     keepsSeries = command.plot != nil
     followsNearer = command.nearer
+    forwards = command.forwards
+    reportsWebhooks = command.webhooks
+    readsHistories = command.history
     codec = command.protocol == .pb ? .protobuf : .json
     if let shardCount = target.shardCount {
       isDisturbed = true

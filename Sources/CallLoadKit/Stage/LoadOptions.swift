@@ -36,6 +36,12 @@ package struct LoadOptions: Sendable {
   package var keepsSeries = false
   /// Devices move to the edges that the cluster names as nearer.
   package var followsNearer = false
+  /// Some users set rules that send their calls on, where the scenario has such calls. A cluster keeps rules for ever.
+  package var forwards = false
+  /// Reports for each call which events the app's webhook must get.
+  package var reportsWebhooks = false
+  /// At the end of a stage some users read their histories. The app must have them.
+  package var readsHistories = false
   /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
   package var keepsRings = false
   /// The ramp ends after this time, and the devices connected by then take part.

@@ -63,11 +63,13 @@ extension LoadRig {
       ramp?.failed(device)
       device.setup = .refused
     case .replied(_, .register, let reply): registrations.replied(device, reply)
+    case .replied(_, .rules, let reply): forwarding.replied(device, reply)
     case .replied(let request, let command, let reply):
       stage?.replied(device, request, command, reply)
     case .gaveUp(let request, let command):
       if case .register = command { registrations.replied(device, nil) }
       if case .ping = command { device.ping = nil }
+      if case .rules = command { forwarding.replied(device, nil) }
       stage?.gaveUp(device, request, command)
     case .notice(let notice):
       if !isExpected(notice, device), stage?.faults.excuses(device) != true {

@@ -22,6 +22,7 @@ package final class LoadRig {
   private(set) var setupFailures: [String: Int] = [:]
   private(set) var ramp: Ramp?
   private(set) lazy var registrations = Registrations(self)
+  private(set) lazy var forwarding = Forwarding(self)
   let planner: CallPlanner
   private(set) var stage: Stage?
   private var stageCount: UInt64 = 0
@@ -68,12 +69,17 @@ package final class LoadRig {
       let missing = devices.count - connectedCount
       if missing > 0 { setupFailures["device: not connected", default: 0] += missing }
       progress.update { $0.devicesConnected = self.connectedCount }
-      for device in devices where device.setup == .connected { device.fallAsleep() }
-      guard options.followsNearer else { return completion() }
-      loop.schedule(at: loop.now + Self.untilMoved, completion)
+      planner.forwarding = forwarding
+      forwarding.begin { [unowned self] in begun(completion) }
     }
     self.ramp = ramp
     ramp.begin()
+  }
+
+  private func begun(_ completion: @escaping () -> Void) {
+    for device in devices where device.setup == .connected { device.fallAsleep() }
+    guard options.followsNearer else { return completion() }
+    loop.schedule(at: loop.now + Self.untilMoved, completion)
   }
 
   /// Puts load on the connected devices, waits until it has settled, and judges it.

@@ -13,11 +13,16 @@ extension Stage {
     }
   }
 
+  /// The address under which the callee's devices refer to the call. Where it was sent on, it is another user's.
+  func calleesAddress(_ plan: CallPlan) -> CallAddress {
+    CallAddress(callee: plan.forwarder.map(rig.roster.userName) ?? "", call: plan.call)
+  }
+
   func scheduleActs(_ live: LiveCall, from since: Timestamp) {
     let plan = live.plan
     let act = since + plan.act
     switch plan.kind {
-    case .answered, .pulled: answer(live, plan.actor, at: act)
+    case .answered, .pulled, .forwarded: answer(live, plan.actor, at: act)
     case .twoAnswer:
       answer(live, plan.actor, at: act)
       if plan.other != plan.actor { answer(live, plan.other, at: act) }
@@ -78,14 +83,14 @@ extension Stage {
     for callee in plan.callees
     where callee != winner && live.invited.contains(callee) && devices[callee].isAttached {
       let request = PullRequest(from: holder, description: LiveCall.description)
-      devices[callee].submit(.call(CallAddress(call: plan.call), .pull(request)))
+      devices[callee].submit(.call(calleesAddress(plan), .pull(request)))
     }
   }
 
   func sendAnswer(_ live: LiveCall, _ device: Int) {
     guard !live.isOver.contains(device) else { return }
     devices[device].submit(
-      .call(CallAddress(call: live.plan.call), .answer(description: LiveCall.description)))
+      .call(calleesAddress(live.plan), .answer(description: LiveCall.description)))
   }
 
   private func refuse(_ live: LiveCall, _ device: Int, _ verb: CallVerb, at time: Timestamp) {
@@ -99,7 +104,7 @@ extension Stage {
       live.refusesOnInvite[device] = verb
       return
     }
-    devices[device].submit(.call(CallAddress(call: live.plan.call), verb))
+    devices[device].submit(.call(calleesAddress(live.plan), verb))
   }
 
   /// A device rings after the time when it was to refuse.

@@ -19,7 +19,11 @@ extension Stage {
   func replied(
     _ device: LoadDevice, _ request: UInt64, _ command: ClientCommand, _ reply: ServerReply
   ) {
-    if case .ping = command { return pingReplied(device, request, reply) }
+    switch command {
+    case .ping: return pingReplied(device, request, reply)
+    case .history: return histories?.replied(device, reply) ?? ()
+    default: break
+    }
     guard let call = command.address?.call else { return }
     if case .error(let error) = reply {
       // The checker counts it only for a command without a reply: the last of several attempts failed.
@@ -39,6 +43,7 @@ extension Stage {
   }
 
   func gaveUp(_ device: LoadDevice, _ request: UInt64, _ command: ClientCommand) {
+    if case .history = command { histories?.replied(device, nil) }
     checker.gaveUp(device: device.index, request: request, at: loop.now)
     if let call = command.address?.call { finishIfSettled(call) }
   }
@@ -69,7 +74,10 @@ extension Stage {
     // Devices that have to be woken first are timed separately.
     if !device.sleeps {
       live.awakeInvited += 1
-      if live.awakeInvited == live.expectedInvites { rang(live.plan, at: rig.arrivedAt) }
+      // A call that goes on takes two more messages between shards, which would hide among the others.
+      if live.awakeInvited == live.expectedInvites, live.plan.forwarder == nil {
+        rang(live.plan, at: rig.arrivedAt)
+      }
     }
     if live.ringsSince == nil {
       live.ringsSince = now
@@ -78,9 +86,9 @@ extension Stage {
     signalWhileRinging(live, device.index)
     if live.answersOnInvite.remove(device.index) != nil { sendAnswer(live, device.index) }
     refuseOnInvite(live, device.index)
-    after(live.plan.alert(device.index), live.plan.call) { live in
+    after(live.plan.alert(device.index), live.plan.call) { [unowned self] live in
       guard !live.isOver.contains(device.index) else { return }
-      device.submit(.call(CallAddress(call: live.plan.call), .alerting))
+      device.submit(.call(calleesAddress(live.plan), .alerting))
     }
   }
 
@@ -101,7 +109,7 @@ extension Stage {
   private func won(_ live: LiveCall, _ device: LoadDevice) {
     // One that was stopped before has taken the call over.
     if live.isOver.remove(device.index) != nil { live.puller = device.index }
-    device.submit(.call(CallAddress(call: live.plan.call), .connected))
+    device.submit(.call(calleesAddress(live.plan), .connected))
     signalAfterAnswer(live, device.index, delaysMs: [5, 20])
   }
 

@@ -34,6 +34,7 @@ extension Stage {
     result.latency.merge(book.histograms) { $1 }
     result.loadSeconds = max(0, ((interruptedAt ?? arrivalsEndAt) - startedAt).seconds)
     result.pushes = pushes?.result
+    result.history = histories?.result
     if options.isDisturbed {
       var chaos = faults.result
       chaos.courses = faults.courses

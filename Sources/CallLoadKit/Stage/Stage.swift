@@ -33,6 +33,7 @@ final class Stage {
   private var staysUntil = Timestamp.zero
   private(set) lazy var faults = FaultWatch(self, rig)
   private(set) lazy var pushes = rig.sleep.map { PushDesk(self, rig, $0) }
+  private(set) lazy var histories = options.readsHistories ? HistoryDesk(self, rig) : nil
 
   /// A call that is over is watched for retransmissions for this long, then judged.
   private static let quietSpan: Span = .milliseconds(1700)
@@ -141,11 +142,11 @@ final class Stage {
       CallChecker.Facts(
         call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
         placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds)),
-        attached: Set(attached), crosses: plan.crosses))
+        attached: Set(attached), crosses: plan.crosses, forwarder: plan.forwarder))
     faults.placed(plan.call)
     pushes?.planned(plan)
     for device in plan.devices { devices[device].calls.append(plan.call) }
-    let callee = rig.roster.userName(rig.roster.user(of: plan.callees.lowerBound))
+    let callee = rig.roster.userName(plan.callee(rig.roster))
     devices[plan.caller].submit(
       .place(
         CallAddress(callee: callee, call: plan.call),
@@ -196,6 +197,8 @@ final class Stage {
     let found = checker.judge(call, at: now, allowed: plan.allowed) { devices[$0].isCallable }
     guard let verdict = found else { return }
     defer { pushes?.callJudged(plan) }
+    histories?.judged(verdict.fate)
+    if options.reportsWebhooks { result.webhooksDue.append(WebhookDue(verdict.fate)) }
     faults.judged(call, fate(verdict, plan))
   }
 
@@ -221,7 +224,8 @@ final class Stage {
 
   private func isDisturbed(_ plan: CallPlan, at now: Timestamp) -> Bool {
     guard !checker.timeline.isEmpty, now < plan.overAt + settle else { return false }
-    let shard = checker.timeline.shard(ofDevice: plan.callees.lowerBound)
+    let shard = checker.timeline.shard(
+      ofDevice: rig.roster.devices(of: plan.callee(rig.roster)).lowerBound)
     return checker.timeline.isDisturbed(shard: shard, or: plan.devices, from: now, to: now)
   }
 
@@ -236,6 +240,7 @@ final class Stage {
     guard arrivalsDone, isInterrupted || !faults.isSettling && arrivalsEndAt <= now else { return }
     if let interruptedAt, interruptedAt + Self.interruptedSpan < now { abandonLive() }
     guard live.isEmpty, quiet.isEmpty, isInterrupted || staysUntil <= now else { return }
+    if !isInterrupted, histories?.isOver(at: now) == false { return }
     pushes?.judge(at: .distantFuture)
     showProgress()
     completion(finalResult())

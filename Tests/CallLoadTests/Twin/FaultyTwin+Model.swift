@@ -44,6 +44,13 @@ extension FaultyTwin {
     /// Does not tell the caller that another device took the call over.
     case tellsNobodyOfMoves
     case losesRegistrations
+    /// Does not say who sent a call on.
+    case forgetsTheForwarder
+    /// Leaves a call out of the history of its callee.
+    case losesHistory
+    case doublesHistory
+    /// Says to the caller that the call ended otherwise.
+    case changesHistory
     case pushesAfterEnd
     /// Pushes a device twice, as two pushes.
     case pushesTwice
@@ -82,6 +89,8 @@ extension FaultyTwin {
     let number: Int
     let caller: Party
     let callee: String
+    /// Whose devices ring: the callee, or the user to whom its rules send the call.
+    var target: String
     let placedAt: Timestamp
     let deadline: Timestamp
     var stage = Stage.ringing
@@ -108,6 +117,7 @@ extension FaultyTwin {
       self.number = number
       self.caller = caller
       self.callee = callee
+      self.target = callee
       self.placedAt = placedAt
       self.deadline = deadline
     }

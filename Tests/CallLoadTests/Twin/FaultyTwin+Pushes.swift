@@ -6,7 +6,7 @@ import CallWire
 extension FaultyTwin {
   /// The callee's devices without a session are legs, too.
   func pushSleepers(_ call: Call) {
-    let sleepers = pushable.keys.filter { $0.user == call.callee && sessions[$0] == nil }
+    let sleepers = pushable.keys.filter { $0.user == call.target && sessions[$0] == nil }
     for party in sleepers.sorted(by: { $0.device.text < $1.device.text }) {
       call.legs.append(Leg(party: party))
       let leg = call.legs.count - 1

@@ -28,7 +28,11 @@ extension FaultyTwin {
   }
 
   func inviteEvent(_ call: Call) -> Delivery.Event {
-    .invite(Invite(caller: call.caller, deadline: call.deadline, signals: call.callerSignals))
+    var invite = Invite(caller: call.caller, deadline: call.deadline, signals: call.callerSignals)
+    if call.target != call.callee, !plays(.forgetsTheForwarder, call) {
+      invite.divertedBy = call.callee
+    }
+    return .invite(invite)
   }
 
   func tell(_ call: Call, _ party: Party, _ event: Delivery.Event) {

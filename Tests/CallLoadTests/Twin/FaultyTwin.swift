@@ -20,6 +20,8 @@ final class FaultyTwin: DeviceNetwork {
   /// Hands a push to its provider. The number tells pushes apart.
   var onPush: ((PushJob, _ number: Int) -> Void)?
   var pushCount = 0
+  /// By user: to whom its rules send all calls.
+  private var forwards: [String: String] = [:]
   /// Shards without an owner, as after a coordinator's death: their commands are lost, and what is
   /// due is done afterwards. Shards are those of the product's hash, of `shardCount`.
   var silentShards: Set<Int> = []
@@ -69,8 +71,11 @@ final class FaultyTwin: DeviceNetwork {
     case .detach: lost(link)
     case .ping, .renew, .unregister: link.reply(frame.id, .done)
     case .calls: link.reply(frame.id, .calls(LiveCalls()))
-    case .history: link.reply(frame.id, .history(HistoryPage()))
-    case .rules: link.reply(frame.id, .rules(UserRules()))
+    case .history: link.reply(frame.id, .history(history(of: party.user)))
+    case .rules(.write(let rules)):
+      forwards[party.user] = rules.always?.users.first
+      link.reply(frame.id, .rules(rules))
+    case .rules(.read): link.reply(frame.id, .rules(UserRules()))
     case .register(let request):
       register(party)
       if request.voipToken != nil { pushable[party] = request }
@@ -164,13 +169,14 @@ final class FaultyTwin: DeviceNetwork {
     let call = Call(
       id: address.call, number: callCount, caller: party, callee: address.callee,
       placedAt: loop.now, deadline: loop.now + .seconds(Int64(request.ringTimeoutSeconds)))
+    call.target = forwards[call.callee] ?? call.callee
     calls[call.id] = call
     link.reply(id, .call(state(call, party)))
     if plays(.forgetsAccepted, call) {
       call.isForgotten = true
       return
     }
-    let callees = sessions.keys.filter { $0.user == address.callee }
+    let callees = sessions.keys.filter { $0.user == call.target }
     if !callees.isEmpty, plays(.findsNobody, call) { return end(call, .unreachable, by: nil) }
     for party in callees.sorted(by: { $0.device.text < $1.device.text }) {
       if !call.legs.isEmpty, plays(.leavesADeviceOut, call) { continue }

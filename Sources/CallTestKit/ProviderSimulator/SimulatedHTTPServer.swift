@@ -1,4 +1,3 @@
-package import CallTestKit
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOHTTP2
@@ -18,6 +17,18 @@ package struct SimulatedRequest: Sendable {
   package var httpVersion: Int
   /// The number of its connection, from 1.
   package var connection: Int
+
+  package init(
+    method: String, target: String, headers: [(name: String, value: String)] = [],
+    body: [UInt8] = [], httpVersion: Int = 1, connection: Int = 1
+  ) {
+    self.method = method
+    self.target = target
+    self.headers = headers
+    self.body = body
+    self.httpVersion = httpVersion
+    self.connection = connection
+  }
 
   package func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
 }
@@ -178,21 +189,5 @@ package final class SimulatedHTTPServer: Sendable {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
       context.close(promise: nil)
     }
-  }
-}
-
-/// Replies of a test that replace the simulator's own, in order.
-package final class ReplyScript: Sendable {
-  private let replies = Mutex<[SimulatedReply]>([])
-  package init() {}
-
-  package func add(_ replies: SimulatedReply...) {
-    self.replies.withLock { $0 += replies }
-  }
-  package func add(_ reply: SimulatedReply, times: Int) {
-    replies.withLock { $0 += Array(repeating: reply, count: times) }
-  }
-  func next() -> SimulatedReply? {
-    replies.withLock { $0.isEmpty ? nil : $0.removeFirst() }
   }
 }

@@ -1,0 +1,132 @@
+package import CallCore
+package import CallJudge
+
+/// Compares histories that users read with what devices were told of the calls.
+package struct HistoryJudge: Sendable {
+  private let roster: Roster
+  private let fates: [CallID: CallFate]
+  /// Whether these are all calls of the run, so that no history can have others.
+  private let isWhole: Bool
+  /// Half of the calls that a history has at most: the oldest give way to new ones.
+  private static let duesMax = 500
+
+  /// The newest calls that each user's history must have, the last one last.
+  private let dues: [Int: [CallFate]]
+
+  package init(_ fates: some Sequence<CallFate>, isWhole: Bool, roster: Roster) {
+    self.roster = roster
+    self.isWhole = isWhole
+    var byCall: [CallID: CallFate] = [:]
+    var dues: [Int: [CallFate]] = [:]
+    for fate in fates {
+      byCall[fate.call] = fate
+      for user in Self.readers(of: fate, roster) { dues[user, default: []].append(fate) }
+    }
+    self.fates = byCall
+    self.dues = dues.mapValues { Array($0.suffix(Self.duesMax)) }
+  }
+
+  /// The users whose histories must have the call; nobody where that is not known, or the call gave way to another.
+  static func readers(of fate: CallFate, _ roster: Roster) -> [Int] {
+    guard fate.isAccepted, let reason = fate.reason, reason != .glare else { return [] }
+    let caller = roster.user(of: fate.caller)
+    guard fate.wasForwarded else { return [caller, fate.callee] }
+    return [caller] + (fate.answeredBy.map { [roster.user(of: $0)] } ?? [])
+  }
+
+  package func lacks(_ entries: [HistoryEntry], of user: Int) -> Bool {
+    !missing(in: entries, of: user).isEmpty
+  }
+
+  private func missing(in entries: [HistoryEntry], of user: Int) -> [CallFate] {
+    let found = Set(entries.map(\.call))
+    return dues[user, default: []].filter { !found.contains($0.call) }
+  }
+
+  /// - Parameter histories: whole ones, by user.
+  package func judge(_ histories: [Int: [HistoryEntry]]) -> [Violation<CorrectnessRule>] {
+    var found: [Violation<CorrectnessRule>] = []
+    var first: [CallID: (user: Int, entry: HistoryEntry)] = [:]
+    for (user, entries) in histories.sorted(by: { $0.key < $1.key }) {
+      let name = roster.userName(user)
+      func find(_ rule: CorrectnessRule, _ call: CallID, _ what: String) {
+        found.append(Violation(rule, "the history of \(name) \(what)", call: call))
+      }
+      for fate in missing(in: entries, of: user) { find(.historyLost, fate.call, "lacks the call") }
+      var seen: Set<CallID> = []
+      for entry in entries {
+        guard seen.insert(entry.call).inserted else {
+          find(.historyDoubled, entry.call, "has the call twice")
+          continue
+        }
+        if let what = objection(to: entry, of: user) {
+          find(.historyDisagrees, entry.call, what)
+        } else if let other = first[entry.call], !Self.agree(entry, other.entry) {
+          find(
+            .historyDisagrees, entry.call,
+            "has other times or another end than that of \(roster.userName(other.user))")
+        }
+        first[entry.call] = first[entry.call] ?? (user, entry)
+      }
+    }
+    return found
+  }
+
+  /// The calls that two of these users have.
+  package func callsOfBothSides(_ histories: [Int: [HistoryEntry]]) -> Int {
+    var counts: [CallID: Int] = [:]
+    for entries in histories.values {
+      for call in Set(entries.map(\.call)) { counts[call, default: 0] += 1 }
+    }
+    return counts.values.count { $0 > 1 }
+  }
+
+  private static func agree(_ one: HistoryEntry, _ other: HistoryEntry) -> Bool {
+    // For a user whom the call left it was over sooner.
+    one.wentOn || other.wentOn
+      || one.placedAt == other.placedAt && one.answeredAt == other.answeredAt
+        && one.endedAt == other.endedAt && one.reason == other.reason && one.video == other.video
+  }
+
+  /// What does not fit between an entry and what devices were told; nil where all fits.
+  private func objection(to entry: HistoryEntry, of user: Int) -> String? {
+    guard let fate = fates[entry.call] else {
+      return isWhole ? "has a call that nobody placed" : nil
+    }
+    let caller = roster.user(of: fate.caller)
+    let isPlaced = user == caller
+    if entry.isPlaced != isPlaced { return "says \(isPlaced ? "received" : "placed") of the call" }
+    if entry.callee != roster.userName(fate.callee) { return "names the callee \(entry.callee)" }
+    let peer = roster.userName(isPlaced ? fate.callee : caller)
+    if entry.peer != peer { return "names \(entry.peer) as the other side, and not \(peer)" }
+    // It says what the user's devices were told when the call left them.
+    if entry.wentOn { return fate.wasForwarded ? nil : "says that the call went on" }
+    if let reason = fate.reason {
+      if reason == .glare { return "has a call that gave way to another one" }
+      if entry.reason != reason {
+        return "says \(entry.reason.name), and the caller was told \(reason.name)"
+      }
+    }
+    return objection(toAnswerOf: entry, fate, of: user, isPlaced: isPlaced)
+  }
+
+  private func objection(
+    toAnswerOf entry: HistoryEntry, _ fate: CallFate, of user: Int, isPlaced: Bool
+  ) -> String? {
+    if fate.answeredBy != nil, entry.answeredAt == nil { return "lacks the time of the answer" }
+    if fate.excludesAnswer, entry.answeredAt != nil { return "says that it was answered" }
+    let device = isPlaced ? fate.caller : fate.answeredBy
+    if let device, isPlaced || !fate.mayHaveMoved, entry.device != roster.party(device).device {
+      return "names the device \(entry.device?.text ?? "of nobody")"
+    }
+    let isInPlace = fate.wasForwarded && !isPlaced && user != fate.callee
+    let by = isInPlace ? roster.userName(fate.callee) : ""
+    if entry.divertedBy != by { return "says that \"\(entry.divertedBy)\" sent the call on" }
+    let mayBeMissed = !isPlaced && !isInPlace && (fate.reason?.isMissedCall ?? true)
+    if entry.isMissed, !mayBeMissed { return "says that the call was missed" }
+    if fate.isToldMissed, mayBeMissed, !fate.wasForwarded, !entry.isMissed {
+      return "does not say that the call was missed"
+    }
+    return nil
+  }
+}
