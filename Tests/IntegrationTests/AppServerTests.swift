@@ -37,6 +37,38 @@ struct AppServerTests {
     for name in ["c1", "c2"] { try cluster.startCoordinator(name) }
   }
 
+  /// Its members ring in turn, whoever owns the group's shard meanwhile.
+  @Test func aGroupRingsInTurnWhileItsCoordinatorsDie() async throws {
+    let cluster = try await TestCluster.start()
+    defer { cluster.stop() }
+    let alice = try await TestDevice(cluster, user: "alice", "phone", edges: ["e1"])
+    let bob = try await TestDevice(cluster, user: "bob", "phone", edges: ["e1"])
+    let carol = try await TestDevice(cluster, user: "carol", "phone", edges: ["e2"])
+    let all = [alice, bob, carol]
+    defer { for device in all { device.stop() } }
+    for device in all { try await device.device.register(RegistrationRequest()) }
+    let path = "/v1/app/groups/front%20desk"
+    #expect(try await ask(cluster, "GET", path).status == 404)
+    let body = #"{"users":["bob","carol"],"order":"inTurn","turnSeconds":5}"#
+    let made = try await ask(cluster, "PUT", path, body: body)
+    let group = CallGroup(users: ["bob", "carol"], order: .inTurn, turnSeconds: 5)
+    #expect(made.status == 200 && HTTPBodies.readCallGroup(made.body) == group)
+
+    let call = CallID.random()
+    try await alice.device.place(PlaceRequest(call: call), to: "front desk")
+    try await bob.waitForInvite(call)
+    try restartCoordinators(cluster)
+    try await bob.waitForStop(call, .unanswered)
+    #expect(bob.stops(call).map(\.missed) == [false])
+    try await carol.waitForInvite(call)
+    #expect(try await carol.device.answer(call))
+    try await alice.waitForAnswer(call)
+    try restartCoordinators(cluster)
+    #expect(HTTPBodies.readCallGroup(try await ask(cluster, "GET", path).body) == group)
+    #expect(try await ask(cluster, "DELETE", path).status == 200)
+    #expect(try await ask(cluster, "GET", path).status == 404)
+  }
+
   @Test func aCallIsEndedAfterItsCoordinatorsDied() async throws {
     let cluster = try await TestCluster.start()
     defer { cluster.stop() }

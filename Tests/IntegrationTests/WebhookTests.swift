@@ -69,13 +69,15 @@ struct WebhookTests {
   }
 
   /// Nothing tells when another process has done something.
-  private func eventually(_ what: String, _ holds: () async throws -> Bool) async throws {
+  private func eventually(
+    _ what: String, found: () -> String = { "" }, _ holds: () async throws -> Bool
+  ) async throws {
     let deadline = ContinuousClock.now + .seconds(240)
     while ContinuousClock.now < deadline {
       if try await holds() { return }
       try await Task.sleep(for: .milliseconds(50))
     }
-    throw TestCluster.Failure(description: "never: \(what)")
+    throw TestCluster.Failure(description: "never: \(what) \(found())")
   }
 
   private func add(_ url: String, to cluster: TestCluster) throws {
@@ -122,7 +124,8 @@ struct WebhookTests {
     cluster.kill("n2")
     receiver.goAway(false)
     try cluster.startEdge("n2", role: "all")
-    try await eventually("each call, in order") {
+    func found() -> String { others.map { "\($0): \(receiver.events($0))" }.joined(separator: "; ") }
+    try await eventually("each call, in order", found: found) {
       others.allSatisfy {
         receiver.events($0) == ["call.placed", "call.ended", "call.missed"]
       }

@@ -1,4 +1,4 @@
-internal import CallTestKit
+package import CallTestKit
 internal import Foundation
 internal import Synchronization
 

@@ -21,6 +21,17 @@ extension HistoryChecker.Facts {
     diversions.first { $0.from.hasBytes(of: user) }
   }
 
+  /// How the call came to the group in whose queue a user is.
+  func queue(of user: String) -> DivertedFacts? {
+    diversions.first { $0.queue.contains { $0.hasBytes(of: user) } }
+  }
+
+  /// Whether the call came to a user as to a member of a group.
+  func isMember(_ user: String) -> Bool {
+    queue(of: user) != nil
+      || diversions.contains { $0.reason == .group && $0.to.contains { $0.hasBytes(of: user) } }
+  }
+
   func wentOn(to user: String) -> Bool {
     diversions.contains { $0.to.contains { $0.hasBytes(of: user) } }
   }
@@ -62,10 +73,22 @@ extension HistoryChecker {
         && !(facts.placed?.caller.user.hasBytes(of: user) ?? false)
     }
     try require(isNew, .divertedOnce, call, "it comes to a user for the second time")
+    try require(
+      isTurn(diverted, known, facts), .turnsInOrder, call,
+      "\(diverted.to) are rung, and it is another member's turn")
     facts.diversions.append(diverted)
     facts.diversionTimes.append(now)
     facts.placed?.deadline = diverted.deadline
     facts.deadlines.append(diverted.deadline)
+  }
+
+  /// Whether a call rings the first one of a queue whom it did not ring yet, if it is in a queue.
+  private func isTurn(_ diverted: DivertedFacts, _ known: [String], _ facts: Facts) -> Bool {
+    let queue =
+      diverted.queue.isEmpty ? facts.queue(of: diverted.from)?.queue ?? [] : diverted.queue
+    guard !queue.isEmpty, !diverted.to.isEmpty else { return true }
+    let next = queue.first { user in !known.contains { $0.hasBytes(of: user) } }
+    return diverted.to.count == 1 && next?.hasBytes(of: diverted.to[0]) ?? false
   }
 
   /// Who is invited to another user's call is told by whom it was sent there.
@@ -119,7 +142,8 @@ extension HistoryChecker {
   /// A user's devices that were attached before the call came to the user, and that it has to ring.
   private func witnesses(of user: String, _ since: Timestamp, _ facts: Facts) -> [Link] {
     // Whether the user's shard takes the user for busy is judged by no rule.
-    guard !busyWhileInCall, !isBusy(user, facts) else { return [] }
+    guard !busyWhileInCall, !isBusy(user, facts), !(facts.isMember(user) && hasCall(user, facts))
+    else { return [] }
     return links.filter { _, link in
       guard let attachedAt = link.attachedAt, attachedAt + bounds.ring <= since,
         link.who.user.hasBytes(of: user), !SimOptions.onlyPlaces(link.who),
@@ -136,6 +160,17 @@ extension HistoryChecker {
       return other.placed?.callee.user.hasBytes(of: user) ?? false
     }
     return count >= liveCallsPerDevice
+  }
+
+  /// Whether a member of a group may be in another call, for all that its shard knows.
+  private func hasCall(_ user: String, _ facts: Facts) -> Bool {
+    calls.values.contains { other in
+      guard let placed = other.placed, placed.fingerprint != facts.placed?.fingerprint,
+        other.endedAt.map({ now < $0 + resumeGrace + bounds.takeover }) ?? true
+      else { return false }
+      return placed.caller.user.hasBytes(of: user) || placed.callee.user.hasBytes(of: user)
+        || other.wentOn(to: user)
+    }
   }
 
   /// Whether neither the way between the device and the call's shard nor that shard's way to the user's had a fault.

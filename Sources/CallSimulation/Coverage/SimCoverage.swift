@@ -91,6 +91,8 @@ final class SimCoverage {
       step(call, to: "answered")
     case .diverted(let facts):
       if !facts.to.isEmpty { race("R25", call) } else { race("R25 declined by one", call) }
+      if facts.reason == .turn { race("R25 turn", call) }
+      if facts.reason == .group { race(facts.queue.isEmpty ? "R25 group" : "R25 queue", call) }
       calls[call]?.diversions += 1
       calls[call]?.deadline = record.at + (facts.deadline - facts.at)
     case .moved(let facts):

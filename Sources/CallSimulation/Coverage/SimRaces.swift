@@ -8,6 +8,7 @@ package enum SimRaces {
     "R17 of a loser", "R17 after the end", "R18", "R19", "R19 pushed", "R20", "R21", "R22", "R23",
     "R24 of the caller", "R24 of the callee", "R24 two at once", "R24 new owner",
     "R25", "R25 answered", "R25 declined by one", "R25 new owner",
+    "R25 group", "R25 queue", "R25 turn",
   ]
 
   /// Faults that must occur, so that an injector without effect is found. Faults that occur ten times

@@ -52,6 +52,9 @@ final class SimHook: HookClient {
   private static func answer(_ random: inout SimRandom) -> String {
     if random.chance(0.1) { return #"{"action":"refuse"}"# }
     guard random.chance(0.3) else { return #"{"action":"allow"}"# }
+    if random.chance(0.4), let group = random.pick(SimGroups.names) {
+      return #"{"action":"forward","to":["\#(group)"]}"#
+    }
     let count = random.pick([1, 1, 2, 3]) ?? 1
     let users = (0..<count).map { _ in SimOptions.user(random.below(SimOptions.userCount)) }
     return #"{"action":"forward","to":["\#(users.joined(separator: "\",\""))"]}"#

@@ -50,7 +50,9 @@ package final class Simulation {
     options.keepsHistory =
       sabotage == nil ? past.chance(0.5) : sabotage?.rule == .historyOnBothSides
     var hook = world.fork("hook")
-    let isOfHook = sabotage?.rule == .divertedRing || sabotage?.rule == .divertedOnce
+    let isOfHook =
+      sabotage?.rule == .divertedRing || sabotage?.rule == .divertedOnce
+      || sabotage?.rule == .turnsInOrder
     if isOfHook || (sabotage == nil && hook.chance(0.3)) {
       options.hasHook = true
       world.count("world.with a hook")
@@ -62,6 +64,7 @@ package final class Simulation {
     }
     self.options = options
     nats = SimNATS(world)
+    if options.hasHook { SimGroups.put(into: &nats.store, shardCount: options.shardCount) }
     var setup = SimCoordinatorOptions()
     setup.shardCount = options.shardCount
     setup.limits = options.limits

@@ -44,6 +44,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case visitNotAsked = "visit-not-asked"
   /// A call goes on to the user who placed it.
   case divertedToCaller = "diverted-to-caller"
+  /// The first member of a group in whose queue a call is has no turn.
+  case turnSkipped = "turn-skipped"
   /// A device takes a call over, whoever has it.
   case pullNotCompared = "pull-not-compared"
   /// The device that had a call is not stopped when another one takes it over.
@@ -124,6 +126,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .visitNotAsked: .divertedRing
     case .divertedToCaller: .divertedOnce
+    case .turnSkipped: .turnsInOrder
     case .pullNotCompared: .movesOnce
     case .moveNotTold, .formerNotStopped: .movesTold
     default: nil

@@ -101,6 +101,16 @@ struct SignalSwaps {
 
 /// Of calls that go on to others.
 extension Tampering {
+  static func skipTurns(_ record: inout JournalRecord) {
+    for index in record.entries.indices {
+      guard case .diverted(var facts) = record.entries[index].change, facts.queue.count > 1 else {
+        continue
+      }
+      facts.to = [facts.queue[1]]
+      record.entries[index].change = .diverted(facts)
+    }
+  }
+
   func divertToCallers(_ record: inout JournalRecord) {
     for index in record.entries.indices {
       let entry = record.entries[index]

@@ -137,6 +137,7 @@ final class Tampering {
       }
     case .divertedToCaller:
       nats.tamper.changesAppend = { [unowned self] in Self.edit($0, divertToCallers) }
+    case .turnSkipped: nats.tamper.changesAppend = { Self.edit($0, Self.skipTurns) }
     case .recordLost:
       nats.tamper.changesRecords = { [unowned self] in random.chance(0.1) ? nil : $0 }
     case .recordInvented:
