@@ -5344,7 +5344,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[21] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[22] =
 {
   {
     "format",
@@ -5598,6 +5598,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "unread",
+    25,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, unread),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   19,   /* field[19] = alert_token */
@@ -5619,6 +5631,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   12,   /* field[12] = ring_deadline_us */
   17,   /* field[17] = ring_unknown */
   6,   /* field[6] = token */
+  21,   /* field[21] = unread */
   2,   /* field[2] = user */
   9,   /* field[9] = video */
 };
@@ -5626,7 +5639,7 @@ static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[2 + 1] =
 {
   { 1, 0 },
   { 24, 20 },
-  { 0, 21 }
+  { 0, 22 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -5636,7 +5649,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  21,
+  22,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
   2,  callmesh__v1__push_job__number_ranges,

@@ -283,6 +283,7 @@ extension GoldenValues {
       GoldenValue(
         "pushJobRingUnknown", jobOfAnUnknownRing, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue("pushJobWithData", jobWithData, ClusterCodec.encode, ClusterCodec.pushJob),
+      GoldenValue("pushJobWithUnread", jobWithUnread, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue(
         "pushNeverSent",
         [PushLeg(call: call, device: "bob-phone"), PushLeg(call: call, device: "tablet")],

@@ -115,6 +115,9 @@ extension Callmesh__V1__PushJob: Root {
     try c.text(&value.pushData, &m.push_data, "pushData")
     c.flag(&value.hasAlertToken, &m.alert_token)
     try c.text(&value.calledUser, &m.called_user, "calledUser")
+    var unread = value.unread.map { $0 &+ 1 } ?? 0
+    c.number(&unread, &m.unread)
+    if C.reads { value.unread = unread == 0 ? nil : unread - 1 }
   }
 }
 
