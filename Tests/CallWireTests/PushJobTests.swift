@@ -47,6 +47,12 @@ extension GoldenValues {
     job.unread = 3
     return job
   }()
+
+  static let jobWithWebhooks = {
+    var job = jobs[0].job
+    job.hasWebhooks = true
+    return job
+  }()
 }
 
 extension Generator {
@@ -63,6 +69,7 @@ extension Generator {
       reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
       by: chance(50) ? party() : nil, isRingUnknown: chance(50), pushData: body(),
       hasAlertToken: chance(50))
+    job.hasWebhooks = chance(50)
     job.unread = chance(50) ? UInt32.random(in: 0...2000, using: &self) : nil
     return job
   }

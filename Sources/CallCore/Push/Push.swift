@@ -92,6 +92,9 @@ public struct PushJob: Sendable, Equatable {
   /// How many missed calls of the user are unread; nil: the app keeps no history, or it could not be read in time. The
   /// driver counts them (`ShardMachine.unreadQuestion`).
   public var unread: UInt32?
+  /// Whether the app has webhooks. The gateway's report repeats it: the shard of a device does not know that, and calls
+  /// are forgotten before some reports come.
+  public var hasWebhooks = false
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
@@ -164,10 +167,13 @@ public struct PushReport: Sendable, Equatable {
   public var outcome: PushOutcome
   /// When the provider answered, by the gateway's clock.
   public var at: Timestamp
+  /// As in the job: the app learns of a token that is gone.
+  public var hasWebhooks: Bool
   public init(
     call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String, outcome: PushOutcome,
-    at: Timestamp
+    at: Timestamp, hasWebhooks: Bool = false
   ) {
+    self.hasWebhooks = hasWebhooks
     self.call = call
     self.device = device
     self.purpose = purpose
