@@ -3567,7 +3567,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[9] =
 {
   {
     "call",
@@ -3665,6 +3665,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "webhooks",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, webhooks),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
   6,   /* field[6] = at_us */
@@ -3675,11 +3687,12 @@ static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
   1,   /* field[1] = purpose */
   4,   /* field[4] = reason */
   3,   /* field[3] = result */
+  8,   /* field[8] = webhooks */
 };
 static const ProtobufCIntRange callmesh__v1__push_report__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
 {
@@ -3689,7 +3702,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
   "Callmesh__V1__PushReport",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushReport),
-  8,
+  9,
   callmesh__v1__push_report__field_descriptors,
   callmesh__v1__push_report__field_indices_by_name,
   1,  callmesh__v1__push_report__number_ranges,
@@ -5479,7 +5492,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[21] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[23] =
 {
   {
     "format",
@@ -5733,6 +5746,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "unread",
+    25,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, unread),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "webhooks",
+    26,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, webhooks),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   19,   /* field[19] = alert_token */
@@ -5754,14 +5791,16 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   12,   /* field[12] = ring_deadline_us */
   17,   /* field[17] = ring_unknown */
   6,   /* field[6] = token */
+  21,   /* field[21] = unread */
   2,   /* field[2] = user */
   9,   /* field[9] = video */
+  22,   /* field[22] = webhooks */
 };
 static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[2 + 1] =
 {
   { 1, 0 },
   { 24, 20 },
-  { 0, 21 }
+  { 0, 23 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -5771,7 +5810,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  21,
+  23,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
   2,  callmesh__v1__push_job__number_ranges,

@@ -97,6 +97,51 @@ void   callmesh__v1__app_event__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__app_event__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__gone_registration__init
+                     (Callmesh__V1__GoneRegistration         *message)
+{
+  static const Callmesh__V1__GoneRegistration init_value = CALLMESH__V1__GONE_REGISTRATION__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__gone_registration__get_packed_size
+                     (const Callmesh__V1__GoneRegistration *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__gone_registration__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__gone_registration__pack
+                     (const Callmesh__V1__GoneRegistration *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__gone_registration__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__gone_registration__pack_to_buffer
+                     (const Callmesh__V1__GoneRegistration *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__gone_registration__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__GoneRegistration *
+       callmesh__v1__gone_registration__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__GoneRegistration *)
+     protobuf_c_message_unpack (&callmesh__v1__gone_registration__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__gone_registration__free_unpacked
+                     (Callmesh__V1__GoneRegistration *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__gone_registration__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__dead_letter__init
                      (Callmesh__V1__DeadLetter         *message)
 {
@@ -283,7 +328,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_events__descriptor =
   (ProtobufCMessageInit) callmesh__v1__app_events__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_event__field_descriptors[13] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_event__field_descriptors[14] =
 {
   {
     "call",
@@ -441,6 +486,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_event__field_descriptors
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "gone",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppEvent, gone),
+    &callmesh__v1__gone_registration__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_event__field_indices_by_name[] = {
   9,   /* field[9] = answered_at_us */
@@ -450,6 +507,7 @@ static const unsigned callmesh__v1__app_event__field_indices_by_name[] = {
   0,   /* field[0] = call */
   4,   /* field[4] = callee */
   5,   /* field[5] = caller */
+  13,   /* field[13] = gone */
   1,   /* field[1] = kind */
   11,   /* field[11] = missed */
   7,   /* field[7] = placed_at_us */
@@ -460,7 +518,7 @@ static const unsigned callmesh__v1__app_event__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__app_event__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 13 }
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_event__descriptor =
 {
@@ -470,11 +528,114 @@ const ProtobufCMessageDescriptor callmesh__v1__app_event__descriptor =
   "Callmesh__V1__AppEvent",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppEvent),
-  13,
+  14,
   callmesh__v1__app_event__field_descriptors,
   callmesh__v1__app_event__field_indices_by_name,
   1,  callmesh__v1__app_event__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__app_event__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__gone_registration__field_descriptors[6] =
+{
+  {
+    "device",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__GoneRegistration, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_name",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__GoneRegistration, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__GoneRegistration, provider),
+    &callmesh__v1__push_provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "voip",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__GoneRegistration, voip),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "fingerprint",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__GoneRegistration, fingerprint),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "registered_at_us",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__GoneRegistration, registered_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__gone_registration__field_indices_by_name[] = {
+  0,   /* field[0] = device */
+  1,   /* field[1] = device_name */
+  4,   /* field[4] = fingerprint */
+  2,   /* field[2] = provider */
+  5,   /* field[5] = registered_at_us */
+  3,   /* field[3] = voip */
+};
+static const ProtobufCIntRange callmesh__v1__gone_registration__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__gone_registration__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.GoneRegistration",
+  "GoneRegistration",
+  "Callmesh__V1__GoneRegistration",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__GoneRegistration),
+  6,
+  callmesh__v1__gone_registration__field_descriptors,
+  callmesh__v1__gone_registration__field_indices_by_name,
+  1,  callmesh__v1__gone_registration__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__gone_registration__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__dead_letter__field_descriptors[7] =
@@ -838,7 +999,7 @@ const ProtobufCMessageDescriptor callmesh__v1__open_event__descriptor =
   (ProtobufCMessageInit) callmesh__v1__open_event__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue callmesh__v1__app_event_kind__enum_values_by_number[6] =
+static const ProtobufCEnumValue callmesh__v1__app_event_kind__enum_values_by_number[7] =
 {
   { "APP_EVENT_KIND_NONE", "CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_NONE", 0 },
   { "APP_EVENT_KIND_PLACED", "CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_PLACED", 1 },
@@ -846,14 +1007,16 @@ static const ProtobufCEnumValue callmesh__v1__app_event_kind__enum_values_by_num
   { "APP_EVENT_KIND_ANSWERED", "CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_ANSWERED", 3 },
   { "APP_EVENT_KIND_ENDED", "CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_ENDED", 4 },
   { "APP_EVENT_KIND_MISSED", "CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_MISSED", 5 },
+  { "APP_EVENT_KIND_GONE", "CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_GONE", 6 },
 };
 static const ProtobufCIntRange callmesh__v1__app_event_kind__value_ranges[] = {
-{0, 0},{0, 6}
+{0, 0},{0, 7}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__app_event_kind__enum_values_by_name[6] =
+static const ProtobufCEnumValueIndex callmesh__v1__app_event_kind__enum_values_by_name[7] =
 {
   { "APP_EVENT_KIND_ANSWERED", 3 },
   { "APP_EVENT_KIND_ENDED", 4 },
+  { "APP_EVENT_KIND_GONE", 6 },
   { "APP_EVENT_KIND_MISSED", 5 },
   { "APP_EVENT_KIND_NONE", 0 },
   { "APP_EVENT_KIND_PLACED", 1 },
@@ -866,9 +1029,9 @@ const ProtobufCEnumDescriptor callmesh__v1__app_event_kind__descriptor =
   "AppEventKind",
   "Callmesh__V1__AppEventKind",
   "callmesh.v1",
-  6,
+  7,
   callmesh__v1__app_event_kind__enum_values_by_number,
-  6,
+  7,
   callmesh__v1__app_event_kind__enum_values_by_name,
   1,
   callmesh__v1__app_event_kind__value_ranges,

@@ -11,15 +11,16 @@ import Testing
   private let start = Timestamp(microseconds: 1_000_000_000)
 
   private func item(_ call: UInt64, _ kinds: AppEventKind...) -> EventOutbox.Item {
-    EventOutbox.Item(
-      call: ShardCall(term: ShardTerm(shard: 3, epoch: 1), call: CallID(high: 1, low: call)),
-      kinds: AppEventKinds(kinds.map { AppEventKinds($0) }))
+    .call(
+      ShardCall(term: ShardTerm(shard: 3, epoch: 1), call: CallID(high: 1, low: call)),
+      AppEventKinds(kinds.map { AppEventKinds($0) }))
   }
 
   private func events(_ item: EventOutbox.Item) -> [AppEvent] {
-    AppEventKind.allCases.filter { item.kinds.contains($0) }.map {
+    guard case .call(let call, let kinds) = item else { return [] }
+    return AppEventKind.allCases.filter { kinds.contains($0) }.map {
       AppEvent(
-        call: item.call.call, kind: $0, at: start, callee: UserKey(app: "demo", user: "bob"),
+        call: call.call, kind: $0, at: start, callee: UserKey(app: "demo", user: "bob"),
         caller: Party(user: "ann", device: "a1"), video: false, placedAt: start)
     }
   }
@@ -64,6 +65,27 @@ import Testing
     #expect(
       outbox.answered("a", first.number, isStored: true, now: now) == [item(1, .placed)])
     #expect(outbox.count == 0)
+  }
+
+  /// A shard keeps nothing more of a device's event: it is the item.
+  @Test func eventsOfDevices() throws {
+    var outbox = EventOutbox()
+    let gone = AppEvent(
+      GoneRegistration(
+        device: "b1", provider: .fcm, isVoIP: false, fingerprint: "fp", registeredAt: start),
+      of: UserKey(app: "demo", user: "bob"), at: start)
+    let item = EventOutbox.Item.device(ShardTerm(shard: 3, epoch: 1), gone, token: 7)
+    add(self.item(1, .placed), "demo", to: &outbox)
+    add(item, "demo", to: &outbox)
+    let now = start + .seconds(1)
+    let messages = outbox.next(now: now) { item in
+      if case .device(_, let event, _) = item { [event] } else { events(item) }
+    }
+    let message = try #require(messages.first?.message)
+    #expect(try names(message) == ["1 placed", "0 gone"])
+    #expect(try ClusterCodec.appEvents(message.bytes).events.last == gone)
+    let stored = outbox.answered("demo", message.number, isStored: true, now: now)
+    #expect(stored == [self.item(1, .placed), item])
   }
 
   /// The shard has another owner, or the call is forgotten.
@@ -148,6 +170,46 @@ import Testing
       }
       #expect(bench.metrics.eventsWaiting.value == 0)
       #expect(try await stored(bench).isEmpty && !isJournalled(bench))
+    }
+  }
+
+  /// What a gateway says of the token of `b1`. Apart from the test: the compiler's optimiser (6.3.1) cannot split a
+  /// coroutine that holds all of this.
+  @inline(never)
+  private func reportGone(_ bench: WorkerBench) throws -> FakeEdge {
+    let gateway = try FakeEdge(
+      1234, bench.bus, shards: WorkerBench.shards, clock: bench.clock, announces: false)
+    let report = PushReport(
+      call: call, device: "b1", purpose: .ring, fingerprint: "fpt1", outcome: .tokenGone(at: nil),
+      at: bench.clock.now() + .seconds(60), hasWebhooks: true)
+    let command = Command(
+      session: SessionRef(edge: 1234, number: 8), request: 8, user: bench.user(0), device: "b1",
+      callee: bench.user(0), body: .pushReport(report))
+    bench.bus.publish(
+      CommandSource.gateways.subject(of: 0, bench.subjects),
+      ClusterCodec.encode(CommandBatch(peer: 1234, commands: [command])))
+    return gateway
+  }
+
+  @Test func aTokenIsRemovedOnceTheStreamHasThatItIsGone() async throws {
+    try await WorkerBench(keepsEvents: true).run { bench in
+      try await bench.adopt(0)
+      let bob = bench.user(0)
+      _ = try await bench.register(bob, "b1", "t1")
+      let refuses = Mutex(true)
+      bench.bus.setFaults {
+        $0.onAppStream = { _, _ in refuses.withLock { $0 } ? .refuse : nil }
+      }
+      let gateway = try reportGone(bench)
+      try await eventually("the stream refuses") { bench.metrics.eventMessagesFailed.value >= 1 }
+      #expect(await bench.voipToken(bob, "b1") == "t1")
+      #expect(gateway.reply(to: 8, request: 8) == nil)
+      refuses.withLock { $0 = false }
+      try await eventually("its reply") { gateway.reply(to: 8, request: 8) == .done }
+      #expect(await bench.voipToken(bob, "b1") == nil)
+      let gone = try await stored(bench).map(\.gone)
+      #expect(gone.map { $0?.fingerprint } == ["fpt1"] && gone.first??.device == "b1")
+      try await eventually("nothing waits") { bench.metrics.eventsWaiting.value == 0 }
     }
   }
 }

@@ -50,6 +50,22 @@ import Testing
     #expect(log.state == HistoryState(cursor: HistoryCursor(40), unread: 3))
   }
 
+  @Test func whatIsOnItsWayIsUnread() {
+    var messages = Self.missed(3)
+    messages.append((HistoryCursor(40), .read(upTo: HistoryCursor(20))))
+    let log = HistoryLog(messages, entriesMax: 10)
+    func placed(_ number: UInt64, at microseconds: Int64 = 1) -> PlacedCall {
+      PlacedCall(
+        CallID(high: 1, low: number), placedAt: Timestamp(microseconds: microseconds))
+    }
+    #expect(log.unread(with: []) == 1)
+    #expect(log.unread(with: [placed(3)]) == 1, "the store has it")
+    #expect(log.unread(with: [placed(1)]) == 1, "and this one was read")
+    #expect(log.unread(with: [placed(4), placed(3), placed(5)]) == 3)
+    #expect(log.unread(with: [placed(3, at: 9_000_000)]) == 2, "another call of the same id")
+    #expect(HistoryLog([], entriesMax: 10).unread(with: [placed(1)]) == 1)
+  }
+
   @Test func theGreatestMarkCounts() {
     var messages = Self.missed(3)
     messages.append((HistoryCursor(40), .read(upTo: HistoryCursor(20))))

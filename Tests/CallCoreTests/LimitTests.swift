@@ -128,7 +128,8 @@ import Testing
           #expect(notice.kind == .deviceRemoved)
           #expect(number == 10)
         case .reply, .deliver, .showOngoing, .close, .push, .withdrawPushes, .token, .tell,
-          .releaseToken, .record, .history, .visit, .visitAnswer, .storeRules, .events:
+          .releaseToken, .record, .history, .visit, .visitAnswer, .storeRules, .events,
+          .deviceEvent:
           break
         }
       }

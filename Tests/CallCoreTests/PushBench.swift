@@ -52,7 +52,7 @@ extension Bench {
           }
         run { $0.tokenStepDone(token: token, result, now: $1, into: &$2) }
       case .reply, .deliver, .showOngoing, .notice, .close, .push, .tell, .withdrawPushes,
-        .releaseToken, .record, .history, .visit, .visitAnswer, .events:
+        .releaseToken, .record, .history, .visit, .visitAnswer, .events, .deviceEvent:
         break
       }
     }
@@ -132,7 +132,7 @@ extension Effect {
     switch self {
     case .store, .remove, .storeRules, .token: true
     case .reply, .deliver, .showOngoing, .notice, .close, .push, .tell, .withdrawPushes,
-      .releaseToken, .record, .history, .visit, .visitAnswer, .events:
+      .releaseToken, .record, .history, .visit, .visitAnswer, .events, .deviceEvent:
       false
     }
   }

@@ -8,9 +8,9 @@ func pushJob(
   _ purpose: PushPurpose = .ring, dialect: PushDialect = .callmesh,
   provider: PushProvider = .apns, caller: Party = Party(user: "ann", device: "ann-phone"),
   video: Bool = false, headers: [CustomHeader] = [], reason: EndReason? = nil, by: Party? = nil,
-  pushData: String = "", hasAlertToken: Bool = false
+  pushData: String = "", hasAlertToken: Bool = false, unread: UInt32? = nil
 ) -> PushJob {
-  PushJob(
+  var job = PushJob(
     user: UserKey(app: "demo", user: "bob"), device: "bob-phone",
     call: CallID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")!, purpose: purpose,
     token: PushToken(provider: provider, environment: "production", topic: "t", token: "c0ffee"),
@@ -20,6 +20,8 @@ func pushJob(
     decidedAt: Timestamp(microseconds: 1_790_000_000_020_001),
     deadline: Timestamp(microseconds: 1_790_000_030_000_000), reason: reason, by: by,
     pushData: pushData, hasAlertToken: hasAlertToken)
+  job.unread = unread
+  return job
 }
 
 extension PayloadOutcome {

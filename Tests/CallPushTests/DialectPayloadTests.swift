@@ -261,6 +261,29 @@ import Testing
           + #""callmesh":{"#))
   }
 
+  /// 0 is a number, too: it removes the one at the app's icon.
+  @Test(arguments: [PushPurpose.ended, .missedNotice], [0, 3] as [UInt32])
+  func badge(purpose: PushPurpose, unread: UInt32) throws {
+    let text = encode(pushJob(purpose, reason: .cancelled, unread: unread)).text
+    #expect(text.contains(#""thread-id":"\#(Self.hex)","badge":\#(unread)},"callmesh":{"#))
+    #expect(text.hasSuffix(#","reason":"cancelled","unread":\#(unread)}}"#))
+    let flat = encode(pushJob(purpose, provider: .fcm, reason: .cancelled, unread: unread)).text
+    #expect(flat.hasSuffix(#",\"reason\":\"cancelled\",\"unread\":\#(unread)}"}"#), "\(flat)")
+    #expect(!flat.contains("badge"))
+    let news = try PushReader(.callmesh).read(payload(flat))
+    let found: UInt32? =
+      switch news {
+      case .missed(let notice): notice.unread
+      case .stop(let stop): stop.unread
+      case .invite: nil
+      }
+    #expect(found == unread)
+    for provider in [PushProvider.apns, .fcm, .webPush] {
+      let none = encode(pushJob(purpose, provider: provider)).text
+      #expect(!none.contains("badge") && !none.contains("unread"))
+    }
+  }
+
   @Test func alertsAreTheSameInEveryDialect() {
     for purpose in [PushPurpose.ended, .missedNotice] {
       for provider in [PushProvider.apns, .fcm, .webPush] {

@@ -98,6 +98,17 @@ import Testing
 
   // MARK: One job
 
+  @Test(arguments: [false, true]) func aReportSaysWhetherTheAppHasWebhooks(hasWebhooks: Bool) {
+    var bench = Bench()
+    var job = Self.job(1)
+    job.hasWebhooks = hasWebhooks
+    _ = bench.take(job)
+    let said = bench.sent(1, .tokenGone(at: nil)).compactMap { effect -> Bool? in
+      if case .report(let pending) = effect { pending.report.hasWebhooks } else { nil }
+    }
+    #expect(said == [hasWebhooks])
+  }
+
   @Test func anAcceptedPushIsReportedAndSettledAtOnce() {
     var bench = Bench()
     #expect(bench.take(Self.job()) == [.send(job: 1, pool: 0)])

@@ -29,6 +29,31 @@ import Testing
     #expect(bench.posting == ["1 placed", "2 ended"])
   }
 
+  private func gone(_ device: DeviceID, _ fingerprint: String, after: Span = .seconds(0))
+    -> AppEvent
+  {
+    AppEvent(
+      GoneRegistration(
+        device: device, provider: .apns, isVoIP: true, fingerprint: fingerprint,
+        registeredAt: WebhookBench.start + after), of: UserKey(app: "demo", user: "bob"),
+      at: WebhookBench.start)
+  }
+
+  @Test func theEventsOfADeviceFollowEachOtherAndWaitForNothingElse() {
+    var bench = WebhookBench()
+    bench.store([
+      gone("b1", "v"), gone("b1", "a"), gone("b2", "x"), WebhookBench.event(1, .placed),
+    ])
+    #expect(bench.posts.map { $0.event.gone?.fingerprint } == ["v", "x", nil])
+    bench.answer("0 gone")
+    #expect(bench.posts.map { $0.event.gone?.fingerprint } == ["x", nil, "a"])
+    // Stored again after a crash, and registered and gone once more.
+    bench.store([gone("b2", "x"), gone("b2", "x", after: .seconds(60))])
+    #expect(bench.machine.counts.repeated == 1 && bench.posts.count == 3)
+    bench.answer("0 gone")
+    #expect(bench.posts.map { $0.event.gone?.fingerprint } == [nil, "a", "x"])
+  }
+
   @Test func soManyAreUnderWayAtATime() {
     var bench = WebhookBench()
     bench.store((0..<20).map { WebhookBench.event($0, .placed) })

@@ -48,6 +48,22 @@ import Testing
         """)
   }
 
+  @Test func gone() {
+    let event = AppEvent(
+      GoneRegistration(
+        device: "phone", deviceName: "Bob's phone", provider: .apns, isVoIP: true,
+        fingerprint: "00112233445566778899aabbccddeeff", registeredAt: Self.at),
+      of: UserKey(app: "demo", user: "bob"), at: Self.at + .seconds(70))
+    #expect(
+      text(event) == """
+        {"type":"device.gone",\
+        "id":"device_00112233445566778899aabbccddeeff_1800000000000_gone",\
+        "timestamp":"2027-01-15T08:01:10.000Z","app":"demo","data":\
+        {"user":"bob","device":"phone","deviceName":"Bob's phone","provider":"apns",\
+        "token":"voip","registeredAt":"2027-01-15T08:00:00.000Z"}}
+        """)
+  }
+
   @Test func theHeadersAreThoseOfStandardWebhooks() {
     let endpoint = SignedEndpoint(
       url: "https://app.example/", secrets: [Array(repeating: 1, count: 32), [2]])

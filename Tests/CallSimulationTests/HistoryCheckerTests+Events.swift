@@ -13,7 +13,7 @@ extension HistoryCheckerTests {
       call: call, kind: kind, at: at(0), callee: UserKey(app: "demo", user: "bob"),
       caller: party(alice), video: false, placedAt: at(0))
     switch kind {
-    case .placed: break
+    case .placed, .gone: break
     case .ringing: event.by = party(bob1)
     case .answered: (event.at, event.by) = (at(1), party(bob1))
     case .ended, .missed:

@@ -65,7 +65,7 @@ extension Conversation {
           try perform(&answered)
         }
       case .visitAnswer: break
-      case .push, .withdrawPushes, .releaseToken, .record, .events: break
+      case .push, .withdrawPushes, .releaseToken, .record, .events, .deviceEvent: break
       }
     }
     for effect in later { try perform(effect) }

@@ -287,8 +287,16 @@ extension Generator {
 extension Generator {
   mutating func appEvent() -> AppEvent {
     func maybe<Value>(_ value: Value) -> Value? { chance(50) ? value : nil }
+    let kind = AppEventKind.allCases.randomElement(using: &self)!
+    if kind == .gone {
+      let gone = GoneRegistration(
+        device: device(), deviceName: text(8),
+        provider: PushProvider.allCases.randomElement(using: &self)!, isVoIP: chance(50),
+        fingerprint: text(32), registeredAt: microseconds())
+      return AppEvent(gone, of: UserKey(app: text(8), user: user()), at: microseconds())
+    }
     var event = AppEvent(
-      call: call(), kind: AppEventKind.allCases.randomElement(using: &self)!, at: microseconds(),
+      call: call(), kind: kind, at: microseconds(),
       callee: UserKey(app: text(8), user: user()), caller: party(), video: chance(50),
       placedAt: microseconds(), by: maybe(party()))
     event.answeredAt = maybe(microseconds())

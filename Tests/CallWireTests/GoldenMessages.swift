@@ -110,6 +110,14 @@ extension GoldenValues {
             fingerprint: "00112233445566778899aabbccddeeff", outcome: outcome, at: later))
       )
     } + [
+      (
+        "pushReport.withWebhooks",
+        .pushReport(
+          PushReport(
+            call: call, device: "bob-phone", purpose: .ring,
+            fingerprint: "00112233445566778899aabbccddeeff", outcome: .tokenGone(at: at), at: later,
+            hasWebhooks: true))
+      ),
       ("tokenTaken", .tokenTaken(taken)), ("historyChanged", .history(.changed)),
       (
         "crossedAnswered",
@@ -274,6 +282,9 @@ extension GoldenValues {
       GoldenValue(
         "appEvents", AppEventBatch(events: appEvents),
         { ClusterCodec.encode($0.events.compactMap(\.self)) }, ClusterCodec.appEvents),
+      GoldenValue(
+        "appEventsGone", AppEventBatch(events: goneEvents),
+        { ClusterCodec.encode($0.events.compactMap(\.self)) }, ClusterCodec.appEvents),
       GoldenValue("deadLetter", deadLetter, ClusterCodec.encode, ClusterCodec.deadLetter),
       GoldenValue(
         "webhookProgress", webhookProgress, ClusterCodec.encode, ClusterCodec.webhookProgress),
@@ -286,6 +297,9 @@ extension GoldenValues {
       GoldenValue(
         "pushJobRingUnknown", jobOfAnUnknownRing, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue("pushJobWithData", jobWithData, ClusterCodec.encode, ClusterCodec.pushJob),
+      GoldenValue("pushJobWithUnread", jobWithUnread, ClusterCodec.encode, ClusterCodec.pushJob),
+      GoldenValue(
+        "pushJobWithWebhooks", jobWithWebhooks, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue(
         "pushNeverSent",
         [PushLeg(call: call, device: "bob-phone"), PushLeg(call: call, device: "tablet")],

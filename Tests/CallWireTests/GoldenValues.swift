@@ -112,6 +112,13 @@ enum GoldenValues {
     return [placed, ended]
   }()
 
+  static let goneEvents = [
+    AppEvent(
+      GoneRegistration(
+        device: "bob-phone", deviceName: "Bob's phone", provider: .apns, isVoIP: true,
+        fingerprint: "00112233445566778899aabbccddeeff", registeredAt: at), of: bob, at: later)
+  ]
+
   static let deadLetter = DeadLetter(
     event: appEvents[1], endpoint: "0123456789abcdef", host: "app.example", attempts: 30,
     reason: "status 500", at: later)

@@ -19,11 +19,14 @@ import Testing
     }
   }
 
+  /// Each message has its own seed, so a new message does not change the bytes of the others. protobuf-c loses the
+  /// numbers of a message that comes twice, which protobuf merges: such bytes would fail here, and we would be right.
   @Test func bytesThatWentBad() throws {
     for seed in 0..<100 as Range<UInt64> {
-      let generator = StructGenerator(seed: seed)
-      var change = Generator(seed: seed)
       for message in StructGenerator.descriptors() {
+        let own = Self.name(message).utf8.reduce(seed) { $0 &* 31 &+ UInt64($1) }
+        let generator = StructGenerator(seed: own)
+        var change = Generator(seed: own)
         let one = generator.message(message, fields: 50)
         let bytes = ProtobufWriterTests.bytes(one.assumingMemoryBound(to: ProtobufCMessage.self))
         for _ in 0..<10 where !bytes.isEmpty {

@@ -41,9 +41,23 @@ extension GoldenValues {
   }()
 }
 
+extension GoldenValues {
+  static let jobWithUnread = {
+    var job = jobs.last!.job
+    job.unread = 3
+    return job
+  }()
+
+  static let jobWithWebhooks = {
+    var job = jobs[0].job
+    job.hasWebhooks = true
+    return job
+  }()
+}
+
 extension Generator {
   mutating func pushJob() -> PushJob {
-    PushJob(
+    var job = PushJob(
       user: UserKey(app: text(8), user: user()), device: device(), call: call(),
       purpose: PushPurpose.allCases.randomElement(using: &self)!,
       token: PushToken(
@@ -55,6 +69,9 @@ extension Generator {
       reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
       by: chance(50) ? party() : nil, isRingUnknown: chance(50), pushData: body(),
       hasAlertToken: chance(50))
+    job.hasWebhooks = chance(50)
+    job.unread = chance(50) ? UInt32.random(in: 0...2000, using: &self) : nil
+    return job
   }
 
   mutating func pushKeys(_ count: Int) -> PushKeys {

@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallTestKit
 import CallWire
 import Foundation
 import Testing
@@ -118,5 +119,56 @@ struct HistoryTests {
     let first = try #require(await page(phone)?.items.last?.cursor)
     let again = try await http.markHistoryRead(upTo: first, token: tablet.token)
     #expect(again.state == marked.state && again.readUpTo == cursor)
+  }
+
+  private func badges(_ stage: PushCluster, _ token: PushToken) -> [Int64?] {
+    stage.mail.pushes(to: token.token).map {
+      PayloadValue(json: $0.payload)?["aps"]?["badge"]?.wholeNumber
+    }
+  }
+
+  /// Bob's Android phone rings and is left alone; his other phone shows alerts only.
+  private func miss(_ stage: PushCluster, _ alice: TestDevice, _ android: PushToken) async throws {
+    let call = CallID.random()
+    try await alice.device.place(PlaceRequest(call: call, ringTimeoutSeconds: 120), to: "bob")
+    try await eventually("it rings") { try stage.newsByFCM(android).has(.ring, of: call) }
+    try await alice.device.cancel(call)
+    try await eventually("both have a notice") {
+      try stage.newsByFCM(android).has(.missedNotice, of: call)
+    }
+  }
+
+  @Test func alertsOfSleepingPhonesHaveTheNumberOfUnreadCalls() async throws {
+    try await PushCluster.run { stage in
+      let alice = try await stage.attached("alice", "a1")
+      defer { alice.stop() }
+      try await switchOn(stage.cluster, alice)
+      let (phone, android) = (stage.alertToken(), stage.fcmToken())
+      try await stage.register("bob", "phone", alert: phone)
+      try await stage.register("bob", "android", alert: android)
+      for number in 1...2 as ClosedRange<Int64> {
+        try await miss(stage, alice, android)
+        try await eventually("\(number) at the icon") { badges(stage, phone).last == number }
+      }
+
+      // Read on a tablet.
+      let tablet = try await stage.attached("bob", "tablet")
+      var newest: HistoryCursor?
+      try await eventually("both are in the history") {
+        let page = await page(tablet)
+        newest = page?.items.first?.cursor
+        return page?.state.unread == 2
+      }
+      let cursor = try #require(newest)
+      #expect(try await tablet.device.markHistoryRead(upTo: cursor).state.unread == 0)
+      tablet.stop()
+      try await miss(stage, alice, android)
+      try await eventually("the new one alone") { badges(stage, phone).last == 1 }
+      let notices = try stage.newsByFCM(android).compactMap { news -> UInt32? in
+        if case .missed(let notice) = news { notice.unread } else { nil }
+      }
+      #expect(Set(notices) == [1, 2])
+      #expect(stage.violations == [])
+    }
   }
 }

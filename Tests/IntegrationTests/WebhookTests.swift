@@ -13,8 +13,13 @@ struct WebhookTests {
 
   private struct Body: Decodable {
     struct Details: Decodable {
-      var call: String
-      var reason: String?
+      /// Of an event of a call.
+      var call: String?
+      /// Of one of a device.
+      var user: String?
+      var device: String?
+      var provider: String?
+      var token: String?
     }
     var type: String
     var id: String
@@ -65,7 +70,13 @@ struct WebhookTests {
       }
       return found
     }
-    func calls() -> Set<String> { Set(state.withLock { $0.bodies.map(\.data.call) }) }
+    func calls() -> Set<String> { Set(state.withLock { $0.bodies.compactMap(\.data.call) }) }
+
+    /// The tokens that are gone, each once.
+    func gone() -> Set<[String?]> {
+      let all = state.withLock { $0.bodies.filter { $0.type == "device.gone" } }
+      return Set(all.map { [$0.data.user, $0.data.device, $0.data.provider, $0.data.token] })
+    }
   }
 
   /// Nothing tells when another process has done something.
@@ -139,6 +150,38 @@ struct WebhookTests {
     #expect(output.text.contains("\"host\" : \"localhost\""), "\(output.text)")
     let letters = try await cluster.callctl("webhooks", "--app", "demo", "--dead-letters")
     #expect(letters.status == 0 && letters.text.contains("No event was given up."))
+    await server.stop()
+  }
+
+  @Test func anAppLearnsThatATokenIsGone() async throws {
+    let receiver = Receiver()
+    let server = try await SimulatedHTTPServer.start(authority: nil) { receiver.take($0) }
+    try await PushCluster.run { stage in
+      try add("\(server.origin)/events", to: stage.cluster)
+      try stage.startGateway("p2", ["--keys-file", stage.cluster.folder + "/keys.json"])
+      try await stage.waitUntilServing("p2")
+      let alice = try await stage.attached("alice", "a1")
+      defer { alice.stop() }
+      var number = 0
+      try await eventually("the edge reads the file") {
+        let call = CallID.random()
+        number += 1
+        try await alice.device.place(PlaceRequest(call: call), to: "nobody-\(number)")
+        try await Task.sleep(for: .milliseconds(500))
+        return !receiver.events(call).isEmpty
+      }
+      let token = stage.voipToken()
+      try await stage.register("bob", "phone", voip: token)
+      let inAnHour = Int64(Date().timeIntervalSince1970 * 1e6) + 3_600_000_000
+      stage.apns.unregister(token.token, at: Timestamp(microseconds: inAnHour))
+      let call = CallID.random()
+      try await alice.device.place(PlaceRequest(call: call), to: "bob")
+      try await alice.waitForStop(call, .unreachable)
+      try await eventually("the app learns it") {
+        receiver.gone() == [["bob", "phone", "apns", "voip"]]
+      }
+      #expect(receiver.unsigned == 0)
+    }
     await server.stop()
   }
 }

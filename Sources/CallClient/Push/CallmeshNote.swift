@@ -16,6 +16,7 @@ struct CallmeshNote: Equatable {
   var by: Party?
   var headers: [CustomHeader]
   var pushData: String
+  var unread: UInt32?
 
   static let version: Int64 = 1
 
@@ -54,6 +55,7 @@ struct CallmeshNote: Equatable {
     by = try Self.party("by", note)
     headers = try Self.headers(note)
     pushData = note["pushData"] == nil ? "" : try Self.text("pushData", note)
+    unread = try Self.count("unread", note)
   }
 
   /// Whether this is one of the alert pushes, which are the same in every dialect.
@@ -74,7 +76,7 @@ struct CallmeshNote: Equatable {
       return .missed(
         MissedCallNotice(
           call: call, callee: callee, handle: caller.user, caller: caller, video: video,
-          placedAt: placedAt, sentAt: sentAt, reason: reason))
+          placedAt: placedAt, sentAt: sentAt, reason: reason, unread: unread))
     }
   }
 
@@ -102,6 +104,14 @@ struct CallmeshNote: Equatable {
     guard let milliseconds = value.wholeNumber, (0..<latestMilliseconds).contains(milliseconds)
     else { throw .invalid("callmesh." + name) }
     return Timestamp(microseconds: milliseconds * 1000)
+  }
+
+  private static func count(_ name: String, _ note: PayloadValue) throws(PushReadError) -> UInt32? {
+    guard let value = note[name] else { return nil }
+    guard let number = value.wholeNumber, let count = UInt32(exactly: number) else {
+      throw .invalid("callmesh." + name)
+    }
+    return count
   }
 
   /// The reason; nil also for one that only later versions know.

@@ -122,11 +122,15 @@ public struct PushStop: Sendable, Equatable {
   /// Whether iOS requires that this push is reported to CallKit as a new call first, and ended at once if
   /// the call is not known.
   public var mustReportCall: Bool
+  /// How many missed calls of the user are unread; nil: the payload does not say.
+  public var unread: UInt32?
 
   package init(
     call: CallID, purpose: PushPurpose, callee: String? = nil, reason: EndReason? = nil,
-    by: Party? = nil, callKitReason: Int, sentAt: Timestamp? = nil, mustReportCall: Bool = true
+    by: Party? = nil, callKitReason: Int, sentAt: Timestamp? = nil, mustReportCall: Bool = true,
+    unread: UInt32? = nil
   ) {
+    self.unread = unread
     self.call = call
     self.purpose = purpose
     self.callee = callee
@@ -148,6 +152,8 @@ public struct MissedCallNotice: Sendable, Equatable {
   public var placedAt: Timestamp?
   public var sentAt: Timestamp?
   public var reason: EndReason?
+  /// How many missed calls of the user are unread, with this one; nil: the payload does not say.
+  public var unread: UInt32?
 }
 
 // Leaves out the capability, so that no log contains it.

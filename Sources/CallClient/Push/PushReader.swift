@@ -105,6 +105,7 @@ extension PushStop {
   init(call: CallID, _ purpose: PushPurpose, note: CallmeshNote?, orElse callKitReason: Int) {
     self.init(
       call: call, purpose: purpose, callee: note?.callee, reason: note?.reason, by: note?.by,
-      callKitReason: note?.reason?.callKitReason ?? callKitReason, sentAt: note?.sentAt)
+      callKitReason: note?.reason?.callKitReason ?? callKitReason, sentAt: note?.sentAt,
+      unread: note?.unread)
   }
 }

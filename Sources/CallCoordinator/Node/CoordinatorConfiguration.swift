@@ -96,6 +96,10 @@ public struct CoordinatorConfiguration: Sendable {
   public var historyReadsAtOnce = 64
   /// Commands of users about their histories that wait for one worker. Policy: refuse (`tryAgain`).
   public var historyQuestionsMax = 1000
+  /// Histories that one worker reads at the same time for the numbers in pushes.
+  public var unreadReadsAtOnce = 32
+  /// Pushes of one worker that wait for such a number. Policy: further ones go without.
+  public var unreadPushesMax = 1000
 
   // Policy at these limits: drop the commands, and count. Their senders retransmit them.
 

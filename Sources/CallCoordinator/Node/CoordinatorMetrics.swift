@@ -69,6 +69,7 @@ package struct CoordinatorMetrics: Sendable {
   package let historyReadsFailed: Counter
   package let historyQuestionsRefused: Counter
   package let historyReadsWaiting: Gauge
+  package let pushesUncounted: Counter
   package let eventMessages: Counter
   package let eventMessagesFailed: Counter
   package let eventsWaiting: Gauge
@@ -234,6 +235,9 @@ package struct CoordinatorMetrics: Sendable {
       "Users' commands about their histories that were refused, since too many waited.")
     historyReadsWaiting = gauge(
       "history_reads_waiting", "Reads of histories that wait, or are under way.")
+    pushesUncounted = counter(
+      "pushes_uncounted",
+      "Pushes that left without the number of unread calls, since it was not known in time.")
     eventsWaiting = gauge(
       "call_events_waiting", "Events for webhooks that the stream does not have yet.")
     tokenClaims = counter("token_claims", "Push tokens claimed for a registration.")

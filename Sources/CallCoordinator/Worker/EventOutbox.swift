@@ -7,12 +7,16 @@ internal import CallWire
 /// The events of a call that one turn names are in one message. So a new owner, which names all events of a call at
 /// once, stores them together, and what is late of the former owner cannot come first in another order.
 package struct EventOutbox {
-  package struct Item: Sendable, Equatable {
-    package var call: ShardCall
-    package var kinds: AppEventKinds
-    package init(call: ShardCall, kinds: AppEventKinds) {
-      self.call = call
-      self.kinds = kinds
+  package enum Item: Sendable, Equatable {
+    case call(ShardCall, AppEventKinds)
+    /// An event of a device, and the token of its effect. The shard keeps no more of it.
+    indirect case device(ShardTerm, AppEvent, token: UInt64)
+
+    package var term: ShardTerm {
+      switch self {
+      case .call(let call, _): call.term
+      case .device(let term, _, _): term
+      }
     }
   }
 
@@ -78,5 +82,6 @@ extension AppEvent {
   fileprivate var approximateBytes: Int {
     96 + callee.app.utf8.count + callee.user.utf8.count + caller.approximateBytes
       + (by?.approximateBytes ?? 0)
+      + (gone.map { 64 + $0.device.text.utf8.count + $0.deviceName.utf8.count } ?? 0)
   }
 }

@@ -3,22 +3,42 @@ internal import CallCore
 internal import CallTelemetry
 internal import Logging
 
-/// Events of calls whose apps have webhooks leave for a stream of their own. A slow or missing stream delays nothing
-/// else.
+/// Events of calls and devices whose apps have webhooks leave for a stream of their own. A slow or missing stream delays
+/// nothing else.
 extension ShardWorker {
   func add(events kinds: AppEventKinds, of call: CallID, _ shard: HeldShard, now: Timestamp) {
     guard let app = shard.machine.app(of: call) else { return }
-    let item = EventOutbox.Item(call: ShardCall(term: shard.term, call: call), kinds: kinds)
-    appEvents.add(item, app: app, now: now) { item in
-      holding(item.call.term)?.machine.mayLackEvents(item.call.call) ?? false
+    add(.call(ShardCall(term: shard.term, call: call), kinds), app: app, now: now)
+  }
+
+  /// Its token stays in the store until the stream has it.
+  func add(deviceEvent event: AppEvent, _ token: UInt64, _ shard: HeldShard, now: Timestamp) {
+    add(.device(shard.term, event, token: token), app: event.callee.app, now: now)
+  }
+
+  private func add(_ item: EventOutbox.Item, app: String, now: Timestamp) {
+    appEvents.add(item, app: app, now: now, isWanted: { isWanted($0) })
+  }
+
+  private func isWanted(_ item: EventOutbox.Item) -> Bool {
+    switch item {
+    case .call(let call, _): holding(call.term)?.machine.mayLackEvents(call.call) ?? false
+    // The gateway says it again to another owner.
+    case .device(let term, _, _): holding(term) != nil
+    }
+  }
+
+  private func events(_ item: EventOutbox.Item) -> [AppEvent] {
+    switch item {
+    case .call(let call, let kinds):
+      holding(call.term)?.machine.events(of: call.call, kinds) ?? []
+    case .device(let term, let event, _): holding(term) == nil ? [] : [event]
     }
   }
 
   func sendAppEvents(now: Timestamp) {
     guard let eventStream, appEvents.nextDeadline <= now else { return }
-    let messages = appEvents.next(now: now) { item in
-      holding(item.call.term)?.machine.events(of: item.call.call, item.kinds) ?? []
-    }
+    let messages = appEvents.next(now: now, events: { events($0) })
     for (app, message) in messages {
       let (inbox, number) = (inbox, message.number)
       // Numbers are those of the app's messages of this worker.
@@ -39,17 +59,28 @@ extension ShardWorker {
     case .unknown(let reason): failedEvents(reason, now: now)
     }
     let stored = appEvents.answered(app, number, isStored: isStored, now: now)
-    // What is stored with a call's end, or before it, is all that there is of the call.
-    let ended = stored.filter { $0.kinds.contains(.ended) }
-    for (term, items) in Dictionary(grouping: ended, by: \.call.term) {
+    for (term, items) in Dictionary(grouping: stored, by: \.term) {
       // A new owner stores them again, and readers drop the repetitions.
       guard let shard = holding(term) else { continue }
       if case .parting = shard.phase { continue }
-      decide(shard, now: now) {
-        $0.stored(.events, of: items.map(\.call.call), now: now, into: &$1)
-      }
-      touch(term.shard)
+      noteStored(items, shard, now: now)
     }
+  }
+
+  private func noteStored(_ items: [EventOutbox.Item], _ shard: HeldShard, now: Timestamp) {
+    var ended: [CallID] = []
+    for item in items {
+      switch item {
+      // What is stored with a call's end, or before it, is all that there is of the call.
+      case .call(let call, let kinds): if kinds.contains(.ended) { ended.append(call.call) }
+      case .device(_, _, let token):
+        decide(shard, now: now) { $0.appEventStored(token: token, now: now, into: &$1) }
+        touch(shard.number)
+      }
+    }
+    guard !ended.isEmpty else { return }
+    decide(shard, now: now) { $0.stored(.events, of: ended, now: now, into: &$1) }
+    touch(shard.number)
   }
 
   private func failedEvents(_ reason: String, now: Timestamp) {

@@ -186,6 +186,8 @@ extension ShardWorker {
     case .record(let call): add(record: call, shard, now: now)
     case .history(let effect): perform(effect, shard, now: now)
     case .events(let call, let kinds): add(events: kinds, of: call, shard, now: now)
+    case .deviceEvent(let event, let token):
+      add(deviceEvent: event, token, shard, now: now)
     case .withdrawPushes(let call): withdrawals.append(call)
     case .tell(let user, let device, let body, let until):
       tell(user, device, body, until: until, shard.term, now: now)

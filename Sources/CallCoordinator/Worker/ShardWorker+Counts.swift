@@ -38,7 +38,7 @@ extension ShardWorker {
   /// Updates the gauges of what the worker itself waits for.
   func countWaiting() {
     let now = WaitingCounts(
-      pushes: pushes.count, questions: exchanges.count, records: records.count,
+      pushes: pushes.count + unread.count, questions: exchanges.count, records: records.count,
       events: appEvents.count, histories: histories.count, historyReads: historyReads.count)
     guard now != countedWaiting else { return }
     metrics.pushesWaiting.add(Int64(now.pushes - countedWaiting.pushes))

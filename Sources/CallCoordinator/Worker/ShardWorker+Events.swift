@@ -23,6 +23,7 @@ extension ShardWorker {
     case .recordsAdded(let number, let result): recordsAdded(number, result, now: now)
     case .historyAdded(let number, let result): historyAdded(number, result, now: now)
     case .historyRead(let item, let page): historyRead(item, page, now: now)
+    case .unreadRead(let number, let log): unreadRead(number, log)
     case .eventsAdded(let app, let number, let result):
       appEventsAdded(app, number, result, now: now)
     case .tokenStep(let term, let token, let result):

@@ -115,7 +115,7 @@ extension ShardWorker {
     return HistoryPage(state: log.state, readUpTo: log.readUpTo)
   }
 
-  private nonisolated func readLog(
+  nonisolated func readLog(
     of user: UserKey, in stream: any HistoryStream
   ) async throws -> HistoryLog {
     let stored = try await stream.messages(of: user)

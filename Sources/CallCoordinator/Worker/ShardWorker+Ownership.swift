@@ -127,6 +127,7 @@ extension ShardWorker {
   func part(_ shard: HeldShard) {
     let done = shard.release.take()?.done
     metrics.releases.increment()
+    sendUncounted(unread.leave(shard.term))
     dropSilently(shard)
     done?(true)
   }

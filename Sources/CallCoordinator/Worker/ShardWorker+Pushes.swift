@@ -22,13 +22,17 @@ extension ShardWorker {
   func add(_ job: PushJob, _ shard: HeldShard, now: Timestamp) {
     let term = shard.term
     metrics.pushJobs[job.purpose]?.increment()
-    guard pushes.count < Self.pushesUnconfirmedMax else {
+    guard pushes.count + unread.count < Self.pushesUnconfirmedMax else {
       return fail(job, term, "too many pushes wait for the work queue", now: now)
     }
     if let limit = pushRates.refusal(of: job, now: now) {
       metrics.limited(.pushesPerSecond, app: job.user.app)
       return fail(job, term, limit, now: now)
     }
+    if !awaitUnread(job, shard, now: now) { enqueue(job, term) }
+  }
+
+  func enqueue(_ job: PushJob, _ term: ShardTerm) {
     lastPush += 1
     pushes[lastPush] = PendingPush(term: term, job: job)
     offer(lastPush)

@@ -78,6 +78,7 @@ package actor ShardWorker {
   var histories: HistoryOutbox
   var historyReads: HistoryReads
   var failedHistoryLogs = LogThrottle()
+  var unread: UnreadReads
   var exchanges: [UInt64: Exchange] = [:]
   var lastExchange: UInt64 = 0
   /// When the next question to another shard is due again.
@@ -124,6 +125,8 @@ package actor ShardWorker {
     self.histories = HistoryOutbox(atOnce: configuration.historyWritesAtOnce)
     historyReads = HistoryReads(
       atOnce: configuration.historyReadsAtOnce, questionsMax: configuration.historyQuestionsMax)
+    unread = UnreadReads(
+      atOnce: configuration.unreadReadsAtOnce, pushesMax: configuration.unreadPushesMax)
     eventStream = events
     self.peer = peer
     self.clock = clock
@@ -164,7 +167,7 @@ package actor ShardWorker {
       while !Task.isCancelled {
         let next = min(
           due.earliest, pushAgainAt, exchangeAt, records.nextDeadline, appEvents.nextDeadline,
-          histories.nextDeadline)
+          histories.nextDeadline, unread.nextDeadline)
         let events = await inbox.events.nextUntilClosed(
           deadline: next == .distantFuture ? nil : clock.instant(at: next))
         process(events)
@@ -184,7 +187,7 @@ package actor ShardWorker {
       case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
         .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .recordsAdded, .historyAdded,
-        .historyRead, .tokenStep, .peerAnswer, .journalFormat, .ownEdgeChanged,
+        .historyRead, .unreadRead, .tokenStep, .peerAnswer, .journalFormat, .ownEdgeChanged,
         .receivedOwnHeartbeat, .eventsAdded:
         break
       }
@@ -201,6 +204,7 @@ package actor ShardWorker {
     case .token(let term, let token, let step): await perform(step, token, term)
     case .releaseToken(let fingerprint, let owner): await release(fingerprint, owner)
     case .readHistory(let item): await readHistory(item)
+    case .readUnread(let read): await readUnread(read)
     }
   }
 
@@ -210,6 +214,7 @@ package actor ShardWorker {
     for index in events.indices { take(events[index], now: begun) }
     inbox.took(events)
     pushAgain(now: begun)
+    sendUncounted(unread.expired(now: begun))
     askAgain(now: begun)
     sendRecords(now: begun)
     sendHistories(now: begun)
@@ -222,6 +227,7 @@ package actor ShardWorker {
       index += 1
     }
     touched.removeAll(keepingCapacity: true)
+    beginUnreadReads()
     if !withdrawals.isEmpty {
       outbox.add(
         OutgoingMessage(
@@ -261,4 +267,5 @@ enum WorkerJob: Sendable {
   case token(ShardTerm, token: UInt64, TokenStep)
   case releaseToken(fingerprint: String, TokenOwner)
   case readHistory(HistoryReads.Item)
+  case readUnread(UnreadReads.Read)
 }

@@ -23,6 +23,8 @@ package enum WorkerEvent: Sendable {
   case historyAdded(UInt64, AppendResult)
   /// A history was read, and its command carried out: what it asked for, and the history's state; nil: it could not be.
   indirect case historyRead(HistoryReads.Item, HistoryPage?)
+  /// The history for pushes that wait for the number of unread calls; nil: it could not be read.
+  indirect case unreadRead(UInt64, HistoryLog?)
   /// The stream's answer to a message of an app's events.
   indirect case eventsAdded(app: String, UInt64, AppendResult)
   indirect case tokenStep(ShardTerm, token: UInt64, TokenStepResult)

@@ -1,5 +1,5 @@
-/// What an app's server learns of a call by webhooks. Raw values are those of the stream, in the order in which a call
-/// has them; each call has each at most once.
+/// What an app's server learns by webhooks. Raw values are those of the stream. A call has those of calls in this order,
+/// each at most once.
 public enum AppEventKind: UInt8, Sendable, CaseIterable {
   case placed = 1
   /// The first device alerts.
@@ -8,10 +8,12 @@ public enum AppEventKind: UInt8, Sendable, CaseIterable {
   case ended = 4
   /// It ended, and is a missed call of its callee.
   case missed = 5
+  /// Of a device: its push provider no longer accepts a token, and the token is removed.
+  case gone = 6
 
   public var name: String { "\(self)" }
   /// As the file of keys and webhooks call it.
-  public var type: String { "call.\(self)" }
+  public var type: String { self == .gone ? "device.gone" : "call.\(self)" }
 }
 
 public struct AppEventKinds: OptionSet, Sendable, Hashable {
@@ -24,8 +26,35 @@ public struct AppEventKinds: OptionSet, Sendable, Hashable {
   public func contains(_ kind: AppEventKind) -> Bool { contains(AppEventKinds(kind)) }
 }
 
+/// A push token of a device that is gone, as the app learns it.
+public struct GoneRegistration: Sendable, Equatable {
+  public var device: DeviceID
+  public var deviceName: String
+  public var provider: PushProvider
+  /// Whether it is the token for VoIP pushes, and not that for alerts.
+  public var isVoIP: Bool
+  /// Of the token.
+  public var fingerprint: String
+  /// When the device had registered the token last. With the fingerprint it identifies what is gone.
+  public var registeredAt: Timestamp
+  public init(
+    device: DeviceID, deviceName: String = "", provider: PushProvider, isVoIP: Bool,
+    fingerprint: String, registeredAt: Timestamp
+  ) {
+    self.device = device
+    self.deviceName = deviceName
+    self.provider = provider
+    self.isVoIP = isVoIP
+    self.fingerprint = fingerprint
+    self.registeredAt = registeredAt
+  }
+}
+
 /// An event of a call, as it is stored for the app's webhooks. Whoever stores it again, as a new owner of the call's
 /// shard does, stores the same, but that `at` of `ringing` may be some milliseconds later.
+///
+/// An event of a device (`gone`) has what is gone instead. `callee` is then the device's user, and what calls have is
+/// blank.
 public struct AppEvent: Sendable, Equatable {
   public var call: CallID
   public var kind: AppEventKind
@@ -45,8 +74,8 @@ public struct AppEvent: Sendable, Equatable {
   public var missed = false
   /// Of the end of a call that crossed another one: the call that goes on.
   public var survivor: CallID?
-
-  public var placedCall: PlacedCall { PlacedCall(call, placedAt: placedAt) }
+  /// Of a device's event.
+  public var gone: GoneRegistration?
 
   public init(
     call: CallID, kind: AppEventKind, at: Timestamp, callee: UserKey, caller: Party, video: Bool,
@@ -60,6 +89,48 @@ public struct AppEvent: Sendable, Equatable {
     self.video = video
     self.placedAt = placedAt
     self.by = by
+  }
+
+  /// An event of a device.
+  /// - Parameter at: since when the provider rejects the token, or when it said so.
+  public init(_ gone: GoneRegistration, of user: UserKey, at: Timestamp) {
+    self.init(
+      call: CallID(high: 0, low: 0), kind: .gone, at: at, callee: user,
+      caller: Party(user: "", device: ""), video: false, placedAt: Timestamp(microseconds: 0))
+    self.gone = gone
+  }
+}
+
+extension AppEvent {
+  /// What an event is about. Of one subject there is each kind once, in the order of the kinds.
+  public enum Subject: Hashable, Sendable {
+    case call(PlacedCall)
+    /// What a device had registered: a hash of user, device and token, and when.
+    case registration(UInt64, at: Int64)
+  }
+
+  /// Events that a webhook gets one after the other: those of a call, and those of a device.
+  public enum Line: Hashable, Sendable {
+    case call(PlacedCall)
+    /// A hash of user and device. Two devices that have the same one wait for each other, and that is all.
+    case device(UInt64)
+  }
+
+  public var subject: Subject {
+    guard let gone else { return .call(PlacedCall(call, placedAt: placedAt)) }
+    return .registration(
+      hash([gone.device.text, gone.fingerprint]), at: gone.registeredAt.milliseconds)
+  }
+
+  public var line: Line {
+    guard let gone else { return .call(PlacedCall(call, placedAt: placedAt)) }
+    return .device(hash([gone.device.text]))
+  }
+
+  private func hash(_ texts: [String]) -> UInt64 {
+    var hash = FNV1a()
+    for text in [callee.app, callee.user] + texts { hash.add(text, end: 0xff) }
+    return hash.value
   }
 }
 

@@ -45,6 +45,7 @@ extension Call {
       event.missed = ending.facts.missed
       event.survivor = ending.facts.survivor
       return event
+    case .gone: return nil
     }
   }
 

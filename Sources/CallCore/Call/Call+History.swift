@@ -1,5 +1,13 @@
 /// What an ended call leaves in the histories of its users.
 extension Call {
+  /// The call, if it is one that the callee missed and the store may lack its entries.
+  func missedUnstored(_ keeps: StoredParts) -> PlacedCall? {
+    guard lacking(keeps).contains(.history),
+      historyEntries.contains(where: { $0.user == facts.callee && $0.entry.isMissed })
+    else { return nil }
+    return PlacedCall(id, placedAt: facts.placedAt)
+  }
+
   /// The entry of the callee, that of the caller, and that of a user who answered in place of the callee. Of a call to
   /// oneself the caller has one, and not the callee. Empty while it goes on.
   var historyEntries: [(user: UserKey, entry: HistoryEntry)] {

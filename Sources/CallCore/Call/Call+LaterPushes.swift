@@ -103,6 +103,7 @@ extension Call {
       pushData: purpose == .ring ? facts.pushData : "",
       hasAlertToken: token == registration.request.alertToken)
     if registration.user != facts.callee { job.calledUser = facts.callee.user }
+    job.hasWebhooks = hasWebhooks
     return job
   }
 

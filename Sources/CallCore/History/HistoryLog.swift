@@ -26,8 +26,21 @@ public struct HistoryLog: Sendable, Equatable {
   }
 
   public var state: HistoryState {
-    let unread = items.reversed().prefix { readUpTo < $0.cursor }.count { $0.entry.isMissed }
-    return HistoryState(cursor: newest, unread: UInt32(clamping: unread))
+    HistoryState(cursor: newest, unread: UInt32(clamping: unreadStored))
+  }
+
+  private var unreadStored: Int {
+    items.reversed().prefix { readUpTo < $0.cursor }.count { $0.entry.isMissed }
+  }
+
+  /// How many missed calls are unread, with those whose entries are on their way to the store: nobody has read them.
+  public func unread(with missed: [PlacedCall]) -> UInt32 {
+    let lacking = missed.count { call in
+      !items.reversed().contains {
+        $0.entry.call == call.id && $0.entry.placedAt.milliseconds == call.placedAt
+      }
+    }
+    return UInt32(clamping: unreadStored + lacking)
   }
 
   /// - Parameters:

@@ -75,6 +75,17 @@ public enum HistoryCommand: Sendable, Equatable {
   }
 }
 
+/// What the number in a push counts: the unread missed calls of a user.
+public struct UnreadQuestion: Sendable, Equatable {
+  public var user: UserKey
+  /// Missed calls of the user of which the store may lack the entries. They count.
+  public var missed: [PlacedCall]
+  public init(user: UserKey, missed: [PlacedCall] = []) {
+    self.user = user
+    self.missed = missed
+  }
+}
+
 /// What a shard asks its driver to do about histories.
 public enum HistoryEffect: Sendable, Equatable {
   /// The call's end is in the journal: store its entries (`ShardMachine.historyEntries(of:)`), then report `stored`.

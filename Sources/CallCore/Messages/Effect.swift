@@ -34,6 +34,8 @@ public enum Effect: Sendable, Equatable {
   /// These events of the call are in the journal, and its app has webhooks: store them (`ShardMachine.events(of:)`),
   /// then report the ends among them as `stored`.
   case events(CallID, AppEventKinds)
+  /// Store an event of a device for its app's webhooks, however long that takes; answer with `appEventStored`.
+  indirect case deviceEvent(AppEvent, token: UInt64)
   /// Delete the claim of a token, if it is still this owner's and not newer. Not answered.
   indirect case releaseToken(fingerprint: String, TokenOwner)
 }

@@ -18,6 +18,15 @@ public enum PushPurpose: UInt8, Sendable, CaseIterable {
 
   public var name: String { "\(self)" }
 
+  /// Whether it has the number of unread missed calls, where there is one. What rings does not wait for a number, and
+  /// other VoIP pushes show none.
+  public var showsUnread: Bool {
+    switch self {
+    case .ended, .missedNotice: true
+    case .ring, .missed, .answeredElsewhere, .cancel: false
+    }
+  }
+
   /// Whether it tells a device that a push made ring that the call ended.
   public var isCleanUp: Bool {
     switch self {
@@ -80,6 +89,12 @@ public struct PushJob: Sendable, Equatable {
   public var calledUser = ""
   /// Whether the token is the device's for alerts. On Apple's platforms a push that rings is then an alert.
   public var hasAlertToken: Bool
+  /// How many missed calls of the user are unread; nil: the app keeps no history, or it could not be read in time. The
+  /// driver counts them (`ShardMachine.unreadQuestion`).
+  public var unread: UInt32?
+  /// Whether the app has webhooks. The gateway's report repeats it: the shard of a device does not know that, and calls
+  /// are forgotten before some reports come.
+  public var hasWebhooks = false
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
@@ -152,10 +167,13 @@ public struct PushReport: Sendable, Equatable {
   public var outcome: PushOutcome
   /// When the provider answered, by the gateway's clock.
   public var at: Timestamp
+  /// As in the job: the app learns of a token that is gone.
+  public var hasWebhooks: Bool
   public init(
     call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String, outcome: PushOutcome,
-    at: Timestamp
+    at: Timestamp, hasWebhooks: Bool = false
   ) {
+    self.hasWebhooks = hasWebhooks
     self.call = call
     self.device = device
     self.purpose = purpose

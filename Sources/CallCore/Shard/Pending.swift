@@ -102,6 +102,17 @@ struct GoneToken: Sendable {
   var at: Timestamp
 }
 
+/// A report of such a token whose app learns of it first.
+struct PendingGone: Sendable {
+  var user: UserKey
+  var report: PushReport
+  var reply: PendingReply?
+
+  func isAbout(_ user: UserKey, _ device: DeviceID) -> Bool {
+    self.user == user && report.device == device
+  }
+}
+
 /// Where a later reply goes.
 struct PendingReply: Sendable, Equatable {
   var session: SessionRef

@@ -9,6 +9,25 @@ extension ShardMachine {
     return calls[slot].historyEntries
   }
 
+  /// What the number in a push is to count; nil: it has none.
+  ///
+  /// To be asked when the push leaves: entries that the store lacks then are named, so whoever reads the store
+  /// afterwards misses none.
+  public func unreadQuestion(of job: PushJob) -> UnreadQuestion? {
+    guard job.purpose.showsUnread, keeps.contains(.history), let slot = calls.slot(of: job.call),
+      calls[slot].facts.follows.contains(.history)
+    else { return nil }
+    var question = UnreadQuestion(user: job.user)
+    // A user to whom the call went on may be another shard's, and has missed nothing by this call.
+    guard let user = users[job.user] else { return question }
+    for ids in [user.calls[...], user.settledCalls.all] {
+      question.missed += ids.compactMap { id in
+        calls.slot(of: id).flatMap { calls[$0].missedUnstored(keeps) }
+      }
+    }
+    return question
+  }
+
   /// A command about the history of its sender's user.
   mutating func history(_ command: Command, _ body: HistoryCommand, _ turn: inout Turn) {
     switch body {

@@ -18,14 +18,14 @@ extension ShardMachine {
   /// A gateway reports. A repetition changes nothing more.
   mutating func pushReported(_ command: Command, _ report: PushReport, _ turn: inout Turn) {
     var isWaiting = false
-    if case .tokenGone(let since) = report.outcome {
+    if case .tokenGone = report.outcome {
       let user = command.user
       // A registration that is on its way is newer than the report.
-      if isStoring(user, report.device) {
+      if isStoring(user, report.device) || mustWaitToTell(of: report, user) {
         applyReport(report, user, &turn)
         return turn.reply(command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)))
       }
-      isWaiting = dropGone(report, since ?? report.at, command, &turn)
+      isWaiting = dropGone(report, user, PendingReply(command), tellsApp: true, &turn)
     }
     applyReport(report, command.user, &turn)
     tellGone(report, command, &turn)
@@ -51,17 +51,18 @@ extension ShardMachine {
 
   /// A provider no longer accepts a token. The token is removed if the device still has it and has not
   /// registered since (R12).
+  /// - Parameter tellsApp: the app is to learn of it first, if it has webhooks.
   /// - Returns: whether the reply follows once the store has the change.
-  private mutating func dropGone(
-    _ report: PushReport, _ since: Timestamp, _ command: Command, _ turn: inout Turn
+  mutating func dropGone(
+    _ report: PushReport, _ user: UserKey, _ reply: PendingReply?, tellsApp: Bool,
+    _ turn: inout Turn
   ) -> Bool {
-    let user = command.user
-    guard let device = users[user]?.device(report.device), let registration = device.registration
+    guard let device = users[user]?.device(report.device), let registration = device.registration,
+      device.isUnwritten || registration.registeredAt < report.goneSince
     else { return false }
-    guard device.isUnwritten || registration.registeredAt < since else { return false }
+    if tellsApp, tellApp(of: registration, report, reply, &turn) { return true }
     return removeToken(
-      report.fingerprint, user, report.device, reply: PendingReply(command), claim: nil,
-      isGone: true, &turn)
+      report.fingerprint, user, report.device, reply: reply, claim: nil, isGone: true, &turn)
   }
 
   /// Whether a job that the work queue has not taken yet is still to be offered to it.

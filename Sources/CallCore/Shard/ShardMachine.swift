@@ -16,6 +16,8 @@ public struct ShardMachine: Sendable {
   var pendingStores: [UInt64: PendingStore] = [:]
   /// Registrations that wait for their push tokens, by the token of their effect.
   var pendingClaims: [UInt64: PendingClaim] = [:]
+  /// Reports of tokens that are gone whose events are to be stored first, by the token of their effect.
+  var pendingGone: [UInt64: PendingGone] = [:]
   var lastEffectToken: UInt64 = 0
   /// Calls that may have something to push.
   var callsWantingPush: [CallID] = []

@@ -42,6 +42,7 @@ enum CallmeshDialect {
       capability.isEmpty ? nil : PayloadMember("capability", capability),
       job.reason.map { PayloadMember("reason", $0.name) },
       draft.by.map { PayloadMember("by", party($0)) },
+      job.unread.map { PayloadMember("unread", Int64($0)) },
       headers.isEmpty ? nil : PayloadMember("headers", .objects(headers)),
       draft.pushData.isEmpty ? nil : PayloadMember("pushData", draft.pushData),
     ]
@@ -83,9 +84,12 @@ enum AlertForm {
   private static func aps(
     _ draft: PushDraft, alert key: String, category: String, _ members: [PayloadMember]
   ) -> PayloadMember {
-    let category = PayloadMember("category", category)
-    let thread = PayloadMember("thread-id", draft.job.call.hex)
-    return PayloadMember("aps", [alert(key, draft)] + members + [category, thread])
+    var members = [alert(key, draft)] + members
+    members.append(PayloadMember("category", category))
+    members.append(PayloadMember("thread-id", draft.job.call.hex))
+    // The system shows it at the app's icon; 0 removes what is there.
+    if let unread = draft.job.unread { members.append(PayloadMember("badge", Int64(unread))) }
+    return PayloadMember("aps", members)
   }
 
   /// A text of the app, by its key, with the caller as its argument.

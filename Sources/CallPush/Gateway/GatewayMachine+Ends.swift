@@ -69,7 +69,7 @@ extension GatewayMachine {
   ) {
     let report = PushReport(
       call: job.call, device: job.device, purpose: job.purpose,
-      fingerprint: job.token.fingerprint, outcome: outcome, at: now)
+      fingerprint: job.token.fingerprint, outcome: outcome, at: now, hasWebhooks: job.hasWebhooks)
     let (pending, isKept) = reports.begin(job.user, callee: job.callee, report, now: now)
     count(.reports)
     if !isKept { count(.reportsGivenUp) }

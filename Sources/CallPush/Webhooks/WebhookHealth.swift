@@ -2,18 +2,18 @@ package import CallCore
 
 /// Whether a webhook takes anything at all. A value; time and chance are arguments.
 ///
-/// The failures of one call's events say nothing of the others: its events may be refused for their own sake. If the
-/// events of several calls fail and nothing is taken, the webhook is away.
+/// The failures of one call's or device's events say nothing of the others: its events may be refused for their own
+/// sake. If the events of several calls or devices fail and nothing is taken, the webhook is away.
 package struct WebhookHealth: Sendable {
   private enum Phase {
-    /// The calls with failures since the last success. Can become: away.
-    case answering(failing: Set<CallID>)
+    /// The calls and devices with failures since the last success. Can become: away.
+    case answering(failing: Set<AppEvent.Line>)
     /// Can become: answering.
     case away(probeAt: Timestamp, failures: Int)
   }
 
-  /// So many calls with failures make a webhook count as away.
-  package static let callsMax = 5
+  /// So many calls or devices with failures make a webhook count as away.
+  package static let linesMax = 5
   package static let firstPause = Span.seconds(1)
   package static let pauseMax = Span.seconds(300)
 
@@ -36,12 +36,12 @@ package struct WebhookHealth: Sendable {
   }
 
   /// - Parameter chance: a random number, for jitter.
-  package mutating func failed(_ call: CallID, now: Timestamp, chance: UInt64) {
+  package mutating func failed(_ line: AppEvent.Line, now: Timestamp, chance: UInt64) {
     var failures = 0
     switch phase {
     case .answering(var failing):
-      failing.insert(call)
-      guard failing.count >= Self.callsMax else {
+      failing.insert(line)
+      guard failing.count >= Self.linesMax else {
         phase = .answering(failing: failing)
         return
       }

@@ -4,8 +4,8 @@ package import CallWire
 /// Delivers the events of one app to one of its webhooks: decides what is read, posted and given up. Does no I/O, reads
 /// no clock and draws no chance.
 ///
-/// - Of each call at most one event is under way, and the next one follows when it is delivered or given up. Events of
-///   different calls wait for nothing of each other.
+/// - Of each call at most one event is under way, and the next one follows when it is delivered or given up; so with
+///   each device. Events of different calls and devices (`AppEvent.Line`) wait for nothing of each other.
 /// - An event is retried for `lifetime` since it was stored. Then it is a dead letter.
 /// - A webhook that takes nothing is away (`WebhookHealth`): one event at a time tries whether it is back.
 /// - What is read and not delivered is open. While `openMax` events are open, nothing more is read. Events that are
@@ -84,8 +84,8 @@ package struct WebhookMachine: Sendable {
   package private(set) var posting = 0
 
   var open: [Place: Open] = [:]
-  /// The open events of each call, in order.
-  private var queues: [PlacedCall: [Place]] = [:]
+  /// The open events of each line, in order.
+  private var queues: [AppEvent.Line: [Place]] = [:]
   /// The first of each queue, in order.
   private var heads: [Place] = []
   private(set) var health = WebhookHealth()
@@ -224,7 +224,7 @@ package struct WebhookMachine: Sendable {
     open[place]?.reason = failure
     open[place]?.isRefused = isRefusal
     open[place]?.dueAt = now + pause
-    health.failed(item.event.call, now: now, chance: chance)
+    health.failed(item.event.line, now: now, chance: chance)
   }
 
   /// The webhook is back.
@@ -253,8 +253,8 @@ package struct WebhookMachine: Sendable {
   mutating func add(_ event: AppEvent, at place: Place, storedAt: Timestamp, now: Timestamp) {
     guard open[place] == nil else { return }
     open[place] = Open(event: event, storedAt: storedAt)
-    queues[event.placedCall, default: []].append(place)
-    if queues[event.placedCall]?.count == 1 { addHead(place) }
+    queues[event.line, default: []].append(place)
+    if queues[event.line]?.count == 1 { addHead(place) }
     lookAt = now
     isChanged = true
   }
@@ -265,9 +265,9 @@ package struct WebhookMachine: Sendable {
   private mutating func close(_ place: Place) {
     guard let item = open.removeValue(forKey: place) else { return }
     heads.removeAll { $0 == place }
-    let call = item.event.placedCall
-    queues[call]?.removeAll { $0 == place }
-    if let next = queues[call]?.first { addHead(next) } else { queues[call] = nil }
+    let line = item.event.line
+    queues[line]?.removeAll { $0 == place }
+    if let next = queues[line]?.first { addHead(next) } else { queues[line] = nil }
   }
 
   private mutating func addHead(_ place: Place) {

@@ -10,16 +10,40 @@ package struct WebhookMessage: Sendable {
   package let body: [UInt8]
 
   package init(_ event: AppEvent) {
-    let call = event.placedCall
-    let id = "call_\(call.id)_\(call.placedAt)_\(event.kind.name)"
+    let id = Self.id(of: event)
     self.id = id
     body = JSONWriter.object { json in
       json.member("type", event.kind.type)
       json.member("id", id)
       json.member("timestamp", Self.text(event.at))
       json.member("app", event.callee.app)
-      json.object("data") { Self.write(event, to: &$0) }
+      json.object("data") {
+        if let gone = event.gone {
+          Self.write(gone, of: event.callee.user, to: &$0)
+        } else {
+          Self.write(event, to: &$0)
+        }
+      }
     }
+  }
+
+  /// The same for the same event, whoever stored it.
+  private static func id(of event: AppEvent) -> String {
+    if let gone = event.gone {
+      return "device_\(gone.fingerprint)_\(gone.registeredAt.milliseconds)_\(event.kind.name)"
+    }
+    return "call_\(event.call)_\(event.placedAt.milliseconds)_\(event.kind.name)"
+  }
+
+  private static func write(
+    _ gone: GoneRegistration, of user: String, to json: inout JSONWriter
+  ) {
+    json.member("user", user)
+    json.member("device", gone.device.text)
+    json.optional("deviceName", gone.deviceName)
+    json.member("provider", gone.provider.name)
+    json.member("token", gone.isVoIP ? "voip" : "alert")
+    json.member("registeredAt", text(gone.registeredAt))
   }
 
   private static func write(_ event: AppEvent, to json: inout JSONWriter) {

@@ -47,20 +47,20 @@ struct WebhookReading: Sendable {
   mutating func isNew(_ event: AppEvent) -> Bool { seen.isNew(event) }
 }
 
-/// Recognises repeated events of a call: each call has its events in the order of their kinds, and what a new owner of
-/// its shard repeats begins at the first one.
+/// Recognises repeated events: each call has its events in the order of their kinds, and what a new owner of its shard
+/// repeats begins at the first one. What a device had registered is gone once.
 struct SeenEvents: Sendable {
-  /// Policy when full: the older half is forgotten, and repetitions of these calls are delivered again.
-  static let callsMax = 100_000
-  private var newer: [PlacedCall: UInt8] = [:]
-  private var older: [PlacedCall: UInt8] = [:]
+  /// Policy when full: the older half is forgotten, and repetitions of these are delivered again.
+  static let subjectsMax = 100_000
+  private var newer: [AppEvent.Subject: UInt8] = [:]
+  private var older: [AppEvent.Subject: UInt8] = [:]
 
   mutating func isNew(_ event: AppEvent) -> Bool {
-    let call = event.placedCall
-    let last = newer[call] ?? older[call] ?? 0
+    let subject = event.subject
+    let last = newer[subject] ?? older[subject] ?? 0
     guard event.kind.rawValue > last else { return false }
-    if newer.count >= Self.callsMax / 2, newer[call] == nil { (older, newer) = (newer, [:]) }
-    newer[call] = event.kind.rawValue
+    if newer.count >= Self.subjectsMax / 2, newer[subject] == nil { (older, newer) = (newer, [:]) }
+    newer[subject] = event.kind.rawValue
     return true
   }
 }

@@ -166,7 +166,7 @@ extension WebhookLane {
   }
 
   fileprivate func bury(_ letter: DeadLetter) async -> Bool {
-    let id = "\(letter.event.call)-\(letter.event.kind.rawValue)-\(letter.endpoint)"
+    let id = "\(WebhookMessage(letter.event).id)-\(letter.endpoint)"
     let result = await environment.deadLetters.add(
       id: id, app: app, ClusterCodec.encode(letter))
     if case .appended = result { return true }

@@ -6,7 +6,8 @@ internal import CallJudge
 extension HistoryChecker {
   /// The stream took a message. Readers use the first of each event.
   mutating func learned(_ events: [AppEvent]) throws(HistoryViolation) {
-    for event in events {
+    // The store decides about registrations, not the journal: nothing here says which ones are gone.
+    for event in events where event.gone == nil {
       let facts = calls[event.call, default: Facts()]
       let difference = Self.difference(event, facts)
       try require(
@@ -41,6 +42,7 @@ extension HistoryChecker {
       }
       if event.missed != ended.missed || event.survivor != ended.survivor { return "end" }
       return event.answeredAt == facts.answered?.at ? nil : "answer"
+    case .gone: return "subject"
     }
   }
 
@@ -65,6 +67,7 @@ extension HistoryChecker.Facts {
         case .answered: answered != nil
         case .ended: ended != nil
         case .missed: ended?.missed ?? false
+        case .gone: false
         }
       return hasHappened && !events.contains(kind)
     }

@@ -150,7 +150,7 @@ extension Tampering {
   static func withInventedEvent(_ bytes: [UInt8]) -> [UInt8] {
     guard let batch = try? ClusterCodec.appEvents(bytes) else { return bytes }
     var events = batch.events.compactMap(\.self)
-    guard var one = events.last else { return bytes }
+    guard var one = events.last(where: { $0.gone == nil }) else { return bytes }
     one.call = CallID(high: one.call.high, low: ~one.call.low)
     events.append(one)
     return ClusterCodec.encode(events)

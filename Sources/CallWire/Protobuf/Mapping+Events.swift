@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// Events of calls for webhooks (events.proto).
+// Events of calls and devices for webhooks (events.proto).
 
 extension Callmesh__V1__AppEvents: Root {
   static var blank: AppEventBatch { AppEventBatch(events: []) }
@@ -42,6 +42,24 @@ extension Callmesh__V1__AppEvent: Mapping {
     try c.known(&value.reason, &m.reason, "reason")
     c.flag(&value.missed, &m.missed)
     try c.optionalID(&value.survivor, &m.survivor, "survivor")
+    try c.optional(&value.gone, &m.gone)
+    if C.reads, (value.kind == .gone) != (value.gone != nil) { throw c.failure(.field("gone")) }
+  }
+}
+
+extension Callmesh__V1__GoneRegistration: Mapping {
+  static var blank: GoneRegistration {
+    GoneRegistration(
+      device: "", provider: .none, isVoIP: false, fingerprint: "", registeredAt: .zero)
+  }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__gone_registration__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.device(&value.device, &m.device)
+    try c.text(&value.deviceName, &m.device_name, "deviceName")
+    try c.known(&value.provider, &m.provider, "provider")
+    c.flag(&value.isVoIP, &m.voip)
+    try c.text(&value.fingerprint, &m.fingerprint, "fingerprint")
+    c.time(&value.registeredAt, microseconds: &m.registered_at_us)
   }
 }
 

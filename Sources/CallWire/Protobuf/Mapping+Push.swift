@@ -16,6 +16,7 @@ extension Callmesh__V1__PushReport: Mapping {
     try c.text(&value.fingerprint, &m.fingerprint, "fingerprint")
     c.time(&value.at, microseconds: &m.at_us)
     try outcome(c, &value.outcome, &m)
+    c.flag(&value.hasWebhooks, &m.webhooks)
   }
 
   private static func outcome<C: Coder>(
@@ -115,6 +116,10 @@ extension Callmesh__V1__PushJob: Root {
     try c.text(&value.pushData, &m.push_data, "pushData")
     c.flag(&value.hasAlertToken, &m.alert_token)
     try c.text(&value.calledUser, &m.called_user, "calledUser")
+    var unread = value.unread.map { $0 &+ 1 } ?? 0
+    c.number(&unread, &m.unread)
+    if C.reads { value.unread = unread == 0 ? nil : unread - 1 }
+    c.flag(&value.hasWebhooks, &m.webhooks)
   }
 }
 

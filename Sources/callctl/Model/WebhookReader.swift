@@ -26,7 +26,10 @@ struct WebhookRow: Encodable {
 struct DeadLetterRow: Encodable {
   var at: String
   var type: String
-  var call: String
+  /// nil: it is of a device.
+  var call: String?
+  /// The user's, with the user; nil: it is of a call.
+  var device: String?
   var webhook: String
   var host: String
   var attempts: UInt32
@@ -80,8 +83,11 @@ struct WebhookReader {
       rows.append(
         DeadLetterRow(
           at: CalendarTime.text(milliseconds: letter.at.microseconds / 1000),
-          type: letter.event.kind.type, call: "\(letter.event.call)", webhook: letter.endpoint,
-          host: letter.host, attempts: letter.attempts, reason: letter.reason))
+          type: letter.event.kind.type,
+          call: letter.event.gone == nil ? "\(letter.event.call)" : nil,
+          device: letter.event.gone.map { "\(letter.event.callee.user)/\($0.device.text)" },
+          webhook: letter.endpoint, host: letter.host, attempts: letter.attempts,
+          reason: letter.reason))
       if rows.count >= 2 * limit { rows.removeFirst(limit) }
     }
     return Array(rows.suffix(limit))

@@ -18,9 +18,12 @@ enum WebhooksText {
 
   static func deadLetters(_ rows: [DeadLetterRow]) -> String {
     guard !rows.isEmpty else { return "No event was given up.\n" }
-    let heading = ["GIVEN UP", "EVENT", "CALL", "HOST", "WEBHOOK", "ATTEMPTS", "REASON"]
+    let heading = ["GIVEN UP", "EVENT", "CALL OR DEVICE", "HOST", "WEBHOOK", "ATTEMPTS", "REASON"]
     let lines = rows.map {
-      [$0.at, $0.type, $0.call, $0.host, $0.webhook, "\($0.attempts)", $0.reason]
+      [
+        $0.at, $0.type, $0.call ?? $0.device ?? "-", $0.host, $0.webhook, "\($0.attempts)",
+        $0.reason,
+      ]
     }
     return Columns.render([heading] + lines, right: 5...5).joined(separator: "\n") + "\n"
   }

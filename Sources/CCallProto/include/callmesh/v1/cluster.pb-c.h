@@ -526,10 +526,14 @@ struct  Callmesh__V1__PushReport
    * Of a failure: an attempt's fate is not known.
    */
   protobuf_c_boolean may_have_arrived;
+  /*
+   * As in the job.
+   */
+  protobuf_c_boolean webhooks;
 };
 #define CALLMESH__V1__PUSH_REPORT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_report__descriptor) \
-    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0, 0 }
+    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0, 0, 0 }
 
 
 /*
@@ -1045,10 +1049,18 @@ struct  Callmesh__V1__PushJob
    * Who was called, if another than `user`: whose shard has the call.
    */
   char *called_user;
+  /*
+   * 1 + the user's unread missed calls; 0: not said.
+   */
+  uint32_t unread;
+  /*
+   * The app has webhooks: it learns of a token that is gone.
+   */
+  protobuf_c_boolean webhooks;
 };
 #define CALLMESH__V1__PUSH_JOB__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 /*

@@ -19,6 +19,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 typedef struct Callmesh__V1__AppEvents Callmesh__V1__AppEvents;
 typedef struct Callmesh__V1__AppEvent Callmesh__V1__AppEvent;
+typedef struct Callmesh__V1__GoneRegistration Callmesh__V1__GoneRegistration;
 typedef struct Callmesh__V1__DeadLetter Callmesh__V1__DeadLetter;
 typedef struct Callmesh__V1__WebhookProgress Callmesh__V1__WebhookProgress;
 typedef struct Callmesh__V1__OpenEvent Callmesh__V1__OpenEvent;
@@ -32,7 +33,8 @@ typedef enum _Callmesh__V1__AppEventKind {
   CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_RINGING = 2,
   CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_ANSWERED = 3,
   CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_ENDED = 4,
-  CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_MISSED = 5
+  CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_MISSED = 5,
+  CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_GONE = 6
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_EVENT_KIND)
 } Callmesh__V1__AppEventKind;
 
@@ -46,7 +48,7 @@ struct  Callmesh__V1__AppEvents
   ProtobufCMessage base;
   uint32_t format;
   /*
-   * Of one app; those of a call in their order.
+   * Of one app; those of a call, and of a device, in their order.
    */
   size_t n_events;
   Callmesh__V1__AppEvent **events;
@@ -84,10 +86,41 @@ struct  Callmesh__V1__AppEvent
    * The crossing call to which this one gave way.
    */
   ProtobufCBinaryData survivor;
+  /*
+   * Of a device's event, which has app, `callee` (the device's user), `at_us` and this.
+   */
+  Callmesh__V1__GoneRegistration *gone;
 };
 #define CALLMESH__V1__APP_EVENT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_event__descriptor) \
-    , {0,NULL}, CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_NONE, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, NULL, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, {0,NULL} }
+    , {0,NULL}, CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_NONE, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, NULL, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, {0,NULL}, NULL }
+
+
+/*
+ * A push token of a device that its provider no longer accepts.
+ */
+struct  Callmesh__V1__GoneRegistration
+{
+  ProtobufCMessage base;
+  char *device;
+  char *device_name;
+  Callmesh__V1__PushProvider provider;
+  /*
+   * The token for VoIP pushes, and not that for alerts.
+   */
+  protobuf_c_boolean voip;
+  /*
+   * Of the token.
+   */
+  char *fingerprint;
+  /*
+   * When the device had registered it last.
+   */
+  int64_t registered_at_us;
+};
+#define CALLMESH__V1__GONE_REGISTRATION__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__gone_registration__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, 0, (char *)protobuf_c_empty_string, 0 }
 
 
 /*
@@ -217,6 +250,25 @@ Callmesh__V1__AppEvent *
 void   callmesh__v1__app_event__free_unpacked
                      (Callmesh__V1__AppEvent *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__GoneRegistration methods */
+void   callmesh__v1__gone_registration__init
+                     (Callmesh__V1__GoneRegistration         *message);
+size_t callmesh__v1__gone_registration__get_packed_size
+                     (const Callmesh__V1__GoneRegistration   *message);
+size_t callmesh__v1__gone_registration__pack
+                     (const Callmesh__V1__GoneRegistration   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__gone_registration__pack_to_buffer
+                     (const Callmesh__V1__GoneRegistration   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__GoneRegistration *
+       callmesh__v1__gone_registration__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__gone_registration__free_unpacked
+                     (Callmesh__V1__GoneRegistration *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__DeadLetter methods */
 void   callmesh__v1__dead_letter__init
                      (Callmesh__V1__DeadLetter         *message);
@@ -282,6 +334,9 @@ typedef void (*Callmesh__V1__AppEvents_Closure)
 typedef void (*Callmesh__V1__AppEvent_Closure)
                  (const Callmesh__V1__AppEvent *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__GoneRegistration_Closure)
+                 (const Callmesh__V1__GoneRegistration *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__DeadLetter_Closure)
                  (const Callmesh__V1__DeadLetter *message,
                   void *closure_data);
@@ -300,6 +355,7 @@ typedef void (*Callmesh__V1__OpenEvent_Closure)
 extern const ProtobufCEnumDescriptor    callmesh__v1__app_event_kind__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_events__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_event__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__gone_registration__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__dead_letter__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__webhook_progress__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__open_event__descriptor;

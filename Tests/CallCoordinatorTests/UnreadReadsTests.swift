@@ -1,0 +1,93 @@
+import CallCoordinator
+import CallCore
+import Testing
+
+/// Pushes that wait for the number of unread missed calls.
+@Suite struct UnreadReadsTests {
+  private let start = Timestamp(microseconds: 1_000_000_000)
+  private let term = ShardTerm(shard: 3, epoch: 7)
+  private let bob = UserKey.user("bob")
+  private let carol = UserKey.user("carol")
+
+  private func push(_ number: UInt64, _ term: ShardTerm? = nil) -> UnreadReads.Push {
+    let job = PushJob(
+      user: bob, device: DeviceID("b\(number)"), call: CallID(high: 1, low: number),
+      purpose: .missedNotice,
+      token: PushToken(provider: .apns, environment: "production", topic: "t", token: "c0ffee"),
+      dialect: .callmesh, caller: Party(user: "alice", device: "a1"), video: false, headers: [],
+      placedAt: start, ringDeadline: start, decidedAt: start, deadline: start + .seconds(30))
+    return UnreadReads.Push(
+      term: term ?? self.term, job: job, missed: [PlacedCall(job.call, placedAt: start)])
+  }
+
+  private func end(_ read: UnreadReads.Read?, _ reads: inout UnreadReads) -> [UnreadReads.Push] {
+    read.map { reads.ended($0.number) } ?? []
+  }
+
+  @Test func oneReadForThePushesOfAUser() {
+    var reads = UnreadReads(atOnce: 10, pushesMax: 10)
+    #expect(reads.nextDeadline == .distantFuture && reads.next() == nil)
+    for number in [1, 2] as [UInt64] {
+      #expect(reads.add(push(number), of: bob, now: start) == true)
+    }
+    #expect(reads.add(push(3), of: carol, now: start) == true)
+    #expect(reads.count == 3 && reads.nextDeadline == start + UnreadReads.patience)
+    let (first, second) = (reads.next(), reads.next())
+    #expect(first?.user == bob && second?.user == carol && reads.next() == nil)
+    #expect(end(first, &reads) == [push(1), push(2)])
+    #expect(end(first, &reads).isEmpty, "answered twice")
+    #expect(end(second, &reads) == [push(3)])
+    #expect(reads.count == 0 && reads.nextDeadline == .distantFuture)
+  }
+
+  /// What is stored between the beginning of a read and the decision would be in neither.
+  @Test func aReadThatHasBegunTakesNoFurtherPushes() {
+    var reads = UnreadReads(atOnce: 10, pushesMax: 10)
+    _ = reads.add(push(1), of: bob, now: start)
+    let first = reads.next()
+    _ = reads.add(push(2), of: bob, now: start)
+    let second = reads.next()
+    #expect(second?.user == bob && first != second)
+    #expect(end(second, &reads) == [push(2)])
+    #expect(end(first, &reads) == [push(1)])
+  }
+
+  @Test func aPushGoesWithoutRatherThanLate() {
+    var reads = UnreadReads(atOnce: 1, pushesMax: 10)
+    _ = reads.add(push(1), of: bob, now: start)
+    let first = reads.next()
+    _ = reads.add(push(2), of: carol, now: start + .milliseconds(100))
+    #expect(reads.next() == nil, "one at once")
+    #expect(reads.expired(now: start + .milliseconds(299)).isEmpty)
+    #expect(reads.expired(now: start + UnreadReads.patience) == [push(1)])
+    #expect(reads.expired(now: start + .seconds(1)) == [push(2)], "its read never began")
+    #expect(reads.count == 0 && reads.nextDeadline == .distantFuture)
+    // The store is still asked: nobody else is, until it answers.
+    _ = reads.add(push(3), of: carol, now: start + .seconds(2))
+    #expect(reads.next() == nil)
+    #expect(end(first, &reads).isEmpty, "too late")
+    let third = reads.next()
+    #expect(third?.user == carol)
+    #expect(end(third, &reads) == [push(3)])
+  }
+
+  @Test func thereIsALimit() {
+    var reads = UnreadReads(atOnce: 10, pushesMax: 2)
+    for number in [1, 2] as [UInt64] {
+      #expect(reads.add(push(number), of: bob, now: start) == true)
+    }
+    #expect(reads.add(push(3), of: carol, now: start) == false)
+    _ = reads.expired(now: start + .seconds(1))
+    #expect(reads.add(push(3), of: carol, now: start + .seconds(1)) == true)
+  }
+
+  @Test func aShardThatIsHandedOverTakesItsPushesAlong() {
+    var reads = UnreadReads(atOnce: 10, pushesMax: 10)
+    let other = ShardTerm(shard: 4, epoch: 1)
+    _ = reads.add(push(1), of: bob, now: start)
+    _ = reads.add(push(2, other), of: bob, now: start)
+    #expect(reads.leave(term) == [push(1)])
+    #expect(reads.leave(term).isEmpty && reads.count == 1)
+    #expect(reads.expired(now: start + .seconds(1)) == [push(2, other)])
+  }
+}
