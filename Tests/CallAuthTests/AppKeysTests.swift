@@ -79,7 +79,8 @@ import Testing
     let (keys, json) = AppKeys.generateDevelopment(apps: ["a", "b"], extras: ["a": extras])
     let read = try AppKeys(json: Array(json.utf8))
     #expect(read.terms["a"]?.follows == [.history, .webhooks])
-    #expect(read.terms == keys.terms && read.webhooks == keys.webhooks)
+    #expect(read.terms.mapValues(\.follows) == keys.terms.mapValues(\.follows))
+    #expect(read.webhooks == keys.webhooks)
     #expect(read.webhooks.keys.sorted() == ["a"])
   }
 

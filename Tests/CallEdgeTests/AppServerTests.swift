@@ -34,7 +34,7 @@ extension EdgeFixture {
       let user = try await edge.token("bob", device: "phone")
       let server = try edge.serverToken()
       for (method, path) in Self.serverRoutes {
-        let body = method == "PUT" ? "{}" : nil
+        let body = method == "PUT" ? path.hasSuffix("desk") ? #"{"users":["cy"]}"# : "{}" : nil
         let refused = try await client.request(method, path, token: user, body: body)
         #expect(refused.status == 403 && refused.errorCode == 202, "\(method) \(path)")
         #expect(refused.text.contains("a user's token"))

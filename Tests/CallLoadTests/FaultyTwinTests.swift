@@ -84,8 +84,11 @@ import Testing
   ])
   func aFaultIsNotMistakenForAnother(fault: FaultyTwin.Fault, rule: CorrectnessRule) throws {
     var run = TwinRun(fault: fault)
-    // A device that takes the call over takes its second end for that of this call.
-    if fault == .tellsTwoEnds { run.scenario.parts.removeAll { $0.kind == .pulled } }
+    // A device that takes the call over takes its second end for that of this call, and one that a call left for other
+    // users has an end of its own.
+    if fault == .tellsTwoEnds || fault == .forgetsALoser {
+      run.scenario.parts.removeAll { $0.kind == .pulled || $0.kind == .forwarded }
+    }
     let result = try #require(try run.outcome()).result
     let broken = result.correctness.filter { $0.value > 0 }.map(\.key)
     #expect(broken == [rule])
