@@ -82,7 +82,7 @@ import Testing
     let output = try await TestCluster.runAlone(
       "callload",
       [
-        "--devices", "300", "--rate", "20", "--duration", "10s", "--shards", "16", "--seed", "5",
+        "--devices", "300", "--rate", "20", "--duration", "10s", "--shards", "16", "--seed", "6",
         "--webhooks", "--history", "--json", folder + "/run.json",
       ] + words)
     #expect(output.status == 0, "\(output.text)")

@@ -14,7 +14,9 @@ extension ShardMachine {
   ///
   /// A driver that counts each milestone when the journal acknowledges its entry counts it once in the whole
   /// cluster: replayed entries do not pass through here.
-  public func milestones(in entries: [JournalEntry]) -> [(call: CallID, CallMilestone)] {
+  ///
+  /// It changes nothing: its callers would copy the whole machine to look at it.
+  public mutating func milestones(in entries: [JournalEntry]) -> [(call: CallID, CallMilestone)] {
     entries.compactMap { entry in milestone(entry).map { (entry.call, $0) } }
   }
 

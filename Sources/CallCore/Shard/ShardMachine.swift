@@ -118,8 +118,11 @@ public struct ShardMachine: Sendable {
 
   /// When `fire` is due next.
   public var nextDeadline: Timestamp {
-    guard isServing else { return .distantFuture }
-    return min(deadlines.next, boardDeadlines.next, historyDeadlines.next, expirySweepAt)
+    // It changes nothing: its callers would copy the whole machine to look at it.
+    mutating get {
+      guard isServing else { return .distantFuture }
+      return min(deadlines.next, boardDeadlines.next, historyDeadlines.next, expirySweepAt)
+    }
   }
 
   /// Carries out what is due.
