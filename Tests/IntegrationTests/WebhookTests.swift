@@ -135,7 +135,9 @@ struct WebhookTests {
     cluster.kill("n2")
     receiver.goAway(false)
     try cluster.startEdge("n2", role: "all")
-    func found() -> String { others.map { "\($0): \(receiver.events($0))" }.joined(separator: "; ") }
+    func found() -> String {
+      others.map { "\($0): \(receiver.events($0))" }.joined(separator: "; ")
+    }
     try await eventually("each call, in order", found: found) {
       others.allSatisfy {
         receiver.events($0) == ["call.placed", "call.ended", "call.missed"]
