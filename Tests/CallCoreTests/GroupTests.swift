@@ -142,6 +142,18 @@ import Testing
     #expect(next.diversions.map(\.to).last == ["erin"])
   }
 
+  @Test("R10 a new owner does not wait for a member that had its turn and lacks the stop")
+  func takenOverWithoutAnswers() {
+    var bench = bench(.inTurn)
+    bench.place()
+    bench.pass(.seconds(12))
+    var next = bench.takenOver()
+    next.isConnected = false
+    next.owner = bench.owner.takenOver().begun()
+    next.pass(.seconds(16))
+    #expect(next.owner.shard.nextDeadline > next.owner.now)
+  }
+
   @Test("in turn: the missed call is told to each member once, and only at its end") func notices()
   {
     var bench = bench(.inTurn, attached: [])

@@ -7,7 +7,8 @@ extension Call {
       next = min(next, guest.askAt)
       guard isRinging else { continue }
       next = min(next, guest.noAnswerAt)
-      if !guest.isKnown { next = min(next, guest.awaitedUntil) }
+      // One whom the call left is only waited for by its stop.
+      if !guest.isKnown, rings(guest.user) { next = min(next, guest.awaitedUntil) }
     }
     return next
   }
