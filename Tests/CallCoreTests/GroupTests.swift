@@ -85,7 +85,8 @@ import Testing
     #expect(
       bench.stops("carol", "1") == [Stop(reason: .unanswered)],
       "nobody has missed it while others may answer")
-    #expect(bench.invites("dave", "1").map(\.divertedBy) == ["carol"])
+    #expect(
+      bench.invites("dave", "1").map(\.divertedBy) == ["bob"], "the group, not who rang before")
     bench.pass(.seconds(10))
     #expect(rung(bench) == ["carol", "dave", "erin"])
     #expect(bench.say(.answer(description: ""), "carol", "1")?.error == .wrongState)
@@ -119,6 +120,17 @@ import Testing
     #expect(bench.say(.answer(description: ""), "dave", "1")?.won == true)
   }
 
+  @Test("R6 in turn: a decline gives the turn on although others ring, too")
+  func declinedBesideOthers() {
+    var bench = DivertingBench()
+    bench.guests.set(CallGroup(users: ["dave", "erin"], order: .inTurn), of: "carol")
+    for user in ["dave", "erin", "frank"] { bench.attach(user, "1") }
+    bench.place(to: "carol", "frank")
+    #expect(rung(bench) == ["dave"] && bench.invites("frank", "1").count == 1)
+    bench.say(.decline(.everywhere), "dave", "1")
+    #expect(rung(bench) == ["dave", "erin"])
+  }
+
   @Test("R1 in turn: the answer at the last moment of the turn counts") func lastMoment() {
     var bench = bench(.inTurn)
     bench.place()
@@ -142,16 +154,19 @@ import Testing
     #expect(next.diversions.map(\.to).last == ["erin"])
   }
 
-  @Test("R10 a new owner does not wait for a member that had its turn and lacks the stop")
-  func takenOverWithoutAnswers() {
+  @Test("R25 a member whose turn is over before its shard has said all is waited for no more")
+  func leftBeforeAllWasSaid() {
     var bench = bench(.inTurn)
+    bench.isConnected = false
     bench.place()
-    bench.pass(.seconds(12))
-    var next = bench.takenOver()
-    next.isConnected = false
-    next.owner = bench.owner.takenOver().begun()
-    next.pass(.seconds(16))
-    #expect(next.owner.shard.nextDeadline > next.owner.now)
+    let device = VisitAnswer.Device(
+      id: "1", name: "x", session: DivertingBench.session("carol", "1"))
+    bench.hear("carol", VisitAnswer(devices: [device], isComplete: false))
+    bench.pass(.seconds(10))
+    #expect(bench.stops("carol", "1").count == 1, "not acknowledged, so carol is asked on")
+    // Her shard's time to answer is over in this span. The bench notes faults.
+    bench.pass(.seconds(8))
+    #expect(bench.owner.shard.nextDeadline > bench.owner.now)
   }
 
   @Test("in turn: the missed call is told to each member once, and only at its end") func notices()

@@ -28,21 +28,6 @@ import Testing
 
   // MARK: What is asked for
 
-  private func plan(_ words: String...) throws -> RunPlan {
-    try RunPlan(
-      LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
-  }
-
-  private func refusal(_ words: String...) -> String {
-    do {
-      _ = try RunPlan(
-        LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
-      return "accepted"
-    } catch {
-      return "\(error)"
-    }
-  }
-
   @Test("attacks by name, in turn, together, and each once") func rounds() throws {
     let some = try plan("--hostile", "garbage,ping-flood", "--hostile", "garbage").hostile
     #expect(some?.rounds.map(\.name) == ["garbage", "ping-flood"])

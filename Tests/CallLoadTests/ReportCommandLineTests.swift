@@ -3,24 +3,6 @@ import CallLoadKit
 import Testing
 
 @Suite("Command line of callload") struct ReportCommandLineTests {
-  private func plan(_ words: String...) throws -> RunPlan {
-    // A program that is surely there, where no cluster is to be started.
-    try RunPlan(
-      LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
-  }
-
-  private func refusal(_ words: String...) -> String {
-    do {
-      _ = try RunPlan(
-        LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
-      return "accepted"
-    } catch let error as SetupError {
-      return error.description
-    } catch {
-      return LoadCommand.message(for: error)
-    }
-  }
-
   @Test("the defaults are those of the issue") func defaults() throws {
     let command = try LoadCommand.parse([])
     #expect(command.devices == 10_000)

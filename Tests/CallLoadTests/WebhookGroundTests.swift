@@ -84,21 +84,6 @@ import Testing
 
   // MARK: Command line and report
 
-  private func plan(_ words: String...) throws -> RunPlan {
-    try RunPlan(
-      LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
-  }
-
-  private func refusal(_ words: String...) -> String {
-    do {
-      _ = try RunPlan(
-        LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
-      return "accepted"
-    } catch {
-      return "\(error)"
-    }
-  }
-
   @Test func theClusterHasWhatTheyNeed() throws {
     guard case .local(let plain) = try plan().target,
       case .local(let both) = try plan("--webhooks", "--history").target,

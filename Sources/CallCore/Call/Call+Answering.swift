@@ -59,12 +59,12 @@ extension Call {
     guard isRinging, legs[leg].state.isLive else { return lateRefusal(leg) }
     let ringsElsewhere = ringsElsewhere(leg, than: session)
     switch scope {
-    case .everywhere where ringsOthers(than: legs[leg].party.user, at: turn.now):
-      declineForUser(leg, isSilent: !ringsElsewhere, &turn)
     case .everywhere where next(after: legs[leg].party.user) != nil:
       let by = legs[leg].party
       _ = callNext(
         after: by.user, .declined, by: by, silent: ringsElsewhere ? nil : leg, &turn)
+    case .everywhere where ringsOthers(than: legs[leg].party.user, at: turn.now):
+      declineForUser(leg, isSilent: !ringsElsewhere, &turn)
     case .everywhere:
       end(.declined, by: legs[leg].party, silent: ringsElsewhere ? nil : .leg(leg), &turn)
     case .here:

@@ -12,9 +12,10 @@ extension Call {
     winner.map { guests.isEmpty || legs[$0].party.user.hasBytes(of: user) } ?? false
   }
 
-  /// From whom the call came to a user; empty: it was placed to the user.
+  /// From whom the call came to a user, which is the group for each of its members; empty: it was placed to the user.
   func divertedBy(of user: String) -> String {
-    diversions.first { $0.to.contains { $0.hasBytes(of: user) } }?.from ?? ""
+    let diverted = queue(of: user) ?? diversions.first { $0.to.contains { $0.hasBytes(of: user) } }
+    return diverted?.from ?? ""
   }
 
   /// Whether the call rings the devices of a user, as far as it rings.

@@ -58,6 +58,8 @@ public struct MachineFault: Sendable, Equatable {
     case unexpectedStoreResult
     /// A result that does not fit the step by which a registration claims a token.
     case unexpectedTokenResult
+    /// A call was due again and again at one moment: what was due stayed due.
+    case dueWithoutEnd
   }
 
   public var kind: Kind

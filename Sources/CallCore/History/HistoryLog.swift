@@ -37,7 +37,7 @@ public struct HistoryLog: Sendable, Equatable {
   public func unread(with missed: [PlacedCall]) -> UInt32 {
     let lacking = missed.count { call in
       !items.reversed().contains {
-        $0.entry.call == call.id && $0.entry.placedAt.milliseconds == call.placedAt
+        PlacedCall($0.entry.call, placedAt: $0.entry.placedAt) == call
       }
     }
     return UInt32(clamping: unreadStored + lacking)

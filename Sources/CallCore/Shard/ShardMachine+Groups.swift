@@ -9,7 +9,7 @@ extension ShardMachine {
       var last = users[key]?.groupTalks ?? [:]
       for id in Array(users[key]?.settledCalls.all ?? []) + (users[key]?.calls ?? []) {
         guard let slot = calls.slot(of: id) else { continue }
-        calls[slot].noteGroupTalk(in: &last, now: turn.now)
+        calls[slot].noteGroupTalk(in: &last)
       }
       // Those of whom nothing is known keep their order.
       let sorted = group.users.enumerated().sorted { one, other in
@@ -21,11 +21,14 @@ extension ShardMachine {
     }
   }
 
-  /// The call is about to be forgotten: who had it stays known.
+  /// The call is about to be forgotten: who had it stays known, as long as the user is a member.
   mutating func noteGroupTalk(of call: Call) {
     let key = call.facts.callee
-    guard users[key]?.rules?.group?.order == .longestIdle else { return }
-    call.noteGroupTalk(in: &users[key, default: User()].groupTalks, now: call.facts.placedAt)
+    guard let group = users[key]?.rules?.group, group.order == .longestIdle else { return }
+    var last = users[key]?.groupTalks ?? [:]
+    call.noteGroupTalk(in: &last)
+    let members = Set(group.users.map(bytes))
+    users[key]?.groupTalks = last.filter { members.contains($0.key) }
   }
 }
 
@@ -33,13 +36,11 @@ extension ShardMachine {
 private func bytes(_ user: String) -> [UInt8] { Array(user.utf8) }
 
 extension Call {
-  /// Notes until when a member has talked.
-  fileprivate func noteGroupTalk(in last: inout [[UInt8]: Timestamp], now: Timestamp) {
+  /// Notes until when a member has talked. One who still does is not rung, whatever stands here.
+  fileprivate func noteGroupTalk(in last: inout [[UInt8]: Timestamp]) {
     guard let answer, !guests.isEmpty else { return }
-    let until = if case .ended(let ending) = stage { ending.facts.at } else { now }
+    let until = if case .ended(let ending) = stage { ending.facts.at } else { answer.at }
     let user = bytes(answer.by.user)
-    // Policy: remember no more than a group has.
-    guard last[user] != nil || last.count < CallGroup.usersMax * 2 else { return }
     last[user] = max(last[user] ?? until, until)
   }
 }

@@ -39,10 +39,7 @@ extension ShardMachine {
 
   /// Those that are on their way to the store, or that it has.
   private func newestRules(of key: UserKey) -> UserRules? {
-    let newest = pendingStores.max { one, other in
-      (one.value.what.isRules(of: key) ? one.key : 0)
-        < (other.value.what.isRules(of: key) ? other.key : 0)
-    }
+    let newest = pendingStores.filter { $0.value.what.isRules(of: key) }.max { $0.key < $1.key }
     if case .rules(key, let rules, _) = newest?.value.what { return rules }
     return users[key]?.rules
   }

@@ -132,8 +132,14 @@ public struct ShardMachine: Sendable {
     guard isServing else { return }
     var turn = turn(at: now, isHeldBack: isHeldBack, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
+    var last = (call: CallID(high: 0, low: 0), times: 0)
     while let due = deadlines.popDue(now: now) {
       guard let slot = calls.slot(of: due.key), calls[slot].armedAt == due.at else { continue }
+      last = last.call == due.key ? (due.key, last.times + 1) : (due.key, 1)
+      if last.times > Self.ticksAtOnce {
+        postpone(slot, &turn)
+        continue
+      }
       if calls[slot].isForgettable(turn) {
         forgetRecorded(due.key)
         continue
@@ -150,6 +156,17 @@ public struct ShardMachine: Sendable {
     if boardDeadlines.next <= now { fireBoards(&turn) }
     if historyDeadlines.next <= now { fireHistories(&turn) }
     if !changedBoards.isEmpty { showOngoing(&turn) }
+  }
+
+  /// More often no call is due at one moment.
+  private static let ticksAtOnce = 1000
+
+  /// One call must not keep a shard from all others.
+  private mutating func postpone(_ slot: Int, _ turn: inout Turn) {
+    let (id, later) = (calls[slot].id, turn.now + .seconds(1))
+    turn.outcome.faults.append(MachineFault(.dueWithoutEnd, call: id))
+    calls[slot].armedAt = later
+    deadlines.insert(id, at: later)
   }
 
   /// The journal has taken what it held back for a while. That time counts against nobody.

@@ -94,7 +94,7 @@ extension HistoryChecker {
   /// Who is invited to another user's call is told by whom it was sent there.
   func invitedElsewhere(_ who: Who, _ invite: Invite, _ call: CallID) throws(HistoryViolation) {
     guard knowsJournal, let facts = calls[call] else { return }
-    let from = facts.diversions.first { $0.to.contains { $0.hasBytes(of: who.user) } }?.from ?? ""
+    let from = facts.source(of: who.user)
     try require(
       invite.divertedBy.hasBytes(of: from), .oneStory, call,
       "\(who) hears that \(invite.divertedBy) sent the call there, in place of \(from)")

@@ -139,7 +139,8 @@ extension HistoryChecker.Facts {
   }
 
   /// From whom the call came to a user; empty: it was placed to the user.
-  fileprivate func source(of user: String) -> String {
-    diversions.first { $0.to.contains { $0.hasBytes(of: user) } }?.from ?? ""
+  func source(of user: String) -> String {
+    let diverted = queue(of: user) ?? diversions.first { $0.to.contains { $0.hasBytes(of: user) } }
+    return diverted?.from ?? ""
   }
 }

@@ -1,0 +1,21 @@
+import ArgumentParser
+import CallLoadKit
+
+/// The run of a command line.
+func plan(_ words: String...) throws -> RunPlan {
+  // A program that is surely there, where no cluster is to be started.
+  try RunPlan(LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
+}
+
+/// What a user is told of a command line that is refused.
+func refusal(_ words: String...) -> String {
+  do {
+    _ = try RunPlan(
+      LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
+    return "accepted"
+  } catch let error as SetupError {
+    return error.description
+  } catch {
+    return LoadCommand.message(for: error)
+  }
+}
