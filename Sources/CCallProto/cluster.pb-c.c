@@ -592,6 +592,96 @@ void   callmesh__v1__pull_command__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__pull_command__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__transfer_command__init
+                     (Callmesh__V1__TransferCommand         *message)
+{
+  static const Callmesh__V1__TransferCommand init_value = CALLMESH__V1__TRANSFER_COMMAND__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__transfer_command__get_packed_size
+                     (const Callmesh__V1__TransferCommand *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_command__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__transfer_command__pack
+                     (const Callmesh__V1__TransferCommand *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_command__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__transfer_command__pack_to_buffer
+                     (const Callmesh__V1__TransferCommand *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_command__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__TransferCommand *
+       callmesh__v1__transfer_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__TransferCommand *)
+     protobuf_c_message_unpack (&callmesh__v1__transfer_command__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__transfer_command__free_unpacked
+                     (Callmesh__V1__TransferCommand *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__transfer_command__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__replaced_call__init
+                     (Callmesh__V1__ReplacedCall         *message)
+{
+  static const Callmesh__V1__ReplacedCall init_value = CALLMESH__V1__REPLACED_CALL__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__replaced_call__get_packed_size
+                     (const Callmesh__V1__ReplacedCall *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__replaced_call__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__replaced_call__pack
+                     (const Callmesh__V1__ReplacedCall *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__replaced_call__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__replaced_call__pack_to_buffer
+                     (const Callmesh__V1__ReplacedCall *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__replaced_call__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__ReplacedCall *
+       callmesh__v1__replaced_call__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__ReplacedCall *)
+     protobuf_c_message_unpack (&callmesh__v1__replaced_call__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__replaced_call__free_unpacked
+                     (Callmesh__V1__ReplacedCall *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__replaced_call__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__decline_command__init
                      (Callmesh__V1__DeclineCommand         *message)
 {
@@ -1265,6 +1355,51 @@ void   callmesh__v1__app_group__free_unpacked
   if(!message)
     return;
   assert(message->base.descriptor == &callmesh__v1__app_group__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__app_place__init
+                     (Callmesh__V1__AppPlace         *message)
+{
+  static const Callmesh__V1__AppPlace init_value = CALLMESH__V1__APP_PLACE__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_place__get_packed_size
+                     (const Callmesh__V1__AppPlace *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_place__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_place__pack
+                     (const Callmesh__V1__AppPlace *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_place__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_place__pack_to_buffer
+                     (const Callmesh__V1__AppPlace *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_place__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppPlace *
+       callmesh__v1__app_place__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppPlace *)
+     protobuf_c_message_unpack (&callmesh__v1__app_place__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_place__free_unpacked
+                     (Callmesh__V1__AppPlace *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_place__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   callmesh__v1__caller_gone__init
@@ -2091,7 +2226,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[44] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[47] =
 {
   {
     "session",
@@ -2490,6 +2625,42 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[4
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "transfer",
+    37,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, transfer),
+    &callmesh__v1__transfer_command__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cancel_transfer",
+    38,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, cancel_transfer),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "replaced",
+    39,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Command, body_case),
+    offsetof(Callmesh__V1__Command, replaced),
+    &callmesh__v1__replaced_call__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "history",
     40,
     PROTOBUF_C_LABEL_NONE,
@@ -2634,51 +2805,53 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   23,   /* field[23] = caller_gone */
   27,   /* field[27] = calls */
   16,   /* field[16] = cancel */
+  34,   /* field[34] = cancel_transfer */
   20,   /* field[20] = candidate */
   17,   /* field[17] = connected */
   28,   /* field[28] = crossed */
   14,   /* field[14] = decline */
   19,   /* field[19] = description */
   4,   /* field[4] = device */
-  35,   /* field[35] = devices_per_user */
-  43,   /* field[43] = for_app */
+  38,   /* field[38] = devices_per_user */
+  46,   /* field[46] = for_app */
   18,   /* field[18] = hang_up */
-  33,   /* field[33] = history */
+  36,   /* field[36] = history */
   30,   /* field[30] = information */
   29,   /* field[29] = merge */
   10,   /* field[10] = place */
   32,   /* field[32] = pull */
-  41,   /* field[41] = push_capability */
+  44,   /* field[44] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
+  35,   /* field[35] = replaced */
   1,   /* field[1] = request */
   21,   /* field[21] = resume */
-  42,   /* field[42] = rules */
+  45,   /* field[45] = rules */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
   31,   /* field[31] = talking */
-  36,   /* field[36] = ticket_high */
-  39,   /* field[39] = ticket_key */
-  37,   /* field[37] = ticket_low */
-  38,   /* field[38] = ticket_times */
-  40,   /* field[40] = token */
+  39,   /* field[39] = ticket_high */
+  42,   /* field[42] = ticket_key */
+  40,   /* field[40] = ticket_low */
+  41,   /* field[41] = ticket_times */
+  43,   /* field[43] = token */
   25,   /* field[25] = token_taken */
+  33,   /* field[33] = transfer */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
-  34,   /* field[34] = visit */
+  37,   /* field[37] = visit */
 };
-static const ProtobufCIntRange callmesh__v1__command__number_ranges[8 + 1] =
+static const ProtobufCIntRange callmesh__v1__command__number_ranges[7 + 1] =
 {
   { 1, 0 },
   { 30, 27 },
   { 36, 32 },
-  { 40, 33 },
-  { 45, 34 },
-  { 60, 35 },
-  { 80, 36 },
-  { 140, 42 },
-  { 0, 44 }
+  { 45, 37 },
+  { 60, 38 },
+  { 80, 39 },
+  { 140, 45 },
+  { 0, 47 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2688,14 +2861,14 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  44,
+  47,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
-  8,  callmesh__v1__command__number_ranges,
+  7,  callmesh__v1__command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descriptors[10] =
 {
   {
     "for_call",
@@ -2805,6 +2978,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach_command__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "user_name",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AttachCommand, user_name),
+    &callmesh__v1__display_name__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   2,   /* field[2] = announce */
@@ -2816,11 +3001,13 @@ static const unsigned callmesh__v1__attach_command__field_indices_by_name[] = {
   7,   /* field[7] = ongoing */
   5,   /* field[5] = only_places */
   6,   /* field[6] = talking */
+  9,   /* field[9] = user_name */
 };
-static const ProtobufCIntRange callmesh__v1__attach_command__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__attach_command__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 15, 9 },
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
 {
@@ -2830,10 +3017,10 @@ const ProtobufCMessageDescriptor callmesh__v1__attach_command__descriptor =
   "Callmesh__V1__AttachCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__AttachCommand),
-  9,
+  10,
   callmesh__v1__attach_command__field_descriptors,
   callmesh__v1__attach_command__field_indices_by_name,
-  1,  callmesh__v1__attach_command__number_ranges,
+  2,  callmesh__v1__attach_command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__attach_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -3465,6 +3652,160 @@ const ProtobufCMessageDescriptor callmesh__v1__pull_command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__pull_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor callmesh__v1__transfer_command__field_descriptors[5] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferCommand, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferCommand, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferCommand, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "consulted",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferCommand, consulted),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "consulted_callee",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferCommand, consulted_callee),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__transfer_command__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  3,   /* field[3] = consulted */
+  4,   /* field[4] = consulted_callee */
+  2,   /* field[2] = device */
+  1,   /* field[1] = to */
+};
+static const ProtobufCIntRange callmesh__v1__transfer_command__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__transfer_command__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.TransferCommand",
+  "TransferCommand",
+  "Callmesh__V1__TransferCommand",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__TransferCommand),
+  5,
+  callmesh__v1__transfer_command__field_descriptors,
+  callmesh__v1__transfer_command__field_indices_by_name,
+  1,  callmesh__v1__transfer_command__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__transfer_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__replaced_call__field_descriptors[3] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__ReplacedCall, call),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "survivor",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__ReplacedCall, survivor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__ReplacedCall, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__replaced_call__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  1,   /* field[1] = survivor */
+  2,   /* field[2] = user */
+};
+static const ProtobufCIntRange callmesh__v1__replaced_call__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__replaced_call__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.ReplacedCall",
+  "ReplacedCall",
+  "Callmesh__V1__ReplacedCall",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__ReplacedCall),
+  3,
+  callmesh__v1__replaced_call__field_descriptors,
+  callmesh__v1__replaced_call__field_indices_by_name,
+  1,  callmesh__v1__replaced_call__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__replaced_call__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor callmesh__v1__decline_command__field_descriptors[2] =
 {
   {
@@ -3567,7 +3908,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[10] =
 {
   {
     "call",
@@ -3677,6 +4018,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "round",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, round),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
   6,   /* field[6] = at_us */
@@ -3687,12 +4040,14 @@ static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
   1,   /* field[1] = purpose */
   4,   /* field[4] = reason */
   3,   /* field[3] = result */
+  9,   /* field[9] = round */
   8,   /* field[8] = webhooks */
 };
-static const ProtobufCIntRange callmesh__v1__push_report__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__push_report__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 12, 9 },
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
 {
@@ -3702,10 +4057,10 @@ const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
   "Callmesh__V1__PushReport",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushReport),
-  9,
+  10,
   callmesh__v1__push_report__field_descriptors,
   callmesh__v1__push_report__field_indices_by_name,
-  1,  callmesh__v1__push_report__number_ranges,
+  2,  callmesh__v1__push_report__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__push_report__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -3850,7 +4205,7 @@ const ProtobufCMessageDescriptor callmesh__v1__talking__descriptor =
   (ProtobufCMessageInit) callmesh__v1__talking__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__talking_detail__field_descriptors[2] =
+static const ProtobufCFieldDescriptor callmesh__v1__talking_detail__field_descriptors[3] =
 {
   {
     "callee",
@@ -3876,15 +4231,28 @@ static const ProtobufCFieldDescriptor callmesh__v1__talking_detail__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "peer",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TalkingDetail, peer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__talking_detail__field_indices_by_name[] = {
   0,   /* field[0] = callee */
+  2,   /* field[2] = peer */
   1,   /* field[1] = since_us */
 };
 static const ProtobufCIntRange callmesh__v1__talking_detail__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__talking_detail__descriptor =
 {
@@ -3894,7 +4262,7 @@ const ProtobufCMessageDescriptor callmesh__v1__talking_detail__descriptor =
   "Callmesh__V1__TalkingDetail",
   "callmesh.v1",
   sizeof(Callmesh__V1__TalkingDetail),
-  2,
+  3,
   callmesh__v1__talking_detail__field_descriptors,
   callmesh__v1__talking_detail__field_indices_by_name,
   1,  callmesh__v1__talking_detail__number_ranges,
@@ -4068,7 +4436,7 @@ const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor =
   (ProtobufCMessageInit) callmesh__v1__merge_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[13] =
 {
   {
     "call",
@@ -4142,19 +4510,111 @@ static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "consulted",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, consulted),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_over",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, is_over),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "round",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, round),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "answered_at_us",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, answered_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller_name",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, caller_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "number",
+    17,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "wants_others",
+    18,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, wants_others),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__visit_request__field_indices_by_name[] = {
+  9,   /* field[9] = answered_at_us */
   3,   /* field[3] = answered_by */
   0,   /* field[0] = call */
   1,   /* field[1] = callee */
   2,   /* field[2] = caller */
+  10,   /* field[10] = caller_name */
+  6,   /* field[6] = consulted */
   5,   /* field[5] = is_member */
+  7,   /* field[7] = is_over */
+  11,   /* field[11] = number */
+  8,   /* field[8] = round */
   4,   /* field[4] = second_calls */
+  12,   /* field[12] = wants_others */
 };
-static const ProtobufCIntRange callmesh__v1__visit_request__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__visit_request__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 12, 6 },
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
 {
@@ -4164,10 +4624,10 @@ const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
   "Callmesh__V1__VisitRequest",
   "callmesh.v1",
   sizeof(Callmesh__V1__VisitRequest),
-  6,
+  13,
   callmesh__v1__visit_request__field_descriptors,
   callmesh__v1__visit_request__field_indices_by_name,
-  1,  callmesh__v1__visit_request__number_ranges,
+  2,  callmesh__v1__visit_request__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__visit_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -4454,7 +4914,7 @@ const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__rules_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descriptors[7] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descriptors[10] =
 {
   {
     "user",
@@ -4540,20 +5000,61 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descripto
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "name",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, name),
+    &callmesh__v1__app_user_query__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "set_name",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, set_name),
+    &callmesh__v1__display_name__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "place",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, place),
+    &callmesh__v1__app_place__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_command__field_indices_by_name[] = {
   2,   /* field[2] = call */
   1,   /* field[1] = calls */
   3,   /* field[3] = end */
   5,   /* field[5] = group */
+  7,   /* field[7] = name */
+  9,   /* field[9] = place */
   4,   /* field[4] = remove */
   6,   /* field[6] = set_group */
+  8,   /* field[8] = set_name */
   0,   /* field[0] = user */
 };
-static const ProtobufCIntRange callmesh__v1__app_command__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__app_command__number_ranges[3 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 13, 7 },
+  { 20, 9 },
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor =
 {
@@ -4563,10 +5064,10 @@ const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor =
   "Callmesh__V1__AppCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppCommand),
-  7,
+  10,
   callmesh__v1__app_command__field_descriptors,
   callmesh__v1__app_command__field_indices_by_name,
-  1,  callmesh__v1__app_command__number_ranges,
+  3,  callmesh__v1__app_command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__app_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -4624,6 +5125,57 @@ const ProtobufCMessageDescriptor callmesh__v1__app_group__descriptor =
   callmesh__v1__app_group__field_indices_by_name,
   1,  callmesh__v1__app_group__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__app_group__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__app_place__field_descriptors[2] =
+{
+  {
+    "place",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlace, place),
+    &callmesh__v1__place_command__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlace, caller),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_place__field_indices_by_name[] = {
+  1,   /* field[1] = caller */
+  0,   /* field[0] = place */
+};
+static const ProtobufCIntRange callmesh__v1__app_place__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_place__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppPlace",
+  "AppPlace",
+  "Callmesh__V1__AppPlace",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppPlace),
+  2,
+  callmesh__v1__app_place__field_descriptors,
+  callmesh__v1__app_place__field_indices_by_name,
+  1,  callmesh__v1__app_place__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_place__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__caller_gone__field_descriptors[1] =
@@ -4715,7 +5267,7 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__edge_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[13] =
+static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors[14] =
 {
   {
     "session",
@@ -4826,6 +5378,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__edge_item__field_descriptors
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "user_name",
+    46,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__EdgeItem, body_case),
+    offsetof(Callmesh__V1__EdgeItem, user_name),
+    &callmesh__v1__display_name__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "ticket_high",
     80,
     PROTOBUF_C_LABEL_NONE,
@@ -4883,19 +5447,21 @@ static const unsigned callmesh__v1__edge_item__field_indices_by_name[] = {
   1,   /* field[1] = reply */
   5,   /* field[5] = rings_since_us */
   0,   /* field[0] = session */
-  9,   /* field[9] = ticket_high */
-  12,   /* field[12] = ticket_key */
-  10,   /* field[10] = ticket_low */
-  11,   /* field[11] = ticket_times */
+  10,   /* field[10] = ticket_high */
+  13,   /* field[13] = ticket_key */
+  11,   /* field[11] = ticket_low */
+  12,   /* field[12] = ticket_times */
+  9,   /* field[9] = user_name */
   7,   /* field[7] = visit */
 };
-static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[4 + 1] =
+static const ProtobufCIntRange callmesh__v1__edge_item__number_ranges[5 + 1] =
 {
   { 1, 0 },
   { 12, 7 },
   { 40, 8 },
-  { 80, 9 },
-  { 0, 13 }
+  { 46, 9 },
+  { 80, 10 },
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
 {
@@ -4905,10 +5471,10 @@ const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor =
   "Callmesh__V1__EdgeItem",
   "callmesh.v1",
   sizeof(Callmesh__V1__EdgeItem),
-  13,
+  14,
   callmesh__v1__edge_item__field_descriptors,
   callmesh__v1__edge_item__field_indices_by_name,
-  4,  callmesh__v1__edge_item__number_ranges,
+  5,  callmesh__v1__edge_item__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__edge_item__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -5092,7 +5658,7 @@ const ProtobufCMessageDescriptor callmesh__v1__heartbeat__descriptor =
   (ProtobufCMessageInit) callmesh__v1__heartbeat__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__silent_edge__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__silent_edge__field_descriptors[4] =
 {
   {
     "edge",
@@ -5130,16 +5696,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__silent_edge__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "is_unreachable",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__SilentEdge, is_unreachable),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__silent_edge__field_indices_by_name[] = {
   0,   /* field[0] = edge */
   2,   /* field[2] = is_lost */
+  3,   /* field[3] = is_unreachable */
   1,   /* field[1] = since_ms */
 };
 static const ProtobufCIntRange callmesh__v1__silent_edge__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__silent_edge__descriptor =
 {
@@ -5149,7 +5728,7 @@ const ProtobufCMessageDescriptor callmesh__v1__silent_edge__descriptor =
   "Callmesh__V1__SilentEdge",
   "callmesh.v1",
   sizeof(Callmesh__V1__SilentEdge),
-  3,
+  4,
   callmesh__v1__silent_edge__field_descriptors,
   callmesh__v1__silent_edge__field_indices_by_name,
   1,  callmesh__v1__silent_edge__number_ranges,
@@ -5492,7 +6071,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[23] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[24] =
 {
   {
     "format",
@@ -5770,6 +6349,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "round",
+    32,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, round),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   19,   /* field[19] = alert_token */
@@ -5790,17 +6381,19 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   15,   /* field[15] = reason */
   12,   /* field[12] = ring_deadline_us */
   17,   /* field[17] = ring_unknown */
+  23,   /* field[23] = round */
   6,   /* field[6] = token */
   21,   /* field[21] = unread */
   2,   /* field[2] = user */
   9,   /* field[9] = video */
   22,   /* field[22] = webhooks */
 };
-static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[2 + 1] =
+static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 24, 20 },
-  { 0, 23 }
+  { 32, 23 },
+  { 0, 24 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -5810,10 +6403,10 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  23,
+  24,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
-  2,  callmesh__v1__push_job__number_ranges,
+  3,  callmesh__v1__push_job__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__push_job__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -5868,7 +6461,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_never_sent__descriptor =
   (ProtobufCMessageInit) callmesh__v1__push_never_sent__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_leg__field_descriptors[2] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_leg__field_descriptors[3] =
 {
   {
     "call",
@@ -5894,15 +6487,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_leg__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "round",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushLeg, round),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_leg__field_indices_by_name[] = {
   0,   /* field[0] = call */
   1,   /* field[1] = device */
+  2,   /* field[2] = round */
 };
-static const ProtobufCIntRange callmesh__v1__push_leg__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__push_leg__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 8, 2 },
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_leg__descriptor =
 {
@@ -5912,14 +6519,14 @@ const ProtobufCMessageDescriptor callmesh__v1__push_leg__descriptor =
   "Callmesh__V1__PushLeg",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushLeg),
-  2,
+  3,
   callmesh__v1__push_leg__field_descriptors,
   callmesh__v1__push_leg__field_indices_by_name,
-  1,  callmesh__v1__push_leg__number_ranges,
+  2,  callmesh__v1__push_leg__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__push_leg__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_withdrawal__field_descriptors[2] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_withdrawal__field_descriptors[3] =
 {
   {
     "format",
@@ -5945,15 +6552,29 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_withdrawal__field_descr
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rounds",
+    8,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_UINT64,
+    offsetof(Callmesh__V1__PushWithdrawal, n_rounds),
+    offsetof(Callmesh__V1__PushWithdrawal, rounds),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_withdrawal__field_indices_by_name[] = {
   1,   /* field[1] = calls */
   0,   /* field[0] = format */
+  2,   /* field[2] = rounds */
 };
-static const ProtobufCIntRange callmesh__v1__push_withdrawal__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__push_withdrawal__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 8, 2 },
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_withdrawal__descriptor =
 {
@@ -5963,10 +6584,10 @@ const ProtobufCMessageDescriptor callmesh__v1__push_withdrawal__descriptor =
   "Callmesh__V1__PushWithdrawal",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushWithdrawal),
-  2,
+  3,
   callmesh__v1__push_withdrawal__field_descriptors,
   callmesh__v1__push_withdrawal__field_indices_by_name,
-  1,  callmesh__v1__push_withdrawal__number_ranges,
+  2,  callmesh__v1__push_withdrawal__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__push_withdrawal__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -727,6 +727,96 @@ void   callmesh__v1__pull__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__pull__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__transfer__init
+                     (Callmesh__V1__Transfer         *message)
+{
+  static const Callmesh__V1__Transfer init_value = CALLMESH__V1__TRANSFER__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__transfer__get_packed_size
+                     (const Callmesh__V1__Transfer *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__transfer__pack
+                     (const Callmesh__V1__Transfer *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__transfer__pack_to_buffer
+                     (const Callmesh__V1__Transfer *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Transfer *
+       callmesh__v1__transfer__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Transfer *)
+     protobuf_c_message_unpack (&callmesh__v1__transfer__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__transfer__free_unpacked
+                     (Callmesh__V1__Transfer *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__transfer__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   callmesh__v1__cancel_transfer__init
+                     (Callmesh__V1__CancelTransfer         *message)
+{
+  static const Callmesh__V1__CancelTransfer init_value = CALLMESH__V1__CANCEL_TRANSFER__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__cancel_transfer__get_packed_size
+                     (const Callmesh__V1__CancelTransfer *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__cancel_transfer__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__cancel_transfer__pack
+                     (const Callmesh__V1__CancelTransfer *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__cancel_transfer__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__cancel_transfer__pack_to_buffer
+                     (const Callmesh__V1__CancelTransfer *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__cancel_transfer__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__CancelTransfer *
+       callmesh__v1__cancel_transfer__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__CancelTransfer *)
+     protobuf_c_message_unpack (&callmesh__v1__cancel_transfer__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__cancel_transfer__free_unpacked
+                     (Callmesh__V1__CancelTransfer *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__cancel_transfer__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__busy__init
                      (Callmesh__V1__Busy         *message)
 {
@@ -1627,6 +1717,51 @@ void   callmesh__v1__attached__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__attached__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__relays__init
+                     (Callmesh__V1__Relays         *message)
+{
+  static const Callmesh__V1__Relays init_value = CALLMESH__V1__RELAYS__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__relays__get_packed_size
+                     (const Callmesh__V1__Relays *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__relays__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__relays__pack
+                     (const Callmesh__V1__Relays *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__relays__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__relays__pack_to_buffer
+                     (const Callmesh__V1__Relays *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__relays__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Relays *
+       callmesh__v1__relays__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Relays *)
+     protobuf_c_message_unpack (&callmesh__v1__relays__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__relays__free_unpacked
+                     (Callmesh__V1__Relays *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__relays__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__registered__init
                      (Callmesh__V1__Registered         *message)
 {
@@ -2302,6 +2437,51 @@ void   callmesh__v1__answered__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__answered__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__transfer_news__init
+                     (Callmesh__V1__TransferNews         *message)
+{
+  static const Callmesh__V1__TransferNews init_value = CALLMESH__V1__TRANSFER_NEWS__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__transfer_news__get_packed_size
+                     (const Callmesh__V1__TransferNews *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_news__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__transfer_news__pack
+                     (const Callmesh__V1__TransferNews *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_news__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__transfer_news__pack_to_buffer
+                     (const Callmesh__V1__TransferNews *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_news__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__TransferNews *
+       callmesh__v1__transfer_news__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__TransferNews *)
+     protobuf_c_message_unpack (&callmesh__v1__transfer_news__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__transfer_news__free_unpacked
+                     (Callmesh__V1__TransferNews *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__transfer_news__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__moved__init
                      (Callmesh__V1__Moved         *message)
 {
@@ -2617,6 +2797,51 @@ void   callmesh__v1__app_user__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__app_user__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__display_name__init
+                     (Callmesh__V1__DisplayName         *message)
+{
+  static const Callmesh__V1__DisplayName init_value = CALLMESH__V1__DISPLAY_NAME__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__display_name__get_packed_size
+                     (const Callmesh__V1__DisplayName *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__display_name__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__display_name__pack
+                     (const Callmesh__V1__DisplayName *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__display_name__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__display_name__pack_to_buffer
+                     (const Callmesh__V1__DisplayName *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__display_name__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__DisplayName *
+       callmesh__v1__display_name__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__DisplayName *)
+     protobuf_c_message_unpack (&callmesh__v1__display_name__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__display_name__free_unpacked
+                     (Callmesh__V1__DisplayName *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__display_name__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__app_device__init
                      (Callmesh__V1__AppDevice         *message)
 {
@@ -2797,7 +3022,52 @@ void   callmesh__v1__app_call__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__app_call__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[27] =
+void   callmesh__v1__app_place_body__init
+                     (Callmesh__V1__AppPlaceBody         *message)
+{
+  static const Callmesh__V1__AppPlaceBody init_value = CALLMESH__V1__APP_PLACE_BODY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__app_place_body__get_packed_size
+                     (const Callmesh__V1__AppPlaceBody *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_place_body__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__app_place_body__pack
+                     (const Callmesh__V1__AppPlaceBody *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_place_body__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__app_place_body__pack_to_buffer
+                     (const Callmesh__V1__AppPlaceBody *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__app_place_body__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__AppPlaceBody *
+       callmesh__v1__app_place_body__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__AppPlaceBody *)
+     protobuf_c_message_unpack (&callmesh__v1__app_place_body__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__app_place_body__free_unpacked
+                     (Callmesh__V1__AppPlaceBody *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__app_place_body__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descriptors[29] =
 {
   {
     "id",
@@ -3064,6 +3334,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__client_frame__field_descript
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "transfer",
+    37,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, transfer),
+    &callmesh__v1__transfer__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cancel_transfer",
+    38,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ClientFrame, command_case),
+    offsetof(Callmesh__V1__ClientFrame, cancel_transfer),
+    &callmesh__v1__cancel_transfer__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "history",
     40,
     PROTOBUF_C_LABEL_NONE,
@@ -3132,14 +3426,15 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   10,   /* field[10] = busy */
   19,   /* field[19] = calls */
   11,   /* field[11] = cancel */
+  23,   /* field[23] = cancel_transfer */
   15,   /* field[15] = candidate */
   12,   /* field[12] = connected */
   9,   /* field[9] = decline */
   14,   /* field[14] = description */
   2,   /* field[2] = detach */
   13,   /* field[13] = hang_up */
-  22,   /* field[22] = history */
-  23,   /* field[23] = history_read */
+  24,   /* field[24] = history */
+  25,   /* field[25] = history_read */
   0,   /* field[0] = id */
   20,   /* field[20] = information */
   18,   /* field[18] = ping */
@@ -3147,10 +3442,11 @@ static const unsigned callmesh__v1__client_frame__field_indices_by_name[] = {
   21,   /* field[21] = pull */
   17,   /* field[17] = query */
   3,   /* field[3] = register */
-  24,   /* field[24] = renew */
+  26,   /* field[26] = renew */
   16,   /* field[16] = resume */
-  25,   /* field[25] = rules */
-  26,   /* field[26] = set_rules */
+  27,   /* field[27] = rules */
+  28,   /* field[28] = set_rules */
+  22,   /* field[22] = transfer */
   4,   /* field[4] = unregister */
 };
 static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[7 + 1] =
@@ -3159,10 +3455,10 @@ static const ProtobufCIntRange callmesh__v1__client_frame__number_ranges[7 + 1] 
   { 20, 18 },
   { 33, 20 },
   { 36, 21 },
-  { 40, 22 },
-  { 70, 24 },
-  { 140, 25 },
-  { 0, 27 }
+  { 40, 24 },
+  { 70, 26 },
+  { 140, 27 },
+  { 0, 29 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
 {
@@ -3172,7 +3468,7 @@ const ProtobufCMessageDescriptor callmesh__v1__client_frame__descriptor =
   "Callmesh__V1__ClientFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ClientFrame),
-  27,
+  29,
   callmesh__v1__client_frame__field_descriptors,
   callmesh__v1__client_frame__field_indices_by_name,
   7,  callmesh__v1__client_frame__number_ranges,
@@ -3281,7 +3577,7 @@ const ProtobufCMessageDescriptor callmesh__v1__header__descriptor =
   (ProtobufCMessageInit) callmesh__v1__header__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[10] =
 {
   {
     "token",
@@ -3391,6 +3687,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attach__field_descriptors[9]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "relays",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attach, relays),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
   4,   /* field[4] = client */
@@ -3401,12 +3709,13 @@ static const unsigned callmesh__v1__attach__field_indices_by_name[] = {
   5,   /* field[5] = nearer */
   7,   /* field[7] = ongoing */
   6,   /* field[6] = only_places */
+  9,   /* field[9] = relays */
   0,   /* field[0] = token */
 };
 static const ProtobufCIntRange callmesh__v1__attach__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
 {
@@ -3416,7 +3725,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attach__descriptor =
   "Callmesh__V1__Attach",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attach),
-  9,
+  10,
   callmesh__v1__attach__field_descriptors,
   callmesh__v1__attach__field_indices_by_name,
   1,  callmesh__v1__attach__number_ranges,
@@ -4145,6 +4454,121 @@ const ProtobufCMessageDescriptor callmesh__v1__pull__descriptor =
   (ProtobufCMessageInit) callmesh__v1__pull__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor callmesh__v1__transfer__field_descriptors[4] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Transfer, call),
+    &callmesh__v1__call_ref__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Transfer, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Transfer, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "consulted",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Transfer, consulted),
+    &callmesh__v1__call_ref__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__transfer__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+  3,   /* field[3] = consulted */
+  2,   /* field[2] = device */
+  1,   /* field[1] = to */
+};
+static const ProtobufCIntRange callmesh__v1__transfer__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__transfer__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Transfer",
+  "Transfer",
+  "Callmesh__V1__Transfer",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Transfer),
+  4,
+  callmesh__v1__transfer__field_descriptors,
+  callmesh__v1__transfer__field_indices_by_name,
+  1,  callmesh__v1__transfer__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__transfer__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__cancel_transfer__field_descriptors[1] =
+{
+  {
+    "call",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__CancelTransfer, call),
+    &callmesh__v1__call_ref__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__cancel_transfer__field_indices_by_name[] = {
+  0,   /* field[0] = call */
+};
+static const ProtobufCIntRange callmesh__v1__cancel_transfer__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__cancel_transfer__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.CancelTransfer",
+  "CancelTransfer",
+  "Callmesh__V1__CancelTransfer",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__CancelTransfer),
+  1,
+  callmesh__v1__cancel_transfer__field_descriptors,
+  callmesh__v1__cancel_transfer__field_indices_by_name,
+  1,  callmesh__v1__cancel_transfer__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__cancel_transfer__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor callmesh__v1__busy__field_descriptors[1] =
 {
   {
@@ -4798,7 +5222,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descriptors[6] =
 {
   {
     "reply",
@@ -4849,6 +5273,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descript
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "relays",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__ServerFrame, message_case),
+    offsetof(Callmesh__V1__ServerFrame, relays),
+    &callmesh__v1__relays__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "history",
     40,
     PROTOBUF_C_LABEL_NONE,
@@ -4863,16 +5299,17 @@ static const ProtobufCFieldDescriptor callmesh__v1__server_frame__field_descript
 };
 static const unsigned callmesh__v1__server_frame__field_indices_by_name[] = {
   1,   /* field[1] = delivery */
-  4,   /* field[4] = history */
+  5,   /* field[5] = history */
   2,   /* field[2] = notice */
   3,   /* field[3] = ongoing */
+  4,   /* field[4] = relays */
   0,   /* field[0] = reply */
 };
 static const ProtobufCIntRange callmesh__v1__server_frame__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 40, 4 },
-  { 0, 5 }
+  { 40, 5 },
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__server_frame__descriptor =
 {
@@ -4882,7 +5319,7 @@ const ProtobufCMessageDescriptor callmesh__v1__server_frame__descriptor =
   "Callmesh__V1__ServerFrame",
   "callmesh.v1",
   sizeof(Callmesh__V1__ServerFrame),
-  5,
+  6,
   callmesh__v1__server_frame__field_descriptors,
   callmesh__v1__server_frame__field_indices_by_name,
   2,  callmesh__v1__server_frame__number_ranges,
@@ -5155,7 +5592,7 @@ const ProtobufCMessageDescriptor callmesh__v1__done__descriptor =
   (ProtobufCMessageInit) callmesh__v1__done__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[9] =
 {
   {
     "session",
@@ -5253,6 +5690,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "relays",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attached, relays),
+    &callmesh__v1__relays__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
   2,   /* field[2] = device */
@@ -5260,6 +5709,7 @@ static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
   6,   /* field[6] = nearer */
   7,   /* field[7] = ongoing */
   3,   /* field[3] = ping_seconds */
+  8,   /* field[8] = relays */
   4,   /* field[4] = server_time_ms */
   0,   /* field[0] = session */
   1,   /* field[1] = user */
@@ -5267,7 +5717,7 @@ static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__attached__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
 {
@@ -5277,11 +5727,88 @@ const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
   "Callmesh__V1__Attached",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attached),
-  8,
+  9,
   callmesh__v1__attached__field_descriptors,
   callmesh__v1__attached__field_indices_by_name,
   1,  callmesh__v1__attached__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__attached__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__relays__field_descriptors[4] =
+{
+  {
+    "urls",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__Relays, n_urls),
+    offsetof(Callmesh__V1__Relays, urls),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "username",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Relays, username),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "password",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Relays, password),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "expires_at_ms",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Relays, expires_at_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__relays__field_indices_by_name[] = {
+  3,   /* field[3] = expires_at_ms */
+  2,   /* field[2] = password */
+  0,   /* field[0] = urls */
+  1,   /* field[1] = username */
+};
+static const ProtobufCIntRange callmesh__v1__relays__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__relays__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Relays",
+  "Relays",
+  "Callmesh__V1__Relays",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Relays),
+  4,
+  callmesh__v1__relays__field_descriptors,
+  callmesh__v1__relays__field_indices_by_name,
+  1,  callmesh__v1__relays__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__relays__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__registered__field_descriptors[4] =
@@ -5759,7 +6286,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_item__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_item__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[10] =
+static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[11] =
 {
   {
     "call",
@@ -5881,6 +6408,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "transfer",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Delivery, event_case),
+    offsetof(Callmesh__V1__Delivery, transfer),
+    &callmesh__v1__transfer_news__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
   8,   /* field[8] = after */
@@ -5892,12 +6431,13 @@ static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
   4,   /* field[4] = ringing */
   7,   /* field[7] = signal */
   6,   /* field[6] = stop */
+  10,   /* field[10] = transfer */
   1,   /* field[1] = version */
 };
 static const ProtobufCIntRange callmesh__v1__delivery__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
 {
@@ -5907,7 +6447,7 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   "Callmesh__V1__Delivery",
   "callmesh.v1",
   sizeof(Callmesh__V1__Delivery),
-  10,
+  11,
   callmesh__v1__delivery__field_descriptors,
   callmesh__v1__delivery__field_indices_by_name,
   1,  callmesh__v1__delivery__number_ranges,
@@ -6222,7 +6762,7 @@ const ProtobufCMessageDescriptor callmesh__v1__history_page__descriptor =
   (ProtobufCMessageInit) callmesh__v1__history_page__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descriptors[15] =
+static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descriptors[16] =
 {
   {
     "cursor",
@@ -6404,8 +6944,21 @@ static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "answered_by",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__HistoryEntry, answered_by),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__history_entry__field_indices_by_name[] = {
+  15,   /* field[15] = answered_by */
   8,   /* field[8] = answered_ms */
   1,   /* field[1] = call */
   0,   /* field[0] = cursor */
@@ -6425,7 +6978,7 @@ static const unsigned callmesh__v1__history_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__history_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 15 }
+  { 0, 16 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor =
 {
@@ -6435,14 +6988,14 @@ const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor =
   "Callmesh__V1__HistoryEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__HistoryEntry),
-  15,
+  16,
   callmesh__v1__history_entry__field_descriptors,
   callmesh__v1__history_entry__field_indices_by_name,
   1,  callmesh__v1__history_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__history_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[11] =
 {
   {
     "caller",
@@ -6552,9 +7105,34 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[9]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "transferred_by",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Invite, transferred_by),
+    &callmesh__v1__party__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "consulted",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Invite, consulted),
+    &callmesh__v1__call_ref__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   0,   /* field[0] = caller */
+  10,   /* field[10] = consulted */
   1,   /* field[1] = deadline_ms */
   3,   /* field[3] = description */
   8,   /* field[8] = diverted_by */
@@ -6562,12 +7140,14 @@ static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   6,   /* field[6] = push_data */
   7,   /* field[7] = second_call */
   5,   /* field[5] = signals */
+  9,   /* field[9] = transferred_by */
   2,   /* field[2] = video */
 };
-static const ProtobufCIntRange callmesh__v1__invite__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__invite__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 15, 9 },
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
 {
@@ -6577,10 +7157,10 @@ const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
   "Callmesh__V1__Invite",
   "callmesh.v1",
   sizeof(Callmesh__V1__Invite),
-  9,
+  11,
   callmesh__v1__invite__field_descriptors,
   callmesh__v1__invite__field_indices_by_name,
-  1,  callmesh__v1__invite__number_ranges,
+  2,  callmesh__v1__invite__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__invite__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -6684,6 +7264,83 @@ const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor =
   callmesh__v1__answered__field_indices_by_name,
   1,  callmesh__v1__answered__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__answered__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__transfer_news__field_descriptors[4] =
+{
+  {
+    "to",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferNews, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "number",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferNews, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferNews, reason),
+    &callmesh__v1__end_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferNews, by),
+    &callmesh__v1__party__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__transfer_news__field_indices_by_name[] = {
+  3,   /* field[3] = by */
+  1,   /* field[1] = number */
+  2,   /* field[2] = reason */
+  0,   /* field[0] = to */
+};
+static const ProtobufCIntRange callmesh__v1__transfer_news__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__transfer_news__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.TransferNews",
+  "TransferNews",
+  "Callmesh__V1__TransferNews",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__TransferNews),
+  4,
+  callmesh__v1__transfer_news__field_descriptors,
+  callmesh__v1__transfer_news__field_indices_by_name,
+  1,  callmesh__v1__transfer_news__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__transfer_news__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__moved__field_descriptors[3] =
@@ -7019,7 +7676,7 @@ const ProtobufCMessageDescriptor callmesh__v1__refusal_body__descriptor =
   (ProtobufCMessageInit) callmesh__v1__refusal_body__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_reply__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_reply__field_descriptors[5] =
 {
   {
     "user",
@@ -7069,17 +7726,31 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_reply__field_descriptors
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "name",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppReply, answer_case),
+    offsetof(Callmesh__V1__AppReply, name),
+    &callmesh__v1__display_name__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_reply__field_indices_by_name[] = {
   2,   /* field[2] = call */
   1,   /* field[1] = calls */
   3,   /* field[3] = group */
+  4,   /* field[4] = name */
   0,   /* field[0] = user */
 };
-static const ProtobufCIntRange callmesh__v1__app_reply__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__app_reply__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 10, 4 },
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_reply__descriptor =
 {
@@ -7089,14 +7760,14 @@ const ProtobufCMessageDescriptor callmesh__v1__app_reply__descriptor =
   "Callmesh__V1__AppReply",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppReply),
-  4,
+  5,
   callmesh__v1__app_reply__field_descriptors,
   callmesh__v1__app_reply__field_indices_by_name,
-  1,  callmesh__v1__app_reply__number_ranges,
+  2,  callmesh__v1__app_reply__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__app_reply__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_user__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_user__field_descriptors[4] =
 {
   {
     "user",
@@ -7134,16 +7805,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_user__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "name",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppUser, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_user__field_indices_by_name[] = {
   2,   /* field[2] = calls */
   1,   /* field[1] = devices */
+  3,   /* field[3] = name */
   0,   /* field[0] = user */
 };
-static const ProtobufCIntRange callmesh__v1__app_user__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__app_user__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 9, 3 },
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_user__descriptor =
 {
@@ -7153,11 +7838,49 @@ const ProtobufCMessageDescriptor callmesh__v1__app_user__descriptor =
   "Callmesh__V1__AppUser",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppUser),
-  3,
+  4,
   callmesh__v1__app_user__field_descriptors,
   callmesh__v1__app_user__field_indices_by_name,
-  1,  callmesh__v1__app_user__number_ranges,
+  2,  callmesh__v1__app_user__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__app_user__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__display_name__field_descriptors[1] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DisplayName, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__display_name__field_indices_by_name[] = {
+  0,   /* field[0] = name */
+};
+static const ProtobufCIntRange callmesh__v1__display_name__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__display_name__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.DisplayName",
+  "DisplayName",
+  "Callmesh__V1__DisplayName",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__DisplayName),
+  1,
+  callmesh__v1__display_name__field_descriptors,
+  callmesh__v1__display_name__field_indices_by_name,
+  1,  callmesh__v1__display_name__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__display_name__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__app_device__field_descriptors[10] =
@@ -7507,6 +8230,135 @@ const ProtobufCMessageDescriptor callmesh__v1__app_call__descriptor =
   (ProtobufCMessageInit) callmesh__v1__app_call__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor callmesh__v1__app_place_body__field_descriptors[8] =
+{
+  {
+    "call_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlaceBody, call_id),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "from",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlaceBody, from),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlaceBody, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "video",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlaceBody, video),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "ring_timeout_seconds",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlaceBody, ring_timeout_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "headers",
+    6,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppPlaceBody, n_headers),
+    offsetof(Callmesh__V1__AppPlaceBody, headers),
+    &callmesh__v1__header__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "push_data",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlaceBody, push_data),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller_name",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlaceBody, caller_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__app_place_body__field_indices_by_name[] = {
+  0,   /* field[0] = call_id */
+  7,   /* field[7] = caller_name */
+  1,   /* field[1] = from */
+  5,   /* field[5] = headers */
+  6,   /* field[6] = push_data */
+  4,   /* field[4] = ring_timeout_seconds */
+  2,   /* field[2] = to */
+  3,   /* field[3] = video */
+};
+static const ProtobufCIntRange callmesh__v1__app_place_body__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 8 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__app_place_body__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.AppPlaceBody",
+  "AppPlaceBody",
+  "Callmesh__V1__AppPlaceBody",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__AppPlaceBody),
+  8,
+  callmesh__v1__app_place_body__field_descriptors,
+  callmesh__v1__app_place_body__field_indices_by_name,
+  1,  callmesh__v1__app_place_body__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__app_place_body__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCEnumValue callmesh__v1__push_provider__enum_values_by_number[4] =
 {
   { "PUSH_PROVIDER_NONE", "CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE", 0 },
@@ -7601,7 +8453,7 @@ const ProtobufCEnumDescriptor callmesh__v1__call_phase__descriptor =
   callmesh__v1__call_phase__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__end_reason__enum_values_by_number[11] =
+static const ProtobufCEnumValue callmesh__v1__end_reason__enum_values_by_number[12] =
 {
   { "END_REASON_NONE", "CALLMESH__V1__END_REASON__END_REASON_NONE", 0 },
   { "END_REASON_ANSWERED_ELSEWHERE", "CALLMESH__V1__END_REASON__END_REASON_ANSWERED_ELSEWHERE", 1 },
@@ -7614,11 +8466,12 @@ static const ProtobufCEnumValue callmesh__v1__end_reason__enum_values_by_number[
   { "END_REASON_FAILED", "CALLMESH__V1__END_REASON__END_REASON_FAILED", 8 },
   { "END_REASON_GLARE", "CALLMESH__V1__END_REASON__END_REASON_GLARE", 9 },
   { "END_REASON_MOVED", "CALLMESH__V1__END_REASON__END_REASON_MOVED", 10 },
+  { "END_REASON_TRANSFERRED", "CALLMESH__V1__END_REASON__END_REASON_TRANSFERRED", 11 },
 };
 static const ProtobufCIntRange callmesh__v1__end_reason__value_ranges[] = {
-{0, 0},{0, 11}
+{0, 0},{0, 12}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__end_reason__enum_values_by_name[11] =
+static const ProtobufCEnumValueIndex callmesh__v1__end_reason__enum_values_by_name[12] =
 {
   { "END_REASON_ANSWERED_ELSEWHERE", 1 },
   { "END_REASON_BUSY", 5 },
@@ -7629,6 +8482,7 @@ static const ProtobufCEnumValueIndex callmesh__v1__end_reason__enum_values_by_na
   { "END_REASON_HUNG_UP", 7 },
   { "END_REASON_MOVED", 10 },
   { "END_REASON_NONE", 0 },
+  { "END_REASON_TRANSFERRED", 11 },
   { "END_REASON_UNANSWERED", 4 },
   { "END_REASON_UNREACHABLE", 6 },
 };
@@ -7639,9 +8493,9 @@ const ProtobufCEnumDescriptor callmesh__v1__end_reason__descriptor =
   "EndReason",
   "Callmesh__V1__EndReason",
   "callmesh.v1",
-  11,
+  12,
   callmesh__v1__end_reason__enum_values_by_number,
-  11,
+  12,
   callmesh__v1__end_reason__enum_values_by_name,
   1,
   callmesh__v1__end_reason__value_ranges,

@@ -502,6 +502,51 @@ void   callmesh__v1__diverted_entry__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__diverted_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__transfer_ended_entry__init
+                     (Callmesh__V1__TransferEndedEntry         *message)
+{
+  static const Callmesh__V1__TransferEndedEntry init_value = CALLMESH__V1__TRANSFER_ENDED_ENTRY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__transfer_ended_entry__get_packed_size
+                     (const Callmesh__V1__TransferEndedEntry *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_ended_entry__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__transfer_ended_entry__pack
+                     (const Callmesh__V1__TransferEndedEntry *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_ended_entry__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__transfer_ended_entry__pack_to_buffer
+                     (const Callmesh__V1__TransferEndedEntry *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__transfer_ended_entry__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__TransferEndedEntry *
+       callmesh__v1__transfer_ended_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__TransferEndedEntry *)
+     protobuf_c_message_unpack (&callmesh__v1__transfer_ended_entry__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__transfer_ended_entry__free_unpacked
+                     (Callmesh__V1__TransferEndedEntry *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__transfer_ended_entry__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message)
 {
@@ -1036,7 +1081,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__journal_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[15] =
+static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descriptors[16] =
 {
   {
     "call",
@@ -1218,6 +1263,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__journal_entry__field_descrip
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "transfer_ended",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__JournalEntry, change_case),
+    offsetof(Callmesh__V1__JournalEntry, transfer_ended),
+    &callmesh__v1__transfer_ended_entry__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   2,   /* field[2] = alerting */
@@ -1234,12 +1291,13 @@ static const unsigned callmesh__v1__journal_entry__field_indices_by_name[] = {
   12,   /* field[12] = pushed */
   8,   /* field[8] = settled */
   7,   /* field[7] = signal */
+  15,   /* field[15] = transfer_ended */
   11,   /* field[11] = winner_lost */
 };
 static const ProtobufCIntRange callmesh__v1__journal_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 15 }
+  { 0, 16 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
 {
@@ -1249,7 +1307,7 @@ const ProtobufCMessageDescriptor callmesh__v1__journal_entry__descriptor =
   "Callmesh__V1__JournalEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__JournalEntry),
-  15,
+  16,
   callmesh__v1__journal_entry__field_descriptors,
   callmesh__v1__journal_entry__field_indices_by_name,
   1,  callmesh__v1__journal_entry__number_ranges,
@@ -1333,7 +1391,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   (ProtobufCMessageInit) callmesh__v1__device__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[16] =
+static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[17] =
 {
   {
     "app",
@@ -1527,6 +1585,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "caller_rings_us",
+    22,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, caller_rings_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   15,   /* field[15] = alerted_at_us */
@@ -1535,6 +1605,7 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   1,   /* field[1] = callee */
   12,   /* field[12] = callee_in_call */
   2,   /* field[2] = caller */
+  16,   /* field[16] = caller_rings_us */
   4,   /* field[4] = deadline_us */
   6,   /* field[6] = description */
   9,   /* field[9] = fingerprint */
@@ -1546,10 +1617,11 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   10,   /* field[10] = signals_taken */
   5,   /* field[5] = video */
 };
-static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 16 }
+  { 22, 16 },
+  { 0, 17 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
 {
@@ -1559,10 +1631,10 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   "Callmesh__V1__PlacedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlacedEntry),
-  16,
+  17,
   callmesh__v1__placed_entry__field_descriptors,
   callmesh__v1__placed_entry__field_indices_by_name,
-  1,  callmesh__v1__placed_entry__number_ranges,
+  2,  callmesh__v1__placed_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__placed_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -1963,7 +2035,7 @@ const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__moved_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descriptors[11] =
 {
   {
     "from",
@@ -2061,11 +2133,50 @@ static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "consulted",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, consulted),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "consulted_callee",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, consulted_callee),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__diverted_entry__field_indices_by_name[] = {
   4,   /* field[4] = at_us */
   3,   /* field[3] = by */
+  9,   /* field[9] = consulted */
+  10,   /* field[10] = consulted_callee */
   5,   /* field[5] = deadline_us */
+  8,   /* field[8] = device */
   0,   /* field[0] = from */
   6,   /* field[6] = queue */
   2,   /* field[2] = reason */
@@ -2075,7 +2186,7 @@ static const unsigned callmesh__v1__diverted_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__diverted_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor =
 {
@@ -2085,11 +2196,75 @@ const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor =
   "Callmesh__V1__DivertedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__DivertedEntry),
-  8,
+  11,
   callmesh__v1__diverted_entry__field_descriptors,
   callmesh__v1__diverted_entry__field_indices_by_name,
   1,  callmesh__v1__diverted_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__diverted_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__transfer_ended_entry__field_descriptors[3] =
+{
+  {
+    "reason",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferEndedEntry, reason),
+    &callmesh__v1__end_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferEndedEntry, by),
+    &callmesh__v1__device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "at_us",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TransferEndedEntry, at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__transfer_ended_entry__field_indices_by_name[] = {
+  2,   /* field[2] = at_us */
+  1,   /* field[1] = by */
+  0,   /* field[0] = reason */
+};
+static const ProtobufCIntRange callmesh__v1__transfer_ended_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__transfer_ended_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.TransferEndedEntry",
+  "TransferEndedEntry",
+  "Callmesh__V1__TransferEndedEntry",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__TransferEndedEntry),
+  3,
+  callmesh__v1__transfer_ended_entry__field_descriptors,
+  callmesh__v1__transfer_ended_entry__field_indices_by_name,
+  1,  callmesh__v1__transfer_ended_entry__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__transfer_ended_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__leg_ended_entry__field_descriptors[3] =
@@ -2702,7 +2877,7 @@ const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__registration_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descriptors[5] =
+static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descriptors[6] =
 {
   {
     "format",
@@ -2764,18 +2939,32 @@ static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "name",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RulesRecord, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__rules_record__field_indices_by_name[] = {
   1,   /* field[1] = app */
   0,   /* field[0] = format */
   4,   /* field[4] = group */
+  5,   /* field[5] = name */
   3,   /* field[3] = rules */
   2,   /* field[2] = user */
 };
-static const ProtobufCIntRange callmesh__v1__rules_record__number_ranges[1 + 1] =
+static const ProtobufCIntRange callmesh__v1__rules_record__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 11, 5 },
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor =
 {
@@ -2785,14 +2974,14 @@ const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor =
   "Callmesh__V1__RulesRecord",
   "callmesh.v1",
   sizeof(Callmesh__V1__RulesRecord),
-  5,
+  6,
   callmesh__v1__rules_record__field_descriptors,
   callmesh__v1__rules_record__field_indices_by_name,
-  1,  callmesh__v1__rules_record__number_ranges,
+  2,  callmesh__v1__rules_record__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__rules_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_number[10] =
+static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_number[11] =
 {
   { "DIVERT_REASON_UNSPECIFIED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED", 0 },
   { "DIVERT_REASON_ALWAYS", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_ALWAYS", 1 },
@@ -2804,11 +2993,12 @@ static const ProtobufCEnumValue callmesh__v1__divert_reason__enum_values_by_numb
   { "DIVERT_REASON_DECLINED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_DECLINED", 7 },
   { "DIVERT_REASON_GROUP", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_GROUP", 8 },
   { "DIVERT_REASON_TURN", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_TURN", 9 },
+  { "DIVERT_REASON_TRANSFERRED", "CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_TRANSFERRED", 10 },
 };
 static const ProtobufCIntRange callmesh__v1__divert_reason__value_ranges[] = {
-{0, 0},{0, 10}
+{0, 0},{0, 11}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__divert_reason__enum_values_by_name[10] =
+static const ProtobufCEnumValueIndex callmesh__v1__divert_reason__enum_values_by_name[11] =
 {
   { "DIVERT_REASON_ALWAYS", 1 },
   { "DIVERT_REASON_BUSY", 2 },
@@ -2817,6 +3007,7 @@ static const ProtobufCEnumValueIndex callmesh__v1__divert_reason__enum_values_by
   { "DIVERT_REASON_GROUP", 8 },
   { "DIVERT_REASON_HOOK", 6 },
   { "DIVERT_REASON_NO_ANSWER", 3 },
+  { "DIVERT_REASON_TRANSFERRED", 10 },
   { "DIVERT_REASON_TURN", 9 },
   { "DIVERT_REASON_UNREACHABLE", 4 },
   { "DIVERT_REASON_UNSPECIFIED", 0 },
@@ -2828,9 +3019,9 @@ const ProtobufCEnumDescriptor callmesh__v1__divert_reason__descriptor =
   "DivertReason",
   "Callmesh__V1__DivertReason",
   "callmesh.v1",
-  10,
+  11,
   callmesh__v1__divert_reason__enum_values_by_number,
-  10,
+  11,
   callmesh__v1__divert_reason__enum_values_by_name,
   1,
   callmesh__v1__divert_reason__value_ranges,

@@ -891,7 +891,7 @@ const ProtobufCEnumDescriptor callmesh__v1__leg_fate__descriptor =
   callmesh__v1__leg_fate__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_number[29] =
+static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_number[31] =
 {
   { "CALL_EVENT_KIND_NONE", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_NONE", 0 },
   { "CALL_EVENT_KIND_PLACED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_PLACED", 1 },
@@ -921,12 +921,14 @@ static const ProtobufCEnumValue callmesh__v1__call_event_kind__enum_values_by_nu
   { "CALL_EVENT_KIND_PUSH_FAILED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_PUSH_FAILED", 25 },
   { "CALL_EVENT_KIND_MOVED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_MOVED", 26 },
   { "CALL_EVENT_KIND_DIVERTED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_DIVERTED", 27 },
+  { "CALL_EVENT_KIND_TRANSFERRING", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_TRANSFERRING", 28 },
+  { "CALL_EVENT_KIND_TRANSFER_FAILED", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_TRANSFER_FAILED", 29 },
   { "CALL_EVENT_KIND_ENDED_BY_APP", "CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_ENDED_BY_APP", 40 },
 };
 static const ProtobufCIntRange callmesh__v1__call_event_kind__value_ranges[] = {
-{0, 0},{40, 28},{0, 29}
+{0, 0},{40, 30},{0, 31}
 };
-static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_by_name[29] =
+static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_by_name[31] =
 {
   { "CALL_EVENT_KIND_ACKNOWLEDGED", 5 },
   { "CALL_EVENT_KIND_ALERTING", 6 },
@@ -939,7 +941,7 @@ static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_
   { "CALL_EVENT_KIND_DECLINED_HERE", 9 },
   { "CALL_EVENT_KIND_DIVERTED", 27 },
   { "CALL_EVENT_KIND_ENDED", 18 },
-  { "CALL_EVENT_KIND_ENDED_BY_APP", 28 },
+  { "CALL_EVENT_KIND_ENDED_BY_APP", 30 },
   { "CALL_EVENT_KIND_HUNG_UP", 16 },
   { "CALL_EVENT_KIND_INVITED", 3 },
   { "CALL_EVENT_KIND_JOINED", 2 },
@@ -957,6 +959,8 @@ static const ProtobufCEnumValueIndex callmesh__v1__call_event_kind__enum_values_
   { "CALL_EVENT_KIND_SESSION_LOST", 13 },
   { "CALL_EVENT_KIND_STOPPED", 15 },
   { "CALL_EVENT_KIND_TAKEN_OVER", 19 },
+  { "CALL_EVENT_KIND_TRANSFERRING", 28 },
+  { "CALL_EVENT_KIND_TRANSFER_FAILED", 29 },
 };
 const ProtobufCEnumDescriptor callmesh__v1__call_event_kind__descriptor =
 {
@@ -965,9 +969,9 @@ const ProtobufCEnumDescriptor callmesh__v1__call_event_kind__descriptor =
   "CallEventKind",
   "Callmesh__V1__CallEventKind",
   "callmesh.v1",
-  29,
+  31,
   callmesh__v1__call_event_kind__enum_values_by_number,
-  29,
+  31,
   callmesh__v1__call_event_kind__enum_values_by_name,
   2,
   callmesh__v1__call_event_kind__value_ranges,

@@ -153,7 +153,26 @@ extension AppKeys {
   package struct DevelopmentExtras: Sendable {
     package var keepsHistory = false
     package var webhook: (url: String, secret: [UInt8])?
+    package var hook: Hook?
+    package var secondCalls: SecondCalls?
+    package var ongoingCalls = false
+    /// Of several apps, too, it may register push tokens of all topics.
+    package var usesAllTopics = false
     package init() {}
+
+    package struct Hook: Sendable {
+      package var url: String
+      package var secret: [UInt8]
+      package var timeout: Span
+      package var whenAway: HookSettings.WhenAway
+
+      package init(
+        url: String, secret: [UInt8], timeout: Span, whenAway: HookSettings.WhenAway
+      ) {
+        (self.url, self.secret) = (url, secret)
+        (self.timeout, self.whenAway) = (timeout, whenAway)
+      }
+    }
   }
 
   /// The same for several apps.
@@ -190,9 +209,20 @@ extension AppKeys {
       entry.history = true
       app.terms.follows.insert(.history)
     }
+    (entry.secondCalls, app.terms.secondCalls) = (extras.secondCalls?.rawValue, extras.secondCalls)
+    if extras.ongoingCalls { (entry.ongoingCalls, app.terms.ongoingCalls) = (true, true) }
+    if extras.usesAllTopics { entry.pushTopics = ["*"] }
+    func text(_ secret: [UInt8]) -> String { "whsec_" + Data(secret).base64EncodedString() }
+    if let hook = extras.hook {
+      entry.hook = KeyFile.Hook(
+        url: hook.url, secrets: [text(hook.secret)],
+        timeoutMilliseconds: Int(hook.timeout.microseconds / 1000),
+        whenAway: hook.whenAway.rawValue)
+      app.hook = HookSettings(
+        url: hook.url, secrets: [hook.secret], timeout: hook.timeout, whenAway: hook.whenAway)
+    }
     if let webhook = extras.webhook {
-      let secret = "whsec_" + Data(webhook.secret).base64EncodedString()
-      entry.webhooks = [KeyFile.Webhook(url: webhook.url, secrets: [secret])]
+      entry.webhooks = [KeyFile.Webhook(url: webhook.url, secrets: [text(webhook.secret)])]
       app.webhooks = [
         WebhookSettings(SignedEndpoint(url: webhook.url, secrets: [webhook.secret]))
       ]

@@ -7,8 +7,8 @@ public enum ClusterCodec {
   /// written in docs/operations.md.
   ///
   /// 2: pushes in the journal, and senders of commands that are no edges. 3: calls that moved to another device in the
-  /// journal.
-  public static let format: UInt32 = 4
+  /// journal. 4: calls that go on to other users. 5: transfers.
+  public static let format: UInt32 = 5
   /// Written in messages that readers of the first format understand.
   static let firstFormat: UInt32 = 1
   /// The first format with pushes.
@@ -17,6 +17,8 @@ public enum ClusterCodec {
   public static let moveFormat: UInt32 = 3
   /// The first format with calls that go on to other users.
   public static let divertFormat: UInt32 = 4
+  /// The first format with calls that are transferred.
+  public static let transferFormat: UInt32 = 5
 
   public static func encode(_ value: CommandBatch) -> [UInt8] {
     Packer.bytes(Callmesh__V1__CommandBatch.self, value)
@@ -70,7 +72,7 @@ public enum ClusterCodec {
   }
 
   /// Calls of which gateways are to send no more rings.
-  public static func encode(withdrawn calls: [CallID]) -> [UInt8] {
+  public static func encode(withdrawn calls: [PushRinging]) -> [UInt8] {
     Packer.bytes(Callmesh__V1__PushWithdrawal.self, calls)
   }
 
@@ -144,7 +146,7 @@ public enum ClusterCodec {
   }
   /// Calls whose rings are withdrawn.
   /// - Throws: for bytes that are no such message.
-  public static func pushWithdrawal(_ bytes: [UInt8]) throws(WireError) -> [CallID] {
+  public static func pushWithdrawal(_ bytes: [UInt8]) throws(WireError) -> [PushRinging] {
     try read(Callmesh__V1__PushWithdrawal.self, bytes, "push withdrawal")
   }
 

@@ -58,7 +58,7 @@ extension Command.Body {
     case .talking(let talking):
       talking.details.reduce(192) { $0 + $1.callee.utf8.count + 12 }
     case .attach, .sessionClosed, .unregister, .call, .calls, .pushReport, .tokenTaken,
-      .crossed, .merge, .history, .visit, .rules, .app:
+      .crossed, .merge, .replaced, .history, .visit, .rules, .app:
       192
     }
   }
@@ -102,6 +102,8 @@ public struct EdgeItem: Sendable, Equatable {
     case delivery(Delivery)
     indirect case ongoing(OngoingCalls)
     case history(HistoryState)
+    /// The stored display name of the session's user; empty: there is none.
+    case name(String)
     /// To another shard's owner.
     indirect case visit(request: UInt64, VisitAnswer)
     case notice(Notice)
@@ -167,10 +169,13 @@ public struct SilentEdge: Sendable, Equatable {
   /// For how long it is silent; where it counts as lost, for how long it does.
   public var since: Span
   public var isLost: Bool
-  public init(edge: UInt64, since: Span, isLost: Bool = true) {
+  /// It counts as lost because nobody subscribed at its address. Earlier versions do not send it.
+  public var isUnreachable: Bool
+  public init(edge: UInt64, since: Span, isLost: Bool = true, isUnreachable: Bool = false) {
     self.edge = edge
     self.since = since
     self.isLost = isLost
+    self.isUnreachable = isUnreachable
   }
 }
 

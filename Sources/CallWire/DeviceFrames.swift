@@ -59,11 +59,14 @@ public struct AttachRequest: Sendable, Equatable {
   public var wantsOngoing: Bool
   /// The device wants to see when its user's history changes.
   public var wantsHistory: Bool
+  /// The device wants credentials for the TURN servers.
+  public var wantsRelays: Bool
   public init(
     token: String = "", device: String = "", forCall: CallID? = nil, deviceName: String = "",
     client: String = "", wantsNearer: Bool = false, onlyPlaces: Bool = false,
-    wantsOngoing: Bool = false, wantsHistory: Bool = false
+    wantsOngoing: Bool = false, wantsHistory: Bool = false, wantsRelays: Bool = false
   ) {
+    self.wantsRelays = wantsRelays
     self.wantsHistory = wantsHistory
     self.wantsOngoing = wantsOngoing
     self.onlyPlaces = onlyPlaces
@@ -101,6 +104,8 @@ public enum ServerFrame: Sendable, Equatable {
   indirect case ongoing(OngoingCalls)
   /// The user's history has changed.
   case history(HistoryState)
+  /// New credentials for the TURN servers, in place of those that will expire.
+  indirect case relays(RelayCredentials)
 }
 
 /// A reply as the device sees it: the shard's, with what the edge adds to it. What is large is indirect.
@@ -147,11 +152,15 @@ public struct AttachedInfo: Sendable, Equatable {
   public var nearer: String
   /// The calls that the user is in; nil: the device did not ask, or its app does not have that.
   public var ongoing: OngoingCalls?
+  /// Credentials for the TURN servers; nil: the device did not ask, or the edge has none.
+  public var relays: RelayCredentials?
   public init(
     session: String, user: String, device: DeviceID, pingSeconds: UInt32, serverTime: Timestamp,
-    forCall: CallState? = nil, nearer: String = "", ongoing: OngoingCalls? = nil
+    forCall: CallState? = nil, nearer: String = "", ongoing: OngoingCalls? = nil,
+    relays: RelayCredentials? = nil
   ) {
     self.ongoing = ongoing
+    self.relays = relays
     self.session = session
     self.user = user
     self.device = device
@@ -159,5 +168,20 @@ public struct AttachedInfo: Sendable, Equatable {
     self.serverTime = serverTime
     self.forCall = forCall
     self.nearer = nearer
+  }
+}
+
+/// What a device needs to use the TURN servers for a while.
+public struct RelayCredentials: Sendable, Equatable {
+  /// `turn:` and `turns:` URLs.
+  public var urls: [String]
+  public var username: String
+  public var password: String
+  public var expiresAt: Timestamp
+  public init(urls: [String], username: String, password: String, expiresAt: Timestamp) {
+    self.urls = urls
+    self.username = username
+    self.password = password
+    self.expiresAt = expiresAt
   }
 }

@@ -56,7 +56,10 @@ struct FrameRules {
       case .pull(let request):
         try FieldRules.checkDeviceID(request.from.text)
         try check(description: request.description)
+      case .transfer(let request): try check(request)
       case .signal(.information, let body): try check(information: body)
+      // It takes the place of the one in `place` or `answer` after a move, so it may be as long.
+      case .signal(.description, let body): try check(description: body)
       case .signal(_, let body): try check(signal: body)
       default: break
       }
@@ -67,6 +70,16 @@ struct FrameRules {
     guard call.callee.isEmpty || IdentifierRules.isUser(call.callee) else {
       throw CallError(.invalidCallee)
     }
+  }
+
+  private func check(_ request: TransferRequest) throws(CallError) {
+    guard IdentifierRules.isUser(request.to) else { throw CallError(.invalidCallee) }
+    if let device = request.device { try FieldRules.checkDeviceID(device.text) }
+    guard let consulted = request.consulted else { return }
+    guard request.device != nil else {
+      throw CallError(.invalidField, "transfer.consulted needs transfer.device.")
+    }
+    try check(CallAddress(callee: consulted.callee, call: consulted.call))
   }
 
   private func check(_ items: [AckItem]) throws(CallError) {
@@ -98,8 +111,7 @@ struct FrameRules {
   private func check(signal body: String) throws(CallError) {
     guard body.utf8.count <= limits.signalBytes else {
       throw CallError(
-        .descriptionTooLarge,
-        "A description or candidate of a placed call is at most \(limits.signalBytes) bytes.")
+        .descriptionTooLarge, "A candidate is at most \(limits.signalBytes) bytes.")
     }
     try check(noNUL: body, "body")
   }

@@ -61,6 +61,11 @@ extension HTTPBodies {
     answer(Callmesh__V1__CallGroup.self, bytes, .callGroup)
   }
 
+  /// Reads an edge's answer to an app's server about a user's name; empty: there is none. nil for what is none.
+  public static func readDisplayName(_ bytes: [UInt8]) -> String? {
+    answer(Callmesh__V1__DisplayName.self, bytes, .displayName)
+  }
+
   /// Reads an error of an edge. nil for what is none, as an answer of something between.
   public static func readError(_ bytes: [UInt8]) -> CallError? {
     answer(Callmesh__V1__ErrorBody.self, bytes, .error)

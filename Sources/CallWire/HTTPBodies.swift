@@ -40,6 +40,7 @@ public enum HTTPBodies {
     case .calls(let calls): MessageWriter.bytes(Callmesh__V1__AppCalls.self, calls, .appCalls)
     case .call(let call): MessageWriter.bytes(Callmesh__V1__AppCall.self, call, .appCall)
     case .group(let group): callGroup(group)
+    case .name(let name): displayName(name)
     }
   }
 
@@ -48,7 +49,19 @@ public enum HTTPBodies {
     MessageWriter.bytes(Callmesh__V1__CallGroup.self, group, .callGroup)
   }
 
+  /// `{"name":"Ann Lee"}`, or `{}` where there is none.
+  public static func displayName(_ name: String) -> [UInt8] {
+    MessageWriter.bytes(Callmesh__V1__DisplayName.self, name, .displayName)
+  }
+
   // MARK: Requests
+
+  /// The body of `PUT /v1/app/users/{user}/name`.
+  /// - Returns: what is shown of the name; empty: it is to be removed.
+  /// - Throws: `malformedFrame`, `invalidField`.
+  public static func displayName(_ bytes: [UInt8]) throws(CallError) -> String {
+    DisplayName.shown(try read(Callmesh__V1__DisplayName.self, bytes, .displayName))
+  }
 
   /// The body of `PUT /v1/app/groups/{group}`.
   /// - Throws: `malformedFrame`, `invalidField`, `invalidRules`.
@@ -119,7 +132,7 @@ public enum HTTPBodies {
 
   // MARK: Parts
 
-  private static func read<Message: Mapping>(
+  static func read<Message: Mapping>(
     _ message: Message.Type, _ bytes: [UInt8], _ shape: MessageShape
   ) throws(CallError) -> Message.Value {
     guard bytes.count <= bytesMaximum else {

@@ -184,11 +184,13 @@ import Testing
       guard case .call = reply else { throw Timeout(what: "place: \(reply)") }
       try await bench.edge.attach(bob, "late", session: 4)
       try await bench.flush()
+      // On a busy machine some are retransmitted.
+      var versions: Set<UInt64> = []
       let invites = bench.edge.items.filter {
         guard case .delivery(let delivery) = $0.body, case .invite = delivery.event else {
           return false
         }
-        return true
+        return versions.insert(delivery.version).inserted
       }
       #expect(Set(invites.map(\.session)) == [1, 2, 3, 4])
       #expect(invites.compactMap(\.ringsSince) == [received])

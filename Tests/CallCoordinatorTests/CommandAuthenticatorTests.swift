@@ -154,7 +154,8 @@ import Testing
       try rig.keys.mintServerToken(app: "demo", lifetimeSeconds: 60, now: Self.seconds))
     let requests: [Command.Body] = [
       .app(.user), .app(.calls(shard: 0)), .app(.call(Self.call)), .app(.end(Self.call)),
-      .app(.remove("phone")), .rules(.read), .rules(.write(UserRules())),
+      .app(.remove("phone")), .app(.name), .app(.setName("Ann")), .rules(.read),
+      .rules(.write(UserRules())), .history(.list(before: HistoryCursor(7), limit: 50)),
     ]
     for body in requests {
       #expect(judge(&check, command(body, server, device: "")) == .accepted, "\(body)")
@@ -168,6 +169,8 @@ import Testing
     for body: Command.Body in [
       .attach(Attach()), .call(Self.call, .decline(.everywhere)), .unregister("phone"),
       .register(RegistrationRequest()), .place(PlaceRequest(call: Self.call)), .calls(shard: 0),
+      // It reads a history, and marks none as read.
+      .history(.markRead(upTo: HistoryCursor(7))), .history(.changed),
     ] {
       let verdict = judge(&check, command(body, server))
       #expect(verdict == .refused(CallError(.forbidden)), "\(body)")

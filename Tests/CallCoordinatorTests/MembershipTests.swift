@@ -207,6 +207,36 @@ import Testing
     #expect(membership.missingEdges.isEmpty)
   }
 
+  private static func awaits(_ why: Membership.EdgeLoss) -> Span {
+    switch why {
+    case .gone: .seconds(0)
+    case .unreachable: .seconds(5)
+    case .silent: .seconds(75)
+    }
+  }
+
+  /// One that was cut off shortly before this node began, and whose connection is closed, may have living sockets. A call
+  /// that the former owner keeps for its devices would end at once (R11).
+  @Test func anUnreachableEdgeIsKnownFromOthersWhileItMayReturn() {
+    var membership = Membership(timeout: Self.timeout, now: at(0))
+    var other = heartbeat("b", 2)
+    other.silentEdges = [SilentEdge(edge: 7, since: .seconds(1), isUnreachable: true)]
+    #expect(
+      membership.received(other, now: at(500)) == [
+        .coordinatorsChanged, .edgeLost(7, .unreachable),
+      ]
+    )
+    #expect(membership.missingEdges.map(\.at) == [at(-500)])
+    func told(at milliseconds: Int64) -> [SilentEdge] {
+      membership.silentEdges(awaits: Self.awaits, silence: .seconds(90), now: at(milliseconds))
+    }
+    #expect(
+      told(at: 4499) == [SilentEdge(edge: 7, since: .milliseconds(4999), isUnreachable: true)])
+    #expect(told(at: 4500).isEmpty)
+    _ = membership.received(edge("e7", 7, .gone), now: at(1000))
+    #expect(told(at: 1000).isEmpty, "its process ended after all")
+  }
+
   /// An edge that has been frozen since before this node began is known to the others only.
   @Test func aSilentEdgeIsKnownFromOthers() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
@@ -220,13 +250,13 @@ import Testing
     #expect(membership.received(other, now: at(1000)) == [], "it is known now; the other one lives")
     #expect(membership.missingEdges.map(\.edge) == [7])
     #expect(membership.missingEdges.map(\.at) == [at(-9500)])
-    let told = membership.silentEdges(within: .seconds(75), silence: .seconds(1), now: at(2000))
+    let told = membership.silentEdges(awaits: Self.awaits, silence: .seconds(1), now: at(2000))
     #expect(
       told == [
         SilentEdge(edge: 7, since: .milliseconds(11_500)),
         SilentEdge(edge: 8, since: .seconds(2), isLost: false),
       ])
-    let later = membership.silentEdges(within: .seconds(75), silence: .seconds(90), now: at(65_500))
+    let later = membership.silentEdges(awaits: Self.awaits, silence: .seconds(90), now: at(65_500))
     #expect(later.isEmpty)
     #expect(membership.received(edge("e7", 7), now: at(3000)) == [.edgeReturned(7)])
   }
@@ -237,7 +267,7 @@ import Testing
     #expect(membership.beginsWithoutKnowing(now: at(1000)) == [.edgeLost(0, .silent)])
     #expect(membership.missingEdges.map(\.edge) == [0])
     #expect(
-      membership.silentEdges(within: .seconds(75), silence: .seconds(1), now: at(1000)).map(\.edge)
+      membership.silentEdges(awaits: Self.awaits, silence: .seconds(1), now: at(1000)).map(\.edge)
         == [0],
       "and the others are told so")
   }

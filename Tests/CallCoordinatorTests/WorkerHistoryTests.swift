@@ -1,3 +1,4 @@
+import CallAuth
 import CallBus
 import CallCoordinator
 import CallCore
@@ -25,11 +26,11 @@ import Testing
 
   /// Ends at once: the callee has no device.
   private func placeUnreachable(
-    _ bench: WorkerBench, _ call: CallID, follows: Follows = .history
+    _ bench: WorkerBench, _ call: CallID, from caller: UserKey? = nil, follows: Follows = .history
   ) {
     bench.edge.send(
-      .place(PlaceRequest(call: call, follows: follows)), from: 2, alice, "a1", to: bench.user(0),
-      request: call.low)
+      .place(PlaceRequest(call: call, follows: follows)), from: 2, caller ?? alice, "a1",
+      to: bench.user(0), request: call.low)
   }
 
   private func isJournalled(_ bench: WorkerBench) -> Bool {
@@ -122,6 +123,23 @@ import Testing
     }
   }
 
+  /// No later owner tells of an entry once the journal says that it is stored.
+  @Test func itIsAFactOnceTheShardOfTheOtherSideKnows() async throws {
+    try await WorkerBench(keepsHistory: true).run { bench in
+      try await bench.adopt(0)
+      let caller = bench.user(1)
+      placeUnreachable(bench, call, from: caller)
+      try await eventually("both are stored") { bench.metrics.historyMessages.value == 2 }
+      #expect(try await calls(bench, caller) == [call])
+      // What was decided before is in the journal with its answer.
+      bench.query(50, shard: 0)
+      try await eventually("the answer") { bench.isAnswered(50) }
+      #expect(!isJournalled(bench), "the caller's shard has no owner")
+      try await bench.adopt(1)
+      try await eventually("it is a fact") { isJournalled(bench) }
+    }
+  }
+
   @Test func aUserReadsAndMarksItsHistory() async throws {
     try await WorkerBench(keepsHistory: true).run { bench in
       try await bench.adopt(0)
@@ -148,6 +166,43 @@ import Testing
       let back = try await ask(bench, .markRead(upTo: rest.items[0].cursor), request: 53)
       #expect(back == marked, "less than before changes nothing")
       #expect(try await stored(bench, bench.user(0)).count == 4)
+    }
+  }
+
+  /// By its token alone: no session stands for it. What is read is for the user to say.
+  @Test func anAppsServerReadsAUsersHistoryAndMarksNothing() async throws {
+    let rig = CommandAuthenticatorTests.Rig()
+    try await WorkerBench(keepsHistory: true) { $0.require(rig) }.run { bench in
+      try await bench.adopt(0)
+      let user = bench.user(0)
+      let message = HistoryMessage.entry(
+        HistoryEntry(
+          call: call, callee: user.user, isPlaced: false, peer: "alice",
+          placedAt: Timestamp(microseconds: 1000), endedAt: Timestamp(microseconds: 2000),
+          reason: .unanswered, isMissed: true))
+      let stream = try await bench.bus.openHistories(HistoryOptions())
+      await withCheckedContinuation { added in
+        stream.add(user, id: "1", ClusterCodec.encode(message)) { _ in added.resume() }
+      }
+      let edge = try ForgingEdge(bench)
+      func server(of app: String) throws -> Credential {
+        let now = bench.clock.now().microseconds / 1_000_000
+        return .token(try rig.keys.mintServerToken(app: app, lifetimeSeconds: 60, now: now))
+      }
+      let (mine, other) = (try server(of: user.app), try server(of: "demo"))
+      let list = Command.Body.history(.list(before: nil, limit: 10))
+      guard case .history(let page) = try await edge.ask(list, of: user, "", mine) else {
+        throw Timeout(what: "no page")
+      }
+      #expect(page.items.map(\.entry.call) == [call])
+      #expect(page.state.unread == 1 && page.readUpTo == .start)
+
+      let cursor = try #require(page.items.first?.cursor)
+      _ = try await edge.ask(.history(.markRead(upTo: cursor)), of: user, "", mine)
+      _ = try await edge.ask(list, of: user, "", other)
+      #expect(edge.errors == [.forbidden, .notAccepted])
+      #expect(try await edge.ask(list, of: user, "", mine) == .history(page))
+      #expect(try await stored(bench, user) == [message])
     }
   }
 }

@@ -207,6 +207,6 @@ private final class Told: Sendable {
   private let state = Mutex<[CallID]>([])
   var calls: [CallID] { state.withLock { $0 } }
   func take(_ bytes: [UInt8]) {
-    state.withLock { $0 += (try? ClusterCodec.pushWithdrawal(bytes)) ?? [] }
+    state.withLock { $0 += (try? ClusterCodec.pushWithdrawal(bytes))?.map(\.call) ?? [] }
   }
 }

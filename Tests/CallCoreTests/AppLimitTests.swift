@@ -36,7 +36,8 @@ import Testing
     #expect(
       limits.refusal(.callsPerSecond, retryAfterMilliseconds: 5)
         == CallError(
-          .rateLimited, "callsPerSecond: at most 7 calls a second of one app, 14 at once.",
+          .rateLimited,
+          "callsPerSecond: at most 7 calls and transfers a second of one app, 14 at once.",
           retryAfterMilliseconds: 5))
   }
 }

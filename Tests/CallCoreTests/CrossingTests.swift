@@ -186,6 +186,27 @@ import Testing
     #expect(news.last?.after == news.first?.version)
   }
 
+  @Test("R8 R26: the caller hands its side over before the other app has the call")
+  func r8TheCallerTransfers() throws {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.report(fromBobs: true)
+    bench.deliverAll()
+    let reply = bench.bob.say(
+      .call(bench.aliceCall, .transfer(TransferRequest(to: "dave"))), user: "alice",
+      device: "alice1")
+    #expect(reply?.state?.phase == .answered)
+    bench.bob.say(
+      .attach(Attach(deviceName: "b1")), device: "b1", session: Bench.session("b1", 1))
+    let news = bench.bob.deliveries(to: Bench.session("b1", 1)).map(\.event)
+    guard case .invite(let invite)? = news.first else {
+      Issue.record("no invite: \(news)")
+      return
+    }
+    #expect(invite.transferredBy == nil && invite.caller.user == "alice")
+    #expect(invite.description == "alice's offer")
+  }
+
   @Test("R8: a call that nobody confirms rings on, and the question ends")
   func r8NobodyConfirms() {
     var bench = CrossingBench()
@@ -290,6 +311,7 @@ extension Delivery.Event {
     case .stop: "stop"
     case .signal: "signal"
     case .moved: "moved"
+    case .transfer: "transfer"
     }
   }
 }

@@ -8,6 +8,8 @@ struct DivertingBench {
   var owner = Bench()
   /// Carol's, dave's and all others'.
   var guests = Bench()
+  /// What alice's app keeps.
+  var follows: Follows = []
   /// Whether questions and answers arrive.
   var isConnected = true
   private var number: UInt64 = 0
@@ -60,6 +62,7 @@ struct DivertingBench {
   mutating func place(to users: String...) -> Reply? {
     var request = PlaceRequest(call: Self.id, description: "offer")
     request.forward = users
+    request.follows = follows
     let reply = owner.say(.place(request), user: "alice", device: "alice1")
     pump()
     return reply
@@ -101,7 +104,7 @@ struct DivertingBench {
       for case .visit(let user, let request) in effects {
         asked.append((user.user, request))
         guard isConnected, let answer = visit(user, request) else { continue }
-        hear(user.user, answer, of: request.call)
+        hear(user.user, answer, to: request)
       }
     }
   }
@@ -109,17 +112,24 @@ struct DivertingBench {
   /// The other shard's answer.
   mutating func visit(_ user: UserKey, _ request: VisitRequest) -> VisitAnswer? {
     number += 1
-    let from = guests.effects.count
-    guests.say(
+    // Bob's shard is asked, too, where a call of his comes back to him.
+    var shard = user.user == "bob" ? owner : guests
+    let from = shard.effects.count
+    shard.say(
       .visit(request), user: user.user, device: "", callee: user.user,
       session: SessionRef(edge: 99, number: number), number: number)
-    for case .visitAnswer(_, number, let answer) in guests.effects[from...] { return answer }
+    if user.user == "bob" { owner = shard } else { guests = shard }
+    for case .visitAnswer(_, number, let answer) in shard.effects[from...] { return answer }
     return nil
   }
 
-  mutating func hear(_ user: String, _ answer: VisitAnswer, of call: CallID = id) {
+  /// - Parameter request: nil: the last one about the user is answered.
+  mutating func hear(_ user: String, _ answer: VisitAnswer, to request: VisitRequest? = nil) {
+    let last = asked.last { $0.user == user }
+    let request = request ?? last?.1 ?? VisitRequest(call: Self.id, callee: user, caller: "alice")
     owner.run {
-      $0.visited(call, UserKey(app: Bench.app, user: user), answer, now: $1, into: &$2)
+      let key = UserKey(app: Bench.app, user: user)
+      $0.visited(key, answer, to: request, now: $1, into: &$2)
     }
     pump()
   }

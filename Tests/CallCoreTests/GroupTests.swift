@@ -131,6 +131,20 @@ import Testing
     #expect(rung(bench) == ["dave", "erin"])
   }
 
+  @Test("R25 in turn: a member who rings for another reason has no turn") func memberOtherwise() {
+    var bench = DivertingBench()
+    bench.guests.set(
+      CallGroup(users: ["dave", "erin"], order: .inTurn, turnSeconds: 10), of: "carol")
+    bench.guests.set(UserRules(always: .init(users: ["erin"])), of: "frank")
+    for user in ["dave", "erin"] { bench.attach(user, "1") }
+    bench.place(to: "carol", "frank")
+    #expect(rung(bench) == ["dave", "erin"])
+    #expect(bench.invites("dave", "1").map(\.divertedBy) == ["carol"])
+    #expect(bench.invites("erin", "1").map(\.divertedBy) == ["frank"])
+    bench.pass(.seconds(11))
+    #expect(bench.stops("dave", "1").isEmpty && bench.stops("erin", "1").isEmpty)
+  }
+
   @Test("R1 in turn: the answer at the last moment of the turn counts") func lastMoment() {
     var bench = bench(.inTurn)
     bench.place()
@@ -172,6 +186,8 @@ import Testing
   @Test("in turn: the missed call is told to each member once, and only at its end") func notices()
   {
     var bench = bench(.inTurn, attached: [])
+    bench.follows = .history
+    bench.owner.shard.keeps = .history
     for member in ["carol", "dave", "erin"] { bench.registerForNotices(member) }
     bench.place()
     bench.pass(.seconds(20))
@@ -183,7 +199,27 @@ import Testing
         $0.user.user == member && ($0.purpose == .missedNotice || $0.purpose == .missed)
       }
       #expect(told.count == 1, "\(member)")
+      let user = UserKey(app: Bench.app, user: member)
+      let missed = PlacedCall(DivertingBench.id, placedAt: Bench().now)
+      let counted = told.first.flatMap { bench.owner.shard.unreadQuestion(of: $0) }
+      #expect(counted == UnreadQuestion(user: user, missed: [missed]))
+      let entries = bench.owner.shard.historyEntries(of: DivertingBench.id)
+      let entry = entries.first { $0.user == user }?.entry
+      #expect(entry?.isMissed == true && entry?.divertedBy == "bob")
     }
+  }
+
+  @Test("in turn: who had a turn has not missed what another member answered") func answeredLater()
+  {
+    var bench = bench(.inTurn)
+    bench.follows = .history
+    bench.owner.shard.keeps = .history
+    bench.place()
+    bench.pass(.seconds(10))
+    bench.say(.answer(description: ""), "dave", "1")
+    bench.say(.hangUp, "dave", "1")
+    let users = bench.owner.shard.historyEntries(of: DivertingBench.id).map(\.user.user)
+    #expect(users == ["bob", "alice", "dave"])
   }
 
   @Test("the caller is no member of the call, nor is a group in a group") func callerIsMember() {
@@ -260,7 +296,7 @@ import Testing
 
 extension Bench {
   /// As the app's server does.
-  fileprivate mutating func set(_ group: CallGroup?, of user: String) {
+  mutating func set(_ group: CallGroup?, of user: String) {
     say(.app(.setGroup(group)), user: user, device: "", callee: user)
     for case .storeRules(_, _, let token) in take() {
       run { $0.registrationStored(token: token, ok: true, now: $1, into: &$2) }
@@ -282,7 +318,7 @@ extension DivertingBench {
     pump()
   }
 
-  fileprivate mutating func registerForNotices(_ user: String) {
+  mutating func registerForNotices(_ user: String) {
     func token(_ topic: String) -> PushToken {
       PushToken(
         provider: .apns, environment: "production", topic: topic, token: "\(topic)-\(user)")
@@ -293,6 +329,12 @@ extension DivertingBench {
           deviceName: "1", voipToken: token("org.example.app.voip"),
           alertToken: token("org.example.app"), capabilities: [.missedNotice])),
       user: user, device: "1", callee: user)
+    guests.answerStores()
+  }
+
+  /// The device gives up its registration.
+  mutating func signOut(_ user: String) {
+    guests.say(.unregister("1"), user: user, device: "1", callee: user)
     guests.answerStores()
   }
 }

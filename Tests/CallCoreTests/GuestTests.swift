@@ -70,6 +70,24 @@ import Testing
     #expect(bench.invites("carol", "1").map(\.isSecondCall) == [isInCall])
   }
 
+  @Test("R25 who lost and has not acknowledged its stop is in no call") func losersAreFree() throws
+  {
+    var bench = DivertingBench()
+    for user in ["carol", "dave"] { bench.attach(user, "1") }
+    bench.place(to: "carol", "dave")
+    bench.say(.answer(description: ""), "dave", "1")
+    bench.pass(.seconds(6))
+    let asked = bench.asked.suffix(2)
+    #expect(asked.map(\.user).sorted() == ["carol", "dave"], "carol lacks her stop")
+    for (user, request) in asked { #expect(request.isOver == (user == "carol")) }
+    var request = VisitRequest(call: CallID(high: 4, low: 4), callee: "bob", caller: "erin")
+    request.busyWhileInCall = true
+    for (user, isInCall) in [("carol", false), ("dave", true)] {
+      let answer = bench.visit(UserKey(app: Bench.app, user: user), request)
+      #expect(answer?.isInCall == isInCall)
+    }
+  }
+
   @Test("names that no user can have are left out, wherever they come from") func names() {
     var bench = DivertingBench()
     bench.isConnected = false

@@ -45,11 +45,11 @@ import Testing
         HistoryEntry(
           call: DivertingBench.id, callee: "bob", isPlaced: false, peer: "alice",
           peerName: "Alice A.", placedAt: start, endedAt: start, reason: .unanswered,
-          wentOn: true),
+          wentOn: true, answeredBy: "carol"),
         HistoryEntry(
           call: DivertingBench.id, callee: "bob", isPlaced: true, peer: "bob", device: "alice1",
           deviceName: "Alice's phone", placedAt: start, answeredAt: start + .seconds(2),
-          endedAt: end, reason: .hungUp),
+          endedAt: end, reason: .hungUp, answeredBy: "carol"),
         HistoryEntry(
           call: DivertingBench.id, callee: "bob", isPlaced: false, peer: "alice",
           peerName: "Alice A.", device: "1", deviceName: "carol's 1", placedAt: start,
@@ -73,16 +73,60 @@ import Testing
     #expect(entries(bench).map(\.entry.divertedBy) == ["", "", "bob"])
   }
 
-  /// For the callee it was over when it went on. Those to whom it went on have nothing of it.
-  @Test func aCallThatNobodyAnsweredIsMissedByItsCallee() {
+  /// For the callee it was over when it went on.
+  @Test func aCallThatNobodyAnsweredIsMissedByAllWhomItRang() {
     var bench = placed(to: "carol")
     let start = bench.owner.now
     bench.pass(.seconds(4))
     bench.owner.caller(.call(DivertingBench.id, .cancel))
-    #expect(entries(bench).map(\.user) == [bob, alice])
-    #expect(entries(bench).map(\.entry.reason) == [.unanswered, .cancelled])
-    #expect(entries(bench).map(\.entry.endedAt) == [start, start + .seconds(4)])
-    #expect(entries(bench).map(\.entry.isMissed) == [true, false])
-    #expect(entries(bench).map(\.entry.wentOn) == [true, false])
+    let end = start + .seconds(4)
+    #expect(entries(bench).map(\.user) == [bob, alice, carol])
+    #expect(entries(bench).map(\.entry.reason) == [.unanswered, .cancelled, .cancelled])
+    #expect(entries(bench).map(\.entry.endedAt) == [start, end, end])
+    #expect(entries(bench).map(\.entry.isMissed) == [true, false, true])
+    #expect(entries(bench).map(\.entry.wentOn) == [true, false, false])
+    #expect(entries(bench).map(\.entry.divertedBy) == ["", "", "bob"])
+    var next = bench.takenOver()
+    next.owner.shard.keeps = .history
+    #expect(entries(next).map(\.user) == [bob, alice, carol])
+    #expect(entries(next).map(\.entry) == entries(bench).map(\.entry))
+  }
+
+  /// No device of dave's rang, so he is told of nothing.
+  @Test func whoHasNoDeviceHasNothingOfIt() {
+    var bench = DivertingBench()
+    bench.owner.shard.keeps = .history
+    bench.attach("carol", "1")
+    var request = PlaceRequest(call: DivertingBench.id, follows: .history)
+    request.forward = ["dave", "carol"]
+    bench.owner.say(.place(request), user: "alice", device: "alice1")
+    bench.pump()
+    bench.owner.caller(.call(DivertingBench.id, .cancel))
+    #expect(entries(bench).map(\.user) == [bob, alice, carol])
+  }
+
+  /// Bob calls himself, and his app's hook sends that on.
+  @Test func aCallToOneselfThatWentOnInVain() {
+    var bench = DivertingBench()
+    bench.owner.shard.keeps = .history
+    bench.attach("carol", "1")
+    var request = PlaceRequest(call: DivertingBench.id, follows: .history)
+    request.forward = ["carol"]
+    bench.owner.say(.place(request), user: "bob", device: "b1")
+    bench.pump()
+    bench.say(.decline(.everywhere), "carol", "1")
+    #expect(entries(bench).map(\.user) == [bob, carol])
+    #expect(entries(bench).map(\.entry.reason) == [.declined, .declined])
+  }
+
+  @Test func whoDeclinedKnowsOfIt() {
+    var bench = placed(to: "dave", "carol")
+    bench.say(.decline(.everywhere), "dave", "1")
+    bench.pass(.seconds(2))
+    bench.owner.caller(.call(DivertingBench.id, .cancel))
+    let dave = UserKey(app: Bench.app, user: "dave")
+    #expect(entries(bench).map(\.user) == [bob, alice, dave, carol])
+    #expect(entries(bench).map(\.entry.reason) == [.unanswered, .cancelled, .declined, .cancelled])
+    #expect(entries(bench).map(\.entry.isMissed) == [true, false, false, true])
   }
 }

@@ -127,7 +127,8 @@ import Testing
           #expect(session == Bench.session("d0"))
           #expect(notice.kind == .deviceRemoved)
           #expect(number == 10)
-        case .reply, .deliver, .showOngoing, .close, .push, .withdrawPushes, .token, .tell,
+        case .reply, .deliver, .showOngoing, .showName, .close, .push, .withdrawPushes, .token,
+          .tell,
           .releaseToken, .record, .history, .visit, .visitAnswer, .storeRules, .events,
           .deviceEvent:
           break

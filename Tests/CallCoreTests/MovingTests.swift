@@ -135,6 +135,38 @@ import Testing
       bench.say(.call(Bench.callID, .query), device: "b2")?.state?.reason == .moved)
   }
 
+  @Test("R9 a place that is repeated after the side has moved changes nothing") func placedAgain() {
+    var bench = answered()
+    #expect(pull(&bench, "alice2", of: "alice", from: "alice1")?.won == true)
+    _ = bench.take()
+    #expect(bench.place()?.state?.reason == .moved)
+    bench.say(signal(.information, "hello"), device: "b1")
+    #expect(bench.signals("alice2").map(\.body) == ["hello"])
+    #expect(bench.signals("alice1").isEmpty)
+  }
+
+  @Test(
+    "R24 R10 a call to oneself: who gave one side up and has the other one is not stopped by a new owner"
+  )
+  func bothSidesOfOneself() {
+    var bench = Bench()
+    bench.attach("b1", "b2", "b3")
+    bench.place(user: "bob", device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    #expect(pull(&bench, "b3", from: "b2")?.won == true)
+    #expect(pull(&bench, "b2", from: "b1")?.won == true)
+    var next = bench.takenOver()
+    for device in ["b1", "b2", "b3"] {
+      next.say(.attach(Attach(announce: true)), device: device)
+    }
+    for device in ["b1", "b2"] {
+      next.say(.call(Bench.callID, .resume), device: device, number: 0)
+    }
+    next = next.begun()
+    #expect(next.stops("b2").isEmpty)
+    #expect(next.stops("b1").map(\.reason) == [.moved])
+  }
+
   @Test("a call to oneself: the device that is named says which side") func toOneself() {
     var bench = Bench()
     bench.attach("b1", "b2", "b3")

@@ -39,6 +39,94 @@ import Testing
     #expect(bench.shown("b1").map(\.calls) == [[]] && bench.shown("b2").map(\.calls) == [[]])
   }
 
+  /// A call to bob goes on to carol, whose tablet sees her calls.
+  private func wentOn() -> (DivertingBench, tablet: SessionRef) {
+    var bench = DivertingBench()
+    bench.attach("carol", "1")
+    let tablet = DivertingBench.session("carol", "2")
+    bench.guests.watch("2", user: "carol", session: tablet)
+    bench.place(to: "carol")
+    return (bench, tablet)
+  }
+
+  @Test("R21 R25: devices of a user to whom a call went on see it, as soon as it is answered")
+  func aCallThatWentOn() {
+    let (placed, tablet) = wentOn()
+    var bench = placed
+    #expect(bench.guests.shown(tablet).isEmpty)
+    bench.say(.answer(description: ""), "carol", "1")
+    let call = OngoingCall(
+      call: Bench.callID, callee: "bob", isPlaced: false, device: "1", deviceName: "carol's 1",
+      peer: "alice", since: bench.owner.now)
+    #expect(bench.guests.shown(tablet).map(\.calls) == [[call]])
+    bench.owner.caller(.call(Bench.callID, .hangUp))
+    bench.pump()
+    #expect(bench.guests.shown(tablet).last?.calls == [])
+  }
+
+  @Test("R21 R26: and those of a user to whom it was transferred, until that one hands it on")
+  func aTransferredCall() {
+    var bench = TransferTests.talking()
+    for user in ["dave", "erin"] { bench.attach(user, "1") }
+    let tablet = DivertingBench.session("dave", "2")
+    bench.guests.watch("2", user: "dave", session: tablet)
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.say(.answer(description: ""), "dave", "1")
+    #expect(bench.guests.shown(tablet).last?.calls.map(\.device) == ["1"])
+    bench.say(.transfer(TransferRequest(to: "erin")), "dave", "1")
+    #expect(bench.guests.shown(tablet).last?.calls.count == 1)
+    bench.say(.answer(description: ""), "erin", "1")
+    #expect(bench.guests.shown(tablet).last?.calls == [])
+  }
+
+  @Test("R21 R26: a call that is handed back to its callee is listed once") func handedBack() {
+    var bench = TransferTests.talking()
+    bench.owner.watch("b2")
+    bench.attach("dave", "1")
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.say(.answer(description: ""), "dave", "1")
+    bench.say(.transfer(TransferRequest(to: "bob")), "dave", "1")
+    bench.asBob(.answer(description: ""))
+    let calls = bench.owner.watch("b3")?.calls
+    #expect(calls?.map(\.device) == ["b1"])
+  }
+
+  @Test("R21 R26: who has the other side is seen when that is handed over") func otherSide() {
+    var bench = DivertingBench()
+    for user in ["carol", "erin"] { bench.attach(user, "1") }
+    let tablet = DivertingBench.session("carol", "2")
+    bench.guests.watch("2", user: "carol", session: tablet)
+    bench.place(to: "carol")
+    bench.say(.answer(description: ""), "carol", "1")
+    bench.asAlice(.transfer(TransferRequest(to: "erin")))
+    bench.say(.answer(description: ""), "erin", "1")
+    #expect(bench.guests.shown(tablet).last?.calls.map(\.peer) == ["erin"])
+  }
+
+  @Test("R21: a question that was retransmitted undoes nothing") func olderQuestion() throws {
+    let (placed, tablet) = wentOn()
+    var bench = placed
+    bench.say(.answer(description: ""), "carol", "1")
+    let older = try #require(bench.asked.last?.1)
+    #expect(older.answeredBy == "1")
+    bench.say(.hangUp, "carol", "1")
+    _ = bench.visit(UserKey(app: Bench.app, user: "carol"), older)
+    #expect(bench.guests.shown(tablet).last?.calls == [])
+  }
+
+  @Test("R21: where the call's shard falls silent, the user is free after a while") func silence() {
+    let (placed, tablet) = wentOn()
+    var bench = placed
+    bench.say(.answer(description: ""), "carol", "1")
+    bench.say(.connected, "carol", "1")
+    bench.owner.caller(.call(Bench.callID, .connected))
+    bench.pass(.seconds(30))
+    #expect(bench.guests.shown(tablet).last?.calls.count == 1)
+    bench.isConnected = false
+    bench.pass(.seconds(21))
+    #expect(bench.guests.shown(tablet).last?.calls == [])
+  }
+
   @Test func whoDidNotAskSeesNothing() {
     var bench = bench("b1")
     bench.attach("b2")
@@ -142,6 +230,23 @@ import Testing
     bench.say(.sessionClosed(graceful: true), device: "b1", session: Bench.session("b1", 2))
     bench.pass(.seconds(80))
     #expect(bench.shard.nextDeadline > bench.now + .seconds(60))
+  }
+
+  /// A device that has seen the first version of a board that is gone is told the next one. Its edge, which passes that on
+  /// late, does not know of it when the session begins anew.
+  @Test func aVersionThatWasOnlyToldIsNotUsedAgain() throws {
+    var bench = bench()
+    let first = bench.watch("b1")
+    let seen = try #require(first)
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    let mark = OngoingMark(version: seen.version, showsCalls: false)
+    let second = bench.watch("b1", session: Bench.session("b1", 2), shown: mark)
+    let told = try #require(second)
+    #expect(told.version > seen.version)
+    bench.say(.sessionClosed(graceful: false), device: "b1", session: Bench.session("b1", 2))
+    bench.watch("b2")
+    answer(&bench, on: "b2")
+    #expect(bench.shown("b2")[0].version > told.version)
   }
 
   // MARK: A new owner
@@ -371,10 +476,11 @@ import Testing
 extension Bench {
   /// A device attaches that is to see its user's calls.
   @discardableResult
-  mutating func watch(_ device: String, user: String = "bob", session: SessionRef? = nil)
-    -> OngoingCalls?
-  {
-    let attach = Attach(deviceName: "Bob's \(device)", ongoing: OngoingMark())
+  mutating func watch(
+    _ device: String, user: String = "bob", session: SessionRef? = nil,
+    shown: OngoingMark = OngoingMark()
+  ) -> OngoingCalls? {
+    let attach = Attach(deviceName: "Bob's \(device)", ongoing: shown)
     let reply = say(.attach(attach), user: user, device: device, callee: user, session: session)
     guard case .attached(_, _, let ongoing)? = reply else { return nil }
     return ongoing

@@ -51,7 +51,8 @@ extension Bench {
           case .claim: .claimed
           }
         run { $0.tokenStepDone(token: token, result, now: $1, into: &$2) }
-      case .reply, .deliver, .showOngoing, .notice, .close, .push, .tell, .withdrawPushes,
+      case .reply, .deliver, .showOngoing, .showName, .notice, .close, .push, .tell,
+        .withdrawPushes,
         .releaseToken, .record, .history, .visit, .visitAnswer, .events, .deviceEvent:
         break
       }
@@ -131,7 +132,7 @@ extension Effect {
   var isForStore: Bool {
     switch self {
     case .store, .remove, .storeRules, .token: true
-    case .reply, .deliver, .showOngoing, .notice, .close, .push, .tell, .withdrawPushes,
+    case .reply, .deliver, .showOngoing, .showName, .notice, .close, .push, .tell, .withdrawPushes,
       .releaseToken, .record, .history, .visit, .visitAnswer, .events, .deviceEvent:
       false
     }

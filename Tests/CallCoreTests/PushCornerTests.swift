@@ -53,7 +53,7 @@ import Testing
 
   func withdrawn(_ bench: Bench) -> Int {
     bench.effects.count {
-      if case .withdrawPushes(Bench.callID) = $0 { true } else { false }
+      if case .withdrawPushes(PushRinging(call: Bench.callID)) = $0 { true } else { false }
     }
   }
 

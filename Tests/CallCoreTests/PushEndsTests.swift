@@ -35,7 +35,7 @@ import Testing
   }()
 
   /// Those of calls. No call ends as moved, but a device's part in it.
-  static let reasons = EndReason.allCases.filter { $0 != .moved }
+  static let reasons = EndReason.allCases.filter { $0 != .moved && $0 != .transferred }
 
   static let cells = rows.flatMap { row in
     reasons.map { Cell(row: row, reason: $0) }
@@ -155,8 +155,8 @@ import Testing
     case .cancelled: bench.caller(.call(Bench.callID, .cancel))
     case .unanswered: bench.pass(.seconds(30))
     case .busy: bench.say(.call(Bench.callID, .busy), device: "b2")
-    // No call ends as moved.
-    case .unreachable, .moved: break
+    // No ringing call ends as moved or transferred.
+    case .unreachable, .moved, .transferred: break
     // The phone itself has placed the call that goes on. The user's other devices get answered elsewhere.
     case .glare:
       let crossed = CrossedCall(

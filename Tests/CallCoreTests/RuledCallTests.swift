@@ -172,71 +172,17 @@ import Testing
     #expect(lasting.place()?.state?.reason == .busy)
   }
 
-  // MARK: Stages
-
-  @Test("first these devices, all after some seconds") func stages() {
-    var bench = bench(UserRules(firstDevices: ["b2"], firstSeconds: 4))
-    bench.place()
-    #expect(bench.invitesOfBob("b2").count == 1)
+  @Test("do not disturb holds where all calls go on, and there is nobody to whom this one can")
+  func silenceAndAlways() {
+    var bench = bench(UserRules(always: to("alice"), doNotDisturb: .init()))
+    #expect(bench.place()?.state?.reason == .busy)
     #expect(bench.invitesOfBob("b1").isEmpty)
-    bench.owner.attach("b3")
-    bench.pass(.milliseconds(3900))
-    #expect(bench.invitesOfBob("b3").isEmpty, "R5 who comes late waits, too")
-    bench.pass(.milliseconds(100))
-    #expect(bench.invitesOfBob("b1").count == 1)
-    #expect(bench.invitesOfBob("b3").count == 1)
-    bench.owner.say(.call(Bench.callID, .answer(description: "")), device: "b1")
-    bench.pump()
-    #expect(bench.stopsOfBob("b2").map(\.reason) == [.answeredElsewhere])
-  }
-
-  @Test("none of the first devices is there, or left: all ring at once") func stagesAtOnce() {
-    var absent = bench(UserRules(firstDevices: ["tv"]))
-    absent.place()
-    #expect(absent.invitesOfBob("b1").count == 1)
-    var refused = bench(UserRules(firstDevices: ["b2"]))
-    refused.place()
-    refused.owner.say(.call(Bench.callID, .decline(.here)), device: "b2")
-    refused.pump()
-    #expect(refused.invitesOfBob("b1").count == 1)
-    #expect(refused.owner.ends.isEmpty)
-  }
-
-  @Test("R25 the call leaves bob: his stages keep it no longer") func stagesAndForwarded() {
-    var bench = bench(UserRules(always: to("nobody"), firstDevices: ["b2"], firstSeconds: 4))
-    bench.place()
-    #expect(bench.owner.ends.map(\.reason) == [.unreachable])
-    #expect(bench.invitesOfBob("b1").isEmpty && bench.invitesOfBob("b2").isEmpty)
-  }
-
-  @Test("R10 a new owner keeps the stage") func stagesTakenOver() {
-    let rules = UserRules(firstDevices: ["b2"], firstSeconds: 4)
-    var bench = bench(rules)
-    bench.place()
-    bench.pass(.seconds(1))
-    var next = bench.owner.takenOver()
-    next.run { machine, _, _ in
-      machine.restore(rules: [UserKey(app: Bench.app, user: "bob"): rules])
-    }
-    for device in ["b1", "b2"] {
-      next.say(.attach(Attach(announce: true)), device: device)
-    }
-    next = next.begun()
-    #expect(next.invites("b2").count == 1)
-    #expect(next.invites("b1").isEmpty)
-    next.pass(.seconds(3))
-    #expect(next.invites("b1").count == 1)
-  }
-
-  @Test("the stages of a user to whom the call was diverted") func stagesOfAGuest() {
-    var bench = DivertingBench()
-    bench.guests.set(UserRules(firstDevices: ["2"], firstSeconds: 4), of: "carol")
-    for device in ["1", "2"] { bench.attach("carol", device) }
-    bench.place(to: "carol")
-    #expect(bench.invites("carol", "2").count == 1)
-    #expect(bench.invites("carol", "1").isEmpty)
-    bench.pass(.milliseconds(4100))
-    #expect(bench.invites("carol", "1").count == 1)
+    var sentOn = self.bench(UserRules(always: to("carol"), doNotDisturb: .init()))
+    sentOn.guests.set(UserRules(always: to("bob", "alice"), doNotDisturb: .init()), of: "carol")
+    sentOn.place()
+    #expect(sentOn.diversions.map(\.reason) == [.always])
+    #expect(sentOn.invites("carol", "1").isEmpty)
+    #expect(sentOn.owner.ends.map(\.reason) == [.busy])
   }
 
   // MARK: Chains of rules
@@ -270,18 +216,18 @@ extension Bench {
 }
 
 extension DivertingBench {
-  fileprivate func ofBob(_ device: String) -> [Delivery] {
+  func ofBob(_ device: String) -> [Delivery] {
     let session = Bench.session(device)
     return (effects + owner.effects).compactMap {
       if case .deliver(session, let delivery) = $0 { delivery } else { nil }
     }
   }
 
-  fileprivate func invitesOfBob(_ device: String) -> [Invite] {
+  func invitesOfBob(_ device: String) -> [Invite] {
     ofBob(device).compactMap { if case .invite(let invite) = $0.event { invite } else { nil } }
   }
 
-  fileprivate func stopsOfBob(_ device: String) -> [Stop] {
+  func stopsOfBob(_ device: String) -> [Stop] {
     ofBob(device).compactMap { if case .stop(let stop) = $0.event { stop } else { nil } }
   }
 }

@@ -53,7 +53,7 @@ import Testing
     #expect(try question(.ended, bench) == UnreadQuestion(user: HistoryTests.bob))
   }
 
-  /// The call went on to carol, whose history has no entry of it.
+  /// The call did not go on to carol.
   @Test func whoWasRungInPlaceOfTheCalleeHasMissedNothing() throws {
     let bench = missed()
     var job = try #require(bench.pushes.first)

@@ -128,6 +128,10 @@ import callctl
     #expect(CallFilter(app: "demo", user: "ann", reason: .hungUp).matches(record))
     #expect(CallFilter(user: "bob").matches(record))
     #expect(!CallFilter(app: "other").matches(record) && !CallFilter(user: "carol").matches(record))
+    // A member of a group that was called.
+    var rung = record
+    rung.legs.append(CallRecord.Leg(party: Party(user: "carol", device: "c1"), fate: .stopped))
+    #expect(CallFilter(user: "carol").matches(rung) && !CallFilter(user: "dave").matches(rung))
     #expect(!CallFilter(reason: .busy).matches(record) && !CallFilter(reason: .busy).matches(live))
     let end = Self.placedAt + .seconds(65)
     #expect(CallFilter(since: end).matches(record))

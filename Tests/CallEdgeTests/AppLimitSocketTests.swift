@@ -30,7 +30,7 @@ extension AppLimitTests {
         throw TestFailure("not refused")
       }
       #expect(error.code == .rateLimited && error.retryAfterMilliseconds == 1000)
-      #expect(error.message.hasPrefix("callsPerUser: at most 1 calls a second"))
+      #expect(error.message.hasPrefix("callsPerUser: at most 1 calls and transfers a second"))
       // What it does not retransmit: nothing was placed.
       client.say(13, .ping)
       #expect(try await client.reply() == (13, .done))

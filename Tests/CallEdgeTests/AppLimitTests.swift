@@ -53,7 +53,8 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
     let refusal = gates.place()
     #expect(refusal?.code == .rateLimited)
     #expect(
-      refusal?.message == "callsPerUser: at most 2 calls a second from one user, 20 at once.")
+      refusal?.message
+        == "callsPerUser: at most 2 calls and transfers a second from one user, 20 at once.")
     #expect(refusal?.retryAfterMilliseconds == 500)
     #expect(gates.place(user: "bob") == nil, "each user has a rate of its own")
     #expect(gates.place(app: "other") == nil, "also one of the same name in another app")
@@ -63,12 +64,24 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
     #expect(gates.place()?.code == .rateLimited)
   }
 
+  @Test func aTransferCountsAsACall() {
+    let gates = Gates([.callsPerUser: 2])
+    let call = CallID(high: 1, low: 1)
+    for _ in 0..<20 {
+      #expect(gates.say(.call(call, .transfer(TransferRequest(to: "dave")))) == nil)
+    }
+    #expect(gates.say(.call(call, .transfer(TransferRequest(to: "dave"))))?.code == .rateLimited)
+    #expect(gates.place()?.code == .rateLimited)
+    #expect(gates.say(.call(call, .cancelTransfer)) == nil)
+  }
+
   @Test func callsOfAnApp() {
     var gates = Gates([.callsPerSecond: 10])
     for number in 0..<20 { #expect(gates.place(user: "u\(number)") == nil) }
     let refusal = gates.place(user: "last")
     #expect(
-      refusal?.message == "callsPerSecond: at most 10 calls a second of one app, 20 at once.")
+      refusal?.message
+        == "callsPerSecond: at most 10 calls and transfers a second of one app, 20 at once.")
     #expect(refusal?.retryAfterMilliseconds == 100)
     #expect(gates.place(app: "other") == nil, "the other app notices nothing")
     #expect(

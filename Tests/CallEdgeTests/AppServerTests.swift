@@ -16,25 +16,34 @@ extension EdgeFixture {
 @Suite(.timeLimit(.minutes(2))) struct AppServerTests {
   private static let serverRoutes = [
     ("GET", "/v1/app/users/bob"), ("GET", "/v1/app/users/bob/calls"),
-    ("DELETE", "/v1/app/users/bob/devices/phone"), ("GET", "/v1/app/users/bob/rules"),
-    ("PUT", "/v1/app/users/bob/rules"), ("DELETE", "/v1/app/users/bob/rules"),
-    ("GET", "/v1/app/groups/desk"), ("PUT", "/v1/app/groups/desk"),
-    ("DELETE", "/v1/app/groups/desk"),
-    ("GET", "/v1/app/calls/bob/\(id)"), ("POST", "/v1/app/calls/bob/\(id)/end"),
+    ("GET", "/v1/app/users/bob/history"), ("DELETE", "/v1/app/users/bob/devices/phone"),
+    ("GET", "/v1/app/users/bob/rules"), ("PUT", "/v1/app/users/bob/rules"),
+    ("DELETE", "/v1/app/users/bob/rules"), ("GET", "/v1/app/groups/desk"),
+    ("PUT", "/v1/app/groups/desk"), ("DELETE", "/v1/app/groups/desk"),
+    ("GET", "/v1/app/users/bob/name"), ("PUT", "/v1/app/users/bob/name"),
+    ("DELETE", "/v1/app/users/bob/name"), ("GET", "/v1/app/calls/bob/\(id)"),
+    ("POST", "/v1/app/calls/bob/\(id)/end"), ("POST", "/v1/app/calls"),
   ]
   private static let deviceRoutes = [
     ("POST", "/v1/devices"), ("DELETE", "/v1/devices/phone"), ("GET", "/v1/calls/bob/\(id)"),
     ("POST", "/v1/calls/bob/\(id)/decline"), ("POST", "/v1/calls/bob/\(id)/busy"),
     ("GET", "/v1/rules"), ("PUT", "/v1/rules"), ("DELETE", "/v1/rules"),
+    ("GET", "/v1/history"), ("POST", "/v1/history/read"),
   ]
 
   @Test func eachRouteTakesItsOwnKindOfToken() async throws {
-    try await EdgeFixture.run { edge in
+    try await EdgeFixture.run(terms: AppTerms(follows: .history)) { edge in
       let client = try await edge.client()
       let user = try await edge.token("bob", device: "phone")
       let server = try edge.serverToken()
       for (method, path) in Self.serverRoutes {
-        let body = method == "PUT" ? path.hasSuffix("desk") ? #"{"users":["cy"]}"# : "{}" : nil
+        let body: String? =
+          switch (method, path) {
+          case ("PUT", "/v1/app/groups/desk"): #"{"users":["cy"]}"#
+          case ("PUT", _): "{}"
+          case (_, "/v1/app/calls"): #"{"from":"bob","to":"cy"}"#
+          default: nil
+          }
         let refused = try await client.request(method, path, token: user, body: body)
         #expect(refused.status == 403 && refused.errorCode == 202, "\(method) \(path)")
         #expect(refused.text.contains("a user's token"))

@@ -51,7 +51,7 @@ private let call = CallID(high: 1, low: 2)
           .attach(
             Attach(
               forCall: call, deviceName: "", client: "sdk 1", attachedAt: SessionMachine.start,
-              onlyPlaces: true)
+              onlyPlaces: true, userName: "")
           ))
       ])
     #expect(!machine.session.isAttached)

@@ -48,7 +48,8 @@ private let bob = UserKey(app: "demo", user: "bob")
       outbox.submit(command(.attach(Attach(attachedAt: start))), now: start) == .accepted)
     let later = start + .milliseconds(10)
     #expect(
-      outbox.submit(command(.attach(Attach(attachedAt: later))), now: later) == .repeated)
+      outbox.submit(
+        command(.attach(Attach(attachedAt: later, userName: "Ann"))), now: later) == .repeated)
   }
 
   @Test func tableIsBounded() {

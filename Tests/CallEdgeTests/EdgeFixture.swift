@@ -49,7 +49,8 @@ final class FakeShards: Sendable {
     case .rules(.read): .rules(UserRules())
     case .rules(.write(let rules)): .rules(rules)
     case .app(let request): agreeing(request, command.user)
-    case .unregister, .place, .call, .pushReport, .tokenTaken, .merge, .visit, .talking: .done
+    case .unregister, .place, .call, .pushReport, .tokenTaken, .merge, .replaced, .visit, .talking:
+      .done
     }
   }
 
@@ -63,9 +64,18 @@ final class FakeShards: Sendable {
           AppCall(
             state: CallState(call: call, callee: user.user, phase: .ended),
             caller: Party(user: "caller", device: "c1"), placedAt: Timestamp(microseconds: 0))))
+    case .place(let placing):
+      .app(
+        .call(
+          AppCall(
+            state: CallState(call: placing.request.call, callee: user.user, phase: .placed),
+            caller: Party(user: placing.caller, device: "", name: placing.request.callerName),
+            placedAt: Timestamp(microseconds: 0))))
     case .group: .app(.group(CallGroup(users: ["ann"], order: .inTurn)))
     case .setGroup(let group): group.map { .app(.group($0)) } ?? .done
     case .remove: .done
+    case .name: .app(.name("Ann Lee"))
+    case .setName(let name): .app(.name(name))
     }
   }
 

@@ -81,7 +81,7 @@ private let bob = UserKey(app: "demo", user: "bob")
         switch try await client.message() {
         case .delivery(let delivery): result.1.append(delivery)
         case .reply(2, _): return
-        case .reply, .notice, .ongoing, .history: continue
+        case .reply, .notice, .ongoing, .history, .relays: continue
         }
       }
     }

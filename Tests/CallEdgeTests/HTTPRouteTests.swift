@@ -33,10 +33,15 @@ import Testing
       ("PUT", "/v1/rules", .rules(.put)), ("DELETE", "/v1/rules", .rules(.delete)),
       ("GET", "/v1/app/users/b%20b", .app(.user("b b"))),
       ("GET", "/v1/app/users/bob/calls", .app(.calls(of: "bob"))),
+      ("GET", "/v1/app/users/b%C3%B6b/history", .app(.history(of: "böb"))),
+      ("HEAD", "/v1/app/users/bob/history", .app(.history(of: "bob"))),
       ("DELETE", "/v1/app/users/bob/devices/d%2f1", .app(.removeDevice("d/1", of: "bob"))),
       ("GET", "/v1/app/users/bob/rules", .app(.rules(.get, of: "bob"))),
       ("PUT", "/v1/app/users/bob/rules", .app(.rules(.put, of: "bob"))),
       ("DELETE", "/v1/app/users/bob/rules", .app(.rules(.delete, of: "bob"))),
+      ("GET", "/v1/app/users/bob/name", .app(.name(.get, of: "bob"))),
+      ("PUT", "/v1/app/users/bob/name", .app(.name(.put, of: "bob"))),
+      ("DELETE", "/v1/app/users/bob/name", .app(.name(.delete, of: "bob"))),
       ("GET", "/v1/app/calls/bob/\(id)", .app(.call(CallAddress(callee: "bob", call: call)))),
       (
         "POST", "/v1/app/calls/bob/\(id)/end",
@@ -52,6 +57,7 @@ import Testing
     for path in [
       "", "/", "/v1", "/v1/", "/v1/app", "/v1/app/", "/v1/app/users", "/v1/app/calls/bob",
       "/v1/app/users/bob/devices", "/v1/app/users/bob/rules/", "/v1/devices/", "/v2/connect",
+      "/v1/app/users/bob/history/", "/v1/app/users/bob/history/read", "/v1/app/groups/desk/history",
       "//v1/connect", "/healthz/", "/readyz",
       "/metrics",
     ] {
@@ -67,6 +73,7 @@ import Testing
     #expect(route("POST", "/v1/rules") == .failure(rules))
     #expect(route("PATCH", "/v1/app/users/bob/rules") == .failure(rules))
     #expect(route("POST", "/v1/app/users/bob") == .failure(.method(allowed: "GET")))
+    #expect(route("DELETE", "/v1/app/users/bob/history") == .failure(.method(allowed: "GET")))
     #expect(route("GET", "/v1/app/calls/bob/\(id)/end") == .failure(.method(allowed: "POST")))
   }
 
@@ -83,6 +90,7 @@ import Testing
     #expect(code("GET", "/v1/calls//\(id)") == .invalidCallee)
     #expect(code("GET", "/v1/app/users/\(long)") == .invalidField)
     #expect(code("GET", "/v1/app/users/%00/calls") == .invalidField)
+    #expect(code("GET", "/v1/app/users//history") == .invalidField)
     #expect(code("DELETE", "/v1/app/users/bob/devices/%0A") == .invalidDevice)
     #expect(code("POST", "/v1/app/calls/bob/1234/end") == .invalidField)
     #expect(code("GET", "/v1/calls/bob/1234") == .invalidField)

@@ -126,6 +126,29 @@ private let one = CallID(high: 1, low: 1)
     #expect(reports == [Talking(number: 1, calls: [one], details: [detail])])
   }
 
+  @Test("who has the other side is reported, where that is not the callee, and when it changes")
+  func otherSide() {
+    var machine = attached()
+    _ = machine.take()
+    machine.say(3, .call(CallAddress(callee: "bob", call: one), .resume))
+    let carol = Party(user: "carol", device: "c1")
+    let state = CallState(
+      call: one, callee: "bob", phase: .answered, by: carol, at: SessionMachine.start)
+    machine.reply(3, .call(one, .resume), .call(state))
+    func detail(_ peer: String) -> Talking.Detail {
+      Talking.Detail(callee: "bob", since: SessionMachine.start, peer: peer)
+    }
+    #expect(machine.takeReports().map(\.details) == [[detail("carol")]])
+    let moved = Moved(to: Party(user: "dave", device: "d1"), number: 1)
+    let isDelivered = machine.session.willDeliver(
+      Delivery(
+        call: one, callee: "bob", version: 5, at: SessionMachine.start, event: .moved(moved)))
+    #expect(isDelivered)
+    machine.say(4, .call(CallAddress(callee: "bob", call: one), .connected))
+    machine.reply(4, .call(one, .connected), .done)
+    #expect(machine.takeReports().map(\.details) == [[detail("dave")]])
+  }
+
   @Test("an app that chooses anew is asked anew, and an earlier report is taken back")
   func newTerms() {
     let gates = AppGates(

@@ -23,9 +23,11 @@ import Testing
   private static let names: Set<String> = [
     "connect", "registerDevice", "unregisterDevice", "call", "decline", "busy", "health",
     "history", "historyRead", "getRules", "putRules", "deleteRules", "appUser", "appCalls",
-    "appRemoveDevice",
+    "appHistory", "appRemoveDevice",
     "appGetRules", "appPutRules", "appDeleteRules", "appCall", "appEndCall",
     "appGetGroup", "appPutGroup", "appDeleteGroup",
+    "appGetName", "appPutName", "appDeleteName",
+    "appPlaceCall",
   ]
 
   /// Without a `default`: a new route has to be named, and then described.
@@ -45,6 +47,7 @@ import Testing
     case .rules(.delete): "deleteRules"
     case .app(.user): "appUser"
     case .app(.calls): "appCalls"
+    case .app(.history): "appHistory"
     case .app(.removeDevice): "appRemoveDevice"
     case .app(.rules(.get, _)): "appGetRules"
     case .app(.rules(.put, _)): "appPutRules"
@@ -52,6 +55,10 @@ import Testing
     case .app(.group(.get, _)): "appGetGroup"
     case .app(.group(.put, _)): "appPutGroup"
     case .app(.group(.delete, _)): "appDeleteGroup"
+    case .app(.name(.get, _)): "appGetName"
+    case .app(.name(.put, _)): "appPutName"
+    case .app(.name(.delete, _)): "appDeleteName"
+    case .app(.placeCall): "appPlaceCall"
     case .app(.call): "appCall"
     case .app(.endCall): "appEndCall"
     }
@@ -152,10 +159,8 @@ import Testing
     }
     #expect(
       read == [
-        "", "AppCall", "AppCalls", "AppUser", "CallGroup", "CallState", "Error", "HistoryPage",
-        "HistoryRead",
-        "Refusal",
-        "Register", "Registered", "UserRules",
+        "", "AppCall", "AppCalls", "AppUser", "CallGroup", "CallState", "DisplayName", "Error",
+        "HistoryPage", "HistoryRead", "PlaceCall", "Refusal", "Register", "Registered", "UserRules",
       ])
   }
 
@@ -165,6 +170,10 @@ import Testing
     case "Refusal": _ = try HTTPBodies.decline(bytes)
     case "HistoryRead": _ = try HTTPBodies.historyRead(bytes)
     case "CallGroup": #expect(try HTTPBodies.callGroup(bytes).users.count == 3)
+    case "DisplayName": #expect(try HTTPBodies.displayName(bytes) == "Bob Stone")
+    case "PlaceCall":
+      let body = try HTTPBodies.placeCall(bytes, CallLimits())
+      try again(bytes, HTTPBodies.encode(body))
     case "UserRules": #expect(try !HTTPBodies.userRules(bytes).isEmpty)
     default: Issue.record("a body of \(schema)")
     }
@@ -181,6 +190,8 @@ import Testing
       try again(bytes, HTTPBodies.callGroup(#require(HTTPBodies.readCallGroup(bytes))))
     case "CallState":
       try again(bytes, HTTPBodies.callState(#require(HTTPBodies.readCallState(bytes))))
+    case "DisplayName":
+      try again(bytes, HTTPBodies.displayName(#require(HTTPBodies.readDisplayName(bytes))))
     case "HistoryPage":
       try again(bytes, HTTPBodies.history(#require(HTTPBodies.readHistory(bytes))))
     case "Registered":

@@ -142,7 +142,9 @@ private let call = CallID(high: 1, low: 2)
     #expect(
       machine.session.announcement
         == .attach(
-          Attach(deviceName: "Ann's phone", announce: true, attachedAt: SessionMachine.start)))
+          Attach(
+            deviceName: "Ann's phone", announce: true, attachedAt: SessionMachine.start,
+            userName: "")))
     var placer = SessionMachine(claims: .of())
     placer.say(1, .attach(AttachRequest(device: "phone", onlyPlaces: true)))
     placer.reply(1, .attach(Attach()), .attached(forCall: nil))

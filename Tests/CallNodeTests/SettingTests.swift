@@ -21,7 +21,8 @@ import Testing
     let candidates = [
       "true", "30ms", "7s", "100s", "2h", "3", "9", "99", "5000", "9000000", "offered", "json",
       "trace",
-      "nats://b:1", "https://a.example", "wss://a.example", "192.0.2.0/24", "other",
+      "nats://b:1", "https://a.example", "wss://a.example", "192.0.2.0/24",
+      "turn:a.example", "other",
     ]
     for setting in Setting.all {
       let standard = NodeConfiguration()

@@ -239,7 +239,7 @@ import Testing
   @Test(arguments: EndReason.allCases) func ended(reason: EndReason) {
     let key =
       switch reason {
-      case .answeredElsewhere, .glare, .moved: "CALLMESH_ANSWERED_ELSEWHERE"
+      case .answeredElsewhere, .glare, .moved, .transferred: "CALLMESH_ANSWERED_ELSEWHERE"
       case .declined: "CALLMESH_DECLINED_ELSEWHERE"
       case .cancelled, .unanswered, .busy, .unreachable: "CALLMESH_MISSED_CALL"
       case .hungUp, .failed: "CALLMESH_CALL_ENDED"

@@ -75,7 +75,7 @@ import Testing
       switch reason {
       case .answeredElsewhere, .glare, .moved: 4
       case .declined: 5
-      case .cancelled, .hungUp: 2
+      case .cancelled, .hungUp, .transferred: 2
       case .unanswered, .busy: 3
       case .unreachable, .failed: 1
       }

@@ -47,7 +47,9 @@ import Testing
       return drained()
     }
     mutating func withdraw(_ calls: UInt64..., at seconds: Double = 0) -> [Effect] {
-      machine.withdraw(calls.map { CallID(high: 7, low: $0) }, now: GatewayMachineTests.at(seconds))
+      machine.withdraw(
+        calls.map { PushRinging(call: CallID(high: 7, low: $0)) },
+        now: GatewayMachineTests.at(seconds))
       return drained()
     }
     mutating func neverSent(_ calls: UInt64..., at seconds: Double = 0) -> [Effect] {

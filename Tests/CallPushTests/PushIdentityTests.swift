@@ -19,10 +19,12 @@ import Testing
     later.decidedAt = GatewayMachineTests.at(9)
     later.deadline = GatewayMachineTests.at(99)
     #expect(PushIdentity(later).uuid == id)
+    var again = job
+    again.round = 1
     let others = [
-      GatewayMachineTests.job(2), GatewayMachineTests.job(device: "tablet"),
+      again, GatewayMachineTests.job(2), GatewayMachineTests.job(device: "tablet"),
       GatewayMachineTests.job(purpose: .cancel),
     ]
-    #expect(Set(others.map { PushIdentity($0).uuid } + [id]).count == 4)
+    #expect(Set(others.map { PushIdentity($0).uuid } + [id]).count == 5)
   }
 }

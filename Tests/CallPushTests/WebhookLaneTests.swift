@@ -24,6 +24,41 @@ import Testing
     var taken: [String] { ids.withLock { $0 } }
   }
 
+  /// A bucket that cannot be read while it is told to.
+  private final class Bucket: KeyValueBucket {
+    private let whole: InProcessBucket
+    private let fails = Atomic(false)
+    private let reads = Atomic(0)
+
+    init(_ whole: InProcessBucket) { self.whole = whole }
+
+    func fail(_ isFailing: Bool) { fails.store(isFailing, ordering: .releasing) }
+    /// How often it was read, or could not be.
+    var readCount: Int { reads.load(ordering: .acquiring) }
+
+    func get(_ key: String) async throws -> KeyValueEntry? {
+      defer { reads.add(1, ordering: .acquiringAndReleasing) }
+      if fails.load(ordering: .acquiring) { throw BusError.timeout }
+      return try await whole.get(key)
+    }
+    func put(
+      _ key: String, _ value: [UInt8], expecting: UInt64?, completion: @escaping AppendCompletion
+    ) {
+      whole.put(key, value, expecting: expecting, completion: completion)
+    }
+    func delete(_ key: String, expecting: UInt64?, completion: @escaping AppendCompletion) {
+      whole.delete(key, expecting: expecting, completion: completion)
+    }
+    func entries(matching filter: String) async throws -> [KeyValueEntry] {
+      try await whole.entries(matching: filter)
+    }
+    func watch(
+      _ filter: String, handler: @escaping EntryHandler
+    ) async throws -> any BusSubscription {
+      try await whole.watch(filter, handler: handler)
+    }
+  }
+
   private let bus = InProcessBus()
   private let receiver = Receiver()
   private let settings = WebhookSettings(
@@ -31,12 +66,21 @@ import Testing
   private let clock = ClusterClock(
     wallMicroseconds: 1000 * CalendarTime.nowMilliseconds())
 
-  private func lane(_ owner: String) async throws -> WebhookLane {
+  private func bucket() async throws -> Bucket {
+    Bucket(try await bus.openBucket("webhooks", BucketOptions()))
+  }
+
+  /// - Parameter clock: nil: the machine's time.
+  private func lane(
+    _ owner: String, _ clock: ClusterClock? = nil, _ bucket: Bucket? = nil
+  ) async throws -> WebhookLane {
     let receiver = receiver
+    let own = try await self.bucket()
     let environment = WebhookEnvironment(
-      owner: owner, clock: clock, events: try await bus.openAppStream(.events, .events),
+      owner: owner, clock: clock ?? self.clock,
+      events: try await bus.openAppStream(.events, .events),
       deadLetters: try await bus.openAppStream(.deadLetters, .deadLetters),
-      bucket: try await bus.openBucket("webhooks", BucketOptions()),
+      bucket: bucket ?? own,
       logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     ) { _, headers, _ in receiver.take(headers) }
     return WebhookLane(
@@ -101,6 +145,63 @@ import Testing
     let progress = try #require(try await stored())
     #expect(progress.open.map(\.index) == [0, 1] && progress.lastFailure == "status 500")
     #expect(progress.delivered == 0 && progress.oldest != nil)
+    await bus.close()
+  }
+
+  /// The record of an owner that writes it no more.
+  private func leaveBehind(_ owner: String, _ clock: ClusterClock) async throws {
+    var progress = WebhookProgress(app: "demo", host: "app.example", since: clock.now())
+    progress.owner = owner
+    let bucket = try await bucket()
+    let result = await bucket.put(
+      "demo.\(settings.endpoint.id)", ClusterCodec.encode(progress), expecting: 0)
+    guard case .appended = result else { throw BusError.failed("\(result)") }
+  }
+
+  @Test func theWebhookOfAGatewayThatDiedIsClaimed() async throws {
+    let hand = HandClock()
+    try await leaveBehind("dead", hand.clock)
+    let lane = try await lane("next", hand.clock)
+    let begin = hand.clock.now()
+    let running = Task { await lane.run() }
+    try await until {
+      hand.advance(seconds: 1)
+      return try await stored()?.owner == "next"
+    }
+    #expect(hand.clock.now() >= begin + WebhookClaim.lease)
+    lane.stop()
+    await running.value
+    await bus.close()
+  }
+
+  /// While the store is away, no owner can write. When it is back, the owner has the whole lease again.
+  @Test func silenceThatCannotBeSeenDoesNotCount() async throws {
+    let hand = HandClock()
+    try await leaveBehind("one", hand.clock)
+    let bucket = try await bucket()
+    let lane = try await lane("next", hand.clock, bucket)
+    let running = Task { await lane.run() }
+    func isReadAgain() async throws {
+      let before = bucket.readCount
+      try await until {
+        hand.advance(seconds: 1)
+        return bucket.readCount > before
+      }
+    }
+    try await isReadAgain()
+    bucket.fail(true)
+    // One read may have been under way.
+    for _ in 0..<2 { try await isReadAgain() }
+    hand.advance(seconds: 60)
+    let back = hand.clock.now()
+    bucket.fail(false)
+    try await until {
+      hand.advance(seconds: 1)
+      return try await stored()?.owner == "next"
+    }
+    #expect(hand.clock.now() >= back + WebhookClaim.lease)
+    lane.stop()
+    await running.value
     await bus.close()
   }
 

@@ -233,6 +233,35 @@ import Testing
     #expect(bench.posting == ["0 placed"])
   }
 
+  /// The pause of an outage that was short does not depend on how many attempts were under way.
+  @Test func attemptsThatFailTogetherAreOneFailure() {
+    var bench = WebhookBench()
+    bench.store((0..<16).map { WebhookBench.event($0, .placed) })
+    for call in 0..<16 { bench.answer("\(call) placed", failure: "status 503") }
+    #expect(bench.machine.isAway && bench.posts.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.posting == ["0 placed"])
+    bench.answer("0 placed")
+    #expect(bench.posts.count == 15)
+  }
+
+  /// Attempts that were under way when the webhook began to count as away may fail after the time of the first probe.
+  @Test func slowAttemptsThatFailAreNoProbes() {
+    var bench = WebhookBench()
+    bench.store((0..<16).map { WebhookBench.event($0, .placed) })
+    for call in 0..<5 { bench.answer("\(call) placed", failure: "no answer in time") }
+    bench.pass(.seconds(10))
+    #expect(bench.machine.isAway)
+    #expect(bench.posts.count == 11, "none tries while others are under way")
+    for call in 5..<16 { bench.answer("\(call) placed", failure: "no answer in time") }
+    #expect(bench.posting == ["0 placed"])
+    bench.answer("0 placed", failure: "no answer in time")
+    bench.pass(.seconds(1))
+    #expect(bench.posts.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.posting == ["1 placed"], "the second failure's pause")
+  }
+
   @Test func probesComeAtLeastEveryFiveMinutes() {
     var bench = away()
     var longest = Span.seconds(0)

@@ -20,11 +20,13 @@ extension Conversation {
       case .deliver(let session, let delivery):
         tell(session, .delivery(delivery))
         if acksAreLeftOut { try acknowledge(session, delivery) }
-        if case .invite(let invite) = delivery.event {
+        if case .invite(let invite) = delivery.event, invite.transferredBy == nil {
           sessions[session.number]?.rung.append((delivery.call, invite.caller))
           try reportCrossings(session)
         }
       case .showOngoing(let session, let ongoing): tell(session, .ongoing(ongoing))
+      // The edge keeps it.
+      case .showName: break
       // The store answers later.
       case .history(let effect): later.append(effect)
       case .notice(let session, let notice): tell(session, .notice(notice))
@@ -61,7 +63,7 @@ extension Conversation {
         machine.handle(question, now: now, into: &asked)
         for case .visitAnswer(_, _, let answer) in asked.effects {
           var answered = Outcome()
-          machine.visited(request.call, user, answer, now: now, into: &answered)
+          machine.visited(user, answer, to: request, now: now, into: &answered)
           try perform(&answered)
         }
       case .visitAnswer: break

@@ -42,13 +42,16 @@ extension Conversation {
     case .attach(let request):
       let attach = Attach(
         forCall: request.forCall, deviceName: request.deviceName, client: request.client,
-        attachedAt: now, ongoing: request.wantsOngoing ? OngoingMark() : nil,
+        attachedAt: now, onlyPlaces: request.onlyPlaces,
+        ongoing: request.wantsOngoing ? OngoingMark() : nil,
         history: request.wantsHistory ? HistoryMark() : nil)
       if request.wantsHistory { machine.keeps = .history }
       return [(nil, .attach(attach))]
     case .place(let call, var request):
       request.deviceName = session.deviceName
       if machine.keeps.contains(.history) { request.follows = .history }
+      if let choice = terms.secondCalls { request.busyWhileInCall = choice == .busy }
+      request.forward = hookForwards
       sessions[number]?.calls.append((key(call), call.call))
       return [(key(call), .place(request))]
     case .ack(let items):
@@ -58,6 +61,9 @@ extension Conversation {
     case .call(let call, .pull(var request)):
       request.deviceName = session.deviceName
       return [(key(call), .call(call.call, .pull(request)))]
+    case .call(let call, .transfer(var request)):
+      if request.consulted?.callee.isEmpty == true { request.consulted?.callee = session.user.user }
+      return [(key(call), .call(call.call, .transfer(request)))]
     case .call(let call, let verb):
       if verb == .resume { sessions[number]?.calls.append((key(call), call.call)) }
       return [(key(call), .call(call.call, verb))]
@@ -95,20 +101,23 @@ extension Conversation {
 
   mutating func request(_ device: DeviceID, _ parts: [String]) throws {
     let body = parts.count > 2 ? Array(parts[2].utf8) : []
-    let user = UserKey(app: "demo", user: String(device.text.split(separator: "-")[0]))
+    var user = UserKey(app: "demo", user: String(device.text.split(separator: "-")[0]))
     let (callee, command): (String, Command.Body)
     do throws(CallError) {
       (callee, command) = try self.command(parts[0], parts[1], body, user)
     } catch {
       return hear(device, "400 " + Self.text(HTTPBodies.error(error)))
     }
+    let key = UserKey(app: "demo", user: callee)
+    var sender = device
+    // The app's server asks in the name of no device, about a user.
+    if case .app = command { (user, sender) = (key, "") }
     lastSession += 1
     var outcome = Outcome()
     machine.handle(
       Command(
         session: SessionRef(edge: Self.edge, number: lastSession), request: 1, user: user,
-        device: device, callee: UserKey(app: "demo", user: callee), body: command),
-      now: now, into: &outcome)
+        device: sender, callee: key, body: command), now: now, into: &outcome)
     requests[lastSession] = device
     // Its answer comes on a connection of its own: it waits for nobody.
     let number = lastSession
@@ -135,6 +144,9 @@ extension Conversation {
     }
     if path == ["v1", "rules"] {
       return (user.user, .rules(method == "PUT" ? .write(try HTTPBodies.userRules(body)) : .read))
+    }
+    if path.count == 4, path[1...2] == ["app", "groups"] {
+      return (path[3], .app(method == "PUT" ? .setGroup(try HTTPBodies.callGroup(body)) : .group))
     }
     guard path.count >= 4, path[1] == "calls", let call = CallID(path[3]) else {
       throw CallError(.noSuchResource)

@@ -1,5 +1,6 @@
 import CallCore
 import CallWire
+import Foundation
 
 /// Plays a conversation of docs/device-protocol.md against the rules themselves: what devices say
 /// goes through the codec into a real `ShardMachine`, and what it tells them comes back as the lines
@@ -33,6 +34,10 @@ struct Conversation {
   /// The users' histories, as the store would hold them.
   var histories: [UserKey: [(cursor: HistoryCursor, message: HistoryMessage)]] = [:]
   var lastHistory: UInt64 = 0
+  /// What the file of keys says of the app.
+  var terms = AppTerms()
+  /// To whom the app's hook sends calls on; empty: it lets them through, or there is none.
+  var hookForwards: [String] = []
   let acksAreLeftOut: Bool
   var lines: [String] = []
 
@@ -83,7 +88,22 @@ struct Conversation {
     if what.contains("are attached") || what.contains("is attached") {
       for word in words where word.contains("-") { attachSilently(DeviceID(word)) }
     }
+    if what.contains(#""secondCalls":"busy""#) { terms.secondCalls = .busy }
+    if what.contains("hook answers") { hookForwards = try Self.forwards(what) }
     // Everything else is for the reader.
+  }
+
+  /// To whom an answer of the app's hook sends calls on; the line has it from the first brace to the last one.
+  private static func forwards(_ line: String) throws -> [String] {
+    struct Answer: Decodable {
+      var action: String
+      var to: [String]?
+    }
+    guard let start = line.firstIndex(of: "{"), let end = line.lastIndex(of: "}") else {
+      throw Failure(description: line)
+    }
+    let answer = try JSONDecoder().decode(Answer.self, from: Data(line[start...end].utf8))
+    return answer.action == "forward" ? answer.to ?? [] : []
   }
 
   mutating func pass(_ span: Span) throws {

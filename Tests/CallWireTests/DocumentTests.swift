@@ -54,7 +54,7 @@ import Testing
       }
     }
     // One example at least of every command.
-    #expect(kinds.count == 24, "\(kinds.sorted())")
+    #expect(kinds.count == 26, "\(kinds.sorted())")
   }
 
   @Test func framesOfEdges() throws {

@@ -22,8 +22,11 @@ extension Generator {
   }
 
   mutating func appRequest() -> AppRequest {
-    switch Int.random(in: 0..<7, using: &self) {
+    switch Int.random(in: 0..<10, using: &self) {
+    case 7: .name
+    case 8: .setName(text(10))
     case 0: .user
+    case 9: .place(AppPlacing(placeRequest(), caller: user()))
     case 5: .group
     case 6: .setGroup(chance(50) ? callGroup() : nil)
     case 1: .calls(shard: UInt32(truncatingIfNeeded: next()))
@@ -34,14 +37,20 @@ extension Generator {
   }
 
   mutating func appReply() -> AppReply {
-    switch Int.random(in: 0..<4, using: &self) {
+    switch Int.random(in: 0..<5, using: &self) {
     case 3: .group(callGroup())
-    case 0:
-      .user(
-        AppUser(user: user(), devices: list(3) { $0.appDevice() }, calls: list(3) { $0.appCall() }))
+    case 4: .name(text(10))
+    case 0: .user(appUser())
     case 1: .calls(list(3) { $0.appCall() })
     default: .call(appCall())
     }
+  }
+
+  private mutating func appUser() -> AppUser {
+    var found = AppUser(
+      user: user(), devices: list(3) { $0.appDevice() }, calls: list(3) { $0.appCall() })
+    if chance(50) { found.name = text(10) }
+    return found
   }
 
   mutating func callGroup() -> CallGroup {

@@ -3,7 +3,7 @@ import CallWire
 
 /// What nodes say and keep.
 extension Generator {
-  static let commandKinds = 29
+  static let commandKinds = 32
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -41,26 +41,12 @@ extension Generator {
 
   private mutating func body(_ kind: Int) -> Command.Body {
     switch kind {
-    case 0:
-      .attach(
-        Attach(
-          forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
-          announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50),
-          talking: chance(50) ? talking() : nil,
-          ongoing: chance(50) ? OngoingMark(version: number(), showsCalls: chance(50)) : nil,
-          history: chance(50) ? HistoryMark(shown: chance(50) ? cursor() : nil) : nil))
+    case 0: .attach(attach())
     case 1: .sessionClosed(graceful: chance(50))
     case 2: .callerGone(list(4) { $0.call() })
     case 3: .register(registration())
     case 4: .unregister(device())
-    case 5:
-      .place(
-        PlaceRequest(
-          call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
-          description: body(), headers: headers(), video: chance(50), deviceName: text(10),
-          callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body(),
-          busyWhileInCall: chance(50) ? chance(50) : nil,
-          follows: Follows(rawValue: UInt8(truncatingIfNeeded: next()))))
+    case 5: .place(placeRequest())
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
     case 7: .call(call(), .alerting)
     case 8: .call(call(), .answer(description: body()))
@@ -89,11 +75,25 @@ extension Generator {
         call(),
         .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
     case 27: .history(historyCommand())
+    case 28: .call(call(), .transfer(transferRequest()))
+    case 29: .call(call(), .cancelTransfer)
+    case 30: .replaced(ReplacedCall(call: call(), survivor: call(), user: self.user()))
     case 26: .visit(visitRequest())
     case 24: .rules(chance(50) ? .read : .write(userRules()))
     case 25: .app(appRequest())
     default: .call(call(), .query)
     }
+  }
+
+  private mutating func attach() -> Attach {
+    var attach = Attach(
+      forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
+      announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50),
+      talking: chance(50) ? talking() : nil,
+      ongoing: chance(50) ? OngoingMark(version: number(), showsCalls: chance(50)) : nil,
+      history: chance(50) ? HistoryMark(shown: chance(50) ? cursor() : nil) : nil)
+    if chance(50) { attach.userName = chance(50) ? text(10) : "" }
+    return attach
   }
 
   private mutating func historyCommand() -> HistoryCommand {
@@ -131,7 +131,7 @@ extension Generator {
     EdgeBatch(
       items: list(5) {
         EdgeItem(
-          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<7, using: &$0)),
+          session: $0.next(), body: $0.itemBody(Int.random(in: 0..<8, using: &$0)),
           ringsSince: $0.chance(50) ? $0.microseconds() : nil)
       })
   }
@@ -144,6 +144,7 @@ extension Generator {
     case 3: .ongoing(ongoing())
     case 4: .history(historyState())
     case 5: .visit(request: number(), visitAnswer())
+    case 7: .name(text(10))
     default: .close(notice())
     }
   }
@@ -153,6 +154,10 @@ extension Generator {
       call: call(), callee: user(), caller: user(), answeredBy: chance(50) ? device() : nil,
       busyWhileInCall: chance(50) ? chance(50) : nil)
     request.isMember = chance(50)
+    request.consulted = chance(50) ? call() : nil
+    request.isOver = chance(50)
+    request.wantsOthers = chance(50)
+    request.round = chance(50) ? UInt8.random(in: 0...32, using: &self) : 0
     return request
   }
 
@@ -178,7 +183,7 @@ extension Generator {
     heartbeat.silentEdges = list(2) {
       SilentEdge(
         edge: $0.next(), since: .milliseconds(Int64(UInt32(truncatingIfNeeded: $0.next()))),
-        isLost: $0.chance(50))
+        isLost: $0.chance(50), isUnreachable: $0.chance(50))
     }
     return heartbeat
   }
@@ -187,11 +192,20 @@ extension Generator {
     Lease(owner: text(10), incarnation: next(), epoch: next(), released: chance(50))
   }
 
-  static let changeKinds = 14
+  static let changeKinds = 15
 
   mutating func entry(_ kind: Int? = nil) -> JournalEntry {
     let kind = kind ?? Int.random(in: 0..<Self.changeKinds, using: &self)
     return JournalEntry(call: call(), change: change(kind))
+  }
+
+  mutating func placeRequest() -> PlaceRequest {
+    PlaceRequest(
+      call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
+      description: body(), headers: headers(), video: chance(50), deviceName: text(10),
+      callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body(),
+      busyWhileInCall: chance(50) ? chance(50) : nil,
+      follows: Follows(rawValue: UInt8(truncatingIfNeeded: next())))
   }
 
   private mutating func placed() -> PlacedFacts {
@@ -205,6 +219,9 @@ extension Generator {
     if chance(50) {
       facts.firstAlerting = FirstAlerting(
         leg: UInt8.random(in: 0...254, using: &self), at: microseconds())
+    }
+    if chance(20) {
+      facts.callerRings = Span(microseconds: Int64.random(in: 1...90_000_000, using: &self))
     }
     facts.signalsTaken = list(3) {
       SignalMark(
@@ -253,6 +270,11 @@ extension Generator {
     case 11: .recorded
     case 12:
       .diverted(diverted())
+    case 13:
+      .transferEnded(
+        TransferEnd(
+          reason: EndReason.allCases.randomElement(using: &self)!, by: chance(50) ? party() : nil,
+          at: microseconds()))
     default: .settled
     }
   }
@@ -264,6 +286,8 @@ extension Generator {
       by: chance(50) ? party() : nil, at: microseconds(), deadline: microseconds())
     diverted.queue = list(3) { $0.user() }
     diverted.turn = .milliseconds(Int64(next() & 0xffff))
+    diverted.device = chance(50) ? device() : nil
+    diverted.consulted = chance(50) ? consulted() : nil
     return diverted
   }
 

@@ -143,11 +143,7 @@ struct Generator: RandomNumberGenerator {
   mutating func event(_ kind: Int) -> Delivery.Event {
     switch kind {
     case 0:
-      .invite(
-        Invite(
-          caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
-          headers: headers(), pushData: body(), signals: list(3) { $0.signal() },
-          isSecondCall: chance(50), divertedBy: chance(50) ? user() : ""))
+      .invite(invite())
     case 1: .ringing(by: party())
     case 2: .answered(Answered(by: party(), description: body(), signals: list(3) { $0.signal() }))
     case 3:
@@ -161,10 +157,34 @@ struct Generator: RandomNumberGenerator {
       .moved(
         Moved(
           to: party(), description: body(), number: UInt32(truncatingIfNeeded: number())))
+    case 5:
+      .transfer(
+        TransferNews(
+          to: user(), number: UInt32(truncatingIfNeeded: number()),
+          reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
+          by: chance(50) ? party() : nil))
     default: .signal(signal())
     }
   }
-  static let eventKinds = 6
+  static let eventKinds = 7
+
+  private mutating func invite() -> Invite {
+    var invite = Invite(
+      caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
+      headers: headers(), pushData: body(), signals: list(3) { $0.signal() },
+      isSecondCall: chance(50), divertedBy: chance(50) ? user() : "")
+    invite.transferredBy = chance(50) ? party() : nil
+    invite.consulted = chance(50) ? consulted() : nil
+    return invite
+  }
+
+  mutating func consulted() -> ConsultedCall { ConsultedCall(call: call(), callee: user()) }
+
+  mutating func transferRequest() -> TransferRequest {
+    let device = chance(50) ? device() : nil
+    return TransferRequest(
+      to: user(), device: device, consulted: device != nil && chance(50) ? consulted() : nil)
+  }
 
   mutating func delivery(_ kind: Int? = nil) -> Delivery {
     let kind = kind ?? Int.random(in: 0..<Self.eventKinds, using: &self)
@@ -177,7 +197,7 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 27
+  static let clientKinds = 29
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -197,7 +217,7 @@ extension Generator {
           token: text(40), device: chance(50) ? device().text : "",
           forCall: chance(50) ? self.call() : nil, deviceName: text(10), client: text(10),
           wantsNearer: chance(50), onlyPlaces: chance(50), wantsOngoing: chance(50),
-          wantsHistory: chance(50)))
+          wantsHistory: chance(50), wantsRelays: chance(50)))
     case 1: return .detach
     case 2: return .register(registration())
     case 3: return .unregister(chance(50) ? device() : nil)
@@ -236,6 +256,8 @@ extension Generator {
     case 22, 23: return .history(deviceHistoryCommand())
     case 24: return .rules(.read)
     case 25: return .rules(.write(distinctRules()))
+    case 26: return .call(call, .transfer(transferRequest()))
+    case 27: return .call(call, .cancelTransfer)
     default: return .call(call, .query)
     }
   }
@@ -257,7 +279,7 @@ extension Generator {
     return rules
   }
 
-  static let serverKinds = 13 + eventKinds
+  static let serverKinds = 14 + eventKinds
 
   mutating func serverFrame(_ kind: Int? = nil) -> ServerFrame {
     let kind = kind ?? Int.random(in: 0..<Self.serverKinds, using: &self)
@@ -271,7 +293,8 @@ extension Generator {
           AttachedInfo(
             session: text(10), user: user(), device: device(), pingSeconds: 25,
             serverTime: milliseconds(), forCall: chance(50) ? state() : nil,
-            nearer: chance(50) ? text(20) : "", ongoing: chance(50) ? ongoing() : nil)))
+            nearer: chance(50) ? text(20) : "", ongoing: chance(50) ? ongoing() : nil,
+            relays: chance(50) ? relays() : nil)))
     case 3:
       return .reply(
         id: number(),
@@ -288,8 +311,15 @@ extension Generator {
     case 10: return .history(historyState())
     case 11: return .reply(id: number(), .history(historyPage()))
     case 12: return .reply(id: number(), .rules(userRules()))
-    default: return .delivery(delivery(kind - 13))
+    case 13: return .relays(relays())
+    default: return .delivery(delivery(kind - 14))
     }
+  }
+
+  private mutating func relays() -> RelayCredentials {
+    RelayCredentials(
+      urls: list(3) { $0.text(20) }, username: text(20), password: text(28),
+      expiresAt: milliseconds())
   }
 
   mutating func ongoing() -> OngoingCalls {
@@ -332,6 +362,7 @@ extension Generator {
       device: chance(50) ? device() : nil, deviceName: text(10), placedAt: milliseconds(),
       answeredAt: chance(50) ? milliseconds() : nil, endedAt: milliseconds(),
       reason: EndReason.allCases.randomElement(using: &self)!, isMissed: chance(50),
-      video: chance(50), divertedBy: chance(50) ? user() : "", wentOn: chance(50))
+      video: chance(50), divertedBy: chance(50) ? user() : "", wentOn: chance(50),
+      answeredBy: chance(50) ? user() : "")
   }
 }

@@ -15,8 +15,16 @@ enum GoldenApp {
   static let requests: [(name: String, request: AppRequest)] = [
     ("user", .user), ("calls", .calls(shard: 5)), ("call", .call(GoldenValues.call)),
     ("end", .end(GoldenValues.call)), ("remove", .remove("bob-phone")),
+    ("place", .place(placing)),
     ("group", .group), ("setGroup", .setGroup(group)), ("removeGroup", .setGroup(nil)),
+    ("name", .name), ("setName", .setName("Bob Stone")), ("removeName", .setName("")),
   ]
+
+  static let placing = AppPlacing(
+    PlaceRequest(
+      call: GoldenValues.call, ringTimeoutSeconds: 25,
+      headers: [CustomHeader(name: "reason", value: "callback")], video: true,
+      callerName: "Dr. Cy", pushData: "ticket 7"), caller: "cy")
 
   static let group = CallGroup(users: ["cy", "dee"], order: .longestIdle, turnSeconds: 20)
 
@@ -48,6 +56,12 @@ enum GoldenApp {
         registeredAt: time, seenAt: time, voipPush: .apns, alertPush: .fcm),
       AppUser.Device(device: "bob-tablet", attachedAt: time),
     ], calls: [call])
+
+  static let named: AppUser = {
+    var named = user
+    named.name = "Bob Stone"
+    return named
+  }()
 
   /// Versions of before read the end, and not who caused it.
   static let ended: (name: String, change: JournalEntry.Change) = (

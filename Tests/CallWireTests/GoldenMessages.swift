@@ -65,6 +65,21 @@ extension GoldenValues {
         .pull(
           PullRequest(from: "bob-phone", description: "v=3\r\n", deviceName: "Bob's tablet")))
     ),
+    ("transfer", .call(call, .transfer(TransferRequest(to: "cy")))),
+    (
+      "transferConsulted",
+      .call(
+        call,
+        .transfer(
+          TransferRequest(
+            to: "cy", device: "cy-phone",
+            consulted: ConsultedCall(call: CallID(high: 1, low: 2), callee: "cy"))))
+    ),
+    ("cancelTransfer", .call(call, .cancelTransfer)),
+    (
+      "replaced",
+      .replaced(ReplacedCall(call: CallID(high: 1, low: 2), survivor: call, user: "bob"))
+    ),
     (
       "talkingWithDetails",
       .talking(
@@ -80,6 +95,8 @@ extension GoldenValues {
       "attachHistory",
       .attach(Attach(announce: true, history: HistoryMark(shown: HistoryCursor(300))))
     ),
+    ("attachNamed", .attach(Attach(announce: true, userName: "Bob Stone"))),
+    ("attachUnnamed", .attach(Attach(userName: ""))),
     ("historyList", .history(.list(before: HistoryCursor(300), limit: 20))),
     ("historyRead", .history(.markRead(upTo: HistoryCursor(300)))),
     ("placeWithWebhooks", .place(PlaceRequest(call: call, follows: .webhooks))),
@@ -180,6 +197,7 @@ extension GoldenValues {
     ("rules", .rules(GoldenApp.rules)), ("appUser", .app(.user(GoldenApp.user))),
     ("appCalls", .app(.calls([GoldenApp.call]))), ("appCall", .app(.call(GoldenApp.call))),
     ("appGroup", .app(.group(GoldenApp.group))),
+    ("appName", .app(.name("Bob Stone"))), ("appUserNamed", .app(.user(GoldenApp.named))),
   ]
 
   private static let events: [(name: String, event: Delivery.Event)] = [
@@ -198,6 +216,18 @@ extension GoldenValues {
     ("ringing", .ringing(by: phone)),
     ("answered", .answered(Answered(by: phone, description: "v=1\r\n"))),
     ("stop", .stop(Stop(reason: .answeredElsewhere, by: phone, missed: true))),
+    (
+      "inviteTransferred",
+      .invite(
+        {
+          var invite = Invite(caller: caller, deadline: onWire)
+          invite.transferredBy = phone
+          invite.consulted = ConsultedCall(call: CallID(high: 1, low: 2), callee: "cy")
+          return invite
+        }())
+    ),
+    ("transferRings", .transfer(TransferNews(to: "cy", number: 1, by: phone))),
+    ("transferEnded", .transfer(TransferNews(to: "cy", number: 2, reason: .unanswered))),
     ("moved", .moved(Moved(to: phone, description: "v=3\r\n", number: 2))),
     ("signal", .signal(Signal(index: 2, kind: .description, body: "v=2\r\n"))),
     ("information", .signal(Signal(index: 3, kind: .information, body: "{\"typing\":true}"))),
@@ -217,6 +247,7 @@ extension GoldenValues {
       ("history", .history(HistoryState(cursor: HistoryCursor(300), unread: 2))),
       ("reply.history", .reply(request: 12, .history(historyPage))),
       ("notice", .notice(notice)), ("close", .close(notice)), ("ongoing", .ongoing(ongoing)),
+      ("userName", .name("Bob Stone")), ("noUserName", .name("")),
       (
         "visit",
         .visit(
@@ -274,8 +305,12 @@ extension GoldenValues {
         "announceDone", AnnounceDone(shard: 63, epoch: 5, edge: 42), ClusterCodec.encode,
         ClusterCodec.announceDone),
       GoldenValue(
-        "pushWithdrawal", [call, CallID(high: 1, low: 2)], ClusterCodec.encode(withdrawn:),
-        ClusterCodec.pushWithdrawal),
+        "pushWithdrawal",
+        [PushRinging(call: call), PushRinging(call: CallID(high: 1, low: 2))],
+        ClusterCodec.encode(withdrawn:), ClusterCodec.pushWithdrawal),
+      GoldenValue(
+        "pushWithdrawalOfTransfer", [PushRinging(call: call), PushRinging(call: call, round: 2)],
+        ClusterCodec.encode(withdrawn:), ClusterCodec.pushWithdrawal),
       GoldenValue(
         "callRecords", CallRecordBatch(records: callRecords),
         { ClusterCodec.encode($0.records) }, ClusterCodec.callRecords),
@@ -336,6 +371,12 @@ extension GoldenValues {
     all.append(
       GoldenValue(
         "rulesOfGroup", StoredRules(user: bob, rules: grouped), ClusterCodec.encode,
+        ClusterCodec.rules))
+    var named = UserRules()
+    named.name = "Bob Stone"
+    all.append(
+      GoldenValue(
+        "rulesNamed", StoredRules(user: bob, rules: named), ClusterCodec.encode,
         ClusterCodec.rules))
     all += credentials.map { name, credential in
       var command = Command(

@@ -191,6 +191,34 @@ enum GoldenValues {
     ("divertedInTurn", .diverted(inTurn)),
   ]
 
+  /// Came with the fifth format.
+  static let transfers: [(name: String, change: JournalEntry.Change)] = [
+    (
+      "transferred",
+      .diverted(
+        {
+          var start = DivertedFacts(
+            from: "bob", to: ["cy"], reason: .transferred, by: phone, at: at, deadline: later)
+          start.device = "cy-phone"
+          start.consulted = ConsultedCall(call: CallID(high: 1, low: 2), callee: "cy")
+          return start
+        }())
+    ),
+    ("transferEnded", .transferEnded(TransferEnd(reason: .declined, by: tablet, at: later))),
+    (
+      "placedByApp",
+      .placed(
+        {
+          var facts = PlacedFacts(
+            callee: bob, caller: Party(user: "cy", device: "", name: "Dr. Cy"), placedAt: at,
+            deadline: later, video: false, description: "", headers: [], legs: [phone],
+            fingerprint: 5)
+          facts.callerRings = .seconds(25)
+          return facts
+        }())
+    ),
+  ]
+
   /// Say when, which the first versions did not.
   static let timedLegEnds: [(name: String, change: JournalEntry.Change)] =
     [("declinedHere", LegEnd.declinedHere), ("busyHere", .busy), ("gone", .gone)].map {
@@ -224,7 +252,7 @@ enum GoldenValues {
   }()
 
   static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + moves + diversions
+    (changes + ends + pushes + timedLegEnds + informations + moves + diversions + transfers
     + [placedWithData, placedFollowed, recorded, GoldenApp.ended]).map {
       name, change in
       (
@@ -253,7 +281,9 @@ enum GoldenValues {
 
   static let checkpoint = Checkpoint(
     sequence: 123_456, epoch: 4,
-    entries: (changes + ends).map { JournalEntry(call: call, change: $0.change) })
+    entries: (changes + ends).filter { $0.name != "ended.transferred" }.map {
+      JournalEntry(call: call, change: $0.change)
+    })
 
   static let pushedCheckpoint = Checkpoint(
     sequence: 123_457, epoch: 4,

@@ -77,7 +77,7 @@ import Testing
     Limit("candidate", .descriptionTooLarge, over: 16_385) {
       .call(address, .signal(.candidate, body: text($0)))
     },
-    Limit("later description", .descriptionTooLarge, over: 16_385) {
+    Limit("later description", .descriptionTooLarge, over: 65_537) {
       .call(address, .signal(.description, body: text($0)))
     },
     Limit("information", .informationTooLarge, over: 4097) {

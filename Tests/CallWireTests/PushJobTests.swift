@@ -71,6 +71,7 @@ extension Generator {
       hasAlertToken: chance(50))
     job.hasWebhooks = chance(50)
     job.unread = chance(50) ? UInt32.random(in: 0...2000, using: &self) : nil
+    job.round = chance(30) ? UInt8.random(in: 0...40, using: &self) : 0
     return job
   }
 

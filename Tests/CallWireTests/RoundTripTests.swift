@@ -80,7 +80,8 @@ import Testing
       try #require(try ClusterCodec.checkpoint(ClusterCodec.encode(checkpoint)) == checkpoint)
       let registration = generator.storedRegistration()
       try #require(try ClusterCodec.registration(ClusterCodec.encode(registration)) == registration)
-      let rules = StoredRules(user: registration.user, rules: generator.userRules())
+      var rules = StoredRules(user: registration.user, rules: generator.userRules())
+      if generator.chance(50) { rules.rules.name = generator.text(10) }
       try #require(try ClusterCodec.rules(ClusterCodec.encode(rules)) == rules)
     }
   }

@@ -113,6 +113,7 @@ extension StructGenerator {
       descriptor(callmesh__v1__rules_record__init),
       descriptor(callmesh__v1__call_records__init),
       descriptor(callmesh__v1__history_record__init),
+      descriptor(callmesh__v1__app_place_body__init),
     ]
     var index = 0
     while index < found.count {

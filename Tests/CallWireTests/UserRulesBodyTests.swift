@@ -100,5 +100,20 @@ import Testing
     #expect(HTTPBodies.readAppCalls(HTTPBodies.app(.calls([call]))) == [call])
     #expect(HTTPBodies.readAppUser(HTTPBodies.app(.user(AppUser(user: "bob"))))?.user == "bob")
     #expect(HTTPBodies.readAppUser(Array("{}".utf8)) == nil)
+    var named = AppUser(user: "bob")
+    named.name = "Bob Stone"
+    #expect(text(.user(named)) == #"{"user":"bob","name":"Bob Stone"}"#)
+    #expect(text(.name("Bob Stone")) == #"{"name":"Bob Stone"}"# && text(.name("")) == "{}")
+  }
+
+  @Test func namesAreCleaned() throws {
+    func read(_ text: String) throws -> String { try HTTPBodies.displayName(Array(text.utf8)) }
+    #expect(try read(#"{"name":"Ann Lee"}"#) == "Ann Lee")
+    #expect(try read(#"{"name":"\u202eAnn\u0000 Lee"}"#) == "Ann Lee")
+    #expect(try read(#"{"name":"\#(String(repeating: "x", count: 60_000))"}"#).utf8.count == 128)
+    #expect(try read("{}") == "" && read(#"{"other":7}"#) == "")
+    for text in ["", "7", #"{"name":["Ann"]}"#] {
+      #expect(throws: CallError.self) { try read(text) }
+    }
   }
 }

@@ -50,8 +50,6 @@ public struct Subjects: Sendable {
   /// Lists of users and of calls. `ListQuery`. Coordinators answer, each for its shards.
   public var adminUsers: String { "\(cluster).admin.users" }
   public var adminCalls: String { "\(cluster).admin.calls" }
-  /// The previous version's subject of drain orders.
-  public var formerDrain: String { "\(cluster).admin.drain" }
 
   /// The prefix of all orders' subjects.
   var orders: String { "\(cluster).orders" }

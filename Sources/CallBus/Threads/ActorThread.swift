@@ -20,13 +20,14 @@ public struct ActorThread: Sendable {
 /// Runs actors, and their tasks, on a thread that also does other work and calls `run` in between.
 /// It is both kinds of executor.
 package final class GuestExecutor: SerialExecutor, TaskExecutor {
-  private let jobs: ExecutorJobQueue
+  private let jobs = ExecutorJobQueue()
+  private let wake: @Sendable (GuestExecutor) -> Void
 
-  /// - Parameter wake: makes the thread call `run`.
-  package init(wake: @escaping @Sendable () -> Void) { jobs = ExecutorJobQueue(wake: wake) }
+  /// - Parameter wake: makes the thread call `run` of the executor that it is passed.
+  package init(wake: @escaping @Sendable (GuestExecutor) -> Void) { self.wake = wake }
 
   package func enqueue(_ job: consuming ExecutorJob) {
-    jobs.enqueue(UnownedJob(job), of: both)
+    if jobs.enqueue(UnownedJob(job), of: both) { wake(self) }
   }
 
   package var isEmpty: Bool { jobs.isEmpty }

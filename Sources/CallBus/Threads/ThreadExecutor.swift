@@ -9,7 +9,7 @@ public final class ThreadExecutor: SerialExecutor {
   public init(name: String) {
     let signal = ThreadSignal()
     self.signal = signal
-    jobs = ExecutorJobQueue { signal.signal() }
+    jobs = ExecutorJobQueue()
     let jobs = jobs
     startThread(named: name) { [weak self] in
       while let executor = self?.asUnownedSerialExecutor() {
@@ -20,7 +20,8 @@ public final class ThreadExecutor: SerialExecutor {
   }
 
   public func enqueue(_ job: consuming ExecutorJob) {
-    jobs.enqueue(UnownedJob(job), of: .actors(asUnownedSerialExecutor()))
+    let isFirst = jobs.enqueue(UnownedJob(job), of: .actors(asUnownedSerialExecutor()))
+    if isFirst { signal.signal() }
   }
 
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
@@ -56,22 +57,18 @@ package final class ExecutorJobQueue: Sendable {
     var ended = false
   }
   private let state = Mutex(State())
-  private let wake: @Sendable () -> Void
 
-  /// - Parameter wake: makes the thread call `run`.
-  package init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
+  package init() {}
 
-  package func enqueue(_ job: UnownedJob, of executor: JobExecutor) {
+  /// - Returns: whether the thread must be woken, to call `run`.
+  package func enqueue(_ job: UnownedJob, of executor: JobExecutor) -> Bool {
     let (needsRun, ended) = state.withLock { state in
       state.jobs.append(job)
       return (!state.running && state.jobs.count == 1, state.ended)
     }
-    guard needsRun else { return }
-    if ended {
-      startThread(named: "callmesh-last") { self.run(on: executor) }
-    } else {
-      wake()
-    }
+    guard needsRun, ended else { return needsRun }
+    startThread(named: "callmesh-last") { self.run(on: executor) }
+    return false
   }
 
   package var isEmpty: Bool { state.withLock { $0.jobs.isEmpty } }

@@ -125,10 +125,11 @@ package struct CommandAuthenticator {
     return .accepted
   }
 
-  /// An app's server may say what is meant for it, of all users of its app, and nothing that devices say.
+  /// An app's server may say what is meant for it, of all users of its app. Of what devices say it may read and set
+  /// rules, and list a history. It marks none as read: that is for the user to say.
   private func authenticate(_ server: ServerClaims, of command: Command) -> Verdict {
     switch command.body {
-    case .app, .rules: break
+    case .app, .rules, .history(.list): break
     default: return .refused(CallError(AuthFailure.servers))
     }
     // No app's name has two forms that are equal by Unicode's rules.

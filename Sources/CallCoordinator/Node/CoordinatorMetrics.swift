@@ -226,7 +226,9 @@ package struct CoordinatorMetrics: Sendable {
       "histories_lost",
       "Calls that were forgotten before their entries could be stored, since too many waited.")
     historyCallsWaiting = gauge(
-      "history_calls_waiting", "Ended calls whose entries the stream does not have yet.")
+      "history_calls_waiting",
+      "Ended calls whose entries the stream does not have, or their users' shards do not know of, yet."
+    )
     historyReads = counter("history_reads", "Reads of a user's history.")
     historyReadsFailed = counter(
       "history_reads_failed", "Those that failed, or did not end in time.")

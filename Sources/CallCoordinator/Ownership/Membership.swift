@@ -178,8 +178,9 @@ public struct Membership: Sendable {
     where edges[one.edge] == nil && !lost.contains(where: { $0.edge == one.edge }) {
       let since = now + Span(microseconds: -one.since.microseconds)
       if one.isLost {
-        note(lost: one.edge, .silent, at: since)
-        events.append(.edgeLost(one.edge, .silent))
+        let why: EdgeLoss = one.isUnreachable ? .unreachable : .silent
+        note(lost: one.edge, why, at: since)
+        events.append(.edgeLost(one.edge, why))
       } else {
         events += enter(Member(incarnation: one.edge, lastSeen: since, isEdge: true))
       }
@@ -187,11 +188,14 @@ public struct Membership: Sendable {
     return events
   }
 
-  /// The edges that other coordinators must know of: those lost less than `span` ago, then those that were silent for
-  /// `silence`, the longest first.
-  package func silentEdges(within span: Span, silence: Span, now: Timestamp) -> [SilentEdge] {
-    let gone = lost.filter { $0.why == .silent && now < $0.at + span }.map {
-      SilentEdge(edge: $0.edge, since: now - $0.at)
+  /// The edges that other coordinators must know of: those that were lost and may still return, then those that were
+  /// silent for `silence`, the longest first.
+  /// - Parameter awaits: how long an edge may return, by the reason of its loss.
+  package func silentEdges(awaits: (EdgeLoss) -> Span, silence: Span, now: Timestamp)
+    -> [SilentEdge]
+  {
+    let gone = lost.filter { now < $0.at + awaits($0.why) }.map {
+      SilentEdge(edge: $0.edge, since: now - $0.at, isUnreachable: $0.why == .unreachable)
     }
     let quiet = edges.values.filter { $0.lastSeen + silence <= now }
       .sorted { ($0.lastSeen, $0.incarnation) < ($1.lastSeen, $1.incarnation) }

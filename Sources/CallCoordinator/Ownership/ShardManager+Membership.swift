@@ -11,8 +11,7 @@ extension ShardManager {
       node: configuration.nodeID, role: .coordinator, incarnation: incarnation, state: state,
       version: configuration.version, shardCount: UInt32(configuration.shardCount))
     heartbeat.silentEdges = membership.silentEdges(
-      within: configuration.silentEdgeAwaited, silence: Span(microseconds: 0),
-      now: dependencies.clock.now())
+      awaits: configuration.awaits, silence: Span(microseconds: 0), now: dependencies.clock.now())
     bus.publish(subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }
 

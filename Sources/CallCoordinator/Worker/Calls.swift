@@ -100,6 +100,10 @@ private struct CallLogLine {
     case .diverted(let diverted):
       (level, message) = (.debug, "Call diverted.")
       metadata = .keys([.user: "\(diverted.from)", .reason: "\(diverted.reason.name)"])
+    case .transferEnded(let end):
+      (level, message) = (.debug, "Transfer failed.")
+      metadata = end.by.map(Self.keys) ?? [:]
+      metadata[LogKey.reason.rawValue] = "\(end.reason.name)"
     case .ended(let end):
       (level, message) = (.debug, "Call ended.")
       metadata = end.by.map(Self.keys) ?? [:]

@@ -48,14 +48,10 @@ package struct EventOutbox {
     guard nextDeadline <= now else { return [] }
     var messages: [(app: String, message: Lane.Message)] = []
     for app in lanes.filter({ $0.value.nextDeadline <= now }).keys.sorted() {
-      var found: [AppEvent] = []
-      let message = lanes[app]?.next(
-        now: now,
-        collect: { item in
-          let events = events(item)
-          found += events
-          return events.isEmpty ? nil : events.reduce(0) { $0 + $1.approximateBytes }
-        }, encode: { ClusterCodec.encode(found) })
+      let message = lanes[app]?.next(now: now) { item in
+        let events = events(item)
+        return events.isEmpty ? nil : ClusterCodec.encode(events)
+      }
       if let message { messages.append((app, message)) }
     }
     nextDeadline = lanes.values.reduce(.distantFuture) { min($0, $1.nextDeadline) }
@@ -74,14 +70,5 @@ package struct EventOutbox {
 
   private mutating func mayBeDue(_ app: String) {
     nextDeadline = min(nextDeadline, lanes[app]?.nextDeadline ?? .distantFuture)
-  }
-}
-
-extension AppEvent {
-  /// About how many bytes it has in a message.
-  fileprivate var approximateBytes: Int {
-    96 + callee.app.utf8.count + callee.user.utf8.count + caller.approximateBytes
-      + (by?.approximateBytes ?? 0)
-      + (gone.map { 64 + $0.device.text.utf8.count + $0.deviceName.utf8.count } ?? 0)
   }
 }

@@ -5,8 +5,9 @@ package import CallCore
 /// many are under way at a time.
 ///
 /// It holds ids only: the entries are made when they are sent. A message is repeated as it is, under the same id, until
-/// the store has it, so that the store drops repetitions. The number of calls is limited by what the shards keep
-/// (`CallLimits.callsPerShard`, `CallLimits.unrecordedCalls`): see `compact`.
+/// the store has it, so that the store drops repetitions. A call is done once the shards of its users know of the
+/// entries as well. The number of calls is limited by what the shards keep (`CallLimits.callsPerShard`,
+/// `CallLimits.unrecordedCalls`): see `compact`.
 package struct HistoryOutbox {
   package typealias Item = ShardCall
 
@@ -25,19 +26,6 @@ package struct HistoryOutbox {
     }
   }
 
-  /// What an answer comes to.
-  package struct Progress: Equatable {
-    /// Whose history has a new entry.
-    package var changed: Message?
-    /// All entries of this call are stored.
-    package var isDone: Bool
-
-    package init(changed: Message? = nil, isDone: Bool = false) {
-      self.changed = changed
-      self.isDone = isDone
-    }
-  }
-
   private static let pauseFirst = Span.milliseconds(250)
   private static let pauseMax = Span.seconds(10)
 
@@ -47,7 +35,7 @@ package struct HistoryOutbox {
   private var flights: [UInt64: Message] = [:]
   /// Messages to be sent again.
   private var repeats: [Message] = []
-  /// How many entries of a call the store does not have.
+  /// How many entries of a call the store does not have, or the user's shard does not know of.
   private var open: [Item: Int] = [:]
   private var failures = 0
   /// Nothing is sent before, because the store failed.
@@ -106,8 +94,9 @@ package struct HistoryOutbox {
   }
 
   /// The store has answered, or has not in time.
-  package mutating func answered(_ number: UInt64, isStored: Bool, now: Timestamp) -> Progress {
-    guard let message = flights.removeValue(forKey: number) else { return Progress() }
+  /// - Returns: an entry that is stored. Its user's shard is to be told: `told`.
+  package mutating func answered(_ number: UInt64, isStored: Bool, now: Timestamp) -> Message? {
+    guard let message = flights.removeValue(forKey: number) else { return nil }
     guard isStored else {
       repeats.append(message)
       // Those that were under way together fail together.
@@ -116,11 +105,17 @@ package struct HistoryOutbox {
         pausedUntil = now + min(Self.pauseMax, Span(microseconds: pause))
         failures += 1
       }
-      return Progress()
+      return nil
     }
     failures = 0
-    let left = (open[message.item] ?? 1) - 1
-    open[message.item] = left > 0 ? left : nil
-    return Progress(changed: message, isDone: left <= 0)
+    return message
+  }
+
+  /// A user's shard knows of an entry of the call, or is told no more. To be said once for each entry that is stored.
+  /// - Returns: whether that was the last one.
+  package mutating func told(_ item: Item) -> Bool {
+    guard let count = open[item] else { return false }
+    open[item] = count > 1 ? count - 1 : nil
+    return count == 1
   }
 }

@@ -26,32 +26,6 @@ extension StreamOutbox where Element == ShardCall {
   /// The message that is due, to be sent now; nil where none is.
   /// - Parameter record: nil where none is wanted any more.
   package mutating func next(now: Timestamp, record: (ShardCall) -> CallRecord?) -> Message? {
-    var records: [CallRecord] = []
-    return next(
-      now: now,
-      collect: { item in
-        guard let record = record(item) else { return nil }
-        records.append(record)
-        return record.approximateBytes
-      }, encode: { ClusterCodec.encode(records) })
-  }
-}
-
-extension Party {
-  /// About how many bytes it has in a message.
-  var approximateBytes: Int {
-    16 + user.utf8.count + device.text.utf8.count + deviceName.utf8.count + name.utf8.count
-  }
-}
-
-extension CallRecord {
-  /// About how many it has in a message.
-  fileprivate var approximateBytes: Int {
-    let ends = [caller, answer?.by, end?.by].compactMap(\.self).reduce(0) {
-      $0 + $1.approximateBytes
-    }
-    return 128 + callee.app.utf8.count + callee.user.utf8.count + ends
-      + legs.reduce(0) { $0 + 48 + $1.party.approximateBytes }
-      + events.reduce(0) { $0 + 16 + $1.reason.utf8.count }
+    next(now: now) { item in record(item).map { ClusterCodec.encode([$0]) } }
   }
 }

@@ -37,7 +37,7 @@ extension ShardWorker {
   }
 
   func sendAppEvents(now: Timestamp) {
-    guard let eventStream, appEvents.nextDeadline <= now else { return }
+    guard appEvents.nextDeadline <= now, let eventStream else { return }
     let messages = appEvents.next(now: now, events: { events($0) })
     for (app, message) in messages {
       let (inbox, number) = (inbox, message.number)

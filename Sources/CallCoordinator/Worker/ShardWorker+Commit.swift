@@ -172,6 +172,7 @@ extension ShardWorker {
     case .showOngoing(let session, let ongoing):
       metrics.deliveries.increment()
       outbox.add(session, .ongoing(ongoing))
+    case .showName(let session, let name): outbox.add(session, .name(name))
     case .notice(let session, let notice): outbox.add(session, .notice(notice))
     case .close(let session, let notice): outbox.add(session, .close(notice))
     case .store(let registration, let token):
@@ -188,7 +189,7 @@ extension ShardWorker {
     case .events(let call, let kinds): add(events: kinds, of: call, shard, now: now)
     case .deviceEvent(let event, let token):
       add(deviceEvent: event, token, shard, now: now)
-    case .withdrawPushes(let call): withdrawals.append(call)
+    case .withdrawPushes(let ringing): withdrawals.append(ringing)
     case .tell(let user, let device, let body, let until):
       tell(user, device, body, until: until, shard.term, now: now)
     case .visit(let user, let request):

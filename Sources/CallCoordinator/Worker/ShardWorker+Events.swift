@@ -77,6 +77,7 @@ extension ShardWorker {
     shard.machine.mayPush = journalFormat >= ClusterCodec.pushFormat
     shard.machine.mayMove = journalFormat >= ClusterCodec.moveFormat
     shard.machine.mayDivert = journalFormat >= ClusterCodec.divertFormat
+    shard.machine.mayTransfer = journalFormat >= ClusterCodec.transferFormat
   }
 
   private func flying(_ term: ShardTerm, _ number: UInt64) -> HeldShard? {

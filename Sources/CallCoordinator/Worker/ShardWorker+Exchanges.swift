@@ -12,11 +12,11 @@ extension ShardWorker {
       /// A registration waits for the answer, under this token.
       case token(UInt64)
       /// A diverted call asks for the devices of a user.
-      case visit(CallID, UserKey)
+      indirect case visit(UserKey, VisitRequest)
+      /// A user's history has an entry of an ended call, which is done once the user's shard knows.
+      case history(HistoryOutbox.Item)
       // Nobody waits for the answer.
       case crossing
-      /// The same, about a history.
-      case history
       case report
     }
     var term: ShardTerm
@@ -51,8 +51,8 @@ extension ShardWorker {
   func ask(about request: VisitRequest, _ user: UserKey, _ term: ShardTerm, now: Timestamp) {
     metrics.visits.increment()
     let isAsked = ask(
-      user, "", .visit(request), about: .visit(request.call, user), until: now + Self.visitTimeout,
-      term, now: now)
+      user, "", .visit(request), about: .visit(user, request),
+      until: now + Self.visitTimeout, term, now: now)
     if !isAsked { metrics.visitsUnanswered.increment() }
   }
 
@@ -118,11 +118,14 @@ extension ShardWorker {
   }
 
   private func takeVisit(_ number: UInt64, _ answer: VisitAnswer, now: Timestamp) {
-    guard let exchange = exchanges[number], case .visit(let call, let user) = exchange.subject
+    guard let exchange = exchanges[number],
+      case .visit(let user, let request) = exchange.subject
     else { return }
     exchanges[number] = nil
     guard let shard = holding(exchange.term) else { return }
-    decide(shard, now: now) { $0.visited(call, user, answer, now: now, into: &$1) }
+    decide(shard, now: now) {
+      $0.visited(user, answer, to: request, now: now, into: &$1)
+    }
     touch(exchange.term.shard)
   }
 
@@ -133,7 +136,7 @@ extension ShardWorker {
       tokenStepDone(exchange.term, token, isConfirmed ? .notified : .failed, now: now)
     case .crossing:
       if !isConfirmed { metrics.crossingsUnconfirmed.increment() }
-    case .history: break
+    case .history(let item): toldOfChange(item, now: now)
     case .visit: metrics.visitsUnanswered.increment()
     case .report: break
     }

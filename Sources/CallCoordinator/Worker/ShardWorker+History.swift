@@ -27,7 +27,7 @@ extension ShardWorker {
   // MARK: Writing
 
   func sendHistories(now: Timestamp) {
-    guard let historyStream, histories.nextDeadline <= now else { return }
+    guard histories.nextDeadline <= now, let historyStream else { return }
     let messages = histories.next(now: now) {
       holding($0.term)?.machine.historyEntries(of: $0.call) ?? []
     }
@@ -48,28 +48,40 @@ extension ShardWorker {
     case .refused: failedHistory("the stream refuses it", now: now)
     case .unknown(let reason): failedHistory(reason, now: now)
     }
-    let progress = histories.answered(number, isStored: isStored, now: now)
-    guard let message = progress.changed, let shard = holding(message.item.term) else { return }
-    // A new owner stores them again; the store, or whoever reads, drops the second ones.
-    if case .parting = shard.phase { return }
-    tellOfChange(message, shard, now: now)
-    guard progress.isDone else { return }
-    decide(shard, now: now) {
-      $0.stored(.history, of: [message.item.call], now: now, into: &$1)
+    guard let message = histories.answered(number, isStored: isStored, now: now) else { return }
+    if !tellOfChange(message, now: now) { toldOfChange(message.item, now: now) }
+  }
+
+  /// Tells the shard of an entry's user that it is stored.
+  /// - Returns: whether the answer is waited for.
+  private func tellOfChange(_ message: HistoryOutbox.Message, now: Timestamp) -> Bool {
+    guard let shard = deciding(message.item) else { return false }
+    if ShardHash.shard(of: message.user, count: configuration.shardCount) == shard.number {
+      decide(shard, now: now) { $0.historyChanged(message.user, now: now, into: &$1) }
+      return false
     }
+    // If it cannot be asked, the user's sessions learn of the change with the next one, or when they attach.
+    return ask(
+      message.user, message.entry.device ?? "", .history(.changed), about: .history(message.item),
+      until: now + .seconds(30), shard.term, now: now)
+  }
+
+  /// The shard of an entry's user knows that it is stored, or is told no more.
+  ///
+  /// The journal says that a call's entries are stored only after that. So a new owner, after a crash or a hand-over,
+  /// stores and tells again what its predecessor may not have told.
+  func toldOfChange(_ item: HistoryOutbox.Item, now: Timestamp) {
+    guard histories.told(item), let shard = deciding(item) else { return }
+    decide(shard, now: now) { $0.stored(.history, of: [item.call], now: now, into: &$1) }
     touch(shard.number)
   }
 
-  /// Before the journal has that the entry is stored, so that an owner that crashes in between stores it, and says so,
-  /// again.
-  private func tellOfChange(_ message: HistoryOutbox.Message, _ shard: HeldShard, now: Timestamp) {
-    if ShardHash.shard(of: message.user, count: configuration.shardCount) == shard.number {
-      return decide(shard, now: now) { $0.historyChanged(message.user, now: now, into: &$1) }
-    }
-    // If it cannot be asked, the user's sessions learn of the change with the next one, or when they attach.
-    _ = ask(
-      message.user, message.entry.device ?? "", .history(.changed), about: .history,
-      until: now + .seconds(30), shard.term, now: now)
+  /// The shard of a call, if this worker still decides for it. A new owner stores the entries again; the store, or
+  /// whoever reads, drops the second ones.
+  private func deciding(_ item: HistoryOutbox.Item) -> HeldShard? {
+    guard let shard = holding(item.term) else { return nil }
+    if case .parting = shard.phase { return nil }
+    return shard
   }
 
   private func failedHistory(_ reason: String, now: Timestamp) {

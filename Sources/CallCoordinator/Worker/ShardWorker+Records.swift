@@ -11,12 +11,19 @@ extension ShardWorker {
   }
 
   func sendRecords(now: Timestamp) {
-    guard let recordStream, records.nextDeadline <= now else { return }
-    let message = records.next(now: now) { holding($0.term)?.machine.record(of: $0.call) }
+    guard records.nextDeadline <= now, let recordStream else { return }
+    let message = records.next(now: now) { item in
+      holding(item.term).flatMap { Self.record(of: item.call, in: &$0.machine) }
+    }
     guard let message else { return }
     let (inbox, number) = (inbox, message.number)
     let id = "\(configuration.writer)-\(index)-\(number)"
     recordStream.add(id: id, message.bytes) { inbox.offer(.recordsAdded(number, $0)) }
+  }
+
+  /// `inout`, though it changes nothing: a look at a machine that a class has would copy it.
+  private static func record(of call: CallID, in machine: inout ShardMachine) -> CallRecord? {
+    machine.record(of: call)
   }
 
   func recordsAdded(_ number: UInt64, _ result: AppendResult, now: Timestamp) {

@@ -66,7 +66,7 @@ package actor ShardWorker {
   /// Started as child tasks at the end of the batch.
   var jobs: [WorkerJob] = []
   /// Calls that stopped ringing, for the gateways.
-  var withdrawals: [CallID] = []
+  var withdrawals: [PushRinging] = []
   var pushes: [UInt64: PendingPush] = [:]
   var lastPush: UInt64 = 0
   /// When the next push is offered to the work queue again.

@@ -11,7 +11,7 @@ package struct StreamOutbox<Element: Sendable & Equatable> {
     package var bytes: [UInt8]
   }
 
-  /// The most items of a message, and about the most bytes.
+  /// The most items of a message, and the bytes from which on it takes no more.
   package static var countMax: Int { 200 }
   package static var bytesMax: Int { 200_000 }
   /// After the first failure; twice as long after each further one.
@@ -60,23 +60,19 @@ package struct StreamOutbox<Element: Sendable & Equatable> {
   }
 
   /// The message that is due, to be sent now; nil where none is.
-  /// - Parameters:
-  ///   - collect: adds an item to the content. Returns about how many bytes that are; nil where it is not wanted any
-  ///     more.
-  ///   - encode: the content that was collected.
-  package mutating func next(
-    now: Timestamp, collect: (Element) -> Int?, encode: () -> [UInt8]
-  ) -> Message? {
+  /// - Parameter encode: a message of this item alone; nil where the item is not wanted any more. Concatenated, such
+  ///   messages are one message of all items, since protobuf joins repeated fields.
+  package mutating func next(now: Timestamp, encode: (Element) -> [UInt8]?) -> Message? {
     guard dueAt <= now else { return nil }
     dueAt = .distantFuture
     if let flight { return flight.message }
-    var (items, taken, bytes): ([Element], Int, Int) = ([], 0, 0)
-    while taken < waiting.count, items.count < Self.countMax, bytes < Self.bytesMax {
+    var (items, taken, bytes): ([Element], Int, [UInt8]) = ([], 0, [])
+    while taken < waiting.count, items.count < Self.countMax, bytes.count < Self.bytesMax {
       let item = waiting[taken]
       taken += 1
-      guard let size = collect(item) else { continue }
+      guard let encoded = encode(item) else { continue }
       items.append(item)
-      bytes += size
+      bytes += encoded
     }
     waiting.removeFirst(taken)
     guard !items.isEmpty else {
@@ -84,7 +80,7 @@ package struct StreamOutbox<Element: Sendable & Equatable> {
       return nil
     }
     lastNumber += 1
-    let message = Message(number: lastNumber, bytes: encode())
+    let message = Message(number: lastNumber, bytes: bytes)
     flight = (message, items)
     return message
   }

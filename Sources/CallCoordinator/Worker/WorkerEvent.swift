@@ -103,7 +103,7 @@ package enum CommandSource: Sendable, CaseIterable {
   func may(say body: Command.Body) -> Bool {
     switch body {
     case .pushReport: self != .edges
-    case .tokenTaken, .merge, .visit, .history(.changed): self == .coordinators
+    case .tokenTaken, .merge, .replaced, .visit, .history(.changed): self == .coordinators
     case .crossed(let crossed):
       self == (crossed.isSurvivorAnswered ? .coordinators : .edges)
     case .call(_, .query): self != .coordinators

@@ -2,18 +2,25 @@
 extension Call {
   mutating func alerting(_ leg: Int, _ turn: inout Turn) -> Reply {
     inviteAcknowledged(leg, &turn)
-    guard isRinging, legs[leg].state.isLive else { return .call(state(for: .leg(leg))) }
+    guard isRung(.leg(leg)) else { return .call(state(for: .leg(leg))) }
     if legs[leg].state != .alerting {
       let first = !legs.contains { $0.state == .alerting }
       commit(.alerting(legs[leg].key), .relaxed, &turn)
-      if first { deliverToCaller(.ringing(by: legs[leg].party), &turn) }
+      if first { deliverRinging(by: legs[leg].party, &turn) }
     }
     return .call(state(for: .leg(leg)))
   }
 
   /// The first answer in the shard's order wins (R1, R2).
-  mutating func answer(_ leg: Int, description: String, _ turn: inout Turn) -> Reply {
+  /// - Parameter session: where the command came from.
+  mutating func answer(
+    _ leg: Int, description: String, on session: SessionRef, _ turn: inout Turn
+  ) -> Reply {
+    if isAnswerOfBefore(leg) { return .answer(won: false, stateBefore(leg)) }
     inviteAcknowledged(leg, &turn)
+    if isTransferring, isInRound(leg) {
+      return takeTransfer(leg, description: description, on: session, &turn)
+    }
     if isRinging {
       guard legs[leg].state.isLive else {
         return .error(CallError(.wrongState, "This device declined, was busy or left."))
@@ -44,6 +51,8 @@ extension Call {
     if callerLostUntil != nil {
       commit(.callerLost(until: turn.now + turn.limits.resumeGraceAnswered), .urgent, &turn)
     }
+    if isCallerVacant { callForVacantSide(&turn) }
+    tellGuests(&turn)
     return facts
   }
 
@@ -56,7 +65,7 @@ extension Call {
     _ leg: Int, _ scope: DeclineScope, on session: SessionRef, _ turn: inout Turn
   ) -> Reply {
     inviteAcknowledged(leg, &turn)
-    guard isRinging, legs[leg].state.isLive else { return lateRefusal(leg) }
+    guard isRung(.leg(leg)) else { return lateRefusal(leg) }
     let ringsElsewhere = ringsElsewhere(leg, than: session)
     switch scope {
     case .everywhere where next(after: legs[leg].party.user) != nil:
@@ -66,7 +75,7 @@ extension Call {
     case .everywhere where ringsOthers(than: legs[leg].party.user, at: turn.now):
       declineForUser(leg, isSilent: !ringsElsewhere, &turn)
     case .everywhere:
-      end(.declined, by: legs[leg].party, silent: ringsElsewhere ? nil : .leg(leg), &turn)
+      giveUp(.declined, by: legs[leg].party, silent: ringsElsewhere ? nil : .leg(leg), &turn)
     case .here:
       refuse(leg, .declinedHere, ringsElsewhere: ringsElsewhere, &turn)
     }
@@ -76,7 +85,7 @@ extension Call {
   /// - Parameter session: as of `decline`.
   mutating func busy(_ leg: Int, on session: SessionRef, _ turn: inout Turn) -> Reply {
     inviteAcknowledged(leg, &turn)
-    guard isRinging, legs[leg].state.isLive else { return lateRefusal(leg) }
+    guard isRung(.leg(leg)) else { return lateRefusal(leg) }
     refuse(leg, .busy, ringsElsewhere: ringsElsewhere(leg, than: session), &turn)
     return .call(state(for: .leg(leg)))
   }

@@ -4,6 +4,7 @@ extension Call {
   mutating func deliverToCaller(
     _ event: Delivery.Event, decided: Timestamp? = nil, _ turn: inout Turn
   ) {
+    guard !isCallerVacant else { return }
     let delivery = delivery(event, at: decided ?? turn.now, epoch: turn.epoch)
     caller.deliver(delivery, &turn)
   }
@@ -18,6 +19,7 @@ extension Call {
 
   /// The invite of a leg, as it would be sent now.
   func invite(of leg: Int) -> Invite {
+    if let transfer, isInRound(leg) { return invite(of: leg, for: transfer) }
     var invite = Invite(
       caller: facts.caller, deadline: facts.deadline, video: facts.video,
       description: facts.description, headers: facts.headers, pushData: facts.pushData,
@@ -42,10 +44,16 @@ extension Call {
   }
 
   /// Stops a device that rang. One that was neither invited nor pushed has nothing to stop.
-  /// - Parameter decided: when it was over for the device, where that was before now.
-  mutating func stop(leg: Int, _ stop: Stop, decided: Timestamp? = nil, _ turn: inout Turn) {
+  /// - Parameters:
+  ///   - news: what the device learns before.
+  ///   - decided: when it was over for the device, where that was before now.
+  mutating func stop(
+    leg: Int, _ stop: Stop, after news: TransferNews? = nil, decided: Timestamp? = nil,
+    _ turn: inout Turn
+  ) {
     legs[leg].endpoint.clear()
     guard legs[leg].invitation.wasSent || legs[leg].ringPush.isDecided else { return }
+    if let news { deliver(to: leg, .transfer(news), decided: decided, &turn) }
     deliver(to: leg, .stop(stop), decided: decided, &turn)
     timeline.note(.stopped, UInt8(clamping: leg), at: turn.now)
   }
@@ -96,9 +104,10 @@ extension Call {
       // Its command may be about an earlier invite: then it lacks what only this one carried.
       for signal in invited { deliver(to: leg, .signal(signal), &turn) }
     case .sentByFormerOwner:
-      guard isRinging, legs[leg].state.isLive else { break }
+      guard isRung(.leg(leg)) else { break }
       legs[leg].invitation = .sent
       legs[leg].endpoint.clear()
+      guard isRinging else { break }
       for signal in callerSignals.waiting {
         deliver(to: leg, .signal(signal), &turn)
       }

@@ -2,9 +2,14 @@
 extension Call {
   func guest(_ user: String) -> Int? { guests.firstIndex { $0.user.hasBytes(of: user) } }
 
-  /// How the call left a user; nil: it did not.
+  /// How the call went on in the ringing that goes on, or else in its first one.
+  var route: [DivertedFacts] {
+    isTransferring ? transfers[transfers.count - 1].diversions : diversions
+  }
+
+  /// How the call left a user in that ringing; nil: it did not.
   func diversion(from user: String) -> DivertedFacts? {
-    diversions.first { $0.from.hasBytes(of: user) }
+    route.first { $0.from.hasBytes(of: user) }
   }
 
   /// Whether the call is answered, and a device of a user has the callee's side.
@@ -13,14 +18,19 @@ extension Call {
   }
 
   /// From whom the call came to a user, which is the group for each of its members; empty: it was placed to the user.
-  func divertedBy(of user: String) -> String {
-    let diverted = queue(of: user) ?? diversions.first { $0.to.contains { $0.hasBytes(of: user) } }
-    return diverted?.from ?? ""
-  }
+  func divertedBy(of user: String) -> String { route.sender(to: user) }
 
   /// Whether the call rings the devices of a user, as far as it rings.
   func rings(_ user: String) -> Bool {
-    diversions.isEmpty || (isParty(user) && diversion(from: user) == nil)
+    if let transfer { return transfer.rang(user) && diversion(from: user) == nil }
+    return diversions.isEmpty || (isParty(user) && diversion(from: user) == nil)
+  }
+
+  /// Whether one device of a user may ring: a transfer may be to one device only.
+  /// - Parameter key: by which the call names the device.
+  func rings(_ user: String, _ key: DeviceID) -> Bool {
+    guard rings(user) else { return false }
+    return transfer?.start.device.map { facts.key(user, $0) == key } ?? true
   }
 
   func isParty(_ user: String) -> Bool {
@@ -29,7 +39,7 @@ extension Call {
 
   /// Whether the shard of a user to whom the call was diverted has not said yet which devices there are.
   func awaitsGuests(at now: Timestamp) -> Bool {
-    guests.contains { !$0.isKnown && now < $0.awaitedUntil && rings($0.user) }
+    guests.contains { $0.isAwaited && now < $0.awaitedUntil && rings($0.user) }
   }
 
   // MARK: Decisions
@@ -41,7 +51,7 @@ extension Call {
   mutating func divert(
     _ reason: DivertReason, from user: String, to targets: DivertTargets, _ turn: inout Turn
   ) -> Bool {
-    guard isRinging, turn.mayDivert, rings(user), hops < turn.limits.diversionsPerCall else {
+    guard isSearching, turn.mayDivert, rings(user), hops < turn.limits.diversionsPerCall else {
       return false
     }
     let most = reason == .group ? CallGroup.usersMax : turn.limits.diversionTargets
@@ -62,30 +72,39 @@ extension Call {
     var fresh: [String] = []
     // The app's server and the edge have checked the names. They make keys of legs, so they are checked here as well.
     for user in users.prefix(most)
-    where IdentifierRules.isUser(user) && !isParty(user)
-      && !user.hasBytes(of: facts.caller.user) && !fresh.contains(where: { $0.hasBytes(of: user) })
+    where IdentifierRules.isUser(user) && !isTaken(user)
+      && !fresh.contains(where: { $0.hasBytes(of: user) })
     {
       fresh.append(user)
     }
     return fresh
   }
 
+  /// Whether a user has a side of the call, or was rung already.
+  func isTaken(_ user: String) -> Bool {
+    if user.hasBytes(of: facts.caller.user) { return true }
+    guard let transfer else { return isParty(user) }
+    return transfer.rang(user) || winner.map { legs[$0].party.user.hasBytes(of: user) } ?? false
+  }
+
   /// - Parameter silent: as of `leave`.
   mutating func goOn(_ diverted: DivertedFacts, silent: Int? = nil, _ turn: inout Turn) {
     leave(diverted, silent: silent, &turn)
-    changeRinging { $0.legsLostUntil = nil }
+    legsLostUntil = nil
     visitGuests(&turn)
   }
 
   /// How often it went on. The turns of a group's members are one time.
-  private var hops: Int { diversions.count { !$0.to.isEmpty && queue(of: $0.from) == nil } }
+  private var hops: Int {
+    route.count { !$0.to.isEmpty && $0.reason != .transferred && queue(of: $0.from) == nil }
+  }
 
   /// Whether the call rings other users than this one, or is about to.
   func ringsOthers(than user: String, at now: Timestamp) -> Bool {
     guard !guests.isEmpty else { return false }
     return legs.contains { $0.state.isLive && !$0.party.user.hasBytes(of: user) }
       || guests.contains {
-        !$0.isKnown && now < $0.awaitedUntil && rings($0.user) && !$0.user.hasBytes(of: user)
+        $0.isAwaited && now < $0.awaitedUntil && rings($0.user) && !$0.user.hasBytes(of: user)
       }
   }
 
@@ -104,7 +123,8 @@ extension Call {
     _ diverted: DivertedFacts, silent: Int? = nil, _ turn: inout Turn
   ) {
     let leaving = legs.indices.filter {
-      legs[$0].state.mayStillRing && legs[$0].party.user.hasBytes(of: diverted.from)
+      isInRound($0) && legs[$0].state.mayStillRing
+        && legs[$0].party.user.hasBytes(of: diverted.from)
     }
     commit(.diverted(diverted), .urgent, &turn)
     for leg in leaving where leg != silent { stopDiverted(leg, &turn) }
@@ -113,18 +133,36 @@ extension Call {
 
   /// Stops a device whose user the call has left.
   mutating func stopDiverted(_ leg: Int, _ turn: inout Turn) {
-    guard case .diverted(let at) = legs[leg].state,
-      let diverted = diversion(from: legs[leg].party.user)
-    else { return }
-    stop(leg: leg, diverted.stop, decided: at, &turn)
+    guard case .diverted(let at) = legs[leg].state, let stop = leftStop(leg) else { return }
+    self.stop(leg: leg, stop, decided: at, &turn)
+  }
+
+  /// What a device is told that rings no more although the call goes on: its user was left, or the transfer is over.
+  func leftStop(_ leg: Int) -> Stop? {
+    guard case .diverted = legs[leg].state else { return nil }
+    let (party, round) = (legs[leg].party, Int(legs[leg].round))
+    guard round > 0, transfers.indices.contains(round - 1) else {
+      return diversions.first { $0.from.hasBytes(of: party.user) }
+        .map { asTold($0.stop, to: party.user) }
+    }
+    let transfer = transfers[round - 1]
+    if let diverted = transfer.diversions.first(where: { $0.from.hasBytes(of: party.user) }) {
+      return asTold(diverted.stop, to: party.user)
+    }
+    switch transfer.outcome {
+    case .pending: return nil
+    case .failed(let end):
+      let stop = Stop(reason: end.reason, by: end.by, missed: end.reason.isMissedCall)
+      return asTold(stop, to: party.user)
+    case .moved(let move): return Stop(reason: .answeredElsewhere, by: moves[move].to)
+    }
   }
 
   /// For the devices of a user whom the call has left it is over, whatever became of it since.
-  func refine(_ state: inout CallState, leftBy diverted: DivertedFacts) {
-    let stop = diverted.stop
+  func refine(_ state: inout CallState, _ stop: Stop, at: Timestamp) {
     state.phase = .ended
     (state.reason, state.by, state.missed) = (stop.reason, stop.by, stop.missed)
-    (state.at, state.deadline) = (diverted.at, nil)
+    (state.at, state.deadline) = (at, nil)
     (state.survivor, state.unreachable) = (nil, nil)
   }
 
@@ -146,25 +184,10 @@ extension Call {
     }
   }
 
-  /// Whether a device of the callee is to wait until the first ones have rung alone.
-  func waitsForFirst(_ party: Party) -> Bool {
-    guard case .ringing(let ringing) = stage, ringing.othersAt != .distantFuture else {
-      return false
-    }
-    return party.user.hasBytes(of: facts.callee.user)
-      && !forwarding.firstDevices.contains(party.device)
-  }
-
-  /// The first devices had their time, or none of them is left.
-  mutating func wantOthers() {
-    changeRinging { $0.othersAt = .distantFuture }
-    wantsOthers = true
-  }
-
   /// Whoever did not answer in time: the call goes on, if the rules say so. At the deadline that comes before the end.
   mutating func divertUnanswered(_ turn: inout Turn) {
-    guard case .ringing(let ringing) = stage else { return }
-    if ringing.noAnswerAt <= turn.now {
+    guard isSearching else { return }
+    if case .ringing(let ringing) = stage, ringing.noAnswerAt <= turn.now {
       changeRinging { $0.noAnswerAt = .distantFuture }
       _ = divertFromCallee(.noAnswer, &turn)
     }
@@ -186,29 +209,28 @@ extension Call {
       case .busy, .doNotDisturb: forwarding.onBusy
       case .unreachable: forwarding.onUnreachable
       case .noAnswer: forwarding.onNoAnswer
-      case .always, .hook, .declined, .group, .turn: []
+      case .always, .hook, .declined, .group, .turn, .transferred: []
       }
     let targets = DivertTargets(users)
-    return !users.isEmpty && divert(reason, from: facts.callee.user, to: targets, &turn)
+    return isRinging && !users.isEmpty
+      && divert(reason, from: facts.callee.user, to: targets, &turn)
   }
 
   mutating func applyDiverted(_ diverted: DivertedFacts) -> Bool {
-    guard isRinging, rings(diverted.from) else { return false }
+    if diverted.reason == .transferred { return applyTransferring(diverted) }
+    guard isSearching, rings(diverted.from) else { return false }
     for leg in legs.indices
-    where legs[leg].state.mayStillRing && legs[leg].party.user.hasBytes(of: diverted.from) {
-      legs[leg].state = .diverted(at: diverted.at)
-      legs[leg].endpoint.clear()
-      legs[leg].signals.dropWaiting()
-      legs[leg].ringPush.unschedule()
+    where isInRound(leg) && legs[leg].state.mayStillRing
+      && legs[leg].party.user.hasBytes(of: diverted.from)
+    {
+      leave(leg, at: diverted.at)
     }
-    diversions.append(diverted)
-    for user in diverted.to where !isParty(user) {
-      var guest = Guest(user: user, at: diverted.at)
-      let queue = queue(of: user)
-      guest.isMember = diverted.reason == .group || queue != nil
-      if let queue { guest.noAnswerAt = diverted.at + queue.turn }
-      guests.append(guest)
+    if isTransferring {
+      transfers[transfers.count - 1].diversions.append(diverted)
+    } else {
+      diversions.append(diverted)
     }
+    expectGuests(of: diverted)
     facts.deadline = max(facts.deadline, diverted.deadline)
     if diverted.from.hasBytes(of: facts.callee.user) {
       changeRinging { ($0.noAnswerAt, $0.othersAt) = (.distantFuture, .distantFuture) }
@@ -218,5 +240,24 @@ extension Call {
       decliner == nil ? .diverted : .declined,
       decliner.map { UInt8(clamping: $0) } ?? CallTimeline.call, at: diverted.at)
     return true
+  }
+
+  /// A device rings no more, although the call goes on.
+  mutating func leave(_ leg: Int, at time: Timestamp) {
+    legs[leg].state = .diverted(at: time)
+    legs[leg].endpoint.clear()
+    legs[leg].signals.dropWaiting()
+    legs[leg].ringPush.unschedule()
+  }
+
+  /// The shards of these users are to be asked. Some may have been before, in an earlier ringing.
+  mutating func expectGuests(of diverted: DivertedFacts) {
+    for user in diverted.to where isTransferring || !isParty(user) {
+      var guest = Guest(user: user, at: diverted.at)
+      let queue = queue(of: user)
+      guest.isMember = diverted.reason == .group || queue != nil
+      if let queue { guest.noAnswerAt = diverted.at + queue.turn }
+      if let known = self.guest(user) { guests[known] = guest } else { guests.append(guest) }
+    }
   }
 }

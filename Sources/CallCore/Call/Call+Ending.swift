@@ -20,6 +20,8 @@ extension Call {
       end(
         .hungUp, by: facts.caller, silent: learnsByReply(caller, on: session) ? .caller : nil, &turn
       )
+    case (.answered, .leg) where isRung(role):
+      return .error(CallError(.wrongState, "This device has not answered: decline instead."))
     case (.answered, .leg(let leg)) where legs[leg].state == .won:
       let isSilent = learnsByReply(legs[leg].endpoint, on: session)
       end(.hungUp, by: legs[leg].party, silent: isSilent ? .leg(leg) : nil, &turn)
@@ -66,13 +68,14 @@ extension Call {
     _ reason: EndReason, by: Party?, silent: Role? = nil, survivor: CallID? = nil,
     byApp: Bool = false, _ turn: inout Turn
   ) {
+    // Whoever rings for a transfer rings for a call that is over.
+    if isTransferring { endTransfer(.cancelled, by: by, &turn) }
     let winner = winner
     // When the call was answered, those that had left were stopped already.
     let live = legs.indices.filter {
       winner == nil ? legs[$0].state.mayStillRing : legs[$0].state.isLive
     }
-    // A user who declined on one device has seen the call.
-    let isMissed = reason.isMissedCall && !legs.contains { $0.state.isDeclined }
+    let isMissed = isMissed(endingAs: reason)
     let isPushed = winner == nil && (hasRingPushUnderWay || legs.contains { $0.ringPush.mayRing })
     if isMissed || isPushed { wantsPush = true }
     let facts = EndedFacts(
@@ -89,16 +92,18 @@ extension Call {
       if case .leg(leg) = silent {
         legs[leg].endpoint.clear()
       } else {
-        stop(leg: leg, facts.stop(for: legs[leg].party.device), &turn)
+        stop(leg: leg, stop(of: facts, for: leg), &turn)
       }
     }
     if let winner {
       legs[winner].endpoint.clear()
       if case .leg(winner) = silent {
       } else {
+        if let vacancyNews { deliver(to: winner, .transfer(vacancyNews), &turn) }
         deliver(to: winner, .stop(facts.stop(for: nil)), &turn)
       }
     }
+    tellGuests(&turn)
     settleIfAcknowledged(&turn)
   }
 
@@ -110,28 +115,31 @@ extension Call {
 
   /// Ends a ringing call when no leg is left that may answer (R19).
   mutating func endIfNobodyIsLeft(_ turn: inout Turn) {
-    guard case .ringing(let ringing) = stage, !awaitsGuests(at: turn.now) else { return }
+    guard isSearching, !askForOthers(withLost: true, &turn), !awaitsGuests(at: turn.now) else {
+      return
+    }
     guard !legs.contains(where: { $0.state.isLive }) else {
       // Perhaps only devices that lost their sockets are left.
       watchLegs(turn)
       endIfUnreached(&turn)
       return
     }
-    if ringing.othersAt != .distantFuture { return wantOthers() }
+    guard case .ringing(let ringing) = stage else { return endUnreached(&turn) }
+    if waitsForFirst { return wantOthers() }
     // Where somebody refused, the caller has an answer. Otherwise unknown devices are waited for.
     let isRefused = legs.contains { $0.state.refusal != nil && rings($0.party.user) }
     if let until = ringing.sessionsUnknownUntil, turn.now < until, !isRefused {
-      changeRinging { $0.legsLostUntil = until }
+      legsLostUntil = until
     } else {
       endUnreached(&turn)
     }
   }
 
-  /// Ends the call if the time in which a lost leg may come back is over.
-  private mutating func endIfUnreached(_ turn: inout Turn) {
-    guard case .ringing(let ringing) = stage, let until = ringing.legsLostUntil,
-      until <= turn.now
-    else { return }
+  /// Ends the call if the time in which a lost leg may come back is over. Devices that wait for the first ones ring before.
+  mutating func endIfUnreached(_ turn: inout Turn) {
+    guard let until = legsLostUntil, until <= turn.now else { return }
+    if waitsForFirst { return wantOthers() }
+    if askForOthers(withLost: false, &turn) { return }
     endUnreached(&turn)
   }
 
@@ -139,25 +147,41 @@ extension Call {
   /// unreachable.
   mutating func endUnreached(_ turn: inout Turn) {
     if callNextMember(&turn) { return }
-    let refused = legs.last { $0.state.refusal != nil && rings($0.party.user) }
+    let rung = legs.indices.filter { isInRound($0) && rings(legs[$0].party.user) }
+    let refused = rung.last { legs[$0].state.refusal != nil }
     let decliner =
-      legs.last { $0.state.isDeclined && rings($0.party.user) }?.party
-      ?? diversions.last { $0.reason == .declined }?.by
+      rung.last { legs[$0].state.isDeclined }.map { legs[$0].party }
+      ?? route.last { $0.reason == .declined }?.by
     if let decliner {
-      end(.declined, by: decliner, &turn)
+      giveUp(.declined, by: decliner, &turn)
     } else {
       let isBusy = refused != nil || guests.contains { $0.isBusy && rings($0.user) }
       if divertFromCallee(isBusy ? .busy : .unreachable, &turn) { return }
-      end(isBusy ? .busy : .unreachable, by: refused?.party, &turn)
+      giveUp(isBusy ? .busy : .unreachable, by: refused.map { legs[$0].party }, &turn)
+    }
+  }
+
+  /// Nobody takes the call, or the side that is transferred.
+  /// - Parameter silent: as of `end`.
+  mutating func giveUp(
+    _ reason: EndReason, by: Party?, silent: Role? = nil, _ turn: inout Turn
+  ) {
+    if isTransferring {
+      endTransfer(reason, by: by, silent: silent, &turn)
+    } else {
+      end(reason, by: by, silent: silent, &turn)
     }
   }
 
   /// Once every device has acknowledged the end, a new owner of the shard need not deliver it again.
   mutating func settleIfAcknowledged(_ turn: inout Turn) {
-    guard isEnded, !isSettled, caller.outbox.isEmpty,
-      legs.allSatisfy({ $0.endpoint.outbox.isEmpty }),
-      formerCallers.allSatisfy({ $0.endpoint.outbox.isEmpty })
-    else { return }
-    commit(.settled, .idle, &turn)
+    if caller.outbox.isEmpty, isAcknowledged { commit(.settled, .idle, &turn) }
+  }
+
+  /// One look for all conditions, and not inlined: where the call changes, each look at it copies it.
+  @inline(never)
+  private var isAcknowledged: Bool {
+    isEnded && !isSettled && legs.allSatisfy { $0.endpoint.outbox.isEmpty }
+      && formerCallers.allSatisfy { $0.endpoint.outbox.isEmpty }
   }
 }

@@ -6,11 +6,12 @@ extension Call {
   func events(of change: JournalEntry.Change) -> AppEventKinds {
     switch change {
     case .placed: AppEventKinds(.placed)
-    case .alerting: firstAlerting == nil ? AppEventKinds(.ringing) : []
+    case .alerting: firstAlerting == nil && isRinging ? AppEventKinds(.ringing) : []
     case .answered: AppEventKinds(.answered)
     case .ended(let end):
       end.missed ? [AppEventKinds(.ended), AppEventKinds(.missed)] : AppEventKinds(.ended)
-    case .legJoined, .moved, .diverted, .legEnded, .connected, .signal, .callerLost, .winnerLost,
+    case .legJoined, .moved, .diverted, .transferEnded, .legEnded, .connected, .signal, .callerLost,
+      .winnerLost,
       .settled, .pushed, .recorded:
       []
     }

@@ -12,6 +12,7 @@ extension Call {
     case .alerting(let device): return applyAlerting(device, at: now)
     case .answered(let answer): return applyAnswered(answer)
     case .moved(let move): return applyMoved(move, at: now, epoch: epoch)
+    case .transferEnded(let end): return applyTransferEnded(end, at: now, epoch: epoch)
     case .diverted(let diverted): return applyDiverted(diverted)
     case .legEnded(let device, let end, let at):
       return applyLegEnded(device, end, at: at, readAt: now)
@@ -34,11 +35,19 @@ extension Call {
   private mutating func applyJoined(_ party: Party, at now: Timestamp) -> Bool {
     guard let leg = legIndex(party) else {
       legs.append(Leg(party: party, key: facts.key(of: party)))
+      if isTransferring { ringAgain(legs.count - 1, party) }
       timeline.note(.joined, UInt8(clamping: legs.count - 1), at: now)
       return true
     }
+    if isTransferring, !isInRound(leg) {
+      guard leg != winner else { return false }
+      ringAgain(leg, party)
+      legs[leg].hadPart = true
+      timeline.note(.joined, UInt8(clamping: leg), at: now)
+      return true
+    }
     // It had left, and is back.
-    guard isRinging, case .gone = legs[leg].state else { return false }
+    guard isSearching, case .gone = legs[leg].state else { return false }
     legs[leg].state = .waking
     return true
   }
@@ -46,7 +55,7 @@ extension Call {
   private mutating func applyAlerting(_ device: DeviceID, at now: Timestamp) -> Bool {
     guard let leg = legIndex(device), legs[leg].state.isLive else { return false }
     legs[leg].state = .alerting
-    if hasWebhooks, firstAlerting == nil {
+    if hasWebhooks, firstAlerting == nil, isRinging {
       firstAlerting = FirstAlerting(leg: UInt8(clamping: leg), at: now)
     }
     timeline.note(.alerting, UInt8(clamping: leg), at: now)
@@ -135,7 +144,9 @@ extension Call {
       case .declined: .declined
       case .cancelled: .cancelled
       case .hungUp: .hungUp
-      case .answeredElsewhere, .unanswered, .busy, .unreachable, .failed, .glare, .moved: .ended
+      case .answeredElsewhere, .unanswered, .busy, .unreachable, .failed, .glare, .moved,
+        .transferred:
+        .ended
       }
     timeline.note(what, by ?? CallTimeline.call, at: end.at)
   }
@@ -172,8 +183,9 @@ extension Call {
     }
     guard let leg = legIndex(device), legs[leg].signals.take(signal) else { return false }
     if legs[leg].state == .won {
+      guard !isCallerVacant else { return true }
       caller.keep(delivery(.signal(signal), at: now, epoch: epoch))
-    } else if isRinging, legs[leg].state.isLive {
+    } else if isSearching, legs[leg].state.isLive {
       legs[leg].signals.wait(signal)
     }
     return true

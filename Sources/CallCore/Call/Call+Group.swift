@@ -1,15 +1,13 @@
 /// Members of a group who ring one after the other. The journal has the whole order from the start: so each new owner
 /// goes on where the last one was.
 extension Call {
-  /// How the call came to the group of which a user is a member; nil: the user is none, or all members ring together.
-  func queue(of user: String) -> DivertedFacts? {
-    diversions.first { !$0.queue.isEmpty && $0.queue.contains { $0.hasBytes(of: user) } }
-  }
+  /// How the call came to the group as whose member a user has its turn; nil: it has none.
+  func queue(of user: String) -> DivertedFacts? { route.queue(of: user) }
 
   /// Whose turn follows that of a user; nil: nobody's.
   func next(after user: String) -> String? {
     guard rings(user) else { return nil }
-    return queue(of: user)?.queue.first { !isParty($0) && !$0.hasBytes(of: facts.caller.user) }
+    return queue(of: user)?.queue.first { !isTaken($0) }
   }
 
   /// The next member rings in place of this one.
@@ -18,7 +16,7 @@ extension Call {
     after user: String, _ reason: DivertReason, by: Party? = nil, silent: Int? = nil,
     _ turn: inout Turn
   ) -> Bool {
-    guard isRinging, turn.mayDivert, let next = next(after: user), let queue = queue(of: user)
+    guard isSearching, turn.mayDivert, let next = next(after: user), let queue = queue(of: user)
     else { return false }
     goOn(
       DivertedFacts(

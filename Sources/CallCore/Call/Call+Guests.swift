@@ -5,18 +5,18 @@ extension Call {
     var next = Timestamp.distantFuture
     for guest in guests where isVisited(guest) {
       next = min(next, guest.askAt)
-      guard isRinging else { continue }
+      guard isSearching else { continue }
       next = min(next, guest.noAnswerAt)
       // One whom the call left is only waited for by its stop.
-      if !guest.isKnown, rings(guest.user) { next = min(next, guest.awaitedUntil) }
+      if guest.isAwaited, rings(guest.user) { next = min(next, guest.awaitedUntil) }
     }
     return next
   }
 
-  /// Those that the call rings, the one who answered, and those with a device that lacks a delivery, which has to stop
-  /// when it comes back.
+  /// Those that the call rings, those that it has left and may owe a notice, the one who answered, and those with a
+  /// device that lacks a delivery, which has to stop when it comes back.
   private func isVisited(_ guest: Guest) -> Bool {
-    if isRinging, rings(guest.user) { return true }
+    if isSearching, rings(guest.user) || mayOweNotice(guest) { return true }
     let winner = winner
     return legs.indices.contains { leg in
       legs[leg].party.user.hasBytes(of: guest.user)
@@ -24,72 +24,140 @@ extension Call {
     }
   }
 
+  /// Whether the call has left a user who gets a notice if nobody answers. Another user may have the device's token by
+  /// then, so the shard is asked repeatedly.
+  private func mayOweNotice(_ guest: Guest) -> Bool {
+    guard diversion(from: guest.user) != nil, !hasDeclined(guest.user) else { return false }
+    return !guest.isKnown || guest.devices.contains { $0.registration?.takesNotices == true }
+  }
+
   /// A new owner knows nothing of other users' devices.
   mutating func askGuestsAnew(_ now: Timestamp) {
-    for index in guests.indices { guests[index].awaitAnswer(at: now) }
+    for index in guests.indices {
+      guests[index].awaitAnswer(at: now)
+      // As their shards were told by the former owner.
+      guests[index].talking = talking(of: guests[index].user)
+    }
   }
 
   /// Asks the shards of users for their devices.
   mutating func visitGuests(_ turn: inout Turn) {
     guard turn.isServing else { return }
+    // A large group is asked as often as some users are.
+    let rung = isSearching ? guests.count { rings($0.user) } : 0
     for index in guests.indices
     where guests[index].askAt <= turn.now && isVisited(guests[index]) {
-      var request = VisitRequest(
-        call: id, callee: facts.callee.user, caller: facts.caller.user,
-        busyWhileInCall: guests[index].isMember ? true : busyWhileInCall)
-      request.isMember = guests[index].isMember
-      if case .answered(let conversation) = stage {
-        request.answeredBy = legs[conversation.winner].party.device
-      }
-      // A large group is asked as often as some users are.
+      let isRung = isSearching && rings(guests[index].user)
       let interval =
-        isRinging
-        ? max(Guest.ringingInterval, .milliseconds(Int64(50 * guests.count)))
-        : Guest.answeredInterval
-      guests[index].askAt = turn.now + interval
-      let user = UserKey(app: facts.callee.app, user: guests[index].user)
-      // Every question leaves behind an append, so that a former owner that wakes up late asks nothing.
-      turn.perform(.visit(user, request), guests[index].isKnown ? .slow : .urgent)
+        isRung
+        ? max(Guest.ringingInterval, .milliseconds(Int64(50 * rung)))
+        : Guest.restingInterval
+      visit(index, next: turn.now + interval, guests[index].isAwaited ? .urgent : .slow, &turn)
+    }
+  }
+
+  /// Asks one of them. The question says what the user's shard is to know: whether a device of the user has the call.
+  private mutating func visit(
+    _ index: Int, next: Timestamp, _ urgency: Outcome.Urgency, _ turn: inout Turn
+  ) {
+    let guest = guests[index]
+    let isRung = isSearching && rings(guest.user)
+    var request = VisitRequest(
+      call: id, callee: facts.callee.user, caller: ringer.user,
+      busyWhileInCall: guest.isMember ? true : busyWhileInCall)
+    request.isMember = guest.isMember
+    visitsAsked += 1
+    request.number = (turn.epoch << 20) + visitsAsked
+    if case .answered(let conversation) = stage, !isRung {
+      request.answeredBy = legs[conversation.winner].party.device
+      request.answeredAt = conversation.answer.at
+      (request.caller, request.callerName) = (facts.caller.user, facts.caller.name)
+    }
+    let talking = talking(of: guest.user)
+    request.isOver = !isRung && talking == nil
+    if isRung { request.consulted = transfer?.start.consulted?.call }
+    request.round = round(ringing: guest.user)
+    request.wantsOthers = guest.wantsOthers
+    (guests[index].askAt, guests[index].talking) = (next, talking)
+    let user = UserKey(app: facts.callee.app, user: guest.user)
+    // Every question leaves behind an append, so that a former owner that wakes up late asks nothing.
+    turn.perform(.visit(user, request), urgency)
+  }
+
+  /// The device of a user that has the callee's side of the answered call.
+  private func talking(of user: String) -> DeviceID? {
+    winner.flatMap { legs[$0].party.user.hasBytes(of: user) ? legs[$0].party.device : nil }
+  }
+
+  /// Who has the call has changed: the shards of users whom that concerns are told at once. These users are in a call, or
+  /// are not any more, and their devices see that.
+  /// - Parameter ofCaller: the caller's side has moved, so who has the other one sees somebody else there.
+  mutating func tellGuests(ofCaller: Bool = false, _ turn: inout Turn) {
+    guard !guests.isEmpty, turn.isServing else { return }
+    for index in guests.indices {
+      let talking = talking(of: guests[index].user)
+      guard guests[index].talking != talking || ofCaller && talking != nil else { continue }
+      visit(index, next: turn.now + Guest.restingInterval, .urgent, &turn)
     }
   }
 
   /// Asks the shards whose turn it is, and waits no longer for those that did not answer.
   mutating func tickGuests(_ turn: inout Turn) {
     visitGuests(&turn)
-    guard isRinging else { return }
+    guard isSearching else { return }
     var isOver = false
     for index in guests.indices
-    where rings(guests[index].user) && !guests[index].isKnown
+    where rings(guests[index].user) && guests[index].isAwaited
       && guests[index].awaitedUntil <= turn.now
     {
-      guests[index].isKnown = true
+      (guests[index].isKnown, guests[index].awaitsOthers) = (true, false)
       isOver = true
     }
     if isOver { endIfNobodyIsLeft(&turn) }
   }
 
+  /// Which ringing it is that rings a user: n the n-th transfer, 0 the first one, or none.
+  private func round(ringing user: String) -> UInt8 {
+    isTransferring && rings(user) ? UInt8(clamping: transfers.count) : 0
+  }
+
   /// A user's shard has answered.
-  mutating func visited(_ user: String, _ answer: VisitAnswer, _ turn: inout Turn) {
-    guard let index = guest(user) else { return }
+  ///
+  /// An answer about an earlier ringing says nothing about this one, in which somebody else may call: the user's rules may
+  /// hold for one caller and not for the other.
+  mutating func visited(
+    _ user: String, _ answer: VisitAnswer, to request: VisitRequest, _ turn: inout Turn
+  ) {
+    guard let index = guest(user), request.round >= round(ringing: user) else { return }
     let isFirst = !guests[index].isKnown
+    // A new owner asks those anew whom the call rings already.
+    let isNew = isFirst && !legs.contains { $0.state.isLive && $0.party.user.hasBytes(of: user) }
     if answer.isComplete { guests[index].isKnown = true }
+    if request.wantsOthers { guests[index].awaitsOthers = false }
+    guests[index].holdsDevices = answer.devices.contains { $0.isHeld }
     (guests[index].isBusy, guests[index].isInCall) = (answer.isBusy, answer.isInCall)
-    guests[index].devices = answer.devices.map { User.Device($0) }
-    if isFirst { takeOverPushes(ofGuest: index, &turn) }
-    switch stage {
-    case .ringing where rings(user):
-      if isFirst, let reason = answer.diverted {
+    guests[index].devices = answer.devices.map { User.Device.named($0) }
+    if isFirst {
+      takeOverPushes(ofGuest: index, &turn)
+      pushLate(ofGuest: index, &turn)
+    }
+    if isSearching, rings(user) {
+      if let device = transfer?.start.device {
+        return visitedOne(device, user, answer, &turn)
+      }
+      if isNew, let reason = answer.diverted, reason != .transferred {
         let targets = DivertTargets(answer.to, turn: answer.turn)
         if divert(reason, from: user, to: targets, &turn) { return }
       }
       if isFirst, answer.diverted == nil, !answer.to.isEmpty, !guests[index].isMember {
         guests[index].onNoAnswer = answer.to
-        guests[index].noAnswerAt = min(turn.now + answer.noAnswerAfter, facts.deadline)
+        let cameAt = route.first { $0.to.contains { $0.hasBytes(of: user) } }?.at ?? turn.now
+        guests[index].noAnswerAt = min(cameAt + answer.noAnswerAfter, facts.deadline)
       }
       ring(user, answer.devices, isFree: !answer.isBusy, &turn)
       loseSessions(of: user, answer.devices, &turn)
       endIfNobodyIsLeft(&turn)
-    case .ringing, .answered, .ended:
+    } else {
       for device in answer.devices {
         let party = Party(user: user, device: device.id, deviceName: device.name)
         guard let session = device.session, legIndex(party) != nil else { continue }
@@ -99,6 +167,17 @@ extension Call {
     }
   }
 
+  /// The same where a transfer is to one device only. Nothing else of that user rings, and it goes on to nobody.
+  private mutating func visitedOne(
+    _ device: DeviceID, _ user: String, _ answer: VisitAnswer, _ turn: inout Turn
+  ) {
+    let isFree = !answer.isBusy && answer.diverted == nil
+    let only = answer.devices.filter { $0.id == device }
+    ring(user, only, isFree: isFree, &turn)
+    loseSessions(of: user, answer.devices, &turn)
+    endIfNobodyIsLeft(&turn)
+  }
+
   /// Rings the devices that are new to the call, and those with a new session.
   /// - Parameter isFree: else no device begins to ring, but those that ring already do so on.
   mutating func ring(
@@ -106,12 +185,14 @@ extension Call {
   ) {
     for device in devices {
       let party = Party(user: user, device: device.id, deviceName: device.name)
-      let isNew = legIndex(party) == nil
+      let known = legIndex(party)
+      // In a transfer a device may ring that has had a part in the call before.
+      let isNew = known.map { isTransferring && !isInRound($0) } ?? true
       if isNew {
         let most =
           guests.count > turn.limits.diversionTargets
           ? turn.limits.legsPerGroupCall : turn.limits.legsPerCallLifetime
-        guard isFree, !device.isHeld, legs.count < most else { continue }
+        guard isFree, !device.isHeld, known != nil || legs.count < most else { continue }
         commit(.legJoined(party), .urgent, &turn)
       }
       guard let leg = legIndex(party) else { continue }
@@ -145,10 +226,12 @@ extension Call {
 }
 
 extension User.Device {
-  fileprivate init(_ device: VisitAnswer.Device) {
-    self.init(id: device.id)
-    name = device.name
-    session = device.session
-    registration = device.registration
+  /// No initialiser: there `registration` would not say whether the device `wakes`.
+  fileprivate static func named(_ device: VisitAnswer.Device) -> Self {
+    var known = Self(id: device.id)
+    known.name = device.name
+    known.session = device.session
+    known.registration = device.registration
+    return known
   }
 }

@@ -7,7 +7,9 @@ extension Call {
     _ reason: EndReason, by: Party?, _ devices: [User.Device], _ turn: inout Turn
   ) {
     for leg in legs.indices
-    where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp) {
+    where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp)
+      && !(isTransferring && isInRound(leg))
+    {
       switch legs[leg].state {
       case .won, .moved, .declined, .busy, .diverted: continue
       case .waking, .delivered, .alerting, .gone, .stopped: break
@@ -24,8 +26,7 @@ extension Call {
   mutating func pushCleanUpsOfDiverted(_ devices: [User.Device], _ turn: inout Turn) {
     for leg in legs.indices
     where legs[leg].ringPush.mayRing && !legs[leg].laterPushes.contains(where: \.isCleanUp) {
-      guard case .diverted = legs[leg].state,
-        let stop = diversion(from: legs[leg].party.user)?.stop,
+      guard let stop = leftStop(leg),
         // Who declined knows.
         stop.by.map({ facts.key(of: $0) != legs[leg].key }) ?? true,
         let registration = device(of: legs[leg].party, devices)?.registration,
@@ -38,10 +39,25 @@ extension Call {
   /// Sends a notice to each of the user's devices that can show one and does not learn of the missed call
   /// otherwise, whether it was a leg or not.
   mutating func pushMissedNotices(_ end: EndedFacts, _ devices: [User.Device], _ turn: inout Turn) {
-    for device in guests.isEmpty ? devices : devices + guests.flatMap(\.devices) {
-      guard let registration = device.registration,
-        registration.capabilities.contains(.missedNotice), registration.noticeToken != nil,
-        !learnsOfEnd(registration)
+    for device in devices {
+      guard let registration = device.registration, registration.takesNotices,
+        !learnsOfEnd(registration, diversions[...])
+      else { continue }
+      push(.missedNotice, registration, reason: end.reason, by: end.by, &turn)
+    }
+  }
+
+  /// The same for users whom a transfer rang in vain.
+  mutating func pushNoticesOfTransfer(_ turn: inout Turn) {
+    guard let transfer = transfers.last, let end = transfer.failure, end.reason.isMissedCall else {
+      return
+    }
+    let missed = guests.filter {
+      transfer.rang($0.user) && self.end(of: transfer, for: $0.user)?.stop.missed == true
+    }
+    for device in missed.flatMap(\.devices) {
+      guard let registration = device.registration, registration.takesNotices,
+        !learnsOfEnd(registration, transfer.diversions.dropFirst())
       else { continue }
       push(.missedNotice, registration, reason: end.reason, by: end.by, &turn)
     }
@@ -49,15 +65,20 @@ extension Call {
 
   /// Whether a device placed the call, had its notice, caused the end, or learns by its socket or by a
   /// clean-up push that the call was missed.
-  private func learnsOfEnd(_ registration: Registration) -> Bool {
+  /// - Parameter route: how the call went on in the ringing that is over.
+  private func learnsOfEnd(_ registration: Registration, _ route: ArraySlice<DivertedFacts>)
+    -> Bool
+  {
+    let left = route.first { $0.from.hasBytes(of: registration.user.user) }
     if case .caller = role(of: registration.user, registration.device) { return true }
-    if diversion(from: registration.user.user)?.reason == .declined { return true }
+    if hasDeclined(registration.user.user) { return true }
+    if left?.reason == .declined { return true }
     let key = key(of: registration)
     guard let index = legIndex(key) else { return noticedDevices.contains(key) }
     let leg = legs[index]
     // A member of a group whose turn was over was not told yet that the call is missed.
-    if diversion(from: registration.user.user)?.reason == .turn {
-      return leg.laterPushes.contains(.missedNotice)
+    if left?.reason == .turn {
+      return leg.laterPushes.contains(.missedNotice) || leg.state.refusal != nil
     }
     if leg.laterPushes.contains(.missedNotice) || leg.laterPushes.contains(.missed) { return true }
     if leg.state.refusal != nil { return true }
@@ -66,6 +87,25 @@ extension Call {
 
   private func key(of registration: Registration) -> DeviceID {
     facts.key(registration.user.user, registration.device)
+  }
+
+  /// Devices of a user to whom the call went on have stopped under this owner, which learns only now which ones they are.
+  mutating func pushLate(ofGuest index: Int, _ turn: inout Turn) {
+    let user = guests[index].user
+    let isOwed = legs.contains {
+      $0.ringPush.mayRing && !$0.state.isLive && $0.party.user.hasBytes(of: user)
+    }
+    guard isOwed, turn.mayPush else { return }
+    pushCleanUpsOfDiverted([], &turn)
+    switch stage {
+    case .ringing: break
+    case .answered(let conversation):
+      pushCleanUps(.answeredElsewhere, by: conversation.answer.by, [], &turn)
+    case .ended(let ending):
+      let end = ending.facts
+      if ending.answer == nil { pushCleanUps(end.reason, by: end.by, [], &turn) }
+      if end.missed { pushMissedNotices(end, guests[index].devices, &turn) }
+    }
   }
 
   // MARK: Jobs
@@ -86,33 +126,52 @@ extension Call {
   ) -> PushJob? {
     guard let token = registration.token(for: purpose) else { return nil }
     let limits = turn.limits
+    let leg = legIndex(key(of: registration))
+    let over = overSince(leg)
     let deadline =
       switch purpose {
       case .ring: facts.deadline
-      case .missed, .answeredElsewhere, .cancel, .ended: overSince + limits.cleanUpPushLifetime
-      case .missedNotice: overSince + limits.missedNoticeLifetime
+      case .missed, .answeredElsewhere, .cancel, .ended: over + limits.cleanUpPushLifetime
+      case .missedNotice: over + limits.missedNoticeLifetime
       }
     var job = PushJob(
       user: registration.user, device: registration.device, call: id, purpose: purpose,
       token: token,
-      dialect: registration.dialect, caller: facts.caller, video: facts.video,
-      headers: facts.headers, placedAt: facts.placedAt, ringDeadline: facts.deadline,
+      dialect: registration.dialect, caller: shownCaller(leg), video: facts.video,
+      headers: leg.map { legs[$0].round > 0 } ?? false ? [] : facts.headers,
+      placedAt: ringsSince(leg), ringDeadline: facts.deadline,
       decidedAt: turn.now, deadline: deadline, reason: reason, by: by,
       isRingUnknown: purpose.isCleanUp
-        && !(legIndex(key(of: registration)).map { legs[$0].ringPush.isReported } ?? true),
-      pushData: purpose == .ring ? facts.pushData : "",
+        && !(leg.map { legs[$0].ringPush.isReported } ?? true),
+      pushData: purpose == .ring && !isTransferring ? facts.pushData : "",
       hasAlertToken: token == registration.request.alertToken)
     if registration.user != facts.callee { job.calledUser = facts.callee.user }
     job.hasWebhooks = hasWebhooks
+    job.round = leg.map { legs[$0].round } ?? UInt8(clamping: transfers.count)
     return job
   }
 
+  /// When it began to ring.
+  private func ringsSince(_ leg: Int?) -> Timestamp {
+    transfer(of: leg)?.start.at ?? facts.placedAt
+  }
+
+  /// The transfer for which a device rang last.
+  func transfer(of leg: Int?) -> Transfer? {
+    guard let leg, legs[leg].round > 0, legs[leg].round <= transfers.count else { return nil }
+    return transfers[Int(legs[leg].round) - 1]
+  }
+
   /// Since when it rings no more.
-  private var overSince: Timestamp {
+  /// - Parameter leg: nil: a device that is none.
+  private func overSince(_ leg: Int?) -> Timestamp {
+    if transfer(of: leg) != nil, let leg, case .diverted(let at) = legs[leg].state { return at }
+    let isOfLast = leg.map { Int(legs[$0].round) == transfers.count } ?? true
+    if isOfLast, let end = transfers.last?.failure { return end.at }
     switch stage {
-    case .ringing: facts.deadline
-    case .answered(let conversation): conversation.answer.at
-    case .ended(let ending): ending.answer?.at ?? ending.facts.at
+    case .ringing: return facts.deadline
+    case .answered(let conversation): return conversation.answer.at
+    case .ended(let ending): return ending.answer?.at ?? ending.facts.at
     }
   }
 
@@ -136,7 +195,7 @@ extension Call {
   func retransmitPushes(_ devices: [User.Device], _ turn: inout Turn) {
     let wasPushed = legs.contains { $0.ringPush.isDecided || !$0.laterPushes.isEmpty }
     guard wasPushed || !noticedDevices.isEmpty else { return }
-    let (reason, by) = over
+    let over = over
     for device in devices {
       guard let registration = device.registration else { continue }
       let key = key(of: registration)
@@ -145,6 +204,10 @@ extension Call {
         leg.map { legs[$0].pushPurposes }
         ?? (noticedDevices.contains(key) ? [.missedNotice] : [])
       for purpose in purposes where stillMatters(purpose, leg, turn) {
+        var (reason, by) = over
+        if let leg, let stop = leftStop(leg), legs[leg].round > 0 {
+          (reason, by) = (stop.reason, stop.by)
+        }
         let seen = reason?.seen(by: device.id, cause: by)
         guard let job = job(purpose, registration, reason: seen, by: by, turn) else { continue }
         turn.outcome.effects.append(.push(job))
@@ -156,13 +219,16 @@ extension Call {
     let limits = turn.limits
     switch purpose {
     case .ring:
-      guard let leg, isRinging, legs[leg].ringPush.isWaking else { return false }
+      guard let leg, isRung(.leg(leg)), legs[leg].ringPush.isWaking else { return false }
       return turn.now < facts.deadline
-        && turn.now < facts.placedAt + limits.pushRetransmitWindow
+        && turn.now < ringsSince(leg) + limits.pushRetransmitWindow
     case .missed, .answeredElsewhere, .cancel, .ended:
       let lifetime = min(limits.cleanUpPushLifetime, limits.pushRetransmitWindow)
-      return turn.now < overSince + lifetime
-    case .missedNotice: return turn.now < overSince + limits.pushRetransmitWindow
+      return turn.now < overSince(leg) + lifetime
+    case .missedNotice:
+      // While it rings again, notices to devices that did not ring are those of an earlier ringing.
+      return (leg != nil || !isSearching)
+        && turn.now < overSince(leg) + limits.pushRetransmitWindow
     }
   }
 

@@ -11,12 +11,13 @@ extension Call {
       guard isRinging else { return pulled(by: party) }
       return .error(CallError(.wrongState, "Nobody has answered yet: answer the call instead."))
     }
-    let isCallers = has(facts.caller, party.user, request.from)
-    guard isCallers || has(legs[conversation.winner].party, party.user, request.from) else {
+    // A vacant side is taken by an answer.
+    let isCallers = !isCallerVacant && facts.caller.isDevice(request.from, of: party.user)
+    guard isCallers || legs[conversation.winner].party.isDevice(request.from, of: party.user) else {
       return pulled(by: party)
     }
     let other = isCallers ? legs[conversation.winner].party : facts.caller
-    if has(other, party.user, party.device) {
+    if other.isDevice(party.device, of: party.user) {
       return .error(CallError(.wrongState, "This device has the other side of the call."))
     }
     if request.from == party.device { return pulled(by: party) }
@@ -51,15 +52,16 @@ extension Call {
       caller.sendKept(&turn)
     }
     deliverMove(move, &turn)
+    tellGuests(ofCaller: ofCaller, &turn)
   }
 
   /// To the device that had the side.
-  private mutating func deliverMove(
+  mutating func deliverMove(
     _ move: MovedFacts, decided: Timestamp? = nil, _ turn: inout Turn
   ) {
-    let stop = Stop(reason: .moved, by: move.to)
+    let stop = move.stop
     if move.ofCaller {
-      guard let index = formerCaller(move.from.device) else { return }
+      guard let index = formerCaller(move.from.user, move.from.device) else { return }
       let delivery = delivery(.stop(stop), at: decided ?? turn.now, epoch: turn.epoch)
       formerCallers[index].endpoint.clear()
       formerCallers[index].endpoint.deliver(delivery, &turn)
@@ -71,8 +73,21 @@ extension Call {
 
   /// To every device that had a side and has it no more, as a new owner does.
   mutating func deliverMoves(_ turn: inout Turn) {
-    for index in formerCallers.indices { deliver(move(awayFrom: .formerCaller(index)), &turn) }
-    for leg in legs.indices { deliver(move(awayFrom: .leg(leg)), &turn) }
+    for index in formerCallers.indices where !hasSide(formerCallers[index].party) {
+      deliver(move(awayFrom: .formerCaller(index)), &turn)
+    }
+    for leg in legs.indices
+    where !hasSide(legs[leg].party)
+      && formerCaller(legs[leg].party.user, legs[leg].party.device) == nil
+    {
+      deliver(move(awayFrom: .leg(leg)), &turn)
+    }
+  }
+
+  /// In a call to oneself a device that has given one side up may have the other one.
+  private func hasSide(_ party: Party) -> Bool {
+    facts.caller.isDevice(party.device, of: party.user)
+      || winner.map { legs[$0].party.isDevice(party.device, of: party.user) } ?? false
   }
 
   private mutating func deliver(_ move: MovedFacts?, _ turn: inout Turn) {
@@ -80,16 +95,12 @@ extension Call {
   }
 
   private func pulled(by party: Party) -> Reply {
-    let isCaller = has(facts.caller, party.user, party.device)
+    let isCaller = facts.caller.isDevice(party.device, of: party.user)
     if isCaller { return .answer(won: !isEnded, state(for: .caller)) }
     let user = UserKey(app: facts.callee.app, user: party.user)
     let role = role(of: user, party.device)
     guard case .leg(let leg) = role else { return .answer(won: false, state(for: role)) }
     return .answer(won: !isEnded && legs[leg].state == .won, state(for: role))
-  }
-
-  private func has(_ holder: Party, _ user: String, _ device: DeviceID) -> Bool {
-    holder.device == device && holder.user.hasBytes(of: user)
   }
 
   // MARK: The facts
@@ -104,13 +115,15 @@ extension Call {
       moves[index].description = ""
     }
     moves.append(move)
+    if move.isTransfer { endTransfer(by: move) }
     if move.ofCaller {
-      moveCaller(to: move.to, at: now, epoch: epoch)
+      moveCaller(move, at: now, epoch: epoch)
       conversation.callerLostUntil = nil
       conversation.isCallerConnected = false
     } else {
       let leg = moveWinner(conversation.winner, to: move.to, at: move.at)
-      for event in legs[conversation.winner].endpoint.takeAll().compactMap(\.event.afterMove) {
+      for waiting in legs[conversation.winner].endpoint.takeAll() {
+        guard let event = waiting.event.after(move) else { continue }
         legs[leg].endpoint.keep(delivery(event, at: now, epoch: epoch))
       }
       conversation.winner = leg
@@ -125,18 +138,24 @@ extension Call {
     let delivery = delivery(.moved(moved), at: now, epoch: epoch)
     if move.ofCaller {
       legs[conversation.winner].endpoint.replaceMoved(by: delivery)
-    } else {
+    } else if !isCallerVacant {
       caller.replaceMoved(by: delivery)
     }
     return true
   }
 
-  private mutating func moveCaller(to party: Party, at now: Timestamp, epoch: UInt64) {
-    // In a call to oneself it may have had the other side.
-    if facts.isToOneself, let leg = legIndex(party) { legs[leg].endpoint.clear() }
-    formerCallers.removeAll { $0.party.device == party.device }
-    let waiting = caller.takeAll().compactMap(\.event.afterMove)
-    formerCallers.append(FormerCaller(party: facts.caller, endpoint: caller))
+  private mutating func moveCaller(_ move: MovedFacts, at now: Timestamp, epoch: UInt64) {
+    let party = move.to
+    // It may have rung, or had the other side in a call to oneself: with the caller's side it is no leg any more.
+    if let leg = legIndex(party) {
+      legs[leg].endpoint.clear()
+      legs[leg].state = .moved(at: move.at)
+    }
+    formerCallers.removeAll { $0.party.isDevice(party.device, of: party.user) }
+    let waiting = caller.takeAll().compactMap { $0.event.after(move) }
+    if !move.fillsVacancy {
+      formerCallers.append(FormerCaller(party: facts.caller, endpoint: caller))
+    }
     facts.caller = party
     caller = Endpoint()
     for event in waiting { caller.keep(delivery(event, at: now, epoch: epoch)) }
@@ -145,7 +164,9 @@ extension Call {
   }
 
   private mutating func moveWinner(_ former: Int, to party: Party, at: Timestamp) -> Int {
-    if facts.isToOneself { formerCallers.removeAll { $0.party.device == party.device } }
+    if facts.isToOneself {
+      formerCallers.removeAll { $0.party.isDevice(party.device, of: party.user) }
+    }
     legs[former].state = .moved(at: at)
     let leg = legIndex(party) ?? legs.count
     if leg == legs.count { legs.append(Leg(party: party, key: facts.key(of: party))) }
@@ -157,13 +178,13 @@ extension Call {
 
   // MARK: Devices that had a side
 
-  func formerCaller(_ device: DeviceID) -> Int? {
-    formerCallers.firstIndex { $0.party.device == device }
+  func formerCaller(_ user: String, _ device: DeviceID) -> Int? {
+    formerCallers.firstIndex { $0.party.isDevice(device, of: user) }
   }
 
   /// Where a device's side went when it gave it up last.
   private func lastMove(from party: Party, ofCaller: Bool) -> MovedFacts? {
-    moves.last { $0.ofCaller == ofCaller && $0.from.device == party.device }
+    moves.last { $0.ofCaller == ofCaller && $0.from.isDevice(party.device, of: party.user) }
   }
 
   /// Why a call is over for a device that had a side of it; nil: it had none, or has it.
@@ -198,12 +219,16 @@ extension PlacedFacts {
 extension Delivery.Event {
   /// What is left of it for the device that takes a side over. Descriptions and candidates are of the media of the
   /// device that had it.
-  fileprivate var afterMove: Delivery.Event? {
+  fileprivate func after(_ move: MovedFacts) -> Delivery.Event? {
     switch self {
-    case .signal(let signal): return signal.kind == .information ? self : nil
+    // What was said to one user is not for another one.
+    case .signal(let signal):
+      return signal.kind == .information && !move.isTransfer ? self : nil
     case .moved(var moved):
       moved.description = ""
       return .moved(moved)
+    // Of the side, whichever device has it.
+    case .transfer: return move.isTransfer ? nil : self
     case .invite, .ringing, .answered, .stop: return nil
     }
   }

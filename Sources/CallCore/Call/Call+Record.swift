@@ -62,13 +62,15 @@ extension Call {
       case .declined(let at): (.declined, at ?? ending.facts.at)
       case .busy(let at): (.busy, at)
       case .gone(let at): (.gone, at)
-      case .diverted(let at): (isDeclined(leg.party.user) ? .declined : .diverted, at)
+      case .diverted(let at): (isDeclined(leg) ? .declined : .diverted, at)
       case .stopped, .waking, .delivered, .alerting: (.stopped, overAt)
       }
     return CallRecord.Leg(party: leg.party, fate: fate, endedAt: endedAt)
   }
 
-  private func isDeclined(_ user: String) -> Bool { diversion(from: user)?.reason == .declined }
+  private func isDeclined(_ leg: Leg) -> Bool {
+    legIndex(leg.key).flatMap { leftStop($0) }?.reason == .declined
+  }
 
   private func recordWho(_ who: UInt8) -> CallRecord.Who {
     switch who {

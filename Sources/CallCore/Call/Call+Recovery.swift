@@ -36,14 +36,7 @@ extension Call {
   }
 
   private mutating func takeOverRinging(_ devices: [User.Device], _ turn: inout Turn) {
-    for leg in legs.indices where legs[leg].state.isLive {
-      if legs[leg].endpoint.session == nil {
-        if legs[leg].invitation.wasSent { legs[leg].invitation = .sentByFormerOwner }
-        _ = planPushAfterLoss(leg, graceful: false, turn)
-      } else {
-        invite(leg: leg, &turn)
-      }
-    }
+    takeOverRung(&turn)
     for device in devices {
       guard let session = device.session, !device.onlyPlaces, legIndex(device.id) == nil,
         rings(facts.callee.user)
@@ -58,11 +51,24 @@ extension Call {
     }
   }
 
+  private mutating func takeOverRung(_ turn: inout Turn) {
+    for leg in legs.indices where legs[leg].state.isLive {
+      if legs[leg].endpoint.session == nil {
+        if legs[leg].invitation.wasSent { legs[leg].invitation = .sentByFormerOwner }
+        _ = planPushAfterLoss(leg, graceful: false, turn)
+      } else {
+        invite(leg: leg, &turn)
+      }
+    }
+  }
+
   private mutating func takeOverAnswered(_ conversation: CallStage.Conversation, _ turn: inout Turn)
   {
     let (answer, winner) = (conversation.answer, conversation.winner)
     for leg in legs.indices
-    where legs[leg].state == .stopped || legs[leg].state.mayStillRing {
+    where !(isTransferring && isInRound(leg))
+      && (legs[leg].state == .stopped || legs[leg].state.mayStillRing)
+    {
       stop(leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), decided: answer.at, &turn)
     }
     deliverMoves(&turn)
@@ -87,6 +93,15 @@ extension Call {
       decided: answer.at, &turn)
     for delivery in forCaller { deliverToCaller(delivery.event, &turn) }
     awaitCaller(turn)
+    if isTransferring {
+      takeOverRung(&turn)
+      watchLegs(turn)
+      if let ringing = legs.indices.first(where: { isInRound($0) && legs[$0].state == .alerting }) {
+        deliverRinging(by: legs[ringing].party, &turn)
+      }
+    } else if isCallerVacant {
+      callForVacantSide(&turn)
+    }
   }
 
   /// A caller without a session gets its grace from now on.
@@ -104,11 +119,11 @@ extension Call {
       case .stopped, .gone:
         let lost = ending.answer.map { Stop(reason: .answeredElsewhere, by: $0.by) }
         stop(
-          leg: leg, lost ?? end.stop(for: legs[leg].party.device),
+          leg: leg, lost ?? stop(of: end, for: leg),
           decided: ending.answer?.at ?? end.at, &turn)
       case .won:
         legs[leg].invitation = .sent
-        stop(leg: leg, end.stop(for: nil), decided: end.at, &turn)
+        stop(leg: leg, end.stop(for: nil), after: vacancyNews, decided: end.at, &turn)
       case .waking, .delivered, .alerting, .declined, .busy, .moved, .diverted: break
       }
     }

@@ -29,7 +29,7 @@ extension Call {
 
   /// A device registered a token in mid-ring.
   mutating func becameWakeable(_ device: DeviceID, _ turn: borrowing Turn) {
-    guard isRinging, let leg = legIndex(device), legs[leg].state.isLive else { return }
+    guard let leg = legIndex(device), isRung(.leg(leg)) else { return }
     legs[leg].ringPush.becamePossible()
     guard legs[leg].state == .waking, legs[leg].ringPush == .idle else { return }
     if legs[leg].endpoint.session == nil {
@@ -45,22 +45,27 @@ extension Call {
   /// - Parameter devices: the callee's, as they are registered now. The call knows those of other users.
   mutating func push(_ devices: [User.Device], _ turn: inout Turn) {
     wantsPush = false
-    if !isRinging, !isPushWithdrawn, hasRingPushUnderWay {
-      isPushWithdrawn = true
-      turn.outcome.effects.append(.withdrawPushes(id))
-    }
-    if !diversions.isEmpty { pushCleanUpsOfDiverted(devices, &turn) }
+    if !isSearching, !isPushWithdrawn, hasRingPushUnderWay { withdrawRings(&turn) }
+    if !diversions.isEmpty || !transfers.isEmpty { pushCleanUpsOfDiverted(devices, &turn) }
+    if !transfers.isEmpty { pushNoticesOfTransfer(&turn) }
     switch stage {
     case .ringing: pushRinging(devices, &turn)
     case .answered(let conversation):
+      if isTransferring { pushRinging(devices, &turn) }
       pushCleanUps(.answeredElsewhere, by: conversation.answer.by, devices, &turn)
     case .ended(let ending):
       let end = ending.facts
       if ending.answer == nil {
         pushCleanUps(end.reason, by: end.by, devices, &turn)
       }
-      if end.missed { pushMissedNotices(end, devices, &turn) }
+      if end.missed { pushMissedNotices(end, devices + guests.flatMap(\.devices), &turn) }
     }
+  }
+
+  mutating func withdrawRings(_ turn: inout Turn) {
+    isPushWithdrawn = true
+    let ringing = PushRinging(call: id, round: UInt8(clamping: transfers.count))
+    turn.outcome.effects.append(.withdrawPushes(ringing))
   }
 
   private mutating func pushRinging(_ devices: [User.Device], _ turn: inout Turn) {
@@ -86,7 +91,7 @@ extension Call {
   /// The shard may not push now: legs that waited for a push wait no longer.
   mutating func dropDuePushes(_ turn: inout Turn) {
     wantsPush = false
-    guard isRinging else { return }
+    guard isSearching else { return }
     for leg in legs.indices where legs[leg].ringPush.dueAt <= turn.now {
       legs[leg].ringPush.unschedule()
     }
@@ -98,15 +103,16 @@ extension Call {
   func isStillWanted(_ job: PushJob) -> Bool {
     guard job.purpose == .ring else { return true }
     let leg = legIndex(facts.key(job.user.user, job.device))
-    return isRinging && (leg.map { legs[$0].ringPush.isWaking } ?? false)
+    return leg.map { isRung(.leg($0)) && legs[$0].round == job.round && legs[$0].ringPush.isWaking }
+      ?? false
   }
 
   // MARK: What became of it
 
   /// A gateway's report, or that the work queue did not take the push.
   mutating func pushReported(
-    _ user: UserKey, _ device: DeviceID, _ purpose: PushPurpose, _ result: PushOutcome,
-    _ turn: inout Turn
+    _ user: UserKey, _ device: DeviceID, _ purpose: PushPurpose, round: UInt8,
+    _ result: PushOutcome, _ turn: inout Turn
   ) {
     let device = facts.key(user.user, device)
     let leg = legIndex(device)
@@ -115,7 +121,7 @@ extension Call {
       ?? noticedDevices.firstIndex(of: device).map { CallTimeline.noticed($0) }
       ?? CallTimeline.call
     timeline.note(result, who, purpose, at: turn.now)
-    guard purpose == .ring, let leg else { return }
+    guard purpose == .ring, let leg, legs[leg].round == round else { return }
     legs[leg].ringPush.report(result)
     if case .accepted = result { return }
     stopWaking(leg, &turn)
@@ -130,7 +136,7 @@ extension Call {
 
   /// No push wakes the device. Its leg ends, unless it has a session or may be back in a moment.
   private mutating func stopWaking(_ leg: Int, _ turn: inout Turn) {
-    guard isRinging, legs[leg].state.isLive, !legs[leg].isReachable else { return }
+    guard isRung(.leg(leg)), !legs[leg].isReachable else { return }
     if case .notSent(let awaitedUntil) = legs[leg].invitation,
       awaitedUntil.map({ $0 <= turn.now }) ?? true
     {
@@ -139,7 +145,8 @@ extension Call {
     endIfNobodyIsLeft(&turn)
   }
 
-  /// The same for the devices of a user to whom the call was diverted, once the user's shard has named them.
+  /// The same for the devices of a user to whom the call was diverted, once the user's shard has named them. The call may
+  /// be over by then, and they still ring.
   mutating func takeOverPushes(ofGuest index: Int, _ turn: inout Turn) {
     for leg in legs.indices where legs[leg].party.user.hasBytes(of: guests[index].user) {
       let hasToken = guests[index].devices.contains {
@@ -147,14 +154,20 @@ extension Call {
       }
       legs[leg].ringPush.takenOver(
         isPossible: turn.mayPush && hasToken,
-        isAwaited: hasToken && legs[leg].state.isLive && legs[leg].endpoint.session == nil)
+        isAwaited: hasToken && legs[leg].endpoint.session == nil
+          && (legs[leg].state.isLive || legs[leg].ringPush.isWaking))
     }
     if turn.mayPush { retransmitPushes(guests[index].devices, &turn) }
   }
 
   /// A new owner learns from the journal which pushes were decided, and nothing else of them.
   mutating func takeOverPushes(_ devices: [User.Device], mayPush: Bool) {
-    for leg in legs.indices where guest(legs[leg].party.user) == nil {
+    for leg in legs.indices {
+      if guest(legs[leg].party.user) != nil {
+        // Whoever had stopped before was pushed what was due then.
+        if !legs[leg].state.isLive { legs[leg].ringPush.giveUp() }
+        continue
+      }
       let hasToken = device(of: legs[leg].party, devices)?.wakes == true
       legs[leg].ringPush.takenOver(
         isPossible: mayPush && hasToken,

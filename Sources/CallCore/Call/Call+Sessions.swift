@@ -11,28 +11,34 @@ extension Call {
     case .leg, .calleeDevice, .stranger: break
     }
     guard let leg = legIndex(party) else {
-      if isRinging, joins, rings(party.user), !waitsForFirst(party) { join(party, session, &turn) }
+      guard isSearching, joins, rings(party.user, facts.key(of: party)) else { return }
+      // The user's shard says whether the user takes the call. The callee is asked, too, when the call comes back.
+      if let index = guest(party.user) {
+        guests[index].askAt = turn.now
+        visitGuests(&turn)
+      } else if !waitsForFirst(party) {
+        join(party, session, &turn)
+      }
       return
     }
     let same = legs[leg].endpoint.session == session
     legs[leg].endpoint.session = session
-    changeRinging { $0.legsLostUntil = nil }
+    if isInRound(leg) { legsLostUntil = nil }
     if !party.deviceName.isEmpty { legs[leg].party.deviceName = party.deviceName }
     if same { return }
     legs[leg].ringPush.deviceIsAwake()
     timeline.note(.attached, UInt8(clamping: leg), at: turn.now)
-    switch stage {
-    case .ringing:
+    if isInRound(leg) {
       if case .gone = legs[leg].state {
         commit(.legJoined(party), .urgent, &turn)
       }
       if legs[leg].state.isLive { return invite(leg: leg, &turn) }
-    case .answered(let conversation) where leg == conversation.winner:
+    }
+    if case .answered(let conversation) = stage, leg == conversation.winner {
       if conversation.winnerLostUntil != nil {
         commit(.winnerLost(until: nil), .urgent, &turn)
       }
       return deliverAnswerToWinner(leg, conversation, &turn)
-    case .answered, .ended: break
     }
     legs[leg].endpoint.retransmitAll(&turn)
   }
@@ -43,7 +49,7 @@ extension Call {
     commit(.legJoined(party), .urgent, &turn)
     guard let leg = legIndex(party) else { return }
     legs[leg].endpoint.session = session
-    changeRinging { $0.legsLostUntil = nil }
+    legsLostUntil = nil
     invite(leg: leg, &turn)
   }
 
@@ -53,8 +59,7 @@ extension Call {
     guard let leg = legs.firstIndex(where: { $0.endpoint.session == session }) else { return }
     legs[leg].endpoint.session = nil
     timeline.note(.sessionLost, UInt8(clamping: leg), at: turn.now)
-    switch stage {
-    case .ringing:
+    if isInRound(leg) {
       guard legs[leg].state.isLive else { return }
       let isExpected = planPushAfterLoss(leg, graceful: graceful, turn)
       if graceful, !isExpected {
@@ -62,27 +67,28 @@ extension Call {
         endIfNobodyIsLeft(&turn)
       }
       watchLegs(turn)
-    case .answered where legs[leg].state == .won:
+    } else if legs[leg].state == .won, !isEnded {
       commit(.winnerLost(until: turn.now + turn.limits.resumeGraceAnswered), .urgent, &turn)
-    case .answered, .ended: break
     }
   }
 
   /// While a call rings and no device of the callee has a session or is being woken, the call lasts only as
   /// long as one may come back.
   mutating func watchLegs(_ turn: borrowing Turn) {
-    guard case .ringing(let ringing) = stage, !awaitsGuests(at: turn.now) else { return }
+    guard isSearching, !awaitsGuests(at: turn.now) else { return }
     if legs.contains(where: { $0.state.isLive && $0.isReachable }) {
-      changeRinging { $0.legsLostUntil = nil }
-    } else if ringing.legsLostUntil == nil {
-      let until = lostLegsGrace(ringing, turn)
-      changeRinging { $0.legsLostUntil = until }
+      legsLostUntil = nil
+    } else if legsLostUntil == nil {
+      legsLostUntil = lostLegsGrace(turn)
     }
   }
 
   /// A device that rang has longer to come back than one that was never reached.
-  private func lostLegsGrace(_ ringing: CallStage.Ringing, _ turn: borrowing Turn) -> Timestamp {
-    var until = max(turn.now, ringing.sessionsUnknownUntil ?? turn.now)
+  private func lostLegsGrace(_ turn: borrowing Turn) -> Timestamp {
+    var until = turn.now
+    if case .ringing(let ringing) = stage, let unknown = ringing.sessionsUnknownUntil {
+      until = max(until, unknown)
+    }
     for leg in legs where leg.state.isLive {
       switch leg.invitation {
       case .notSent(let awaitedUntil): until = max(until, awaitedUntil ?? until)
@@ -106,9 +112,10 @@ extension Call {
     commit(.callerLost(until: turn.now + grace), .urgent, &turn)
   }
 
-  /// How long a caller whose session broke may stay away (R22); nil after the end.
+  /// How long a caller whose session broke may stay away (R22); nil after the end, and where there is no caller yet.
   func callerResumeGrace(_ limits: CallLimits) -> Span? {
-    switch stage {
+    guard !isCallerVacant else { return nil }
+    return switch stage {
     case .ringing: limits.resumeGraceRinging
     case .answered: limits.resumeGraceAnswered
     case .ended: nil

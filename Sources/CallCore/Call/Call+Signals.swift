@@ -15,7 +15,9 @@ extension Call {
       guard body.utf8.count <= turn.limits.informationBytes else {
         return .error(turn.limits.informationTooLarge)
       }
-      if isRinging { return .error(CallError(.wrongState, "Nobody has answered yet.")) }
+      if isRinging || isRung(role) {
+        return .error(CallError(.wrongState, "Nobody has answered yet."))
+      }
     }
     switch role {
     case .caller:
@@ -26,13 +28,19 @@ extension Call {
       return reply
     case .leg(let leg):
       if legs[leg].signals.isRepeat(request: request, on: session, kind, body) { return .done }
-      let isKept = isRinging ? legs[leg].state.isLive : leg == winner
+      let isKept = leg == winner || isRung(role)
       if isKept, legs[leg].signals.hasGap(after: after, on: session) { return nil }
       let reply = legSignal(leg, request, kind, body, &turn)
       legs[leg].signals.claim(session, request)
       return reply
     case .formerCaller, .calleeDevice, .stranger: return .done
     }
+  }
+
+  /// Whether a device rings now.
+  func isRung(_ role: Role) -> Bool {
+    guard case .leg(let leg) = role else { return false }
+    return isInRound(leg) && legs[leg].state.isLive
   }
 
   private mutating func callerSignal(
@@ -60,12 +68,10 @@ extension Call {
   private mutating func legSignal(
     _ leg: Int, _ request: UInt64, _ kind: SignalKind, _ body: String, _ turn: inout Turn
   ) -> Reply {
-    let isWinner: Bool
-    switch stage {
-    case .ringing where legs[leg].state.isLive: isWinner = false
-    case .answered(let conversation) where leg == conversation.winner: isWinner = true
-    case .ringing, .answered, .ended: return .done
-    }
+    let isWinner = leg == winner
+    guard isWinner || isRung(.leg(leg)) else { return .done }
+    // It is for nobody: whoever takes the other side makes an offer.
+    if isWinner, isCallerVacant { return .done }
     let hasRoom =
       isWinner
       ? caller.outbox.count < turn.limits.signalsWaiting

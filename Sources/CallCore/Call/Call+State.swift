@@ -14,7 +14,7 @@ extension Call {
       let answer = conversation.answer
       state.by = legs[conversation.winner].party
       state.at = answer.at
-      if !hasCall(role) { state.lost(to: answer) }
+      if !hasCall(role) { refineAnswered(&state, role, answer) }
     case .ended(let ending):
       if let answer = ending.answer, !hasCall(role) {
         state.lost(to: answer)
@@ -24,27 +24,67 @@ extension Call {
         state.unreachable = stop.unreachable
         state.by = ending.facts.by
         state.at = ending.facts.at
-        if case .caller = role {} else { state.missed = ending.facts.missed }
+        if case .caller = role {} else { state.missed = ending.facts.missed && !hasDeclined(role) }
       }
     }
     if case .leg(let leg) = role { keepOwnRefusal(&state, legs[leg]) }
-    if case .calleeDevice(let user, _) = role, isRinging, let left = diversion(from: user) {
-      refine(&state, leftBy: left)
+    // A side that is handed over is still its user's.
+    if case .calleeDevice(let user, _) = role, isSearching, let left = diversion(from: user),
+      left.reason != .transferred
+    {
+      refine(&state, asTold(left.stop, to: user), at: left.at)
     }
-    if let move = move(awayFrom: role) { state.ended(.moved, by: move.to, at: move.at) }
+    if let move = move(awayFrom: role) { state.ended(move.stop.reason, by: move.to, at: move.at) }
+    return state
+  }
+
+  /// Of an answered call, for a device that has no side of it: it may ring for a transfer.
+  private func refineAnswered(_ state: inout CallState, _ role: Role, _ answer: AnsweredFacts) {
+    let rings =
+      switch role {
+      case .leg: isRung(role)
+      case .calleeDevice(let user, let key): isTransferring && self.rings(user, key)
+      case .caller, .formerCaller, .stranger: false
+      }
+    guard rings else { return state.lost(to: answer) }
+    (state.phase, state.deadline, state.by) = (.ringing, facts.deadline, nil)
+    state.at = transfer?.start.at ?? state.at
+  }
+
+  /// The answered call as of before a device was to ring once more: its part is over.
+  func stateBefore(_ leg: Int) -> CallState {
+    let party = legs[leg].party
+    var state = state(for: .leg(leg))
+    (state.deadline, state.missed) = (nil, false)
+    if let move = moves.last(where: { $0.from.isDevice(party.device, of: party.user) }) {
+      state.ended(move.stop.reason, by: move.to, at: move.at)
+    } else if let answer {
+      state.lost(to: answer)
+    }
     return state
   }
 
   /// A device that declined or was busy for itself gets the same end and the same reply, whatever became of
   /// the call since.
   private func keepOwnRefusal(_ state: inout CallState, _ leg: Leg) {
-    if case .diverted = leg.state, let diverted = diversion(from: leg.party.user) {
-      return refine(&state, leftBy: diverted)
+    if case .diverted(let at) = leg.state, let index = legIndex(leg.key),
+      let stop = leftStop(index)
+    {
+      return refine(&state, stop, at: at)
     }
     // Who declined for the user, without a time of its own, has the call's own end.
     guard let refusal = leg.state.refusal, let at = refusal.at else { return }
     state.ended(refusal.reason, by: leg.party, at: at)
     state.missed = false
+  }
+
+  /// Whether the role's user has declined on a device.
+  private func hasDeclined(_ role: Role) -> Bool {
+    switch role {
+    case .caller, .formerCaller, .stranger: false
+    case .leg(let leg): hasDeclined(legs[leg].party.user)
+    case .calleeDevice(let user, _): hasDeclined(user)
+    }
   }
 
   /// nil: the caller's.

@@ -1,7 +1,8 @@
 /// What happens to a call because time passes.
 extension Call {
   /// When `tick` has something to do next.
-  func nextDeadline(_ limits: CallLimits) -> Timestamp {
+  /// - Parameter endedCallKept: how long after its end a call is forgotten.
+  func nextDeadline(_ endedCallKept: Span) -> Timestamp {
     var next = caller.nextRetransmission
     if !guests.isEmpty { next = min(next, nextGuestDeadline) }
     for leg in legs { next = min(next, leg.endpoint.nextRetransmission) }
@@ -15,11 +16,13 @@ extension Call {
         for leg in legs { next = min(next, leg.ringPush.dueAt) }
       }
     case .answered(let conversation):
-      if !conversation.isConnected { next = min(next, conversation.connectDeadline) }
-      if let until = conversation.callerLostUntil { next = min(next, until) }
-      if let until = conversation.winnerLostUntil { next = min(next, until) }
+      if awaitsConnection(conversation) { next = min(next, conversation.connectDeadline) }
+      let leaving = transfer?.ofCaller
+      if leaving != true, let until = conversation.callerLostUntil { next = min(next, until) }
+      if leaving != false, let until = conversation.winnerLostUntil { next = min(next, until) }
+      if isTransferring { next = min(next, nextTransferDeadline) }
     case .ended(let ending):
-      next = min(next, ending.facts.at + limits.endedCallKept)
+      next = min(next, ending.facts.at + endedCallKept)
     }
     return next
   }
@@ -37,7 +40,9 @@ extension Call {
     divertUnanswered(&turn)
     switch stage {
     case .ringing(let ringing): tickRinging(ringing, &turn)
-    case .answered(let conversation): tickAnswered(conversation, &turn)
+    case .answered(let conversation):
+      tickAnswered(conversation, &turn)
+      tickTransfer(&turn)
     case .ended: break
     }
     if !guests.isEmpty { tickGuests(&turn) }
@@ -62,10 +67,8 @@ extension Call {
   /// journalled.
   mutating func allowTime(_ turn: borrowing Turn) {
     let least = turn.now + turn.limits.reattachGrace
-    changeRinging {
-      $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) }
-      $0.legsLostUntil = $0.legsLostUntil.map { max($0, least) }
-    }
+    changeRinging { $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) } }
+    if let until = legsLostUntil { legsLostUntil = max(until, least) }
     changeConversation {
       if !$0.isConnected {
         $0.connectDeadline = max($0.connectDeadline, turn.now + turn.limits.connectGrace)
@@ -73,6 +76,11 @@ extension Call {
       $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) }
       $0.winnerLostUntil = $0.winnerLostUntil.map { max($0, least) }
     }
+  }
+
+  /// Whether both sides have to report that they are connected. While one is vacant there is nobody to connect to.
+  private func awaitsConnection(_ conversation: CallStage.Conversation) -> Bool {
+    !conversation.isConnected && !isCallerVacant
   }
 
   private mutating func tickRinging(_ ringing: CallStage.Ringing, _ turn: inout Turn) {
@@ -84,16 +92,20 @@ extension Call {
     } else if isOver(ringing.othersAt) {
       wantOthers()
     } else if isOver(ringing.legsLostUntil) {
-      endUnreached(&turn)
+      endIfUnreached(&turn)
     } else if legs.contains(where: { $0.ringPush.dueAt <= turn.now }) {
       wantsPush = true
     }
   }
 
   private mutating func tickAnswered(_ conversation: CallStage.Conversation, _ turn: inout Turn) {
-    let callerGone = conversation.callerLostUntil.map { $0 <= turn.now } ?? false
-    let winnerGone = conversation.winnerLostUntil.map { $0 <= turn.now } ?? false
-    if !conversation.isConnected, conversation.connectDeadline <= turn.now {
+    // Who hands the call over need not wait for who takes it.
+    let leaving = transfer?.ofCaller
+    let callerGone =
+      leaving != true && conversation.callerLostUntil.map { $0 <= turn.now } ?? false
+    let winnerGone =
+      leaving != false && conversation.winnerLostUntil.map { $0 <= turn.now } ?? false
+    if awaitsConnection(conversation), conversation.connectDeadline <= turn.now {
       end(.failed, by: nil, &turn)
     } else if callerGone || winnerGone {
       // Both sides are away. One may have some grace left, but nobody is there to come back to.

@@ -17,12 +17,16 @@ struct Call: Sendable {
   var diversions: [DivertedFacts] = []
   /// The users to whom it went on.
   var guests: [Guest] = []
+  /// How many questions about them this owner has asked.
+  var visitsAsked: UInt64 = 0
   /// What the callee's rules say of this call while it rings. Not journalled; a new owner looks again.
   var forwarding = Forwarding()
   /// Whether a user in a call is busy for this one; nil: as the cluster says. Not journalled.
   var busyWhileInCall: Bool?
   /// How sides moved to other devices, in their order (at most `CallLimits.movesPerCall`).
   var moves: [MovedFacts] = []
+  /// How sides were handed over to other users, or were to be (at most `CallLimits.movesPerCall`).
+  var transfers: [Transfer] = []
   /// Devices that had the caller's side. Those that had the callee's are legs.
   var formerCallers: [FormerCaller] = []
   /// Of the newest delivery.
@@ -86,9 +90,9 @@ struct Call: Sendable {
   func role(of user: UserKey, _ device: DeviceID) -> Role {
     guard user.app.hasBytes(of: facts.callee.app) else { return .stranger }
     // In a call to oneself the device that placed it is the caller, not a leg.
-    if user.user.hasBytes(of: facts.caller.user) {
-      if device == facts.caller.device { return .caller }
-      if let former = formerCaller(device) { return .formerCaller(former) }
+    if device == facts.caller.device, user.user.hasBytes(of: facts.caller.user) { return .caller }
+    if !formerCallers.isEmpty, let former = formerCaller(user.user, device) {
+      return .formerCaller(former)
     }
     guard user.user.hasBytes(of: facts.callee.user) || guest(user.user) != nil else {
       return .stranger

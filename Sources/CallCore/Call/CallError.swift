@@ -61,6 +61,7 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case informationTooLarge = 413
     case pushDataTooLarge = 414
     case tooManyMoves = 415
+    case transferring = 416
 
     // What the app's hook decides of a call.
     case refusedByApp = 420
@@ -125,7 +126,8 @@ extension CallError.Code {
     case .noGateway: "There is no such user, and no gateway to phone numbers and SIP addresses."
     case .informationTooLarge: "The information is too large."
     case .pushDataTooLarge: "The data for pushes are too large."
-    case .tooManyMoves: "The call was taken over too often."
+    case .tooManyMoves: "The call was taken over or transferred too often."
+    case .transferring: "A side of this call is being transferred already."
     case .refusedByApp: "The app does not allow this call."
     case .unknownUser: "There is no such user."
     case .userUnavailable: "The user takes no calls at present."

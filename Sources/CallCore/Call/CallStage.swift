@@ -1,14 +1,15 @@
 /// Where a call stands, with what exists only there.
 ///
 /// The payloads hold plain values, so a change takes one out and puts it back. What grows (legs, signals,
-/// deliveries) is in `Call` itself, where it changes in place.
+/// deliveries) is in `Call` itself, where it changes in place. The large payloads are in boxes of their own: each look at
+/// the stage would copy them.
 enum CallStage: Sendable {
   /// Can become: answered, ended.
   case ringing(Ringing)
   /// Can become: ended.
-  case answered(Conversation)
+  indirect case answered(Conversation)
   /// Final.
-  case ended(Ending)
+  indirect case ended(Ending)
 }
 
 extension CallStage {
@@ -82,6 +83,25 @@ extension Call {
     if case .ended = stage { true } else { false }
   }
 
+  /// Whether a device hands its side over, and nobody has taken it yet.
+  var isTransferring: Bool { !transfers.isEmpty && transfers[transfers.count - 1].isPending }
+
+  /// Whether that is the caller's side.
+  var isCallerTransferring: Bool {
+    isTransferring && transfers[transfers.count - 1].ofCaller
+  }
+
+  /// The transfer that goes on.
+  var transfer: Transfer? { isTransferring ? transfers[transfers.count - 1] : nil }
+
+  /// Whether devices ring: nobody has answered the call, or the transfer of a side.
+  var isSearching: Bool { isTransferring || isRinging }
+
+  /// Whether a device takes part in the ringing that goes on.
+  func isInRound(_ leg: Int) -> Bool {
+    isTransferring ? Int(legs[leg].round) == transfers.count : isRinging
+  }
+
   /// Whether every device acknowledged the end.
   @inline(never)
   var isSettled: Bool {
@@ -115,6 +135,19 @@ extension Call {
     set {
       changeRinging { $0.callerLostUntil = newValue }
       changeConversation { $0.callerLostUntil = newValue }
+    }
+  }
+
+  /// While it rings, and no leg can be reached: until when one may come back.
+  var legsLostUntil: Timestamp? {
+    get {
+      if isTransferring { return transfers[transfers.count - 1].legsLostUntil }
+      if case .ringing(let ringing) = stage { return ringing.legsLostUntil }
+      return nil
+    }
+    set {
+      if isTransferring { transfers[transfers.count - 1].legsLostUntil = newValue }
+      changeRinging { $0.legsLostUntil = newValue }
     }
   }
 

@@ -5,7 +5,7 @@ struct CallTimeline: Sendable {
 
   // Whose event it was: below `firstNoticed` the index of a leg, from there on a device without a leg.
   static let firstNoticed: UInt8 = 128
-  static let noticedMax = 64
+  static let noticedMax = 126
   static func noticed(_ index: Int) -> UInt8 { firstNoticed + UInt8(clamping: index) }
   static let caller: UInt8 = 254
   static let call: UInt8 = 255
@@ -99,6 +99,9 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
   case pushFailed = 25
   case moved = 26
   case diverted = 27
+  /// A device hands its side over.
+  case transferring = 28
+  case transferFailed = 29
   /// Of the app's server.
   case endedByApp = 40
 
@@ -121,6 +124,8 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
     case .pushFailed: "push failed"
     case .moved: "taken over"
     case .diverted: "diverted"
+    case .transferring: "transfer begun"
+    case .transferFailed: "transfer failed"
     case .endedByApp: "ended by the app's server"
     }
   }
@@ -135,7 +140,8 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
     case .joined, .invited, .alerting, .left, .sessionLost, .attached, .moved:
       CallTimeline.passingMax
     case .placed, .answered, .declined, .declinedHere, .busy, .connected, .stopped,
-      .ended, .hungUp, .cancelled, .takenOver, .diverted, .endedByApp:
+      .ended, .hungUp, .cancelled, .takenOver, .diverted, .transferring, .transferFailed,
+      .endedByApp:
       CallTimeline.eventsMax
     }
   }

@@ -11,6 +11,10 @@ public enum CallVerb: Sendable, Equatable {
   case hangUp
   /// This device takes an answered call over from another one of its user.
   indirect case pull(PullRequest)
+  /// This device hands its side of an answered call over to another user.
+  indirect case transfer(TransferRequest)
+  /// It does not, if nobody has answered yet.
+  case cancelTransfer
   case signal(SignalKind, body: String)
   /// The caller's device is back, on this session.
   case resume
@@ -26,6 +30,8 @@ public enum CallVerb: Sendable, Equatable {
     case .connected: "connected"
     case .hangUp: "hangUp"
     case .pull: "pull"
+    case .transfer: "transfer"
+    case .cancelTransfer: "cancelTransfer"
     case .signal: "signal"
     case .resume: "resume"
     case .query: "query"
@@ -38,7 +44,8 @@ extension CallVerb {
   var joins: Bool {
     switch self {
     case .alerting, .answer, .decline, .busy: true
-    case .cancel, .connected, .hangUp, .pull, .signal, .resume, .query: false
+    case .cancel, .connected, .hangUp, .pull, .transfer, .cancelTransfer, .signal, .resume, .query:
+      false
     }
   }
 
@@ -48,7 +55,8 @@ extension CallVerb {
     case .connected: .slow
     case .alerting, .hangUp: .relaxed
     case .signal: .lazy
-    case .answer, .decline, .busy, .cancel, .pull, .resume, .query: .urgent
+    case .answer, .decline, .busy, .cancel, .pull, .transfer, .cancelTransfer, .resume, .query:
+      .urgent
     }
   }
 }

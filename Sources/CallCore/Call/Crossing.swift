@@ -75,7 +75,7 @@ extension EndedFacts {
     let reason = reason.seen(by: device, cause: by)
     return Stop(
       reason: reason, by: by, missed: device != nil && missed,
-      survivor: reason == .glare ? survivor : nil,
+      survivor: reason == .glare || reason == .transferred ? survivor : nil,
       unreachable: device == nil ? unreachable : nil)
   }
 }

@@ -18,8 +18,13 @@ public enum DivertReason: UInt8, Sendable, CaseIterable {
   case group = 8
   /// A member of a group did not answer in its turn, or cannot be reached.
   case turn = 9
+  /// A device that has an answered call hands it over.
+  case transferred = 10
 
   public var name: String { "\(self)" }
+
+  /// Whether a call that goes on to somebody for it goes on to a group's next member.
+  var isNextTurn: Bool { self == .turn || self == .declined }
 }
 
 /// A call leaves a user, and as a rule goes on to others. The devices of the user that it leaves ring no more.
@@ -39,6 +44,10 @@ public struct DivertedFacts: Sendable, Equatable {
   public var queue: [String] = []
   /// How long each of them rings.
   public var turn: Span = .seconds(0)
+  /// Of a transfer: the only device that is to ring; nil: all do.
+  public var device: DeviceID?
+  /// Of a transfer: the call in which that device was asked before.
+  public var consulted: ConsultedCall?
   public init(
     from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp,
     deadline: Timestamp
@@ -52,13 +61,32 @@ public struct DivertedFacts: Sendable, Equatable {
   }
 }
 
+extension [DivertedFacts] {
+  /// How the call came to a user; nil: it did not, or was placed to the user.
+  private func way(to user: String) -> DivertedFacts? {
+    first { $0.to.contains { $0.hasBytes(of: user) } }
+  }
+
+  /// How the call came to the group as whose member a user has its turn; nil: the user rings for another reason, although it
+  /// may be a member, or all members ring together.
+  func queue(of user: String) -> DivertedFacts? {
+    guard let way = way(to: user) else { return nil }
+    guard way.queue.isEmpty else { return way }
+    guard way.reason.isNextTurn else { return nil }
+    return first { $0.queue.contains { $0.hasBytes(of: user) } }
+  }
+
+  /// From whom the call came to a user, which is the group for each of its members; empty: from nobody.
+  func sender(to user: String) -> String { (queue(of: user) ?? way(to: user))?.from ?? "" }
+}
+
 extension DivertedFacts {
   /// What the devices are told that rang until then.
   public var stop: Stop {
     switch reason {
     case .declined: Stop(reason: .declined, by: by)
     // It was not meant to ring there, or another member may still answer.
-    case .always, .hook, .group, .turn: Stop(reason: .unanswered)
+    case .always, .hook, .group, .turn, .transferred: Stop(reason: .unanswered)
     case .busy, .noAnswer, .unreachable, .doNotDisturb: Stop(reason: .unanswered, missed: true)
     }
   }
@@ -100,6 +128,14 @@ struct Guest: Sendable {
   var isBusy = false
   /// The user is in an answered call.
   var isInCall = false
+  /// Devices of the user wait for the first ones, or are in too many calls.
+  var holdsDevices = false
+  /// The first devices are gone: the user's shard is told to let the others ring.
+  var wantsOthers = false
+  /// It has not answered that yet.
+  var awaitsOthers = false
+  /// Which of its devices has the call, as the user's shard was told last.
+  var talking: DeviceID?
   /// The call came to the user as to a member of a group: the user's own rules for forwarding do not hold.
   var isMember = false
   /// Until when the call waits.
@@ -113,9 +149,9 @@ struct Guest: Sendable {
   /// How long a call waits for the shard of a user to whom it was diverted: longer than a shard takes to get another
   /// owner.
   static let patience: Span = .seconds(15)
-  /// How often it asks while it rings, and once a device of the user has answered.
+  /// How often it asks while it rings there, and while it does not.
   static let ringingInterval: Span = .seconds(1)
-  static let answeredInterval: Span = .seconds(5)
+  static let restingInterval: Span = .seconds(5)
 
   init(user: String, at now: Timestamp) {
     self.user = user
@@ -123,10 +159,18 @@ struct Guest: Sendable {
     askAt = now
   }
 
+  /// The call does not end before the user's shard has answered.
+  var isAwaited: Bool { !isKnown || awaitsOthers }
+
   mutating func awaitAnswer(at now: Timestamp) {
     isKnown = false
-    awaitedUntil = now + Self.patience
-    askAt = now
+    (wantsOthers, awaitsOthers) = (false, false)
+    (awaitedUntil, askAt) = (now + Self.patience, now)
+  }
+
+  mutating func awaitOthers(at now: Timestamp) {
+    (wantsOthers, awaitsOthers) = (true, true)
+    (awaitedUntil, askAt) = (now + Self.patience, now)
   }
 }
 
@@ -137,12 +181,26 @@ public struct VisitRequest: Sendable, Equatable {
   public var callee: String
   /// Who placed it.
   public var caller: String
-  /// The user's device that has answered; nil: the call rings.
+  /// The display name of who placed it; empty: there is none.
+  public var callerName = ""
+  /// The user's device that has answered, and when the call was answered; nil: the call rings.
   public var answeredBy: DeviceID?
+  public var answeredAt: Timestamp?
   /// Whether a user in a call is busy; nil: what the cluster says.
   public var busyWhileInCall: Bool?
   /// The call came to the user as to a member of a group.
   public var isMember = false
+  /// A transfer after consultation: the answered call in which one of the user's devices was asked. Where the user's
+  /// shard knows of it, the user counts as free.
+  public var consulted: CallID?
+  /// Of two questions about a call the later one is greater; 0: of an earlier version.
+  public var number: UInt64 = 0
+  /// Another user has answered, or the call is over: devices of this user only lack their stops.
+  public var isOver = false
+  /// Which ringing of the call it is: 0 the first one, n the n-th transfer. Each counts for the caller's rate.
+  public var round: UInt8 = 0
+  /// None of the user's first devices rings any more: the others are to ring before these had their time.
+  public var wantsOthers = false
   public init(
     call: CallID, callee: String, caller: String, answeredBy: DeviceID? = nil,
     busyWhileInCall: Bool? = nil
@@ -212,6 +270,9 @@ extension DeviceID {
   init(ofGuest user: String, _ device: DeviceID) {
     self.init(user + Self.separator + device.text)
   }
+
+  /// Whether it names a device of this user, to whom a call went on.
+  func isOfGuest(_ user: String) -> Bool { text.utf8.starts(with: (user + Self.separator).utf8) }
 
   /// The name of a device in the journal, for people.
   public var shown: String { text.split(separator: Self.separator).joined(separator: "/") }

@@ -20,6 +20,9 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   case glare = 9
   /// Another of the user's devices took the answered call over. Of a device, never of a call.
   case moved = 10
+  /// A device handed its side of the answered call over to another user. Of a device; of a call only where it was
+  /// placed to ask the other user first.
+  case transferred = 11
 
   /// The reason's name on the wire (JSON) and in logs.
   public var name: String { "\(self)" }
@@ -33,7 +36,7 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   public var isMissedCall: Bool {
     switch self {
     case .cancelled, .unanswered, .busy, .unreachable: true
-    case .answeredElsewhere, .declined, .hungUp, .failed, .glare, .moved: false
+    case .answeredElsewhere, .declined, .hungUp, .failed, .glare, .moved, .transferred: false
     }
   }
 }

@@ -50,6 +50,12 @@ struct Endpoint: Sendable {
     keep(delivery)
   }
 
+  /// Keeps what is said of the newest transfer, in place of what was said before.
+  mutating func replaceTransfer(by delivery: Delivery) {
+    outbox.removeAll { if case .transfer = $0.delivery.event { true } else { false } }
+    keep(delivery)
+  }
+
   /// Sends what was kept without being sent.
   mutating func sendKept(_ turn: inout Turn) {
     guard let session else { return }

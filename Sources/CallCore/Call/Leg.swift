@@ -17,7 +17,7 @@ struct Leg: Sendable {
     case gone(at: Timestamp)
     /// The call ended, or another device won, while this one rang.
     case stopped
-    /// The call left its user while this one rang.
+    /// The call left its user while this one rang, or the transfer for which it rang is over.
     case diverted(at: Timestamp)
 
     /// Whether it may still answer.
@@ -83,6 +83,10 @@ struct Leg: Sendable {
   var party: Party
   /// By which the call and its journal name the device.
   let key: DeviceID
+  /// In which ringing of the call it rang last: 0 is the first one, n the n-th transfer.
+  var round: UInt8 = 0
+  /// Whether it had a part in the call before this ringing.
+  var hadPart = false
   var state = State.waking
   var endpoint = Endpoint()
   var invitation = Invitation.notSent(awaitedUntil: nil)
@@ -100,6 +104,19 @@ struct Leg: Sendable {
   /// Whether its device can be reached now, or is being woken.
   var isReachable: Bool {
     endpoint.session != nil || ringPush.isWaking || ringPush.dueAt != .distantFuture
+  }
+
+  /// It rings once more, for a transfer.
+  mutating func ringAgain(_ round: UInt8, named name: String) {
+    self.round = round
+    if !name.isEmpty { party.deviceName = name }
+    state = .waking
+    // Whoever says where the device is now invites it there, also if that is where it was.
+    endpoint = Endpoint()
+    invitation = .notSent(awaitedUntil: nil)
+    ringPush = .impossible
+    laterPushes = []
+    signals.dropWaiting()
   }
 
   // MARK: Pushes

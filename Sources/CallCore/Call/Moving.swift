@@ -36,11 +36,20 @@ public struct MovedFacts: Sendable, Equatable {
     self.description = description
     self.connectDeadline = connectDeadline
   }
+
+  /// Whether another user has the side now, or somebody has it at last (`Call.isCallerVacant`).
+  var isTransfer: Bool { fillsVacancy || !to.user.hasBytes(of: from.user) }
+
+  /// Whether nobody had the side.
+  var fillsVacancy: Bool { from.device.text.isEmpty }
+
+  /// What the device is told that had the side.
+  var stop: Stop { Stop(reason: isTransfer ? .transferred : .moved, by: to) }
 }
 
 /// What the other side learns of a move.
 public struct Moved: Sendable, Equatable {
-  /// The device that has the call now.
+  /// The device that has the call now; of another user where the call was transferred.
   public var to: Party
   /// Of that device.
   public var description: String

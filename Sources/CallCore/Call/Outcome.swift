@@ -31,10 +31,11 @@ public struct Outcome: Sendable {
   public var isEmpty: Bool { entries.isEmpty && effects.isEmpty }
 
   public mutating func removeAll() {
-    entries.removeAll(keepingCapacity: true)
-    effects.removeAll(keepingCapacity: true)
-    ringLatencies.removeAll(keepingCapacity: true)
-    faults.removeAll(keepingCapacity: true)
+    // To remove nothing is not free, and most are empty.
+    if !entries.isEmpty { entries.removeAll(keepingCapacity: true) }
+    if !effects.isEmpty { effects.removeAll(keepingCapacity: true) }
+    if !ringLatencies.isEmpty { ringLatencies.removeAll(keepingCapacity: true) }
+    if !faults.isEmpty { faults.removeAll(keepingCapacity: true) }
     urgency = .idle
   }
 

@@ -7,7 +7,7 @@ public struct HistoryEntry: Sendable, Equatable {
   public var isPlaced: Bool
   /// The user at the other side.
   public var peer: String
-  /// The display name of a peer that placed the call; empty: its token gave none.
+  /// The display name of a peer that placed the call; empty: it has none.
   public var peerName: String
   /// The device of the user that placed or answered the call; nil: none answered.
   public var device: DeviceID?
@@ -20,16 +20,19 @@ public struct HistoryEntry: Sendable, Equatable {
   /// Of a call to the user: nobody answered, and it was not declined. It is unread until the user has read the history.
   public var isMissed: Bool
   public var video: Bool
-  /// Who sent the call to the user, where the user answered in place of the callee; else empty.
+  /// Who sent the call to the user, where it was not placed to the user; else empty.
   public var divertedBy: String
-  /// The call left the user, its callee, and went on to others. What became of it there is not said.
+  /// The call left the user and went on to others.
   public var wentOn: Bool
+  /// Who answered in place of the callee, where that is another user than this one and its peer; else empty.
+  public var answeredBy: String
   public init(
     call: CallID, callee: String, isPlaced: Bool, peer: String, peerName: String = "",
     device: DeviceID? = nil, deviceName: String = "", placedAt: Timestamp,
     answeredAt: Timestamp? = nil, endedAt: Timestamp, reason: EndReason, isMissed: Bool = false,
-    video: Bool = false, divertedBy: String = "", wentOn: Bool = false
+    video: Bool = false, divertedBy: String = "", wentOn: Bool = false, answeredBy: String = ""
   ) {
+    self.answeredBy = answeredBy
     self.divertedBy = divertedBy
     self.wentOn = wentOn
     self.call = call

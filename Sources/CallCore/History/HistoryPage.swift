@@ -51,7 +51,7 @@ public struct HistoryPage: Sendable, Equatable {
   }
 }
 
-/// What a device asks of its user's history, or another shard says of it.
+/// What a device or the app's server asks of a user's history, or another shard says of it.
 public enum HistoryCommand: Sendable, Equatable {
   /// Entries before a cursor, or the newest ones.
   case list(before: HistoryCursor?, limit: UInt32)

@@ -30,7 +30,9 @@ public enum AppLimit: String, Sendable, CaseIterable {
       // 0: the cluster's setting, which also holds where it is smaller.
       Facts(standard: 0, range: 0...100, what: "registered devices of one user")
     case .callsPerUser:
-      Facts(standard: 2, range: 1...100_000, seconds: 10, what: "calls a second from one user")
+      Facts(
+        standard: 2, range: 1...100_000, seconds: 10,
+        what: "calls and transfers a second from one user")
     case .signalBytesPerUser:
       Facts(
         standard: 16_384, range: 8192...1_000_000_000, seconds: 16,
@@ -43,7 +45,9 @@ public enum AppLimit: String, Sendable, CaseIterable {
         standard: 65_536, range: 8192...1_000_000_000, seconds: 16,
         what: "bytes a second on one session")
     case .callsPerSecond:
-      Facts(standard: 1000, range: 1...1_000_000, seconds: 2, what: "calls a second of one app")
+      Facts(
+        standard: 1000, range: 1...1_000_000, seconds: 2,
+        what: "calls and transfers a second of one app")
     case .liveCalls:
       Facts(standard: 50_000, range: 1...10_000_000, what: "live calls of one app")
     case .registrationsPerSecond:

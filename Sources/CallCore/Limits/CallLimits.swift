@@ -67,6 +67,7 @@ public struct CallLimits: Sendable, Equatable {
   public var pushDataBytes = 1024
   /// Descriptions, candidates and informations kept for one side of one call.
   public var signalsWaiting = 128
+  /// One candidate.
   public var signalBytes = 16_384
   /// One information of an answered call.
   public var informationBytes = 4096

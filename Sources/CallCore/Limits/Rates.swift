@@ -47,10 +47,7 @@ package struct PairRates: Sendable {
   /// Counts one more call, unless there were too many.
   package mutating func admits(_ caller: UserKey, now: Timestamp, perMinute: Int) -> Bool {
     let since = Timestamp(microseconds: now.microseconds - 60_000_000)
-    var calls = (times[caller] ?? []).filter { $0 > since }
-    let admits = calls.count < perMinute
-    if admits { calls.append(now) }
-    times[caller] = calls
+    let admits = times[caller, default: []].admits(now, since: since, max: perMinute)
     if times.count >= sweepAt { sweep(since: since) }
     return admits
   }
@@ -59,5 +56,14 @@ package struct PairRates: Sendable {
     visits += times.count
     times = times.filter { $0.value.contains { $0 > since } }
     sweepAt = max(Self.sweepAtLeast, 2 * times.count)
+  }
+}
+
+extension [Timestamp] {
+  fileprivate mutating func admits(_ now: Timestamp, since: Timestamp, max: Int) -> Bool {
+    removeAll { $0 <= since }
+    if count >= max { return false }
+    append(now)
+    return true
   }
 }

@@ -9,12 +9,31 @@ public enum AppRequest: Sendable, Equatable {
   case call(CallID)
   /// Ends a call to the user.
   case end(CallID)
+  /// Places a call to the user for another one.
+  indirect case place(AppPlacing)
   /// Removes a device of the user: its registration and its session.
   case remove(DeviceID)
   /// The group of that name.
   case group
   /// Makes the user a group, or replaces its members; nil: it is none from now on.
   case setGroup(CallGroup?)
+  /// The user's stored display name.
+  case name
+  /// Sets the user's display name; empty: removes it.
+  case setName(String)
+}
+
+/// The app's server places a call between two users: the devices of the first one ring, and once one of them has answered,
+/// those of the second one do.
+public struct AppPlacing: Sendable, Equatable {
+  /// As if a device of the second user placed it. It has no description, and `callerName` is the second user's.
+  public var request: PlaceRequest
+  /// The second one, whom the first one sees as the caller; a user of the same app.
+  public var caller: String
+  public init(_ request: PlaceRequest, caller: String) {
+    self.request = request
+    self.caller = caller
+  }
 }
 
 /// A shard's answer to an app's server.
@@ -23,6 +42,8 @@ public enum AppReply: Sendable, Equatable {
   case calls([AppCall])
   case call(AppCall)
   case group(CallGroup)
+  /// Empty: none is stored.
+  case name(String)
 
   /// Calls that one answer lists. Policy: the newest.
   public static let callsMax = 100
@@ -31,6 +52,8 @@ public enum AppReply: Sendable, Equatable {
 /// A user as the app's server sees it.
 public struct AppUser: Sendable, Equatable {
   public var user: String
+  /// The display name that the app's server has set; empty: none.
+  public var name = ""
   /// Those that are attached or registered.
   public var devices: [Device]
   /// The live calls to the user, the newest first. Those that it placed are in other users' shards.

@@ -9,7 +9,7 @@ extension Command.Body {
     switch self {
     case .attach, .sessionClosed, .talking, .call(_, .resume), .callerGone: true
     case .register, .unregister, .place, .ack, .call, .calls, .pushReport, .tokenTaken, .crossed,
-      .merge, .history, .visit, .rules, .app:
+      .merge, .replaced, .history, .visit, .rules, .app:
       false
     }
   }
@@ -30,7 +30,7 @@ extension Command.Body {
     // Nobody waits for it but the edge.
     case .calls, .talking, .history(.changed), .app(.calls): .slow
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
-      .crossed, .merge, .history, .visit, .rules, .app:
+      .crossed, .merge, .replaced, .history, .visit, .rules, .app:
       .urgent
     // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
     case .pushReport: .idle
@@ -45,8 +45,10 @@ extension Command.Body {
     case .pushReport(let report): report.call
     case .crossed(let crossed): crossed.call
     case .merge(let request): request.call
+    case .replaced(let request): request.call
     case .visit(let request): request.call
     case .app(.call(let call)), .app(.end(let call)): call
+    case .app(.place(let placing)): placing.request.call
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .ack, .calls, .tokenTaken,
       .talking, .history, .rules, .app:
       nil

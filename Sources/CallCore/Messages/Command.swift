@@ -65,7 +65,9 @@ public struct Command: Sendable, Equatable {
     indirect case crossed(CrossedCall)
     /// A call gave way, and `device`, which had placed it, takes the one that crossed it.
     indirect case merge(MergeRequest)
-    /// About the history of the sender's user.
+    /// A call in which `device` asked another one before it transferred a call to it is over.
+    indirect case replaced(ReplacedCall)
+    /// About the history of `user`, whose device asks, or for whom the app's server does. The latter only lists it.
     case history(HistoryCommand)
     /// The shard of a call that was diverted to `user` asks for the user's devices.
     indirect case visit(VisitRequest)
@@ -128,12 +130,16 @@ public struct Attach: Sendable, Equatable {
   public var ongoing: OngoingMark?
   /// Of a device that is to see the state of its user's history: what this session has shown of it; nil: it is not.
   public var history: HistoryMark?
+  /// What the session has as its user's stored name; empty: none; nil: its edge is of a version without names.
+  public var userName: String?
 
   public init(
     forCall: CallID? = nil, deviceName: String = "", client: String = "", announce: Bool = false,
     attachedAt: Timestamp = Timestamp(microseconds: 0), onlyPlaces: Bool = false,
-    talking: Talking? = nil, ongoing: OngoingMark? = nil, history: HistoryMark? = nil
+    talking: Talking? = nil, ongoing: OngoingMark? = nil, history: HistoryMark? = nil,
+    userName: String? = nil
   ) {
+    self.userName = userName
     self.history = history
     self.ongoing = ongoing
     self.talking = talking
@@ -165,10 +171,16 @@ public struct Talking: Sendable, Equatable {
     public var callee: String
     /// When the call was answered.
     public var since: Timestamp
-    public init(callee: String, since: Timestamp) {
+    /// The user who has the other side, where that is not the callee; else empty.
+    public var peer: String
+    public init(callee: String, since: Timestamp, peer: String = "") {
       self.callee = callee
       self.since = since
+      self.peer = peer
     }
+
+    /// The user who has the other side.
+    public var other: String { peer.isEmpty ? callee : peer }
   }
 }
 
@@ -208,7 +220,7 @@ public struct PlaceRequest: Sendable, Equatable {
   public var pushData: String
   /// The name of the caller's device, as in its session.
   public var deviceName: String
-  /// The caller's display name, as in the session's token; empty: none.
+  /// The caller's display name, as in the session's token, as stored, or as the app's hook gives it; empty: none.
   public var callerName: String
   /// When the edge received it, by the edge's clock; nil: not known. For a metric only.
   public var receivedAt: Timestamp?

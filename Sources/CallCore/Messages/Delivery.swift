@@ -3,13 +3,18 @@ public struct Party: Sendable, Hashable {
   public var user: String
   public var device: DeviceID
   public var deviceName: String
-  /// The user's display name, of the caller only; empty: the token gave none.
+  /// The user's display name, of the caller only; empty: it has none.
   public var name: String
   public init(user: String, device: DeviceID, deviceName: String = "", name: String = "") {
     self.user = user
     self.device = device
     self.deviceName = deviceName
     self.name = name
+  }
+
+  /// Whether it is this device of this user.
+  func isDevice(_ device: DeviceID, of user: String) -> Bool {
+    self.device == device && self.user.hasBytes(of: user)
   }
 
   /// What to show for the user.
@@ -52,11 +57,18 @@ public struct Delivery: Sendable, Equatable {
     case signal(Signal)
     /// The other side's user goes on with another device.
     case moved(Moved)
+    /// To the side that transfers the call: somebody rings, or nobody takes it.
+    case transfer(TransferNews)
 
     var isSignal: Bool { if case .signal = self { true } else { false } }
 
     /// Whether it tells what the other side did in an answered call.
-    var isOfOtherSide: Bool { if case .moved = self { true } else { isSignal } }
+    var isOfOtherSide: Bool {
+      switch self {
+      case .moved, .transfer: true
+      default: isSignal
+      }
+    }
   }
 }
 
@@ -75,6 +87,11 @@ public struct Invite: Sendable, Equatable {
   public var isSecondCall: Bool
   /// Somebody else was called: the user from whom the call was diverted to this one; empty: it was not.
   public var divertedBy: String
+  /// An answered call that is handed over: who has it until somebody answers. `caller` is then the other side, which
+  /// stays, whoever placed the call; nil: an ordinary call.
+  public var transferredBy: Party?
+  /// Of such a call, if this device was asked before: the call in which it was. It answers at once, without ringing.
+  public var consulted: ConsultedCall?
   public init(
     caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",
     headers: [CustomHeader] = [], pushData: String = "", signals: [Signal] = [],
@@ -110,7 +127,7 @@ public struct Stop: Sendable, Equatable {
   public var by: Party?
   /// For the callee: this is a missed call.
   public var missed: Bool
-  /// Of a call that gave way to a crossing one (`glare`): that one.
+  /// Of a call that gave way to a crossing one (`glare`), or to one that was `transferred`: that one.
   public var survivor: CallID?
   /// To the caller, of a call that ended as unreachable: why.
   public var unreachable: UnreachableCause?
@@ -158,7 +175,7 @@ public struct CallState: Sendable, Equatable {
   /// While it rings.
   public var deadline: Timestamp?
   public var missed: Bool
-  /// Of a call that gave way to a crossing one (`glare`): that one.
+  /// Of a call that gave way to a crossing one (`glare`), or to one that was `transferred`: that one.
   public var survivor: CallID?
   /// For the caller, of a call that ended as unreachable: why.
   public var unreachable: UnreachableCause?

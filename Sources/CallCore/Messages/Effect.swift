@@ -4,6 +4,8 @@ public enum Effect: Sendable, Equatable {
   case deliver(SessionRef, Delivery)
   /// Show a device which calls its user is in.
   indirect case showOngoing(SessionRef, OngoingCalls)
+  /// Give a session its user's stored name; empty: there is none. Best effort.
+  case showName(SessionRef, String)
   case notice(SessionRef, Notice)
   /// Say why, then close the session.
   case close(SessionRef, Notice)
@@ -17,7 +19,7 @@ public enum Effect: Sendable, Equatable {
   indirect case push(PushJob)
   /// The call rings no more: ring pushes for it that no provider has yet are not to be sent. Best
   /// effort, not answered.
-  case withdrawPushes(CallID)
+  case withdrawPushes(PushRinging)
   /// A step of a registration's way to its tokens; answer with `tokenStepDone`.
   indirect case token(TokenStep, token: UInt64)
   /// Send a command in the name of a device to its user's shard, until that confirms it or the time is over. Not
@@ -78,6 +80,8 @@ public struct JournalEntry: Sendable, Equatable {
     indirect case diverted(DivertedFacts)
     /// A side of the answered call moved to another device.
     indirect case moved(MovedFacts)
+    /// Nobody took the side that was to be transferred.
+    indirect case transferEnded(TransferEnd)
     /// `at` is nil in records of versions that did not store it.
     case legEnded(DeviceID, LegEnd, at: Timestamp?)
     case connected(caller: Bool)
@@ -110,7 +114,7 @@ extension JournalEntry {
     case .diverted(let facts): facts.to.reduce(128) { $0 + 8 + $1.utf8.count }
     case .signal(_, _, let signal): 128 + signal.body.utf8.count
     case .legJoined, .alerting, .legEnded, .connected, .ended, .callerLost, .winnerLost, .settled,
-      .pushed, .recorded:
+      .pushed, .recorded, .transferEnded:
       128
     }
   }
@@ -138,6 +142,9 @@ public struct PlacedFacts: Sendable, Equatable {
   public var follows: Follows = []
   /// In a checkpoint, of a call with webhooks: the first device that alerted.
   public var firstAlerting: FirstAlerting?
+  /// The app's server placed the call: `caller` names a user and no device, so the caller's side is vacant. Once the call
+  /// is answered, that user's devices ring for so long. nil: a device placed it.
+  public var callerRings: Span?
   public init(
     callee: UserKey, caller: Party, placedAt: Timestamp, deadline: Timestamp, video: Bool,
     description: String, headers: [CustomHeader], legs: [Party], fingerprint: UInt64
@@ -205,7 +212,7 @@ public struct EndedFacts: Sendable, Equatable {
   public var by: Party?
   public var at: Timestamp
   public var missed: Bool
-  /// The crossing call to which this one gave way.
+  /// The crossing call to which this one gave way, or the one for which it was asked (`transferred`).
   public var survivor: CallID?
   /// Why it ended as unreachable; nil where it did not, and in records of versions that did not store it.
   public var unreachable: UnreachableCause?

@@ -28,7 +28,7 @@ public struct OngoingCall: Sendable, Equatable {
   public var deviceName: String
   /// The user at the other side.
   public var peer: String
-  /// The display name of a peer that placed the call; empty: its token gave none.
+  /// The display name of a peer that placed the call; empty: it has none.
   public var peerName: String
   /// When the call was answered.
   public var since: Timestamp

@@ -21,6 +21,9 @@ public struct UserRules: Sendable, Equatable {
 
   /// The user is no person but a group, as the app's server alone decides. The rules besides do not hold then.
   public var group: CallGroup?
+  /// The user's display name, as the app's server alone sets it; empty: none. It decides nothing about calls to the
+  /// user, and stands here since both are stored together.
+  public var name = ""
   public var always: Forward?
   public var onBusy: Forward?
   public var onNoAnswer: Forward?
@@ -60,9 +63,10 @@ public struct UserRules: Sendable, Equatable {
     self.changedAt = changedAt
   }
 
-  /// Whether nothing is decided: the two times alone decide nothing.
+  /// Whether there is nothing to keep: the two times alone decide nothing.
   public var isEmpty: Bool {
-    group == nil && always == nil && onBusy == nil && onNoAnswer == nil && onUnreachable == nil
+    name.isEmpty && group == nil && always == nil && onBusy == nil && onNoAnswer == nil
+      && onUnreachable == nil
       && doNotDisturb == nil && firstDevices.isEmpty
   }
 }

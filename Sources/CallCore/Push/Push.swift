@@ -53,7 +53,8 @@ extension PushJob {
   public var id: String {
     var hash = FNV1a()
     for text in [user.app, user.user, device.text] { hash.add(text, end: 0xff) }
-    return "\(call).\(String(hash.value, radix: 16)).\(purpose.rawValue)"
+    let id = "\(call).\(String(hash.value, radix: 16)).\(purpose.rawValue)"
+    return round == 0 ? id : "\(id).\(round)"
   }
 }
 
@@ -95,6 +96,8 @@ public struct PushJob: Sendable, Equatable {
   /// Whether the app has webhooks. The gateway's report repeats it: the shard of a device does not know that, and calls
   /// are forgotten before some reports come.
   public var hasWebhooks = false
+  /// Which ringing of the call it belongs to: 0 is the first one, and each transfer is another.
+  public var round: UInt8 = 0
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
@@ -131,13 +134,27 @@ extension PushJob {
   }
 }
 
+/// A call rings once when it is placed, and once more with each transfer.
+public struct PushRinging: Sendable, Hashable {
+  public var call: CallID
+  /// As of `PushJob`.
+  public var round: UInt8
+  public init(call: CallID, round: UInt8 = 0) {
+    self.call = call
+    self.round = round
+  }
+}
+
 /// A device in a call, for pushes.
 public struct PushLeg: Sendable, Hashable {
   public var call: CallID
   public var device: DeviceID
-  public init(call: CallID, device: DeviceID) {
+  /// As of `PushJob`.
+  public var round: UInt8
+  public init(call: CallID, device: DeviceID, round: UInt8 = 0) {
     self.call = call
     self.device = device
+    self.round = round
   }
 }
 
@@ -169,6 +186,8 @@ public struct PushReport: Sendable, Equatable {
   public var at: Timestamp
   /// As in the job: the app learns of a token that is gone.
   public var hasWebhooks: Bool
+  /// As in the job.
+  public var round: UInt8 = 0
   public init(
     call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String, outcome: PushOutcome,
     at: Timestamp, hasWebhooks: Bool = false

@@ -8,7 +8,7 @@ extension Registration {
   private func choices(of reason: EndReason) -> [PushPurpose] {
     switch reason {
     // Where somebody hung up, or the media failed, another device had answered.
-    case .answeredElsewhere, .declined, .glare, .hungUp, .failed, .moved:
+    case .answeredElsewhere, .declined, .glare, .hungUp, .failed, .moved, .transferred:
       // Telnyx's SDK 3 knows one push for every end. It waits for its user before it logs in, so it rings on
       // without that push, and reports the call as answered elsewhere with it.
       dialect == .telnyx

@@ -130,6 +130,11 @@ extension Registration {
     }
   }
 
+  /// Whether the device is sent notices of missed calls.
+  var takesNotices: Bool {
+    capabilities.contains(.missedNotice) && noticeToken != nil
+  }
+
   public func token(for purpose: PushPurpose) -> PushToken? {
     switch purpose {
     case .ring, .missed, .answeredElsewhere, .cancel: ringToken

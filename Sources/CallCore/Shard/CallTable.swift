@@ -26,7 +26,8 @@ struct CallTable: Sendable {
   }
 
   /// - Precondition: there is no call of this id.
-  mutating func insert(_ call: Call) {
+  /// - Returns: its slot.
+  mutating func insert(_ call: Call) -> Int {
     let slot = count
     if slot == pieces.count * Self.pieceSize {
       pieces.append([])
@@ -34,6 +35,7 @@ struct CallTable: Sendable {
     }
     index[call.id] = slot
     pieces[pieces.count - 1].append(call)
+    return slot
   }
 
   mutating func remove(_ id: CallID) -> Call? {

@@ -15,7 +15,8 @@ struct OngoingBoard: Sendable {
   }
 
   private(set) var state: OngoingCalls
-  private var hasChanged = false
+  /// It has had a higher version than a new board has.
+  private var isRaised = false
   private(set) var watchers: [Watcher] = []
   /// While no session shows it: until when it is kept all the same.
   private(set) var keptUntil: Timestamp?
@@ -48,7 +49,7 @@ struct OngoingBoard: Sendable {
     let known = min(shown.version, epoch << 20 | 0xF_FFFF)
     let isRepeated = watchers.contains { $0.session == session }
     // The board may have begun anew since, when its user had no session for a while.
-    if known >= state.version, !isRepeated { state.version = known + 1 }
+    if known >= state.version, !isRepeated { (state.version, isRaised) = (known + 1, true) }
     let lacks = shown.version != state.version && (shown.showsCalls || !state.calls.isEmpty)
     // The reply to a repeated attach may be the first one, which was late.
     let isBehind = isTold ? isRepeated : lacks
@@ -61,7 +62,7 @@ struct OngoingBoard: Sendable {
   mutating func show(_ calls: [OngoingCall]) {
     guard calls != state.calls else { return }
     state = OngoingCalls(version: state.version + 1, calls: calls)
-    hasChanged = true
+    isRaised = true
     for index in watchers.indices {
       watchers[index].isBehind = true
       (watchers[index].attempts, watchers[index].nextAt) = (0, Timestamp(microseconds: 0))
@@ -75,7 +76,7 @@ struct OngoingBoard: Sendable {
     guard watchers.isEmpty else { return true }
     let until = keptUntil ?? now + Self.memory
     keptUntil = until
-    return now < until && hasChanged
+    return now < until && isRaised
   }
 
   mutating func acknowledge(_ session: SessionRef, _ version: UInt64) {

@@ -9,11 +9,14 @@ extension ShardMachine {
     case .end(let id):
       if callOfApp(command, id) != nil { mutate(id) { $0.endByApp(&turn) } }
       turn.reply(command, callForApp(command, id))
+    case .place(let placing): placeForApp(command, placing, &turn)
     case .remove(let device): removeForApp(command, device, &turn)
     case .group:
       let group = users[command.user]?.rules?.group
       turn.reply(command, group.map { .app(.group($0)) } ?? .error(CallError(.noSuchResource)))
     case .setGroup(let group): set(group, command, &turn)
+    case .name: turn.reply(command, .app(.name(name(of: command.user))))
+    case .setName(let name): set(name: name, command, &turn)
     }
   }
 
@@ -33,6 +36,7 @@ extension ShardMachine {
   private func appUser(_ key: UserKey, _ turn: borrowing Turn) -> AppUser {
     let now = turn.now
     var found = AppUser(user: key.user)
+    found.name = name(of: key)
     found.devices = (users[key]?.devices ?? []).compactMap { $0.forApp(at: now) }
     found.calls = liveCalls(to: key).newestForApp
     return found
@@ -89,7 +93,7 @@ extension Call {
     end(isRinging ? .cancelled : .hungUp, by: nil, byApp: true, &turn)
   }
 
-  fileprivate var forApp: AppCall {
+  var forApp: AppCall {
     var state = state(for: .caller)
     var endedByApp = false
     if case .ended(let ending) = stage {

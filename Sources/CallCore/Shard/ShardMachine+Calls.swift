@@ -8,27 +8,30 @@ extension ShardMachine {
       let error = CallError(.overloaded, retryAfterMilliseconds: 1000)
       return turn.reply(command, .error(error))
     }
-    guard let slot = calls.slot(of: id), calls[slot].facts.callee == command.callee else {
-      return turn.reply(command, .error(CallError(.unknownCall)))
-    }
+    guard let slot = calls.slot(of: id), case let look = calls[slot].look(at: command),
+      look.isAddressed
+    else { return turn.reply(command, .error(CallError(.unknownCall))) }
     if case .pull(let request) = verb { return pull(command, id, request, &turn) }
-    var role = calls[slot].role(of: command.user, command.device)
-    if case .calleeDevice = role, verb.joins, calls[slot].isRinging,
-      calls[slot].rings(command.user.user)
-    {
+    if case .transfer(let request) = verb { return transfer(command, id, request, &turn) }
+    var role = look.role
+    if look.mayJoin, verb.joins {
       let sender = users[command.user]?.device(command.device)
       if let sender, sender.session == command.session, sender.onlyPlaces {
         return turn.reply(command, .error(CallError(.notParty)))
       }
       role = join(command, id, &turn)
     }
+    // A device that takes the caller's side of a call has placed it from now on.
+    let changesPlacer = look.isCallerTransferring
+    if changesPlacer { forgetPlacer(of: id) }
     var answer: Reply? = .error(CallError(.notParty))
     // Before a new owner begins nothing waits to be acknowledged, since nothing was delivered.
     let isServing = isServing
-    mutate(id) { call in
+    mutate(id, at: slot) { call in
       answer = Self.carryOut(verb, command, &call, role, &turn)
       if isServing { call.settleIfAcknowledged(&turn) }
     }
+    if changesPlacer { notePlacer(of: id) }
     if let answer { turn.reply(command, answer, verb.urgency) }
   }
 
@@ -58,15 +61,7 @@ extension ShardMachine {
     guard let slot = calls.slot(of: id) else {
       return CallState(call: id, callee: command.callee.user, phase: .unknown)
     }
-    let call = calls[slot]
-    let role = call.role(of: command.user, command.device)
-    if case .stranger = role, command.user != call.facts.callee,
-      command.user != call.callerKey
-    {
-      return CallState(call: id, callee: command.callee.user, phase: .unknown)
-    }
-    if case .stranger = role { return call.state(for: .caller) }
-    return call.state(for: role, attaching: attaching)
+    return calls[slot].state(seenBy: command, attaching: attaching)
   }
 
   /// - Returns: nil where no reply is to be sent.
@@ -79,20 +74,30 @@ extension ShardMachine {
       return .error(CallError(command.user == call.callerKey ? .notParty : .unknownCall))
     case (.alerting, .leg(let leg)): return call.alerting(leg, &turn)
     case (.answer(let description), .leg(let leg)):
-      return call.answer(leg, description: description, &turn)
+      return call.answer(leg, description: description, on: command.session, &turn)
     case (.decline(let scope), .leg(let leg)):
       return call.decline(leg, scope, on: command.session, &turn)
     case (.busy, .leg(let leg)):
       return call.busy(leg, on: command.session, &turn)
     // It could not join.
-    case (.alerting, .calleeDevice) where call.isRinging && call.rings(command.user.user),
-      (.answer, .calleeDevice) where call.isRinging && call.rings(command.user.user),
-      (.decline, .calleeDevice) where call.isRinging && call.rings(command.user.user),
-      (.busy, .calleeDevice) where call.isRinging && call.rings(command.user.user):
+    case (.alerting, .calleeDevice(let user, let key))
+    where call.isSearching && call.rings(user, key),
+      (.answer, .calleeDevice(let user, let key))
+    where call.isSearching && call.rings(user, key),
+      (.decline, .calleeDevice(let user, let key))
+    where call.isSearching && call.rings(user, key),
+      (.busy, .calleeDevice(let user, let key))
+    where call.isSearching && call.rings(user, key):
       return .error(turn.limits.tooManyDevices)
     case (.answer, .calleeDevice):
       return .answer(won: false, call.state(for: role))
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
+      return .call(call.state(for: role))
+    // It took the caller's side of a call that was transferred.
+    case (.answer, .caller) where call.legIndex(call.facts.caller) != nil:
+      return .answer(won: !call.isEnded, call.state(for: role))
+    case (.answer, .formerCaller): return .answer(won: false, call.state(for: role))
+    case (.alerting, .caller) where call.legIndex(call.facts.caller) != nil:
       return .call(call.state(for: role))
     case (.alerting, _), (.answer, _), (.decline, _), (.busy, _):
       return .error(CallError(.notParty, "The caller's device cannot do this: cancel or hang up."))
@@ -111,7 +116,39 @@ extension ShardMachine {
       call.formerCallerAttached(index, command.session, &turn)
       return .call(call.state(for: role))
     case (.resume, _): return .call(call.state(for: role))
-    case (.query, _), (.pull, _): return .call(call.state(for: role))
+    case (.cancelTransfer, _):
+      guard let party = call.party(of: role) else { return .error(CallError(.notParty)) }
+      return call.cancelTransfer(by: role, party, &turn)
+    case (.query, _), (.pull, _), (.transfer, _): return .call(call.state(for: role))
     }
+  }
+}
+
+/// What a shard has to know of a call before a command is carried out.
+private struct CallLook {
+  /// The command names the call's callee.
+  let isAddressed: Bool
+  let role: Call.Role
+  /// The device has no leg, and may ring.
+  let mayJoin: Bool
+  let isCallerTransferring: Bool
+}
+
+extension Call {
+  /// Mutating, although it changes nothing: else the call would be copied out of the table to be looked at.
+  fileprivate mutating func look(at command: Command) -> CallLook {
+    let role = role(of: command.user, command.device)
+    var mayJoin = false
+    if case .calleeDevice(let user, let key) = role { mayJoin = isSearching && rings(user, key) }
+    return CallLook(
+      isAddressed: facts.callee == command.callee, role: role, mayJoin: mayJoin,
+      isCallerTransferring: isCallerTransferring)
+  }
+
+  fileprivate func state(seenBy command: Command, attaching: Bool) -> CallState {
+    let role = role(of: command.user, command.device)
+    guard case .stranger = role else { return state(for: role, attaching: attaching) }
+    if command.user == facts.callee || command.user == callerKey { return state(for: .caller) }
+    return CallState(call: id, callee: command.callee.user, phase: .unknown)
   }
 }

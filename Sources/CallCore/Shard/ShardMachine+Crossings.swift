@@ -4,7 +4,7 @@ extension ShardMachine {
   /// answered.
   mutating func crossed(_ command: Command, _ crossed: CrossedCall, _ turn: inout Turn) {
     guard let slot = calls.slot(of: crossed.call), calls[slot].facts.callee == command.callee,
-      calls[slot].facts.caller.user.hasBytes(of: crossed.caller)
+      calls[slot].facts.caller.user.hasBytes(of: crossed.caller), !calls[slot].isCallerVacant
     else { return turn.reply(command, .error(CallError(.unknownCall))) }
     let callee = calls[slot].facts.callee
     switch calls[slot].role(of: command.user, command.device) {
@@ -30,7 +30,7 @@ extension ShardMachine {
   /// The shard of a call that gave way asks: its caller's device takes the call that goes on.
   mutating func merge(_ command: Command, _ request: MergeRequest, _ turn: inout Turn) {
     guard let slot = calls.slot(of: request.call), calls[slot].facts.callee == command.callee,
-      calls[slot].facts.caller.user.hasBytes(of: request.caller)
+      calls[slot].facts.caller.user.hasBytes(of: request.caller), !calls[slot].isCallerVacant
     else { return turn.reply(command, .error(CallError(.unknownCall))) }
     if calls[slot].isRinging {
       var role = calls[slot].role(of: command.user, command.device)

@@ -18,17 +18,23 @@ extension ShardMachine {
       calls[slot].facts.follows.contains(.history)
     else { return nil }
     var question = UnreadQuestion(user: job.user)
-    // A user to whom the call went on may be another shard's, and has missed nothing by this call.
+    // A user to whom the call went on may be another shard's: that one knows the user's other calls.
+    if calls[slot].facts.callee != job.user,
+      let missed = calls[slot].missedUnstored(keeps, by: job.user)
+        ?? calls[slot].missedTransfer(by: job.user.user)
+    {
+      question.missed.append(missed)
+    }
     guard let user = users[job.user] else { return question }
     for ids in [user.calls[...], user.settledCalls.all] {
       question.missed += ids.compactMap { id in
-        calls.slot(of: id).flatMap { calls[$0].missedUnstored(keeps) }
+        calls.slot(of: id).flatMap { calls[$0].missedUnstored(keeps, by: job.user) }
       }
     }
     return question
   }
 
-  /// A command about the history of its sender's user.
+  /// A command about the history of its user.
   mutating func history(_ command: Command, _ body: HistoryCommand, _ turn: inout Turn) {
     switch body {
     case .changed:

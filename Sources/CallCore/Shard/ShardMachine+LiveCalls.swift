@@ -49,8 +49,9 @@ struct PlacedCalls: Sendable {
     calls[call.callerKey, default: []].append(placed)
   }
 
-  mutating func remove(_ call: Call) {
-    calls[call.callerKey]?.removeAll { $0.call == call.id }
-    if calls[call.callerKey]?.isEmpty == true { calls[call.callerKey] = nil }
+  mutating func remove(_ id: CallID, by user: UserKey) {
+    guard let index = calls.index(forKey: user) else { return }
+    calls.values[index].removeAll { $0.call == id }
+    if calls.values[index].isEmpty { calls.remove(at: index) }
   }
 }

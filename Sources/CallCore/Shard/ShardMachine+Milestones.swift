@@ -32,7 +32,8 @@ extension ShardMachine {
         return .ended(end.reason, ringing: nil, talking: end.at - answer.at)
       }
       return .ended(end.reason, ringing: end.at - call.facts.placedAt, talking: nil)
-    case .legJoined, .alerting, .moved, .diverted, .legEnded, .connected, .signal, .callerLost,
+    case .legJoined, .alerting, .moved, .diverted, .transferEnded, .legEnded, .connected, .signal,
+      .callerLost,
       .winnerLost,
       .settled, .pushed, .recorded:
       return nil

@@ -32,7 +32,7 @@ extension ShardMachine {
   }
 
   mutating func forgetPlacer(of id: CallID) {
-    if let slot = liveSlot(of: id) { placedCalls.remove(calls[slot]) }
+    if let slot = liveSlot(of: id) { placedCalls.remove(id, by: calls[slot].callerKey) }
   }
 
   mutating func notePlacer(of id: CallID) {

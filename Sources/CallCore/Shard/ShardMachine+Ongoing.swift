@@ -61,7 +61,9 @@ extension ShardMachine {
     }
     let list = ongoingCalls(of: key, turn)
     boards[key]?.show(list)
-    boards[key]?.staleAt = user?.talkEndsAt(after: turn.now, limits) ?? .distantFuture
+    let visitsEnd = visits.answered(key, now: turn.now).map(\.until).min() ?? .distantFuture
+    let talkEnds = user?.talkEndsAt(after: turn.now, turn.limits) ?? .distantFuture
+    boards[key]?.staleAt = min(visitsEnd, talkEnds)
   }
 
   /// Before a new owner begins it sends nothing.
@@ -73,13 +75,23 @@ extension ShardMachine {
     boardDeadlines.insert(key, at: next)
   }
 
-  /// The answered calls to a user, and those that it placed as far as edges have reported them.
+  /// The answered calls to a user, those that went on to it, and those that it placed as far as edges have reported them.
   private func ongoingCalls(of key: UserKey, _ turn: borrowing Turn) -> [OngoingCall] {
     guard let user = users[key] else { return [] }
     let now = turn.now
     var list = user.calls.compactMap { id in calls.slot(of: id).flatMap { calls[$0].ongoing } }
     for device in user.devices where device.isTalking(at: now, limits) {
       list += device.ongoingPlaced(by: key.user)
+    }
+    for visit in visits.answered(key, now: now) {
+      // One that was handed back to its callee is among the user's own.
+      let isOwn = calls.slot(of: visit.call).map { calls[$0].facts.callee == key } ?? false
+      guard let id = visit.answeredBy, !isOwn else { continue }
+      list.append(
+        OngoingCall(
+          call: visit.call, callee: visit.callee, isPlaced: false, device: id,
+          deviceName: user.device(id)?.name ?? "", peer: visit.caller, peerName: visit.callerName,
+          since: visit.answeredAt ?? visit.since))
     }
     guard list.count > 1 else { return list }
     list.sort { ($0.since, $0.call.high, $0.call.low) < ($1.since, $1.call.high, $1.call.low) }
@@ -106,7 +118,7 @@ extension User.Device {
     return zip(talking.calls, talking.details).map { call, detail in
       OngoingCall(
         call: call, callee: detail.callee, isPlaced: true, device: id, deviceName: name,
-        peer: detail.callee, since: detail.since)
+        peer: detail.other, since: detail.since)
     }
   }
 }

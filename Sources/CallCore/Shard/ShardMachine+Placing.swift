@@ -1,6 +1,9 @@
 /// Placing a call: whether it is accepted, and which devices it rings.
 extension ShardMachine {
-  mutating func place(_ command: Command, _ request: PlaceRequest, _ turn: inout Turn) {
+  /// - Parameter isForApp: the app's server places it: nobody has the caller's side, and `command` names its user.
+  mutating func place(
+    _ command: Command, _ request: PlaceRequest, isForApp: Bool = false, _ turn: inout Turn
+  ) {
     let fingerprint = Self.fingerprint(command, request)
     if let slot = calls.slot(of: request.call) {
       guard calls[slot].facts.fingerprint == fingerprint,
@@ -8,7 +11,15 @@ extension ShardMachine {
       else {
         return turn.reply(command, .error(CallError(.callIDTaken)))
       }
-      mutate(request.call) { $0.callerAttached(command.session, &turn) }
+      if isForApp { return turn.reply(command, .app(.call(calls[slot].forApp))) }
+      mutate(request.call) { call in
+        // Another device may have the caller's side by now.
+        switch call.role(of: command.user, command.device) {
+        case .caller: call.callerAttached(command.session, &turn)
+        case .formerCaller(let index): call.formerCallerAttached(index, command.session, &turn)
+        case .leg, .calleeDevice, .stranger: break
+        }
+      }
       let state = state(of: request.call, seenBy: command)
       return turn.reply(command, .call(state))
     }
@@ -27,6 +38,7 @@ extension ShardMachine {
     )
     facts.pushData = request.pushData
     facts.follows = request.follows
+    if isForApp { facts.callerRings = ringTimeout(request) }
     ring(facts, request, command, &turn)
   }
 
@@ -50,7 +62,9 @@ extension ShardMachine {
     if keeps.contains(.events), facts.follows.contains(.webhooks) {
       turn.outcome.effects.append(.events(id, AppEventKinds(.placed)))
     }
-    var call = Call(id: id, facts: facts, callerSession: command.session, epoch: epoch)
+    let isForApp = facts.callerRings != nil
+    var call = Call(
+      id: id, facts: facts, callerSession: isForApp ? nil : command.session, epoch: epoch)
     call.receivedAt = request.receivedAt
     call.busyWhileInCall = request.busyWhileInCall
     for leg in call.legs.indices {
@@ -68,8 +82,8 @@ extension ShardMachine {
       $0.calleeHasDevices = hasDevices
     }
     call.apply(reach.forwarding)
-    insert(call)
-    mutate(id) { call in
+    let slot = insert(call)
+    mutate(id, at: slot) { call in
       let goesOn =
         diverted.map { call.divert($0.reason, from: facts.callee.user, to: $0.to, &turn) } ?? false
       if isBusy, !goesOn {
@@ -77,7 +91,7 @@ extension ShardMachine {
       } else if call.legs.isEmpty {
         call.endIfNobodyIsLeft(&turn)
       }
-      turn.reply(command, .call(call.state(for: .caller)))
+      turn.reply(command, isForApp ? .app(.call(call.forApp)) : .call(call.state(for: .caller)))
       if call.isRinging {
         for leg in call.legs.indices {
           if call.legs[leg].endpoint.session == nil {
@@ -169,12 +183,8 @@ extension ShardMachine {
     if calls.count >= limits.callsPerShard || room != .enough {
       return CallError(.overloaded, retryAfterMilliseconds: 1000)
     }
-    if let user = users[command.callee], user.calls.count >= limits.callsToUser {
-      return limits.tooManyCallsToUser
-    }
-    let admits = users[command.callee, default: User()].admitsPlacing(
-      by: command.user, now: turn.now, perMinute: limits.callsPerPairPerMinute)
-    return admits ? nil : limits.tooManyCalls
+    return users[command.callee, default: User()].refusesPlacing(
+      by: command.user, now: turn.now, limits)
   }
 
   private func ringTimeout(_ request: PlaceRequest) -> Span {
@@ -182,12 +192,16 @@ extension ShardMachine {
       ? limits.ringTimeout : .seconds(Int64(request.ringTimeoutSeconds))
   }
 
-  /// How many live calls each device of a user has.
+  /// How many live calls each device of a user has; empty where the user has so few that no device has too many.
   func liveCalls(to user: UserKey) -> [DeviceID: Int] {
     var counts: [DeviceID: Int] = [:]
-    for id in users[user]?.calls ?? [] {
+    guard let ids = users[user]?.calls, ids.count >= limits.liveCallsPerDevice else {
+      return counts
+    }
+    for id in ids {
       guard let slot = calls.slot(of: id), !calls[slot].isEnded else { continue }
-      for leg in calls[slot].legs where leg.state.isLive || leg.state == .won {
+      for leg in calls[slot].legs
+      where (leg.state.isLive || leg.state == .won) && leg.party.user.hasBytes(of: user.user) {
         counts[leg.party.device, default: 0] += 1
       }
     }

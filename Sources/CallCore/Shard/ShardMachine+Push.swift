@@ -37,7 +37,8 @@ extension ShardMachine {
       calls[slot].isParty(user.user)
     else { return }
     mutate(report.call) {
-      $0.pushReported(user, report.device, report.purpose, report.outcome, &turn)
+      $0.pushReported(
+        user, report.device, report.purpose, round: report.round, report.outcome, &turn)
     }
   }
 
@@ -76,9 +77,10 @@ extension ShardMachine {
   ) {
     var turn = turn(at: now, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
-    let report = PushReport(
+    var report = PushReport(
       call: job.call, device: job.device, purpose: job.purpose, fingerprint: job.token.fingerprint,
       outcome: .failed(reason: reason), at: now)
+    report.round = job.round
     applyReport(report, job.user, &turn)
     carryOutPushes(&turn)
   }

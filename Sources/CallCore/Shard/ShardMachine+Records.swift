@@ -7,7 +7,9 @@
 extension ShardMachine {
   /// The record of an ended call; nil where none is wanted, because the store has it or the call is forgotten.
   public func record(of id: CallID) -> CallRecord? {
-    guard lacks(.record, of: id), let slot = calls.slot(of: id) else { return nil }
+    guard let slot = calls.slot(of: id), calls[slot].lacking(keeps).contains(.record) else {
+      return nil
+    }
     return calls[slot].record
   }
 

@@ -73,6 +73,7 @@ extension ShardMachine {
     expireRegistrations(now: now, &turn)
     retransmitPushes(&turn)
     requestMerges(&turn)
+    requestReplacing(&turn)
     requestStoring(&turn)
     carryOutPushes(&turn)
     beginOngoing(&turn)

@@ -162,7 +162,7 @@ extension ShardMachine {
         tokenStepDone(token: claim, ok ? .notified : .failed, &turn)
       }
     case .rules(let user, let rules, _):
-      if ok { take(rules: rules, of: user) }
+      if ok { take(rules: rules, of: user, &turn) }
     case .seen: break
     }
   }

@@ -20,8 +20,9 @@ extension ShardMachine {
     rules.changedAt = Timestamp(microseconds: turn.now.milliseconds * 1000)
     var said = rules
     if rules.isEmpty { said = UserRules() }
-    // Whether the user is a group is the app's server's decision.
-    rules.group = newestRules(of: command.user)?.group
+    // Whether the user is a group, and its name, are the app's server's decisions.
+    let newest = newestRules(of: command.user)
+    (rules.group, rules.name) = (newest?.group, newest?.name ?? "")
     store(rules, command, .rules(said), &turn)
   }
 
@@ -38,14 +39,14 @@ extension ShardMachine {
   }
 
   /// Those that are on their way to the store, or that it has.
-  private func newestRules(of key: UserKey) -> UserRules? {
+  func newestRules(of key: UserKey) -> UserRules? {
     let newest = pendingStores.filter { $0.value.what.isRules(of: key) }.max { $0.key < $1.key }
     if case .rules(key, let rules, _) = newest?.value.what { return rules }
     return users[key]?.rules
   }
 
   /// - Parameter answer: what is replied once the store has them.
-  private mutating func store(
+  mutating func store(
     _ rules: UserRules, _ command: Command, _ answer: Reply, _ turn: inout Turn
   ) {
     let reply = PendingReply(command)
@@ -62,7 +63,9 @@ extension ShardMachine {
   }
 
   /// The store has the rules, or has removed them.
-  mutating func take(rules: UserRules?, of key: UserKey) {
+  mutating func take(rules: UserRules?, of key: UserKey, _ turn: inout Turn) {
+    let isRenamed = !name(of: key).hasBytes(of: rules?.name ?? "")
+    defer { if isRenamed { showName(of: key, &turn) } }
     if let rules {
       users[key, default: User()].rules = rules
     } else if users[key]?.rules != nil {
@@ -71,7 +74,7 @@ extension ShardMachine {
     }
   }
 
-  /// Takes in the rules of the shard's users, once, before `begin`.
+  /// Takes in the rules of the shard's users, once, before any command.
   public mutating func restore(rules: [UserKey: UserRules]) {
     for (key, rules) in rules { users[key, default: User()].rules = rules }
   }

@@ -56,6 +56,7 @@ extension ShardMachine {
       }
       turn.reply(command, .attached(forCall: state, ticket: command.ticket, ongoing: ongoing))
     }
+    correctName(attach.userName, command, &turn)
     if let mark = attach.history { watchHistory(command, mark, &turn) }
     if isServing {
       ringAttached(command, &turn)

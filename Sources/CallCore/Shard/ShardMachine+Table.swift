@@ -1,17 +1,24 @@
 /// How the shard keeps its calls: every change passes here, so that gauges, indices and deadlines stay right.
 extension ShardMachine {
-  mutating func insert(_ call: Call) {
-    calls.insert(call)
+  /// - Returns: its slot, for as long as no call is removed.
+  @discardableResult
+  mutating func insert(_ call: Call) -> Int {
+    let slot = calls.insert(call)
     if !call.isEnded { placedCalls.add(call) }
     users[call.facts.callee, default: User()].calls.append(call.id)
     tally.add(call.phase, 1)
-    rearm(call.id)
+    rearm(call.id, at: slot)
+    return slot
   }
 
   /// Changes a call in place. Does nothing for an unknown call.
   mutating func mutate(_ id: CallID, _ body: (inout Call) -> Void) {
-    guard let slot = calls.slot(of: id) else { return }
-    let change = calls[slot].change(limits, body)
+    if let slot = calls.slot(of: id) { mutate(id, at: slot, body) }
+  }
+
+  /// The same where the slot is known.
+  mutating func mutate(_ id: CallID, at slot: Int, _ body: (inout Call) -> Void) {
+    let change = calls[slot].change(limits.endedCallKept, body)
     if change.wantsPush { callsWantingPush.append(id) }
     if change.wantsOthers { callsWantingOthers.append(id) }
     if change.isSettledNow { settle(id, calls[slot].facts.callee) }
@@ -21,7 +28,7 @@ extension ShardMachine {
       if change.after == .answered { tally.callsAnsweredTotal += 1 }
       if change.after == .ended {
         tally.callsEndedTotal += 1
-        placedCalls.remove(calls[slot])
+        placedCalls.remove(id, by: calls[slot].callerKey)
       }
     }
     if let deadline = change.deadline { deadlines.insert(id, at: deadline) }
@@ -32,20 +39,23 @@ extension ShardMachine {
   }
 
   mutating func rearm(_ id: CallID) {
-    guard let slot = calls.slot(of: id) else { return }
+    if let slot = calls.slot(of: id) { rearm(id, at: slot) }
+  }
+
+  private mutating func rearm(_ id: CallID, at slot: Int) {
     calls[slot].armedAt = .distantFuture
-    if let deadline = calls[slot].arm(limits) { deadlines.insert(id, at: deadline) }
+    let next = calls[slot].nextDeadline(limits.endedCallKept)
+    if let deadline = calls[slot].arm(next) { deadlines.insert(id, at: deadline) }
   }
 
   private mutating func settle(_ id: CallID, _ callee: UserKey) {
-    users[callee]?.calls.removeAll { $0 == id }
-    users[callee]?.settledCalls.append(id)
+    users[callee]?.settle(id)
   }
 
   mutating func forget(_ id: CallID) {
     guard let call = calls.remove(id) else { return }
     if !call.guests.isEmpty { noteGroupTalk(of: call) }
-    if !call.isEnded { placedCalls.remove(call) }
+    if !call.isEnded { placedCalls.remove(id, by: call.callerKey) }
     tally.add(call.phase, -1)
     if call.isSettled {
       users[call.facts.callee]?.settledCalls.remove(id)
@@ -57,10 +67,10 @@ extension ShardMachine {
 
   /// Forgets a user of whom there is nothing worth keeping.
   mutating func tidy(_ key: UserKey) {
-    users[key]?.prune()
+    let isEmpty = users[key]?.prune() ?? false
     if !boards.isEmpty { noteOngoing(of: key) }
     if !historyBoards.isEmpty { forgetWatchers(of: key) }
-    if users[key]?.isEmpty == true { users[key] = nil }
+    if isEmpty { users[key] = nil }
   }
 }
 
@@ -77,19 +87,32 @@ private struct CallChange {
 
 extension Call {
   /// Changes the call. All that the shard needs to know is read here: elsewhere each look would copy the call.
-  fileprivate mutating func change(_ limits: CallLimits, _ body: (inout Call) -> Void) -> CallChange
+  fileprivate mutating func change(_ endedCallKept: Span, _ body: (inout Call) -> Void)
+    -> CallChange
   {
-    let (before, wasSettled) = (phase, isSettled)
+    let before = standing
     body(&self)
+    let after = look(endedCallKept)
     return CallChange(
-      before: before, after: phase, isSettledNow: isSettled && !wasSettled, wantsPush: wantsPush,
-      wantsOthers: wantsOthers, deadline: arm(limits))
+      before: before.phase, after: after.standing.phase,
+      isSettledNow: after.standing.isSettled && !before.isSettled, wantsPush: wantsPush,
+      wantsOthers: wantsOthers, deadline: arm(after.deadline))
+  }
+
+  @inline(never)
+  private var standing: (phase: CallPhase, isSettled: Bool) { (phase, isSettled) }
+
+  /// One look for all, and not inlined: while the call changes, each look copies it.
+  @inline(never)
+  private func look(
+    _ endedCallKept: Span
+  ) -> (standing: (phase: CallPhase, isSettled: Bool), deadline: Timestamp) {
+    (standing, nextDeadline(endedCallKept))
   }
 
   /// Arms an earlier deadline at once; a later one only when the armed one fires.
   /// - Returns: the deadline; nil where the armed one stays.
-  fileprivate mutating func arm(_ limits: CallLimits) -> Timestamp? {
-    let next = nextDeadline(limits)
+  fileprivate mutating func arm(_ next: Timestamp) -> Timestamp? {
     guard next < armedAt else { return nil }
     armedAt = next
     return next

@@ -67,8 +67,11 @@ extension ShardMachine {
     var reach = reach(
       key, caller: caller, placer: nil,
       busyWhileInCall: request.busyWhileInCall, isMember: request.isMember, turn)
+    if let consulted = request.consulted, isConsulted(consulted, key, by: request.caller) {
+      reach.admitAll()
+    }
     // Those that wait for the first ones.
-    if !reach.others.isEmpty, visit.since + reach.forwarding.firstFor <= turn.now {
+    if request.wantsOthers || visit.since + reach.forwarding.firstFor <= turn.now {
       reach.devices += reach.others
     }
     var answer = VisitAnswer(
@@ -96,22 +99,28 @@ extension ShardMachine {
 
   /// A call that was sent on counts for its caller's rate like one that was placed to the user: else rules of others would
   /// be a way around it.
+  ///
+  /// If a device of the user has the call, or has it no more, the user's other devices are to see that.
   private mutating func note(
     _ request: VisitRequest, of key: UserKey, by caller: UserKey, _ turn: borrowing Turn
   ) -> Visits.Visit {
     let (now, perMinute) = (turn.now, limits.callsPerPairPerMinute)
+    let before = visits.visit(request.call, to: key, now: now)
     var user = users[key]
     let visit = visits.note(key, request, now: now) {
       user?.admitsPlacing(by: caller, now: now, perMinute: perMinute) ?? true
     }
     if let user { users[key] = user }
+    if visit.answeredBy != before?.answeredBy || visit.caller != before?.caller {
+      noteOngoing(of: key)
+    }
     return visit
   }
 
   /// A call of another shard as a device of this one's user sees it that a push woke: it rings, as far as is known here.
   func visitState(of id: CallID, for key: UserKey, _ turn: borrowing Turn) -> CallState? {
     guard calls.slot(of: id) == nil, let visit = visits.visit(id, to: key, now: turn.now),
-      visit.answeredBy == nil
+      visit.answeredBy == nil, !visit.isOver
     else { return nil }
     return CallState(call: id, callee: visit.callee, phase: .ringing, at: turn.now)
   }
@@ -120,33 +129,38 @@ extension ShardMachine {
 
   /// The shard of a user to whom a call was diverted has answered.
   public mutating func visited(
-    _ id: CallID, _ user: UserKey, _ answer: VisitAnswer, now: Timestamp,
+    _ user: UserKey, _ answer: VisitAnswer, to request: VisitRequest, now: Timestamp,
     into outcome: inout Outcome
   ) {
     guard isServing else { return }
     var turn = turn(at: now, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
-    guard let slot = calls.slot(of: id), calls[slot].facts.callee.app == user.app else { return }
-    mutate(id) { $0.visited(user.user, answer, &turn) }
+    guard let slot = calls.slot(of: request.call), calls[slot].facts.callee.app == user.app else {
+      return
+    }
+    mutate(request.call) { $0.visited(user.user, answer, to: request, &turn) }
     carryOutPushes(&turn)
     if !changedBoards.isEmpty { showOngoing(&turn) }
   }
 }
 
 extension ShardMachine.Reach {
+  /// A device of the user was asked, and said yes: the user's rules are not against it.
+  fileprivate mutating func admitAll() {
+    (devices, others, isBusy, diverted) = (all, [], false, nil)
+  }
+
   fileprivate mutating func apply(_ rules: UserRules, caller: String, now: Timestamp) {
     forwarding = Forwarding(rules)
+    let isSilent = rules.silences(caller, at: now)
+    // It holds as well where all calls go on, and there is nobody to whom this one can.
+    isBusy = isBusy || isSilent
     if let always = rules.always {
       diverted = (.always, DivertTargets(always.users))
       return
     }
-    if let silence = rules.doNotDisturb, silence.until.map({ now < $0 }) ?? true,
-      !silence.except.contains(where: { $0.hasBytes(of: caller) })
-    {
-      isBusy = true
-      diverted = (.doNotDisturb, DivertTargets(forwarding.onBusy))
-    } else if isBusy {
-      diverted = (.busy, DivertTargets(forwarding.onBusy))
+    if isBusy {
+      diverted = (isSilent ? .doNotDisturb : .busy, DivertTargets(forwarding.onBusy))
     }
     if diverted?.to.users.isEmpty == true { diverted = nil }
     keepFirst()
@@ -161,6 +175,14 @@ extension ShardMachine.Reach {
       others = devices.filter { !forwarding.firstDevices.contains($0.id) }
       devices = first
     }
+  }
+}
+
+extension UserRules {
+  /// Whether a caller's calls ring none of the user's devices.
+  fileprivate func silences(_ caller: String, at now: Timestamp) -> Bool {
+    guard let silence = doNotDisturb, silence.until.map({ now < $0 }) ?? true else { return false }
+    return !silence.except.contains { $0.hasBytes(of: caller) }
   }
 }
 

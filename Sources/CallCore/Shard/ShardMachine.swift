@@ -7,7 +7,8 @@
 public struct ShardMachine: Sendable {
   public let shard: Int
   public let epoch: UInt64
-  public let limits: CallLimits
+  public var limits: CallLimits { _read { yield sharedLimits.values } }
+  let sharedLimits: SharedLimits
 
   var calls = CallTable()
   var placedCalls = PlacedCalls()
@@ -30,6 +31,8 @@ public struct ShardMachine: Sendable {
   public var mayMove = true
   /// Whether calls go on to other users: as `mayPush`.
   public var mayDivert = true
+  /// Whether calls are transferred to other users: as `mayPush`.
+  public var mayTransfer = true
   /// What is stored of calls outside the journal. Set it before any command.
   public var keeps: StoredParts = []
   /// Ended calls that would be forgotten if they did not lack something that is to be stored.
@@ -60,7 +63,7 @@ public struct ShardMachine: Sendable {
   public init(shard: Int, epoch: UInt64, limits: CallLimits) {
     self.shard = shard
     self.epoch = epoch
-    self.limits = limits
+    sharedLimits = SharedLimits(limits)
   }
 
   public var counts: ShardCounts { tally }
@@ -105,6 +108,7 @@ public struct ShardMachine: Sendable {
     case .talking(let talking): self.talking(command, talking, &turn)
     case .crossed(let crossed): self.crossed(command, crossed, &turn)
     case .merge(let request): merge(command, request, &turn)
+    case .replaced(let request): replaced(command, request, &turn)
     case .history(let body): history(command, body, &turn)
     case .visit(let request): visit(command, request, &turn)
     case .rules(let request): rules(command, request, &turn)

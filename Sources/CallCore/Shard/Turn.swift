@@ -1,16 +1,18 @@
 /// One turn of a shard: what its decisions need to know, and what they come to.
 struct Turn: ~Copyable {
   let now: Timestamp
-  let limits: CallLimits
+  let sharedLimits: SharedLimits
+  var limits: CallLimits { _read { yield sharedLimits.values } }
   let epoch: UInt64
   /// False before a new owner begins: until then it delivers nothing.
   let isServing: Bool
   /// The journal has not taken what was decided before. Retransmissions would only add to that, and all of
   /// them would leave at one moment.
   let isHeldBack: Bool
-  /// Whether pushes are decided, and calls diverted: what these leave in the journal every node can read.
+  /// Whether pushes are decided, calls diverted and transferred: what these leave in the journal every node can read.
   let mayPush: Bool
   let mayDivert: Bool
+  let mayTransfer: Bool
   /// What is stored of calls outside the journal.
   let keeps: StoredParts
   var outcome = Outcome()
@@ -28,11 +30,18 @@ struct Turn: ~Copyable {
   }
 }
 
+/// The limits of a shard and of its turns, each of which would copy them.
+final class SharedLimits: Sendable {
+  let values: CallLimits
+  init(_ values: CallLimits) { self.values = values }
+}
+
 extension ShardMachine {
   func turn(at now: Timestamp, isHeldBack: Bool = false) -> Turn {
     Turn(
-      now: now, limits: limits, epoch: epoch, isServing: isServing, isHeldBack: isHeldBack,
-      mayPush: mayPush, mayDivert: mayDivert, keeps: keeps)
+      now: now, sharedLimits: sharedLimits, epoch: epoch, isServing: isServing,
+      isHeldBack: isHeldBack, mayPush: mayPush, mayDivert: mayDivert, mayTransfer: mayTransfer,
+      keeps: keeps)
   }
 
   /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.

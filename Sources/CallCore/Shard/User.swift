@@ -59,8 +59,7 @@ struct User: Sendable {
     set { keptRules = newValue.map { [$0] } ?? [] }
   }
 
-  /// Whether nothing is left that is worth keeping.
-  var isEmpty: Bool {
+  private var isEmpty: Bool {
     devices.isEmpty && calls.isEmpty && settledCalls.isEmpty && keptRules.isEmpty
   }
 
@@ -86,8 +85,16 @@ struct User: Sendable {
   }
 
   /// Forgets devices that are neither attached nor registered.
-  mutating func prune() {
+  /// - Returns: whether nothing is left that is worth keeping.
+  mutating func prune() -> Bool {
     devices.removeAll { $0.session == nil && $0.registration == nil }
+    return isEmpty
+  }
+
+  /// A call to this user is settled.
+  mutating func settle(_ id: CallID) {
+    calls.removeAll { $0 == id }
+    settledCalls.append(id)
   }
 
   /// Ends sessions of this user.
@@ -106,6 +113,16 @@ struct User: Sendable {
       dropped.append(session)
     }
     return dropped
+  }
+
+  /// Counts one more call of a caller to this user.
+  /// - Returns: why it is refused: the user has too many calls, or had too many of the caller in the last minute.
+  mutating func refusesPlacing(
+    by caller: UserKey, now: Timestamp, _ limits: CallLimits
+  ) -> CallError? {
+    if calls.count >= limits.callsToUser { return limits.tooManyCallsToUser }
+    let perMinute = limits.callsPerPairPerMinute
+    return admitsPlacing(by: caller, now: now, perMinute: perMinute) ? nil : limits.tooManyCalls
   }
 
   /// Counts one more call of a caller to this user, unless there were too many in the last minute.

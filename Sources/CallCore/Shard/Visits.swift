@@ -4,7 +4,15 @@ struct Visits: Sendable {
   struct Visit: Sendable {
     var call: CallID
     var callee: String
+    var caller: String
+    var callerName: String
     var answeredBy: DeviceID?
+    var answeredAt: Timestamp?
+    /// It rings here no more, and nobody here has answered.
+    var isOver: Bool
+    var round: UInt8
+    /// Of the newest question about it.
+    var number: UInt64
     /// The caller has called this user too often: it does not ring.
     var isRefused: Bool
     /// Since when it is known here.
@@ -28,9 +36,16 @@ struct Visits: Sendable {
   mutating func note(
     _ user: UserKey, _ request: VisitRequest, now: Timestamp, admits: () -> Bool
   ) -> Visit {
-    let known = visit(request.call, to: user, now: now)
+    var known = visit(request.call, to: user, now: now)
+    // A question that was retransmitted may be older than the last one.
+    if let known, request.number != 0, request.number < known.number { return known }
+    if let round = known?.round, request.round > round { known = nil }
     let visit = Visit(
-      call: request.call, callee: request.callee, answeredBy: request.answeredBy,
+      call: request.call, callee: request.callee, caller: request.caller,
+      callerName: request.callerName,
+      answeredBy: request.isOver ? nil : request.answeredBy, answeredAt: request.answeredAt,
+      isOver: request.isOver,
+      round: max(request.round, known?.round ?? 0), number: request.number,
       isRefused: known?.isRefused ?? (request.answeredBy == nil && !admits()),
       since: known?.since ?? now, until: now + Self.memory)
     var visits = byUser[user, default: []].filter { now < $0.until && $0.call != request.call }
@@ -50,5 +65,10 @@ struct Visits: Sendable {
   /// Whether the user has answered one of them.
   func isInCall(_ user: UserKey, now: Timestamp) -> Bool {
     byUser[user]?.contains { $0.answeredBy != nil && now < $0.until } ?? false
+  }
+
+  /// Those that the user has answered.
+  func answered(_ user: UserKey, now: Timestamp) -> [Visit] {
+    byUser[user, default: []].filter { $0.answeredBy != nil && now < $0.until }
   }
 }

@@ -69,7 +69,7 @@ extension CallError.Code {
     case .forbidden, .notParty, .foreignPushTopic, .refusedByApp: 403
     case .noSuchResource, .noGateway, .unknownDevice, .unknownCall, .unknownUser: 404
     case .methodNotAllowed: 405
-    case .callIDTaken, .wrongState, .userUnavailable: 409
+    case .callIDTaken, .wrongState, .transferring, .userUnavailable: 409
     case .frameTooLarge: 413
     case .rateLimited, .tooManyDevices, .tooManyCalls, .tooManyLiveCalls, .tooManySignals,
       .tooManyMoves:

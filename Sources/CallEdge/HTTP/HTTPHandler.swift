@@ -184,7 +184,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       try loop.shared.takeFromRate(of: credential, route, now: now)
       command = try Command(
         route, content: body, by: credential, query: query,
-        session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()))
+        session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),
+        limits: loop.shared.configuration.limits)
     } catch {
       loop.noteFailure(connection, error.code)
       return answer(exchange, HTTPAnswer(error))

@@ -2,7 +2,7 @@ internal import CallAuth
 package import CallCore
 package import CallWire
 
-/// What is done to rules, or to a group.
+/// What is done to rules, to a group, or to a name.
 package enum HTTPRulesVerb: Equatable {
   case get
   case put
@@ -31,24 +31,37 @@ package enum HTTPRulesVerb: Equatable {
 package enum HTTPAppRoute: Equatable {
   case user(String)
   case calls(of: String)
+  /// A page of the user's history; the query says which.
+  case history(of: String)
   case removeDevice(DeviceID, of: String)
   case rules(HTTPRulesVerb, of: String)
   case group(HTTPRulesVerb, String)
+  case name(HTTPRulesVerb, of: String)
+  /// Its body says to whom.
+  case placeCall
   case call(CallAddress)
   case endCall(CallAddress)
 
-  /// The user that it is about.
+  /// The user that it is about; empty where the body says it.
   package var user: String {
     switch self {
-    case .user(let user), .calls(let user), .removeDevice(_, let user), .rules(_, let user),
-      .group(_, let user):
+    case .user(let user), .calls(let user), .history(let user), .removeDevice(_, let user),
+      .rules(_, let user), .group(_, let user), .name(_, let user):
       user
     case .call(let address), .endCall(let address): address.callee
+    case .placeCall: ""
     }
   }
 
-  /// What it takes of the app's rate, in thousandths of a request. A question to all shards is as dear as ten others.
-  var cost: Int64 { if case .calls = self { 10_000 } else { 1000 } }
+  /// What it takes of the app's rate, in thousandths of a request. A question to all shards is as dear as ten others,
+  /// and a history, which is read from the store for each question, as three. Sessions count histories in the same way.
+  var cost: Int64 {
+    switch self {
+    case .calls: 10_000
+    case .history: 3000
+    case .user, .removeDevice, .rules, .group, .name, .placeCall, .call, .endCall: 1000
+    }
+  }
 
   /// - Parameter segments: of the path, behind `/v1/app/`.
   static func find(
@@ -67,12 +80,20 @@ package enum HTTPAppRoute: Equatable {
     case ("users", 3) where parts[2] == "calls":
       try only("GET")
       return .calls(of: try user(parts[1]))
+    case ("users", 3) where parts[2] == "history":
+      try only("GET")
+      return .history(of: try user(parts[1]))
     case ("users", 3) where parts[2] == "rules":
       return .rules(try HTTPRulesVerb.find(method), of: try user(parts[1]))
+    case ("users", 3) where parts[2] == "name":
+      return .name(try HTTPRulesVerb.find(method), of: try user(parts[1]))
     case ("groups", 2): return .group(try HTTPRulesVerb.find(method), try user(parts[1]))
     case ("users", 4) where parts[2] == "devices":
       try only("DELETE")
       return .removeDevice(try HTTPRoute.device(parts[3]), of: try user(parts[1]))
+    case ("calls", 1):
+      try only("POST")
+      return .placeCall
     case ("calls", 3):
       try only("GET")
       return .call(try HTTPRoute.address(parts[1], parts[2]))
@@ -95,25 +116,49 @@ package enum HTTPAppRoute: Equatable {
 
 extension Command {
   /// The command that a request of the app's server stands for.
-  /// - Throws: `forbidden` for a credential that is no server's, or as `HTTPRulesVerb.request`.
+  /// - Throws: `forbidden` for a credential that is no server's, or as `HTTPRulesVerb.request`, `HistoryCommand.init`
+  ///   and `HTTPBodies`.
   init(
-    _ route: HTTPAppRoute, content: [UInt8], by credential: HTTPCredential, session: SessionRef
+    _ route: HTTPAppRoute, content: [UInt8], by credential: HTTPCredential, query: Substring,
+    session: SessionRef, limits: CallLimits
   ) throws(CallError) {
     guard case .server(let claims, _) = credential else { throw CallError(AuthFailure.users) }
-    let user = UserKey(app: claims.app, user: route.user)
+    var user = UserKey(app: claims.app, user: route.user)
     let body: Body =
       switch route {
       case .user: .app(.user)
       case .calls: .app(.calls(shard: 0))
+      case .history: .history(try HistoryCommand(query: query))
       case .removeDevice(let device, _): .app(.remove(device))
+      case .placeCall: .app(.place(try Self.placing(content, for: &user, limits)))
       case .call(let address): .app(.call(address.call))
       case .endCall(let address): .app(.end(address.call))
       case .rules(let verb, _): .rules(try verb.request(content))
       case .group(.get, _): .app(.group)
       case .group(.put, _): .app(.setGroup(try HTTPBodies.callGroup(content)))
       case .group(.delete, _): .app(.setGroup(nil))
+      case .name(.get, _): .app(.name)
+      case .name(.put, _): .app(.setName(try HTTPBodies.displayName(content)))
+      case .name(.delete, _): .app(.setName(""))
       }
     self.init(session: session, request: 1, user: user, device: "", callee: user, body: body)
     self.credential = credential.credential
+  }
+
+  /// - Parameter user: becomes the one who is called first.
+  private static func placing(
+    _ content: [UInt8], for user: inout UserKey, _ limits: CallLimits
+  ) throws(CallError) -> AppPlacing {
+    let body = try HTTPBodies.placeCall(content, limits)
+    user = UserKey(app: user.app, user: body.from)
+    return body.request(.random())
+  }
+}
+
+extension CallID {
+  /// A UUID of version 4, as apps choose them.
+  fileprivate static func random() -> CallID {
+    let (high, low) = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+    return CallID(high: high & ~0xf000 | 0x4000, low: low & ~(3 << 62) | 2 << 62)
   }
 }

@@ -120,14 +120,16 @@ package enum HTTPRoute: Equatable {
 
 extension Command {
   /// The command that an HTTP request stands for.
-  /// - Parameter query: may name the device. The body's takes precedence; neither may differ from the credential's.
+  /// - Parameter query: may name the device, and the page of a history. The body's device takes precedence; neither may
+  ///   differ from the credential's.
   /// - Throws: as `HTTPBodies`, `HTTPCredential.device(named:)` and `RegistrationRequest.prepared(for:)`.
   init(
     _ route: HTTPRoute, content: [UInt8], by credential: HTTPCredential, query: Substring,
-    session: SessionRef
+    session: SessionRef, limits: CallLimits
   ) throws(CallError) {
     if case .app(let route) = route {
-      self = try Command(route, content: content, by: credential, session: session)
+      self = try Command(
+        route, content: content, by: credential, query: query, session: session, limits: limits)
       return
     }
     guard let user = credential.user else { throw CallError(AuthFailure.servers) }
@@ -174,7 +176,7 @@ extension Command {
 extension HistoryCommand {
   /// The page that a query asks for.
   /// - Throws: `invalidField`.
-  fileprivate init(query: Substring) throws(CallError) {
+  init(query: Substring) throws(CallError) {
     var (before, limit) = (HistoryCursor?.none, HistoryCommand.limitStandard)
     if let text = HTTPRoute.parameter("before", query: query), !text.isEmpty {
       before = HistoryCursor(text: text)

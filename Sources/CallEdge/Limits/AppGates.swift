@@ -51,11 +51,12 @@ package final class AppGates: Sendable {
     switch command.body {
     case .attach, .register: break
     case .place(var request):
-      guard let terms = gate(of: command.user.app)?.terms else { return }
-      guard terms.secondCalls != nil || !terms.follows.isEmpty else { return }
-      if let choice = terms.secondCalls { request.busyWhileInCall = choice == .busy }
-      request.follows = terms.follows
+      gate(of: command.user.app)?.terms.stamp(&request)
       command.body = .place(request)
+      return
+    case .app(.place(var placing)):
+      gate(of: command.user.app)?.terms.stamp(&placing.request)
+      command.body = .app(.place(placing))
       return
     default: return
     }
@@ -75,6 +76,13 @@ package final class AppGates: Sendable {
   /// - Returns: why it is refused; nil where it is not.
   package func refusal(of command: Command, now: Timestamp) -> CallError? {
     gate(of: command.user.app)?.refusal(of: command, now: now)
+  }
+}
+
+extension AppTerms {
+  fileprivate func stamp(_ request: inout PlaceRequest) {
+    if let choice = secondCalls { request.busyWhileInCall = choice == .busy }
+    if !follows.isEmpty { request.follows = follows }
   }
 }
 
@@ -147,7 +155,9 @@ package final class AppGate: Sendable {
   /// Whether there are limits for such commands.
   static func limits(_ body: Command.Body) -> Bool {
     switch body {
-    case .place, .register, .rules(.write), .call(_, .answer), .call(_, .signal): true
+    case .place, .app(.place), .register, .rules(.write), .call(_, .answer), .call(_, .transfer),
+      .call(_, .signal):
+      true
     default: false
     }
   }
@@ -181,6 +191,12 @@ package final class AppGate: Sendable {
       return take(&rates.userCalls, command.user, .callsPerUser, now: now)
         ?? tooManyLiveCalls() ?? take(&rates.calls, .callsPerSecond, now: now)
         ?? takeBytes(of: command, &rates, now: now)
+    // It rings another user, as a call does.
+    case .call(_, .transfer):
+      return take(&rates.userCalls, command.user, .callsPerUser, now: now)
+        ?? take(&rates.calls, .callsPerSecond, now: now)
+    // No user places it.
+    case .app(.place): return tooManyLiveCalls() ?? take(&rates.calls, .callsPerSecond, now: now)
     default: return takeBytes(of: command, &rates, now: now)
     }
   }

@@ -17,11 +17,13 @@ extension CommandOutbox {
     session: UInt64, request: UInt64, refusal: CallError? = nil,
     _ change: (inout Command) -> Void = { _ in }
   ) {
-    guard let entry = pending[Key(session: session, request: request)], entry.isHeld,
-      let call = entry.command.body.call
-    else { return }
-    change(&entry.command)
-    entry.refusal = refusal
+    let key = Key(session: session, request: request)
+    guard let entry = pending[key], entry.isHeld, let call = entry.command.body.call else { return }
+    var command = entry.command
+    change(&command)
+    let decided = Pending(command, since: entry.since, order: entry.order)
+    (decided.isHeld, decided.refusal) = (true, refusal)
+    pending[key] = decided
     send(held.decide(session: session, call: call, request: request), of: session)
   }
 

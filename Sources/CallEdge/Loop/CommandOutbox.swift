@@ -33,17 +33,20 @@ package struct CommandOutbox {
   }
 
   package final class Pending {
-    package internal(set) var command: Command
+    package let command: Command
     package let since: Timestamp
+    /// The command's stream. Kept, since each look at the command copies it.
+    fileprivate let stream: SignalStreams.Key?
     /// Numbers the commands in the order in which they came.
-    fileprivate let order: UInt64
+    let order: UInt64
     /// It waits for a hook's decision, or behind one that does, and was not sent.
     var isHeld = false
     /// A hook refused this `place`: its shard is only asked whether it has the call already.
     package internal(set) var refusal: CallError?
 
-    fileprivate init(_ command: consuming Command, since: Timestamp, order: UInt64) {
+    init(_ command: consuming Command, since: Timestamp, order: UInt64) {
       (self.since, self.order) = (since, order)
+      stream = SignalStreams.key(command)
       self.command = command
     }
   }
@@ -66,7 +69,7 @@ package struct CommandOutbox {
   }
 
   private let rules: Rules
-  private(set) var pending: [Key: Pending] = [:]
+  var pending: [Key: Pending] = [:]
   private var streams = SignalStreams()
   var held = HeldCommands()
   private var lastOrder: UInt64 = 0
@@ -149,7 +152,7 @@ package struct CommandOutbox {
       batches[shard].bytes += 32 * items.count
       return
     }
-    add(command, urgent: false)
+    add(consume command, urgent: false)
   }
 
   private func shard(of command: Command) -> Int {
@@ -227,7 +230,7 @@ package struct CommandOutbox {
   /// - Parameter freeing: what waits only for this command leaves.
   mutating func take(_ key: Key, freeing: Bool = true) -> Pending? {
     guard let entry = pending.removeValue(forKey: key) else { return nil }
-    streams.remove(entry.command)
+    if let stream = entry.stream { streams.remove(key.request, from: stream) }
     if entry.isHeld, let call = entry.command.body.call {
       let free = held.remove(session: key.session, call: call, request: key.request)
       if freeing { send(free, of: key.session) }
@@ -290,13 +293,15 @@ extension Command {
   }
 
   /// Whether another command under the same request id is a repetition of this one. The times with which an
-  /// attach and a place are stamped do not count, and neither does the name, which a renewed token may change.
+  /// attach and a place are stamped do not count, and neither do names, which change meanwhile with a renewed token or
+  /// by the app's server.
   fileprivate func isRepeated(by other: Command) -> Bool {
     var other = other
     // A session that renews its token gets another credential.
     other.credential = credential
     if case .attach(var mine) = body, case .attach(let theirs) = other.body {
       mine.attachedAt = theirs.attachedAt
+      mine.userName = theirs.userName
       return mine == theirs
     }
     if case .place(var mine) = body, case .place(let theirs) = other.body {

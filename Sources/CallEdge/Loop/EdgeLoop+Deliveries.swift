@@ -7,41 +7,46 @@ extension EdgeLoop {
   /// Handles a burst of replies and deliveries; each socket is flushed once.
   func handle(_ items: [EdgeItem]) {
     let now = self.now
-    for index in items.indices { handle(items[index], now: now) }
+    for index in items.indices { handle(items[index].body, for: items[index].session, now: now) }
     flushSockets()
   }
 
-  private func handle(_ item: EdgeItem, now: Timestamp) {
-    switch item.body {
+  private func handle(_ body: EdgeItem.Body, for session: UInt64, now: Timestamp) {
+    switch body {
     case .reply(let request, let reply):
-      handleReply(session: item.session, request: request, reply, now: now)
+      handleReply(session: session, request: request, reply, now: now)
     case .delivery(let delivery):
-      guard let handler = device(item.session), handler.deliver(delivery) else {
-        return undeliverable(delivery, session: item.session, now: now)
+      guard let handler = device(session), handler.deliver(delivery) else {
+        return undeliverable(delivery, session: session, now: now)
       }
       metrics.deliveriesTotal.increment()
       shared.logger.written(
-        delivery, to: SessionRef(edge: shared.incarnation, number: item.session),
+        delivery, to: SessionRef(edge: shared.incarnation, number: session),
         handler.session.sender)
     case .ongoing(let ongoing):
-      guard let handler = device(item.session) else {
+      guard let handler = device(session) else {
         return metrics.deliveriesUnknown.increment()
       }
       handler.show(ongoing)
     case .history(let history):
-      guard let handler = device(item.session) else {
+      guard let handler = device(session) else {
         return metrics.deliveriesUnknown.increment()
       }
       handler.show(history)
+    case .name(let name):
+      guard let handler = device(session) else {
+        return metrics.deliveriesUnknown.increment()
+      }
+      handler.session.note(userName: name)
     // To owners of shards only.
     case .visit: metrics.deliveriesUnknown.increment()
     case .notice(let notice):
-      guard let handler = device(item.session) else {
+      guard let handler = device(session) else {
         return metrics.deliveriesUnknown.increment()
       }
       handler.send(.notice(notice))
     case .close(let notice):
-      device(item.session)?.handle(at: now) { $0.asked(toClose: notice, &$1) }
+      device(session)?.handle(at: now) { $0.asked(toClose: notice, &$1) }
     }
   }
 

@@ -6,7 +6,7 @@ import CallCore
 /// unanswered (`Command.after`), and a shard ignores one whose predecessor it has not received. What follows a
 /// message is retransmitted with it.
 struct SignalStreams {
-  private struct Key: Hashable {
+  struct Key: Hashable {
     var session: UInt64
     var call: CallID
   }
@@ -27,7 +27,8 @@ struct SignalStreams {
   private(set) var gapsForgotten: UInt64 = 0
   var gapCount: Int { gaps.count }
 
-  private static func key(_ command: Command) -> Key? {
+  /// nil: it is in no stream.
+  static func key(_ command: Command) -> Key? {
     guard case .call(let call, .signal) = command.body else { return nil }
     return Key(session: command.session.number, call: call)
   }
@@ -58,9 +59,8 @@ struct SignalStreams {
     waiting[key, default: []].append(command.request)
   }
 
-  mutating func remove(_ command: Command) {
-    guard let key = Self.key(command) else { return }
-    waiting[key]?.removeAll { $0 == command.request }
+  mutating func remove(_ request: UInt64, from key: Key) {
+    waiting[key]?.removeAll { $0 == request }
     if waiting[key]?.isEmpty == true { waiting[key] = nil }
   }
 

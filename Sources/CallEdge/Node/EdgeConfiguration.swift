@@ -18,6 +18,8 @@ public struct EdgeConfiguration: Sendable {
   /// The address at which devices reach this edge and no other. Devices that ask for it are sent here when this
   /// process also owns their user's shard; nil: none are.
   public var publicURL: String?
+  /// The TURN servers for devices that ask for some; nil: none.
+  public var relays: RelayServers?
   /// Fixed when the cluster is created.
   public var shardCount = 64
   /// Threads that serve connections. At most 256.

@@ -43,17 +43,20 @@ extension Command.Body {
     case .place: ("place", .debug)
     case .call(_, let verb):
       switch verb {
-      case .answer, .decline, .busy, .cancel, .hangUp, .pull: (verb.name, .debug)
+      case .answer, .decline, .busy, .cancel, .hangUp, .pull, .transfer, .cancelTransfer:
+        (verb.name, .debug)
       default: (verb.name, .trace)
       }
     case .ack: ("acknowledgement", .trace)
     case .callerGone: ("loss of the caller", .trace)
     case .attach: ("attach", .trace)
     case .crossed: ("crossing", .debug)
+    case .app(.place): ("place by the app's server", .debug)
     case .app(.end): ("end by the app's server", .debug)
     case .app(.setGroup): ("group by the app's server", .debug)
-    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .visit, .talking,
-      .calls, .rules, .app, .history:
+    case .app(.setName): ("name by the app's server", .debug)
+    case .sessionClosed, .register, .unregister, .pushReport, .tokenTaken, .merge, .replaced,
+      .visit, .talking, .calls, .rules, .app, .history:
       ("command", .trace)
     }
   }
@@ -67,7 +70,7 @@ extension Command.Body {
     case .crossed(let crossed): [crossed.call, crossed.survivor]
     case .talking(let talking): talking.calls
     case .sessionClosed, .register, .unregister, .place, .call, .pushReport, .tokenTaken, .merge,
-      .calls, .history, .visit, .rules, .app:
+      .replaced, .calls, .history, .visit, .rules, .app:
       call.map { [$0] } ?? []
     }
   }
@@ -80,6 +83,7 @@ extension Delivery.Event {
     case .answered: ("answered", .debug)
     case .stop: ("stop", .debug)
     case .moved: ("moved", .debug)
+    case .transfer: ("transfer", .debug)
     case .ringing: ("ringing", .trace)
     case .signal: ("signal", .trace)
     }

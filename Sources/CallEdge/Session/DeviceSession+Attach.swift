@@ -64,20 +64,18 @@ extension DeviceSession {
       client: request.client, attachedAt: turn.now, wantsNearer: request.wantsNearer,
       onlyPlaces: request.onlyPlaces,
       wantsOngoing: request.wantsOngoing && rules.showsOngoing(user.app),
-      wantsHistory: request.wantsHistory && rules.keepsHistory(user.app))
+      wantsHistory: request.wantsHistory && rules.keepsHistory(user.app),
+      wantsRelays: request.wantsRelays)
     sentIdentity = identity
     grant = TokenGrant(claims)
     phase = .attaching(claims, request: id, request, identity)
     pendingCount += 1
-    turn.actions.append(
-      .forward(
-        request: id, callee: user,
-        .attach(
-          Attach(
-            forCall: request.forCall, deviceName: request.deviceName, client: request.client,
-            attachedAt: turn.now, onlyPlaces: request.onlyPlaces,
-            ongoing: identity.wantsOngoing ? OngoingMark() : nil,
-            history: identity.wantsHistory ? HistoryMark() : nil))))
+    let attach = Attach(
+      forCall: request.forCall, deviceName: request.deviceName, client: request.client,
+      attachedAt: turn.now, onlyPlaces: request.onlyPlaces,
+      ongoing: identity.wantsOngoing ? OngoingMark() : nil,
+      history: identity.wantsHistory ? HistoryMark() : nil, userName: userName)
+    turn.actions.append(.forward(request: id, callee: user, .attach(attach)))
   }
 
   /// Refuses an attach. It counts as an unreadable frame does, so that nobody tries tokens without end.
@@ -90,10 +88,15 @@ extension DeviceSession {
   /// number. Without that spread, devices that attach at the same moment, as after the end of an edge, would
   /// be pinged at the same moment for ever, and a call would wait for thousands of pings.
   private var untilFirstPing: Span {
-    let half = UInt64(max(1, rules.configuration.pingInterval.microseconds / 2))
+    let half = max(1, rules.configuration.pingInterval.microseconds / 2)
+    return Span(microseconds: half + spread(over: half))
+  }
+
+  /// A number from 0 that is less than `range` and depends on the session's number.
+  func spread(over range: Int64) -> Int64 {
     // The multiplier is 2^64 divided by the golden ratio: numbers in turn lie apart.
     let scattered = (number &* 0x9E37_79B9_7F4A_7C15) >> 16
-    return Span(microseconds: Int64(half + scattered % half))
+    return Int64(scattered % UInt64(max(1, range)))
   }
 
   mutating func attachReplied(
@@ -120,6 +123,6 @@ extension DeviceSession {
         pingSeconds: UInt32(clamping: rules.configuration.pingInterval.microseconds / 1_000_000),
         serverTime: now, forCall: forCall,
         nearer: identity.wantsNearer ? rules.nearer.address(for: identity.user) : "",
-        ongoing: ongoing))
+        ongoing: ongoing, relays: takeRelays(of: identity, now: now)))
   }
 }

@@ -58,7 +58,7 @@ extension DeviceSession {
     case .place(let address, var request):
       request.call = address.call
       request.deviceName = identity.deviceName
-      request.callerName = identity.name
+      request.callerName = identity.name.isEmpty ? userName : identity.name
       notePlacing(address.call, callee: callee(address))
       return (callee(address), .place(request))
     case .call(let address, .pull(var request)):
@@ -66,6 +66,11 @@ extension DeviceSession {
       // If it is the caller's side that moves here, this session has placed the call from then on.
       notePlacing(address.call, callee: callee(address))
       return (callee(address), .call(address.call, .pull(request)))
+    case .call(let address, .transfer(var request)):
+      if request.consulted?.callee.isEmpty == true {
+        request.consulted?.callee = identity.user.user
+      }
+      return (callee(address), .call(address.call, .transfer(request)))
     case .call(let address, let verb):
       if verb == .resume { notePlacing(address.call, callee: callee(address)) }
       if verb.endsRinging { forgetRung(address.call) }

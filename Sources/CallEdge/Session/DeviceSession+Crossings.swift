@@ -20,6 +20,15 @@ extension DeviceSession {
   /// nothing tells this session of its end.
   private static let skew: Span = .seconds(60)
 
+  /// Whether the call that rings here is one of this device's user that another device has placed. One that was diverted
+  /// here or is transferred is to another user; one that the app's server placed has no device as its caller at first,
+  /// and is to another user for those who ring next.
+  func mayCross(_ invite: Invite, to callee: String) -> Bool {
+    guard let user = sentIdentity?.user.user else { return false }
+    return invite.divertedBy.isEmpty && invite.transferredBy == nil
+      && !invite.caller.device.text.isEmpty && user.hasBytes(of: callee)
+  }
+
   mutating func noteRings(_ call: CallID, _ invite: Invite) {
     forgetRung(call)
     if rungCalls.count >= Self.rungCallsMax { rungCalls.removeFirst() }
@@ -85,7 +94,9 @@ extension CallVerb {
   var endsRinging: Bool {
     switch self {
     case .answer, .decline, .busy: true
-    case .alerting, .cancel, .connected, .hangUp, .pull, .signal, .resume, .query: false
+    case .alerting, .cancel, .connected, .hangUp, .pull, .transfer, .cancelTransfer, .signal,
+      .resume, .query:
+      false
     }
   }
 }

@@ -14,6 +14,7 @@ extension DeviceSession {
       break
     case .attached:
       if checkTokenExpiry(&turn) { return }
+      renewRelays(&turn)
       if mayReportTalking { reportTalking(&turn) }
       guard deadline <= turn.now else { return }
       if hasReceived { pingsUnanswered = 0 }

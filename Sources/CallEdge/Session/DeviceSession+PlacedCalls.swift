@@ -56,6 +56,7 @@ extension DeviceSession {
 
   /// Notes what a reply shows of a call that was placed here.
   mutating func notePlaced(by reply: Reply, to body: Command.Body) {
+    if case .answer(won: true, let state) = reply { noteTaken(body, state) }
     guard !placedCalls.isEmpty, let call = body.call else { return }
     noteAnswered(body)
     switch reply {
@@ -72,6 +73,28 @@ extension DeviceSession {
       }
     case .attached, .registered, .calls, .history, .rules, .app: break
     }
+  }
+
+  /// A device that answers a call which is transferred may have the caller's side then: it has placed the call from now
+  /// on. The other side is named then.
+  private mutating func noteTaken(_ body: Command.Body, _ state: CallState) {
+    guard case .call(let call, .answer) = body, state.phase == .answered, let by = state.by,
+      !isOwn(by),
+      let app = sentIdentity?.user.app,
+      !stopsMeanwhile.contains(where: { $0.call == call && $0.version > state.version })
+    else { return }
+    let callee = UserKey(app: app, user: state.callee)
+    if !placedCalls.contains(where: { $0.call == call && $0.callee == callee }) {
+      remember(PlacedCall(call: call, callee: callee, commandsOpen: 0))
+    }
+    noteAnswer(of: call, by: by, at: state.at)
+  }
+
+  /// The end of a call that this device may be about to take.
+  mutating func noteStop(_ delivery: Delivery) {
+    guard pendingCount > 0 else { return }
+    if stopsMeanwhile.count == StopMeanwhile.countMax { stopsMeanwhile.removeFirst() }
+    stopsMeanwhile.append(StopMeanwhile(call: delivery.call, version: delivery.version))
   }
 
   /// A call was taken over, or was not.

@@ -25,6 +25,7 @@ extension DeviceSession {
     }
     noteCall(reply)
     notePlaced(by: reply, to: body)
+    if pendingCount == 0 { stopsMeanwhile = [] }
     guard let identity = sentIdentity else { return }
     let answer = ServerReply(reply, device: identity.device)
     turn.actions.append(
@@ -56,16 +57,17 @@ extension DeviceSession {
     switch delivery.event {
     case .invite(let invite):
       inCallUntil = max(inCallUntil, invite.deadline)
-      // A call that was diverted to this user is to another one, and crosses none.
-      if invite.divertedBy.isEmpty { noteRings(delivery.call, invite) }
+      if mayCross(invite, to: delivery.callee) { noteRings(delivery.call, invite) }
     case .stop:
       inCallUntil = Timestamp(microseconds: 0)
       forget(delivery.call)
       forgetRung(delivery.call)
+      noteStop(delivery)
     case .answered(let answered):
       noteAnswer(of: delivery.call, by: answered.by, at: delivery.at)
       forgetRung(delivery.call)
-    case .ringing, .signal, .moved: noteExists(of: delivery.call)
+    case .moved(let move): noteMove(of: delivery.call, to: move.to)
+    case .ringing, .signal, .transfer: noteExists(of: delivery.call)
     }
     return true
   }
@@ -91,6 +93,12 @@ extension DeviceSession {
     if let shown = historyShown.shown, history.cursor <= shown { return false }
     historyShown.shown = history.cursor
     return true
+  }
+
+  /// The user's shard has this name of the user; empty: none. The shard follows the reply to an attach with it, so it
+  /// may come before the device has read that reply, but not before the session has.
+  package mutating func note(userName: String) {
+    if isAttached { self.userName = userName }
   }
 
   /// A shard has an owner of this epoch, to which the session is announced. What a former one has sent is out of date.

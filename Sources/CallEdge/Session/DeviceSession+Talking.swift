@@ -23,8 +23,18 @@ extension DeviceSession {
     update(call) {
       $0.isKnown = true
       if $0.answeredAt == nil { $0.answeredAt = time }
+      if let party { $0.peer = party.user }
     }
     if reportsWanted != .none || talking != nil { mayReportTalking = true }
+  }
+
+  /// Another device has the other side now, perhaps another user's.
+  mutating func noteMove(of call: CallID, to party: Party) {
+    update(call) {
+      $0.isKnown = true
+      $0.peer = party.user
+    }
+    if talking != nil { mayReportTalking = true }
   }
 
   /// What the app wants reported. Looked up again only when an app's terms have changed: every call asks.
@@ -56,9 +66,12 @@ extension DeviceSession {
     // If the app has changed its choice, an earlier report is taken back.
     let answered = wanted == .none ? [] : placedCalls.filter(\.isAnswered)
     let calls = answered.map(\.call)
-    guard calls != talking?.calls ?? [] || mustReportTalking && wanted != .none else { return }
-    mustReportTalking = false
     let details = wanted == .withDetails ? answered.map(\.detail) : []
+    guard
+      calls != talking?.calls ?? [] || details != talking?.details ?? []
+        || mustReportTalking && wanted != .none
+    else { return }
+    mustReportTalking = false
     let report = Talking(number: (talking?.number ?? 0) + 1, calls: calls, details: details)
     talking = report
     turn.actions.append(
@@ -77,6 +90,8 @@ extension DeviceSession {
 
 extension DeviceSession.PlacedCall {
   fileprivate var detail: Talking.Detail {
-    Talking.Detail(callee: callee.user, since: answeredAt ?? Timestamp(microseconds: 0))
+    Talking.Detail(
+      callee: callee.user, since: answeredAt ?? Timestamp(microseconds: 0),
+      peer: peer.hasBytes(of: callee.user) ? "" : peer)
   }
 }

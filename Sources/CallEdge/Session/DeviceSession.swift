@@ -20,6 +20,7 @@ package struct DeviceSession {
     /// A reply that nobody waits for: it may leave with the next frame, or some tenths of a second later.
     case replyLazily(UInt64, ServerReply)
     case notice(Notice)
+    indirect case relays(RelayCredentials)
     /// Send a command to the shard of `callee`, then call `replied`.
     case forward(request: UInt64, callee: UserKey, Command.Body)
     /// Ask all shards for the calls that concern the device, then call `callsListed`.
@@ -90,6 +91,8 @@ package struct DeviceSession {
     var wantsOngoing = false
     /// The device is to see when its user's history changes.
     var wantsHistory = false
+    /// The device wants credentials for TURN servers.
+    var wantsRelays = false
 
     /// An attach that replaces no session of the device elsewhere.
     var announcement: Attach {
@@ -110,11 +113,21 @@ package struct DeviceSession {
     /// When it was answered; nil: not yet, as far as the session knows.
     var answeredAt: Timestamp?
     var isAnswered: Bool { answeredAt != nil }
+    /// Who has the other side; empty: the callee, as far as the session knows.
+    var peer = ""
     /// How many commands that may place it wait for their replies.
     var commandsOpen = 0
 
     /// Whether it counts as one of the device's live calls.
     var counts: Bool { isKnown || commandsOpen > 0 }
+  }
+
+  /// A reply may come behind the end of its call.
+  struct StopMeanwhile: Equatable {
+    /// Policy at the limit: the oldest goes.
+    static let countMax = 8
+    var call: CallID
+    var version: UInt64
   }
 
   enum Phase {
@@ -146,6 +159,8 @@ package struct DeviceSession {
   /// When the connection must be attached; while attached, when the next ping is due.
   var deadline: Timestamp
   var placedCalls: [PlacedCall] = []
+  /// Ends that were delivered while commands waited for their replies.
+  var stopsMeanwhile: [StopMeanwhile] = []
   /// Calls that ring here.
   var rungCalls: [RungCall] = []
   /// The last report of the answered calls that were placed here; nil: there was none.
@@ -158,6 +173,10 @@ package struct DeviceSession {
   var shown = OngoingMark()
   /// What the device was sent of the state of its user's history.
   var historyShown = HistoryMark()
+  /// The user's display name, as its shard has it stored; empty: none. It is the caller's name where the token has none.
+  var userName = ""
+  /// When new credentials for TURN servers are due.
+  var relaysDueAt = Timestamp.distantFuture
   /// The answered calls may have changed since the last report, or that failed.
   package internal(set) var mayReportTalking = false
   /// The time until which a call that was delivered here rings or goes on. Of several calls the latest counts. It
@@ -238,6 +257,7 @@ package struct DeviceSession {
   func announcement(of identity: Identity) -> Attach {
     var attach = identity.announcement
     attach.talking = talking
+    attach.userName = userName
     if identity.wantsOngoing { attach.ongoing = shown }
     if identity.wantsHistory { attach.history = historyShown }
     return attach

@@ -21,7 +21,10 @@ extension WebSocketHandler {
     event(&session, &turn)
     var next = 0
     while next < turn.actions.count {
-      perform(turn.actions[next])
+      // Moved out: to read it there would copy it.
+      var action = DeviceSession.Action.ping
+      swap(&action, &turn.actions[next])
+      perform(action)
       next += 1
     }
     loop.giveBack(&turn.actions)
@@ -50,6 +53,7 @@ extension WebSocketHandler {
     case .reply(let id, let reply): self.reply(id, reply)
     case .replyLazily(let id, let reply): sendLazily(.reply(id: id, reply))
     case .notice(let notice): send(.notice(notice))
+    case .relays(let relays): send(.relays(relays))
     case .forward(let request, let callee, let body):
       forward(request: request, callee: callee, body)
     case .forwardRenewal(let request, let callee, let attach, let token):
@@ -107,18 +111,19 @@ extension WebSocketHandler {
   // MARK: Commands
 
   /// Hands a command to the loop.
-  /// - Parameter credential: replaces the session's.
   private func forward(
     request: UInt64, callee: UserKey, _ body: Command.Body, by credential: Credential? = nil
   ) {
     guard let sender = session.sender else { return }
-    var command = command(request, from: sender, callee: callee, body)
-    if let credential { command.credential = credential }
-    if case .place(var place) = body {
+    var sent = body
+    if case .place(var place) = sent {
       place.receivedAt = readAt
-      command.body = .place(place)
+      sent = .place(place)
     }
-    switch loop.submit(command, now: turn.now) {
+    // A name for the command would cost a copy.
+    switch loop.submit(
+      command(request, from: sender, callee: callee, sent, by: credential), now: turn.now)
+    {
     case .sent: break
     case .repeated: session.wasRepeated(body)
     case .refused(let error):
@@ -134,15 +139,17 @@ extension WebSocketHandler {
   }
 
   /// A command of this session.
-  /// - Parameter request: 0 for a command that has no reply.
+  /// - Parameters:
+  ///   - request: 0 for a command that has no reply.
+  ///   - credential: nil: the session's.
   func command(
     _ request: UInt64, from sender: (user: UserKey, device: DeviceID), callee: UserKey,
-    _ body: Command.Body
+    _ body: Command.Body, by credential: Credential? = nil
   ) -> Command {
     var command = Command(
       session: SessionRef(edge: loop.shared.incarnation, number: number), request: request,
       user: sender.user, device: sender.device, callee: callee, body: body)
-    command.credential = session.credential
+    command.credential = credential ?? session.credential
     return command
   }
 }

@@ -25,7 +25,7 @@ package enum NodeRoles: String, Sendable, CaseIterable {
 /// The values of all settings. `NodeConfiguration()` holds the defaults.
 ///
 /// A setting of one role is in the structure of that role. Settings of several roles are here;
-/// `coordinator(shardCount:nodeID:)`, `edge(shardCount:nodeID:tokens:tls:files:)` and
+/// `coordinator(shardCount:nodeID:)`, `edge(shardCount:nodeID:tokens:tls:turn:files:)` and
 /// `gateway(shardCount:nodeID:)` copy them.
 package struct NodeConfiguration: Sendable {
   package var cluster = "callmesh"
@@ -48,6 +48,10 @@ package struct NodeConfiguration: Sendable {
   /// Set together with `tlsKey`, or not at all.
   package var tlsCertificate: String?
   package var tlsKey: String?
+  /// Set together with `turnSecretFile`, or not at all.
+  package var turnURLs: [String] = []
+  package var turnSecretFile: String?
+  package var turnLifetime = Span.seconds(3600)
   /// nil: one per core.
   package var eventLoops: Int?
   /// nil: what the limit of open files leaves.
@@ -116,14 +120,18 @@ extension NodeConfiguration {
     return out
   }
 
-  /// - Parameter files: the limit of open files, which bounds the connections.
+  /// - Parameters:
+  ///   - turn: the content of `turnSecretFile`.
+  ///   - files: the limit of open files, which bounds the connections.
   func edge(
-    shardCount: Int, nodeID: String, tokens: TokenAuthority, tls: EdgeTLS?, files: DescriptorLimit
+    shardCount: Int, nodeID: String, tokens: TokenAuthority, tls: EdgeTLS?, turn: RelaySecret?,
+    files: DescriptorLimit
   ) -> EdgeConfiguration {
     var out = edge
     out.nodeID = nodeID
     out.tokens = tokens
     out.tls = tls
+    out.relays = turn.map { RelayServers(urls: turnURLs, secret: $0, lifetime: turnLifetime) }
     out.cluster = cluster
     out.version = CallmeshVersion.current
     out.shardCount = shardCount

@@ -31,7 +31,11 @@ extension ResolvedSettings {
     typealias Check = (isWrong: Bool, key: SettingKey, problem: String, remedy: String)
     let (limits, coordinator) = (values.limits, values.coordinator)
     let (low, high) = (limits.ringTimeoutMinimum, limits.ringTimeoutMaximum)
-    let files = [("tlsCertificate", values.tlsCertificate), ("tlsKey", values.tlsKey)]
+    // Of each pair both are given, or none.
+    let pairs = [
+      [("tlsCertificate", values.tlsCertificate), ("tlsKey", values.tlsKey)],
+      [("turnUrls", values.turnURLs.first), ("turnSecretFile", values.turnSecretFile)],
+    ]
     var checks: [Check] = [
       (
         high < low, "ringTimeoutMaximum", "is shorter than \(named("ringTimeoutMinimum"))",
@@ -55,11 +59,11 @@ extension ResolvedSettings {
         "Name the proxies with --trusted-proxies."
       ),
     ]
-    checks += zip(files, files.reversed()).map { given, other in
+    checks += pairs.flatMap { zip($0, $0.reversed()) }.map { given, other in
       (
         given.1 != nil && other.1 == nil, SettingKey(rawValue: given.0),
         "is set, and \(other.0) is not",
-        "Name that file with \(SettingKey(rawValue: other.0).flag), or leave out both."
+        "Give that one with \(SettingKey(rawValue: other.0).flag), or leave out both."
       )
     }
     checks.append(

@@ -128,13 +128,13 @@ extension Setting {
     Setting("headersBytes", \.limits.headersBytes, .integer(0...32_768))
     "Custom headers of a call, in bytes of all names and values."
     Setting("descriptionBytes", \.limits.descriptionBytes, .integer(0...98_304))
-    "A session description, in bytes. A frame has at most 131072."
+    "A session description, in bytes, at the start of a call or later. A frame has at most 131072."
     Setting("pushDataBytes", \.limits.pushDataBytes, .integer(0...2048))
     "What a caller adds to the pushes that ring, in bytes."
     Setting("signalsWaiting", \.limits.signalsWaiting, .integer(1...4096))
     "Descriptions and candidates that wait for one side of a call."
     Setting("signalBytes", \.limits.signalBytes, .integer(64...65_536))
-    "One description or candidate sent during a call, in bytes."
+    "One candidate, in bytes."
     Setting("informationBytes", \.limits.informationBytes, .integer(64...65_536))
     "One information sent during an answered call, in bytes."
     Setting("lazyAppend", \.limits.lazyAppend, .duration(0, 1))

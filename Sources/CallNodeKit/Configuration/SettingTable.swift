@@ -101,6 +101,17 @@ extension Setting {
       remedy: "Write the address as devices use it: wss://node-1.example:443.")
     "The address at which devices reach this node and no other. With it, a node with all roles has "
       + "devices that ask for it sent here while it owns their users' shards."
+    Setting(
+      "turnUrls", \.turnURLs, .relayURLs,
+      remedy: "Write them as browsers do: turn:turn.example:3478?transport=udp,turns:turn.example.")
+    "The TURN servers for devices that ask for some. It goes with turnSecretFile."
+    Setting(
+      "turnSecretFile", \.turnSecretFile, .path,
+      remedy: "It goes with turnUrls; give both or none.")
+    "The file with the secret that the TURN servers have as static-auth-secret. It is read again "
+      + "when it changes."
+    Setting("turnLifetime", \.turnLifetime, .duration(60, 86_400))
+    "For how long credentials for TURN servers are good. Devices get new ones in time."
     Setting("eventLoops", \.eventLoops, .integer(1...256), unset: "one per core")
     "Threads that serve connections."
     Setting("pingInterval", \.edge.pingInterval, .duration(1, 600))

@@ -171,6 +171,15 @@ extension ValueKind where Value == [String] {
       read: { list($0, most: 64) { isOrigin($0) ? $0 : nil } }, text: { $0.joined(separator: ",") })
   }
 
+  /// TURN servers.
+  package static var relayURLs: Self {
+    Self(
+      "urls", "up to \(RelayServers.urlsMax)",
+      demand: "turn: or turns: URLs separated by commas, at most \(RelayServers.urlsMax)",
+      read: { list($0, most: RelayServers.urlsMax) { RelayServers.isAcceptable($0) ? $0 : nil } },
+      text: { $0.joined(separator: ",") })
+  }
+
   private static func isOrigin(_ text: String) -> Bool {
     if text == "*" { return true }
     let scheme = ["https://", "http://"].first { text.hasPrefix($0) }

@@ -131,6 +131,18 @@ extension FileReload {
     }
   }
 
+  /// The secret of TURN servers, for new credentials.
+  static func relaySecret(_ secret: RelaySecret, logger: Logger) -> FileReload {
+    FileReload(
+      files: [secret.file], readsAtStart: true,
+      success: "the secret of TURN servers was read again",
+      failure: "The secret of TURN servers is not usable; the former one stays.", logger: logger
+    ) {
+      try secret.reload()
+      return []
+    }
+  }
+
   /// The keys of push providers.
   static func pushKeys(_ files: [String], _ senders: PushSenders, logger: Logger) -> FileReload {
     FileReload(

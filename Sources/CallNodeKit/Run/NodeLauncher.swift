@@ -83,7 +83,10 @@ struct NodeLauncher {
         inputs.keysProblem = error
       }
     }
-    if roles.hasEdge { inputs.tls = try settings.tls(configuration) }
+    if roles.hasEdge {
+      inputs.tls = try settings.tls(configuration)
+      inputs.turn = try settings.turn(configuration)
+    }
     if roles.hasPush, let path = configuration.pushProvidersFile {
       inputs.providers = try PushProviders.read(
         path: path, origin: settings.origin(of: "pushProviders"))
@@ -119,6 +122,8 @@ struct NodeInputs {
   var keysProblem: ConfigurationError?
   /// Set where an edge speaks TLS.
   var tls: EdgeTLS?
+  /// Set where an edge gives credentials for TURN servers.
+  var turn: RelaySecret?
   /// Set where there is a push gateway.
   var providers: PushProviders?
 }
@@ -141,6 +146,18 @@ extension ResolvedSettings {
     } catch {
       let remedy = "\(error.remedy). " + (Setting.of("keysFile")?.remedy ?? "")
       throw ConfigurationError([problem("keysFile", error.what, remedy)])
+    }
+  }
+
+  /// nil where there are no TURN servers.
+  fileprivate func turn(_ configuration: NodeConfiguration) throws(ConfigurationError)
+    -> RelaySecret?
+  {
+    guard let file = configuration.turnSecretFile else { return nil }
+    do {
+      return try RelaySecret(file: file)
+    } catch {
+      throw ConfigurationError([problem("turnSecretFile", error.what, error.remedy)])
     }
   }
 

@@ -124,6 +124,7 @@ struct NodeRunner {
           metrics: metrics, logger: logger))
     }
     if let tls = inputs.tls { services.append(FileReload.certificate(tls, logger: logger)) }
+    if let turn = inputs.turn { services.append(FileReload.relaySecret(turn, logger: logger)) }
     let edge = roles.hasEdge ? secrets.tokens.map { edgeConfiguration(shardCount, $0) } : nil
     let edgeNode = edge.map {
       EdgeNode(
@@ -147,7 +148,7 @@ struct NodeRunner {
     let files = DescriptorLimit.current()
     let out = configuration.edge(
       shardCount: shardCount, nodeID: name("edge"), tokens: tokens, tls: inputs.tls,
-      files: files)
+      turn: inputs.turn, files: files)
     let most = files.connections(eventLoops: out.eventLoops)
     if out.peers.connectionsMax > most {
       logger.warning(

@@ -16,7 +16,7 @@ final class SharedLoops: Sendable {
   init(count: Int) {
     group = MultiThreadedEventLoopGroup(numberOfThreads: count)
     let loops = Array(group.makeIterator())
-    executors = loops.map { GuestExecutor(on: $0) }
+    executors = loops.map { loop in GuestExecutor { executor in loop.execute { executor.run() } } }
     threads = zip(loops, executors).map { loop, executor in
       ActorThread(executor: executor, taskExecutor: executor, timers: LoopTimers(loop))
     }
@@ -27,20 +27,6 @@ final class SharedLoops: Sendable {
     try? await group.shutdownGracefully()
     for executor in executors { executor.end() }
   }
-}
-
-extension GuestExecutor {
-  /// Jobs run in the turn in which they are enqueued, or wake the event loop.
-  fileprivate convenience init(on loop: any EventLoop) {
-    // Weak: the executor owns the closure.
-    let own = Mutex<WeakExecutor>(WeakExecutor())
-    self.init { loop.execute { own.withLock { $0.executor }?.run() } }
-    own.withLock { $0.executor = self }
-  }
-}
-
-private struct WeakExecutor: Sendable {
-  weak var executor: GuestExecutor?
 }
 
 /// Timers on an event loop.

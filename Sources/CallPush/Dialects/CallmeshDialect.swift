@@ -105,7 +105,7 @@ enum AlertForm {
 
   private static func endedKey(_ job: PushJob) -> String {
     switch job.reason {
-    case .answeredElsewhere, .glare, .moved: "CALLMESH_ANSWERED_ELSEWHERE"
+    case .answeredElsewhere, .glare, .moved, .transferred: "CALLMESH_ANSWERED_ELSEWHERE"
     case .declined: "CALLMESH_DECLINED_ELSEWHERE"
     case .cancelled, .unanswered, .busy, .unreachable: missedKey(job)
     case .hungUp, .failed, nil: "CALLMESH_CALL_ENDED"

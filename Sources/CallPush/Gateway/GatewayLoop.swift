@@ -57,7 +57,7 @@ final class GatewayLoop<Bus: ClusterBus> {
       for (number, rings) in answers.questions {
         machine.queried(number, rings: rings, now: now)
       }
-    case .withdrawn(let calls): machine.withdraw(calls, now: now)
+    case .withdrawn(let ringings): machine.withdraw(ringings, now: now)
     case .neverSent(let legs): machine.neverSent(legs, now: now)
     case .status(let replyTo):
       gateway.answerStatus(replyTo, machine)

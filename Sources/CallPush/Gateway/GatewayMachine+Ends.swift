@@ -5,11 +5,11 @@ internal import DequeModule
 /// How jobs end: withdrawals and reports.
 extension GatewayMachine {
   /// These calls stopped ringing: rings that no sender has are dropped, and those that one has get no further attempt.
-  package mutating func withdraw(_ calls: [CallID], now: Timestamp) {
-    for call in calls {
-      ended.insert(call, now: now)
-      for number in (rings[call] ?? []).sorted() {
-        guard let job = active[number] else { continue }
+  package mutating func withdraw(_ ringings: [PushRinging], now: Timestamp) {
+    for ringing in ringings {
+      ended.insert(ringing, now: now)
+      for number in (rings[ringing.call] ?? []).sorted() {
+        guard let job = active[number], job.job.round == ringing.round else { continue }
         guard job.stage == .sending else {
           drop(number, job, as: .withdrawn, now: now)
           fill(job.pool, now: now)
@@ -67,9 +67,10 @@ extension GatewayMachine {
     _ item: UInt64, _ identity: PushIdentity, _ job: PushJob, _ outcome: PushOutcome,
     now: Timestamp
   ) {
-    let report = PushReport(
+    var report = PushReport(
       call: job.call, device: job.device, purpose: job.purpose,
       fingerprint: job.token.fingerprint, outcome: outcome, at: now, hasWebhooks: job.hasWebhooks)
+    report.round = job.round
     let (pending, isKept) = reports.begin(job.user, callee: job.callee, report, now: now)
     count(.reports)
     if !isKept { count(.reportsGivenUp) }

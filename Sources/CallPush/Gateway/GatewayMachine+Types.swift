@@ -76,7 +76,8 @@ extension GatewayMachine {
 }
 
 extension PushJob {
-  var leg: PushLeg { PushLeg(call: call, device: device) }
+  var leg: PushLeg { PushLeg(call: call, device: device, round: round) }
+  var ringing: PushRinging { PushRinging(call: call, round: round) }
 }
 
 /// Identifies a push. Two deliveries of a job, or two equal jobs, are one push.
@@ -86,16 +87,18 @@ public struct PushIdentity: Sendable, Hashable {
   public var purpose: PushPurpose
   /// The token's: a device has two.
   public var fingerprint: String
+  public var round: UInt8
 
   public init(_ job: PushJob) {
     call = job.call
     device = job.device
     purpose = job.purpose
     fingerprint = job.token.fingerprint
+    round = job.round
   }
 
   /// A UUID of version 8 (RFC 9562, 5.8), in lower case as `apns-id` requires: the same on every gateway and for every
-  /// attempt, so that a device detects a second copy.
+  /// attempt, so that a device detects a second copy. A second ringing of a call is no copy of the first one.
   public var uuid: String {
     var hash = SHA256()
     hash.update(data: Array("callmesh push\0".utf8))
@@ -105,6 +108,7 @@ public struct PushIdentity: Sendable, Hashable {
     hash.update(data: [purpose.rawValue])
     hash.update(data: Array(device.text.utf8) + [0])
     hash.update(data: Array(fingerprint.utf8))
+    if round > 0 { hash.update(data: [0, round]) }
     var bytes = Array(hash.finalize().prefix(16))
     bytes[6] = bytes[6] & 0x0f | 0x80
     bytes[8] = bytes[8] & 0x3f | 0x80

@@ -54,7 +54,7 @@ package struct GatewayMachine: Sendable {
   /// Rings that are with a sender or wait for one.
   var rings: [CallID: Set<UInt64>] = [:]
   /// Calls that stopped ringing. Their rings may be delivered later, or again.
-  var ended: RecentSet<CallID>
+  var ended: RecentSet<PushRinging>
   var places: [String: Int] = [:]
   /// Rings that were dropped and that no gateway can have sent: their devices need no clean-up.
   var unsentRings: RecentSet<PushLeg>
@@ -119,10 +119,10 @@ package struct GatewayMachine: Sendable {
       finish(item, identity, job, .expired, now: now)
     }
     guard job.deadline > now else { return discard(as: .late) }
-    if job.purpose == .ring, ended.contains(job.call) { return discard(as: .withdrawn) }
+    if job.purpose == .ring, ended.contains(job.ringing) { return discard(as: .withdrawn) }
     if job.purpose.isCleanUp {
       // The ring must not follow its clean-up.
-      withdraw([job.call], now: now)
+      withdraw([job.ringing], now: now)
       // A ring that was never sent needs no clean-up: a VoIP push that ends a call makes an app that never rang report
       // one.
       if unsentRings.contains(job.leg) { return discard(as: .withdrawn) }

@@ -210,7 +210,7 @@ enum GatewayEvent: Sendable {
   case sent(UInt64, PushOutcome)
   case answered(GatewayReporting.Answers)
   /// Calls that stopped ringing.
-  case withdrawn([CallID])
+  case withdrawn([PushRinging])
   /// Rings that another gateway dropped unsent.
   case neverSent([PushLeg])
   case status(replyTo: String)

@@ -22,8 +22,10 @@ final class ProviderHTTP: Sendable {
 
   private let client: HTTPClient
 
-  /// - Parameter caFile: PEM certificates that are trusted instead of the system's; nil: the system's.
-  init(caFile: String?, limits: SenderLimits) {
+  /// - Parameters:
+  ///   - caFile: PEM certificates that are trusted instead of the system's; nil: the system's.
+  ///   - group: has the connections; nil: the process's event loops.
+  init(caFile: String?, limits: SenderLimits, group: (any EventLoopGroup)? = nil) {
     var tls = TLSConfiguration.makeClientConfiguration()
     if let caFile { tls.trustRoots = .file(caFile) }
     var configuration = HTTPClient.Configuration(
@@ -37,7 +39,8 @@ final class ProviderHTTP: Sendable {
     configuration.connectionPool.retryConnectionEstablishment = false
     let silence = limits.attemptTimeout
     configuration.http2ConnectionDebugInitializer = { Self.giveUpSilence($0, after: silence) }
-    client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    client = HTTPClient(
+      eventLoopGroupProvider: group.map { .shared($0) } ?? .singleton, configuration: configuration)
   }
 
   /// The pool sends no PING, so a connection with a dead peer would swallow one request after the other. The system

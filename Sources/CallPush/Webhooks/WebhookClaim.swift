@@ -1,20 +1,23 @@
 internal import CallAuth
 internal import CallBus
-internal import CallCore
+package import CallCore
 internal import CallWire
 
 /// The claim of a webhook: the record of its progress, which its owner writes again before others take over.
 ///
 /// No clocks are compared: who waits for a webhook sees whether its record changes.
-struct WebhookClaim: Sendable {
+package struct WebhookClaim: Sendable {
   struct Held: Sendable {
     var progress: WebhookProgress
     var revision: UInt64
   }
 
   /// A record that does not change for this long has no owner.
-  static let lease = Span.seconds(30)
-  static let renewInterval = Span.seconds(8)
+  package static let lease = Span.seconds(10)
+  /// Early enough to repeat a write whose answer does not come, which is known after 5 or 6 s, within the lease.
+  static let renewInterval = Span.seconds(3)
+  /// The owner posts nothing while its last write was begun longer ago.
+  static let postsWithin = Span.seconds(5)
   private static let lookInterval = Span.seconds(2)
   /// Before a webhook is first claimed, its events may be stored already: an edge may read new settings before a gateway
   /// does.
@@ -46,6 +49,9 @@ struct WebhookClaim: Sendable {
         {
           return held
         }
+      } else {
+        // Perhaps the owner cannot write either: silence that nobody sees does not count.
+        seen = nil
       }
       await clock.sleep(for: Self.lookInterval)
     }

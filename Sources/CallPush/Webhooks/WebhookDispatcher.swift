@@ -4,6 +4,8 @@ internal import CallCore
 public import CallTelemetry
 internal import CallWire
 public import Logging
+internal import NIOCore
+internal import NIOPosix
 public import ServiceLifecycle
 
 /// The part of a push gateway that delivers events to the webhooks of apps. Any number of gateways may run: each
@@ -41,14 +43,21 @@ public struct WebhookDispatcher<Bus: ClusterBus>: Service {
   }
 
   /// Runs until graceful shutdown, which hands all webhooks back, or until cancelled, which is like a crash.
+  ///
+  /// It runs on one thread with its connections: else a request and its answer pass through several.
   public func run() async throws {
-    let http = ProviderHTTP(caFile: nil, limits: SenderLimits())
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let loop = group.next()
+    let executor = GuestExecutor { executor in loop.execute { executor.run() } }
+    let http = ProviderHTTP(caFile: nil, limits: SenderLimits(), group: group)
     await withGracefulShutdownHandler {
-      await deliver(http)
+      await withTaskExecutorPreference(executor) { await deliver(http) }
     } onGracefulShutdown: {
       leaving.close()
     }
     await http.close()
+    try? await group.shutdownGracefully()
+    executor.end()
   }
 
   private func deliver(_ http: ProviderHTTP) async {

@@ -8,8 +8,9 @@ package struct WebhookHealth: Sendable {
   private enum Phase {
     /// The calls and devices with failures since the last success. Can become: away.
     case answering(failing: Set<AppEvent.Line>)
-    /// Can become: answering.
-    case away(probeAt: Timestamp, failures: Int)
+    /// An event tries whether the webhook is back: one is under way, or the next one follows at `probeAt`. Can become:
+    /// answering.
+    case away(probeAt: Timestamp, failures: Int, isProbing: Bool)
   }
 
   /// So many calls or devices with failures make a webhook count as away.
@@ -25,7 +26,13 @@ package struct WebhookHealth: Sendable {
 
   /// When the next event tries.
   package var probeAt: Timestamp {
-    if case .away(let probeAt, _) = phase { probeAt } else { .distantFuture }
+    if case .away(let probeAt, _, _) = phase { probeAt } else { .distantFuture }
+  }
+
+  /// An event tries whether the webhook is back, while no other attempt is under way.
+  package mutating func probes() {
+    guard case .away(let probeAt, let failures, _) = phase else { return }
+    phase = .away(probeAt: probeAt, failures: failures, isProbing: true)
   }
 
   /// - Returns: whether the webhook was away.
@@ -46,10 +53,14 @@ package struct WebhookHealth: Sendable {
         return
       }
       failures = 1
-    case .away(_, let before): failures = before + 1
+    case .away(_, let before, let isProbing):
+      // Otherwise the attempt began before the webhook counted as away. What fails together is one failure: if each
+      // attempt doubled the pause, 16 that fail in one moment would make the longest one.
+      guard isProbing else { return }
+      failures = before + 1
     }
     let pause = AttemptContext.backoff(
       attempt: failures, first: Self.firstPause, most: Self.pauseMax, chance: chance)
-    phase = .away(probeAt: now + pause, failures: failures)
+    phase = .away(probeAt: now + pause, failures: failures, isProbing: false)
   }
 }

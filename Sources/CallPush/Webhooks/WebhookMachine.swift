@@ -162,7 +162,9 @@ package struct WebhookMachine: Sendable {
     let probe = waiting.min {
       (open[$0]?.attempts ?? 0, $0) < (open[$1]?.attempts ?? 0, $1)
     }
-    if let probe { post(probe, &actions) }
+    guard let probe else { return }
+    health.probes()
+    post(probe, &actions)
   }
 
   private mutating func relieve(_ now: Timestamp, _ actions: inout [Action]) {
@@ -200,9 +202,10 @@ package struct WebhookMachine: Sendable {
   /// - Parameters:
   ///   - failure: why the webhook did not take the event; nil: it did.
   ///   - isRefusal: whether its answer refuses the event itself.
-  ///   - chance: a random number, for jitter.
+  ///   - chance: a random number, for jitter. It is drawn after a failure alone.
   package mutating func answered(
-    _ place: Place, failure: String?, isRefusal: Bool = false, now: Timestamp, chance: UInt64
+    _ place: Place, failure: String?, isRefusal: Bool = false, now: Timestamp,
+    chance draw: @autoclosure () -> UInt64
   ) {
     guard let item = open[place], item.state == .posting else { return }
     posting -= 1
@@ -216,7 +219,7 @@ package struct WebhookMachine: Sendable {
     }
     record.failures += 1
     record.lastFailure = failure
-    let attempts = item.attempts + 1
+    let (attempts, chance) = (item.attempts + 1, draw())
     let pause = AttemptContext.backoff(
       attempt: attempts, first: Self.firstPause, most: Self.pauseMax, chance: chance)
     open[place]?.state = .waiting

@@ -11,8 +11,10 @@ final class WebhookRun {
   private let claim: WebhookClaim
   private var machine: WebhookMachine
   private var revision: UInt64
+  /// When the last save that is stored was begun.
   private var savedAt: Timestamp
-  private var isSaving = false
+  /// When the save under way was begun.
+  private var savingSince: Timestamp?
   /// After a save without an answer.
   private var saveAgainAt = Timestamp(microseconds: 0)
   private var isLost = false
@@ -26,7 +28,7 @@ final class WebhookRun {
     self.claim = claim
     machine = WebhookMachine(held.progress)
     revision = held.revision
-    savedAt = lane.environment.clock.now()
+    savedAt = held.progress.writtenAt
   }
 
   /// Returns when the webhook is another gateway's, or is handed back.
@@ -34,7 +36,7 @@ final class WebhookRun {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled, !isLost, !lane.isStopped {
         let now = clock.now()
-        let mayPost = now < savedAt + Span(microseconds: WebhookClaim.lease.microseconds / 2)
+        let mayPost = now < postsUntil
         for action in machine.advance(now: now, mayPost: mayPost) { start(action, &group) }
         save(now, &group)
         count()
@@ -48,16 +50,14 @@ final class WebhookRun {
     // What an attempt under way comes to is not known: it is repeated.
     for event in await lane.inbox.next(until: clock.instant(at: clock.now())) { take(event) }
     count()
-    guard !isLost, !isSaving else { return }
+    guard !isLost, savingSince == nil else { return }
     _ = await claim.save(machine.progress, isKept: false, expecting: revision)
   }
 
-  private var postsUntil: Timestamp {
-    savedAt + Span(microseconds: WebhookClaim.lease.microseconds / 2)
-  }
+  private var postsUntil: Timestamp { savedAt + WebhookClaim.postsWithin }
 
   private var nextSave: Timestamp {
-    if isSaving { return .distantFuture }
+    if savingSince != nil { return .distantFuture }
     let interval = machine.isChanged ? WebhookLane.saveInterval : WebhookClaim.renewInterval
     return max(saveAgainAt, savedAt + interval)
   }
@@ -78,22 +78,22 @@ final class WebhookRun {
         place, failure: failure?.reason, isRefusal: failure?.isRefusal ?? false, now: now,
         chance: lane.environment.chance())
     case .saved(let result):
-      isSaving = false
+      guard let since = savingSince.take() else { return }
       switch result {
       case .appended(let sequence): revision = sequence
       case .refused: isLost = true
       // It is retried; nothing is posted if that takes too long.
       case .unknown:
-        saveAgainAt = now + WebhookLane.saveInterval
+        saveAgainAt = since + WebhookLane.saveInterval
         return
       }
-      savedAt = now
+      savedAt = since
     }
   }
 
   private func save(_ now: Timestamp, _ group: inout DiscardingTaskGroup) {
-    guard !isSaving, nextSave <= now else { return }
-    isSaving = true
+    guard nextSave <= now else { return }
+    savingSince = now
     machine.saved()
     let (progress, revision, claim, inbox) = (machine.progress, revision, claim, lane.inbox)
     group.addTask {

@@ -137,7 +137,9 @@ extension MessageShape {
   static let appUser = unsafe MessageShape(of: callmesh__v1__app_user__init)
   static let appCalls = unsafe MessageShape(of: callmesh__v1__app_calls__init)
   static let appCall = unsafe MessageShape(of: callmesh__v1__app_call__init)
+  static let appPlace = unsafe MessageShape(of: callmesh__v1__app_place_body__init)
   static let callGroup = unsafe MessageShape(of: callmesh__v1__call_group__init)
+  static let displayName = unsafe MessageShape(of: callmesh__v1__display_name__init)
   static let callRecord = unsafe MessageShape(of: callmesh__v1__call_record__init)
   static let error = unsafe MessageShape(of: callmesh__v1__error_body__init)
 }

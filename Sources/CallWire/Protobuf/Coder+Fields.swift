@@ -70,6 +70,24 @@ extension Coder {
     value = known
   }
 
+  /// One of the cases there are. To a client a case of a later version is `later`.
+  func known<Value: RawRepresentable<UInt8>, Field: RawRepresentable<UInt32>>(
+    _ value: inout Value, _ field: inout Field, _ name: StaticString, later: Value
+  ) throws(Failure) {
+    guard Self.reads, isDeviceProtocol else { return try known(&value, &field, name) }
+    value = UInt8(exactly: field.rawValue).flatMap(Value.init) ?? later
+  }
+
+  /// nil is 0. To a client a case of a later version is `later`.
+  func known<Value: RawRepresentable<UInt8>, Field: RawRepresentable<UInt32>>(
+    _ value: inout Value?, _ field: inout Field, _ name: StaticString, later: Value?
+  ) throws(Failure) {
+    guard Self.reads, isDeviceProtocol, field.rawValue != 0 else {
+      return try known(&value, &field, name)
+    }
+    value = UInt8(exactly: field.rawValue).flatMap(Value.init) ?? later
+  }
+
   /// nil is 0.
   func known<Value: RawRepresentable<UInt8>, Field: RawRepresentable<UInt32>>(
     _ value: inout Value?, _ field: inout Field, _ name: StaticString

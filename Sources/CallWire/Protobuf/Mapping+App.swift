@@ -20,10 +20,13 @@ extension Callmesh__V1__AppCommand: Mapping {
     case CALLMESH__V1__APP_COMMAND__REQUEST_CALLS: return .calls(shard: try c.read(m.calls))
     case CALLMESH__V1__APP_COMMAND__REQUEST_CALL: return .call(try c.read(m.call, "call"))
     case CALLMESH__V1__APP_COMMAND__REQUEST_END: return .end(try c.read(m.end, "end"))
+    case CALLMESH__V1__APP_COMMAND__REQUEST_PLACE: return .place(try c.read(m.place))
     case CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE:
       return .remove(try c.read(m.remove) ?? "")
     case CALLMESH__V1__APP_COMMAND__REQUEST_GROUP: return .group
     case CALLMESH__V1__APP_COMMAND__REQUEST_SET_GROUP: return .setGroup(try c.read(m.set_group))
+    case CALLMESH__V1__APP_COMMAND__REQUEST_NAME: return .name
+    case CALLMESH__V1__APP_COMMAND__REQUEST_SET_NAME: return .setName(try c.read(m.set_name))
     default: throw c.failure(.unknownMember("request"))
     }
   }
@@ -41,12 +44,42 @@ extension Callmesh__V1__AppCommand: Mapping {
     case .end(let call):
       m.end = c.write(call)
       return CALLMESH__V1__APP_COMMAND__REQUEST_END
+    case .place(let placing):
+      return try c.write(placing, &m.place, CALLMESH__V1__APP_COMMAND__REQUEST_PLACE)
     case .remove(let device):
       return try c.write(device, &m.remove, CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE)
     case .group: return try c.write((), &m.group, CALLMESH__V1__APP_COMMAND__REQUEST_GROUP)
     case .setGroup(let group):
       return try c.write(group, &m.set_group, CALLMESH__V1__APP_COMMAND__REQUEST_SET_GROUP)
+    case .name: return try c.write((), &m.name, CALLMESH__V1__APP_COMMAND__REQUEST_NAME)
+    case .setName(let name):
+      return try c.write(name, &m.set_name, CALLMESH__V1__APP_COMMAND__REQUEST_SET_NAME)
     }
+  }
+}
+
+extension Callmesh__V1__AppPlace: Mapping {
+  static var blank: AppPlacing { AppPlacing(Callmesh__V1__PlaceCommand.blank, caller: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_place__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.message(&value.request, &m.place, "place")
+    try c.text(&value.caller, &m.caller, "caller")
+  }
+}
+
+/// The body of a request; `AppPlace` is what becomes of it.
+extension Callmesh__V1__AppPlaceBody: Mapping {
+  static var blank: HTTPBodies.PlaceCall { HTTPBodies.PlaceCall(from: "", to: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_place_body__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.optionalID(&value.call, &m.call_id, "callId")
+    try c.text(&value.from, &m.from, "from")
+    try c.text(&value.to, &m.to, "to")
+    c.flag(&value.video, &m.video)
+    c.number(&value.ringTimeoutSeconds, &m.ring_timeout_seconds)
+    try c.array(&value.headers, &m.n_headers, &m.headers)
+    try c.text(&value.pushData, &m.push_data, "pushData")
+    try c.text(&value.callerName, &m.caller_name, "callerName")
   }
 }
 
@@ -66,6 +99,14 @@ extension Callmesh__V1__CallGroup: Mapping {
     try c.known(&value.order, &m.order, "order")
     c.number(&value.turnSeconds, &m.turn_seconds)
     if C.reads, value.turnSeconds == 0 { value.turnSeconds = CallGroup.turnStandard }
+  }
+}
+
+extension Callmesh__V1__DisplayName: Mapping {
+  static var blank: String { "" }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__display_name__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.text(&value, &m.name, "name")
   }
 }
 
@@ -89,6 +130,8 @@ extension Callmesh__V1__AppReply: Mapping {
         m.answer_case = try c.write(call, &m.call, CALLMESH__V1__APP_REPLY__ANSWER_CALL)
       case .group(let group):
         m.answer_case = try c.write(group, &m.group, CALLMESH__V1__APP_REPLY__ANSWER_GROUP)
+      case .name(let name):
+        m.answer_case = try c.write(name, &m.name, CALLMESH__V1__APP_REPLY__ANSWER_NAME)
       }
       return
     }
@@ -97,6 +140,7 @@ extension Callmesh__V1__AppReply: Mapping {
     case CALLMESH__V1__APP_REPLY__ANSWER_CALLS: value = .calls(try c.read(m.calls))
     case CALLMESH__V1__APP_REPLY__ANSWER_CALL: value = .call(try c.read(m.call))
     case CALLMESH__V1__APP_REPLY__ANSWER_GROUP: value = .group(try c.read(m.group))
+    case CALLMESH__V1__APP_REPLY__ANSWER_NAME: value = .name(try c.read(m.name))
     default: throw c.failure(.unknownMember("answer"))
     }
   }
@@ -109,6 +153,7 @@ extension Callmesh__V1__AppUser: Mapping {
     try c.text(&value.user, &m.user, "user")
     try c.array(&value.devices, &m.n_devices, &m.devices)
     try c.array(&value.calls, &m.n_calls, &m.calls)
+    try c.text(&value.name, &m.name, "name")
   }
 }
 

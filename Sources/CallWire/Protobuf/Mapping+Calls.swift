@@ -74,13 +74,13 @@ extension Callmesh__V1__CallState: Mapping {
     try c.address(&value.callee, &value.call, &m.call)
     try c.known(&value.phase, &m.phase, "phase")
     c.number(&value.version, &m.version)
-    try c.known(&value.reason, &m.reason, "reason")
+    try c.known(&value.reason, &m.reason, "reason", later: .failed)
     try c.optional(&value.by, &m.by)
     c.time(&value.at, milliseconds: &m.at_ms)
     c.time(&value.deadline, milliseconds: &m.deadline_ms)
     c.flag(&value.missed, &m.missed)
     try c.optionalID(&value.survivor, &m.survivor, "state.survivor")
-    try c.known(&value.unreachable, &m.unreachable, "state.unreachable")
+    try c.known(&value.unreachable, &m.unreachable, "state.unreachable", later: nil)
   }
 }
 

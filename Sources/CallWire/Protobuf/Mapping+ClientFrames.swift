@@ -53,6 +53,11 @@ extension Callmesh__V1__ClientFrame: Root {
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_PULL:
       let (call, request) = try c.read(m.pull)
       return (call, .pull(request))
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_TRANSFER:
+      let (call, request) = try c.read(m.transfer)
+      return (call, .transfer(request))
+    case CALLMESH__V1__CLIENT_FRAME__COMMAND_CANCEL_TRANSFER:
+      return (try c.read(m.cancel_transfer), .cancelTransfer)
     case CALLMESH__V1__CLIENT_FRAME__COMMAND_DECLINE:
       let (call, scope) = try c.read(m.decline)
       return (call, .decline(scope))
@@ -119,6 +124,10 @@ extension Callmesh__V1__ClientFrame: Root {
       try c.write((call, description), &m.answer, CALLMESH__V1__CLIENT_FRAME__COMMAND_ANSWER)
     case .pull(let request):
       try c.write((call, request), &m.pull, CALLMESH__V1__CLIENT_FRAME__COMMAND_PULL)
+    case .transfer(let request):
+      try c.write((call, request), &m.transfer, CALLMESH__V1__CLIENT_FRAME__COMMAND_TRANSFER)
+    case .cancelTransfer:
+      try c.write(call, &m.cancel_transfer, CALLMESH__V1__CLIENT_FRAME__COMMAND_CANCEL_TRANSFER)
     case .decline(let scope):
       try c.write((call, scope), &m.decline, CALLMESH__V1__CLIENT_FRAME__COMMAND_DECLINE)
     case .signal(.description, let body):
@@ -155,7 +164,7 @@ extension Callmesh__V1__Calls: EmptyMapping {
 }
 
 /// A message that names a call and nothing else.
-private protocol CallMapping: Mapping where Value == CallAddress {
+protocol CallMapping: Mapping where Value == CallAddress {
   var call: UnsafeMutablePointer<Callmesh__V1__CallRef>! { get set }
 }
 
@@ -209,6 +218,7 @@ extension Callmesh__V1__Attach: Mapping {
     c.flag(&value.onlyPlaces, &m.only_places)
     c.flag(&value.wantsOngoing, &m.ongoing)
     c.flag(&value.wantsHistory, &m.history)
+    c.flag(&value.wantsRelays, &m.relays)
   }
 }
 

@@ -51,6 +51,7 @@ extension Callmesh__V1__EdgeItem: Mapping {
       return unsafe .reply(request: reply.pointee.id, try reply.pointee.ofShard(c, ticket))
     case CALLMESH__V1__EDGE_ITEM__BODY_ONGOING: return .ongoing(try c.read(m.ongoing))
     case CALLMESH__V1__EDGE_ITEM__BODY_HISTORY: return .history(try c.read(m.history))
+    case CALLMESH__V1__EDGE_ITEM__BODY_USER_NAME: return .name(try c.read(m.user_name))
     case CALLMESH__V1__EDGE_ITEM__BODY_VISIT:
       let (request, answer) = try c.read(m.visit)
       return .visit(request: request, answer)
@@ -76,6 +77,8 @@ extension Callmesh__V1__EdgeItem: Mapping {
       return try c.write(ongoing, &m.ongoing, CALLMESH__V1__EDGE_ITEM__BODY_ONGOING)
     case .history(let state):
       return try c.write(state, &m.history, CALLMESH__V1__EDGE_ITEM__BODY_HISTORY)
+    case .name(let name):
+      return try c.write(name, &m.user_name, CALLMESH__V1__EDGE_ITEM__BODY_USER_NAME)
     case .reply(let request, let reply):
       let message = try c.pointer(&m.reply, "message")
       unsafe message.pointee.id = request
@@ -179,6 +182,7 @@ extension Callmesh__V1__SilentEdge: Mapping {
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     c.number(&value.edge, &m.edge)
     c.flag(&value.isLost, &m.is_lost)
+    c.flag(&value.isUnreachable, &m.is_unreachable)
     var since = UInt32(clamping: value.since.microseconds / 1000)
     c.number(&since, &m.since_ms)
     if C.reads { value.since = .milliseconds(Int64(since)) }

@@ -100,6 +100,7 @@ extension Callmesh__V1__AttachCommand: Mapping {
     try c.optional(&value.talking, &m.talking)
     try c.optional(&value.ongoing, &m.ongoing)
     try c.optional(&value.history, &m.history)
+    try c.optional(&value.userName, &m.user_name)
   }
 }
 
@@ -128,6 +129,7 @@ extension Callmesh__V1__TalkingDetail: Mapping {
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.text(&value.callee, &m.callee, "talking.callee")
     c.time(&value.since, microseconds: &m.since_us)
+    try c.text(&value.peer, &m.peer, "talking.peer")
   }
 }
 
@@ -188,8 +190,15 @@ extension Callmesh__V1__VisitRequest: Mapping {
     try c.text(&value.callee, &m.callee, "visit.callee")
     try c.text(&value.caller, &m.caller, "visit.caller")
     try c.device(&value.answeredBy, &m.answered_by)
+    c.time(&value.answeredAt, microseconds: &m.answered_at_us)
+    try c.text(&value.callerName, &m.caller_name, "visit.callerName")
+    c.number(&value.number, &m.number)
     c.secondCalls(&value.busyWhileInCall, &m.second_calls)
     c.flag(&value.isMember, &m.is_member)
+    try c.optionalID(&value.consulted, &m.consulted, "visit.consulted")
+    c.flag(&value.isOver, &m.is_over)
+    c.round(&value.round, &m.round)
+    c.flag(&value.wantsOthers, &m.wants_others)
   }
 }
 

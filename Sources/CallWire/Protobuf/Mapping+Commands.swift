@@ -125,6 +125,7 @@ extension Callmesh__V1__Command: Mapping {
     case CALLMESH__V1__COMMAND__BODY_TALKING: return .talking(try c.read(m.talking))
     case CALLMESH__V1__COMMAND__BODY_CROSSED: return .crossed(try c.read(m.crossed))
     case CALLMESH__V1__COMMAND__BODY_MERGE: return .merge(try c.read(m.merge))
+    case CALLMESH__V1__COMMAND__BODY_REPLACED: return .replaced(try c.read(m.replaced))
     case CALLMESH__V1__COMMAND__BODY_HISTORY: return .history(try c.read(m.history))
     case CALLMESH__V1__COMMAND__BODY_VISIT: return .visit(try c.read(m.visit))
     case CALLMESH__V1__COMMAND__BODY_RULES: return .rules(try c.read(m.rules))
@@ -145,6 +146,11 @@ extension Callmesh__V1__Command: Mapping {
     case CALLMESH__V1__COMMAND__BODY_PULL:
       let (call, request) = try c.read(m.pull)
       return (call, .pull(request))
+    case CALLMESH__V1__COMMAND__BODY_TRANSFER:
+      let (call, request) = try c.read(m.transfer)
+      return (call, .transfer(request))
+    case CALLMESH__V1__COMMAND__BODY_CANCEL_TRANSFER:
+      return (try c.read(m.cancel_transfer, "cancelTransfer"), .cancelTransfer)
     case CALLMESH__V1__COMMAND__BODY_DECLINE:
       let (call, scope) = try c.read(m.decline)
       return (call, .decline(scope))
@@ -198,6 +204,8 @@ extension Callmesh__V1__Command: Mapping {
     case .crossed(let crossed):
       try c.write(crossed, &m.crossed, CALLMESH__V1__COMMAND__BODY_CROSSED)
     case .merge(let request): try c.write(request, &m.merge, CALLMESH__V1__COMMAND__BODY_MERGE)
+    case .replaced(let request):
+      try c.write(request, &m.replaced, CALLMESH__V1__COMMAND__BODY_REPLACED)
     case .history(let body): try c.write(body, &m.history, CALLMESH__V1__COMMAND__BODY_HISTORY)
     case .visit(let request): try c.write(request, &m.visit, CALLMESH__V1__COMMAND__BODY_VISIT)
     case .rules(let request): try c.write(request, &m.rules, CALLMESH__V1__COMMAND__BODY_RULES)
@@ -213,6 +221,10 @@ extension Callmesh__V1__Command: Mapping {
       try c.write((call, description), &m.answer, CALLMESH__V1__COMMAND__BODY_ANSWER)
     case .pull(let request):
       try c.write((call, request), &m.pull, CALLMESH__V1__COMMAND__BODY_PULL)
+    case .transfer(let request):
+      try c.write((call, request), &m.transfer, CALLMESH__V1__COMMAND__BODY_TRANSFER)
+    case .cancelTransfer:
+      c.write(call, &m.cancel_transfer, CALLMESH__V1__COMMAND__BODY_CANCEL_TRANSFER)
     case .decline(let scope):
       try c.write((call, scope), &m.decline, CALLMESH__V1__COMMAND__BODY_DECLINE)
     case .signal(.description, let body):

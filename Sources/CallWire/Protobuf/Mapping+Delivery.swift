@@ -30,8 +30,16 @@ extension Callmesh__V1__Delivery: Mapping {
     case CALLMESH__V1__DELIVERY__EVENT_STOP: .stop(try c.read(m.stop))
     case CALLMESH__V1__DELIVERY__EVENT_SIGNAL: .signal(try c.read(m.signal))
     case CALLMESH__V1__DELIVERY__EVENT_MOVED: .moved(try c.read(m.moved))
-    default: throw c.failure(.unknownMember("event"))
+    case CALLMESH__V1__DELIVERY__EVENT_TRANSFER: .transfer(try c.read(m.transfer))
+    default: try laterEvent(c)
     }
+  }
+
+  /// To a client an event of a later version is like a signal of an unknown kind: it acknowledges the delivery, so that
+  /// those behind it arrive.
+  private static func laterEvent<C: Coder>(_ c: C) throws(C.Failure) -> Delivery.Event {
+    guard c.isDeviceProtocol else { throw c.failure(.unknownMember("event")) }
+    return .signal(Signal(index: 0, kind: .unknown, body: ""))
   }
 
   private static func write<C: Coder>(_ c: C, _ event: Delivery.Event, _ m: inout Self) throws(C
@@ -45,6 +53,8 @@ extension Callmesh__V1__Delivery: Mapping {
     case .stop(let stop): try c.write(stop, &m.stop, CALLMESH__V1__DELIVERY__EVENT_STOP)
     case .signal(let signal): try c.write(signal, &m.signal, CALLMESH__V1__DELIVERY__EVENT_SIGNAL)
     case .moved(let moved): try c.write(moved, &m.moved, CALLMESH__V1__DELIVERY__EVENT_MOVED)
+    case .transfer(let news):
+      try c.write(news, &m.transfer, CALLMESH__V1__DELIVERY__EVENT_TRANSFER)
     }
   }
 }
@@ -62,6 +72,8 @@ extension Callmesh__V1__Invite: Mapping {
     try c.array(&value.signals, &m.n_signals, &m.signals)
     c.flag(&value.isSecondCall, &m.second_call)
     try c.text(&value.divertedBy, &m.diverted_by, "divertedBy")
+    try c.optional(&value.transferredBy, &m.transferred_by)
+    try c.consulted(&value.consulted, &m.consulted)
   }
 }
 
@@ -97,10 +109,10 @@ extension Callmesh__V1__Stop: Mapping {
   static var blank: Stop { Stop(reason: .failed) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__stop__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    try c.known(&value.reason, &m.reason, "reason")
+    try c.known(&value.reason, &m.reason, "reason", later: .failed)
     try c.optional(&value.by, &m.by)
     c.flag(&value.missed, &m.missed)
     try c.optionalID(&value.survivor, &m.survivor, "stop.survivor")
-    try c.known(&value.unreachable, &m.unreachable, "stop.unreachable")
+    try c.known(&value.unreachable, &m.unreachable, "stop.unreachable", later: nil)
   }
 }

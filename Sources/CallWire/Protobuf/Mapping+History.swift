@@ -102,6 +102,7 @@ extension Callmesh__V1__HistoryEntry: Mapping {
     c.flag(&value.entry.video, &m.video)
     try c.text(&value.entry.divertedBy, &m.diverted_by, "history.divertedBy")
     c.flag(&value.entry.wentOn, &m.went_on)
+    try c.text(&value.entry.answeredBy, &m.answered_by, "history.answeredBy")
   }
 }
 

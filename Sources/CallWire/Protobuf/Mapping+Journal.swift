@@ -78,7 +78,12 @@ extension Callmesh__V1__JournalEntry: Mapping {
       switch entry.change {
       case .pushed: format = max(format, ClusterCodec.pushFormat)
       case .moved: format = max(format, ClusterCodec.moveFormat)
-      case .diverted: return ClusterCodec.divertFormat
+      case .diverted(let facts) where facts.reason != .transferred:
+        format = max(format, ClusterCodec.divertFormat)
+      case .placed(let facts) where facts.callerRings != nil: return ClusterCodec.transferFormat
+      case .diverted, .transferEnded: return ClusterCodec.transferFormat
+      case .ended(let facts) where facts.reason == .transferred:
+        return ClusterCodec.transferFormat
       default: break
       }
     }
@@ -100,6 +105,8 @@ extension Callmesh__V1__JournalEntry: Mapping {
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ANSWERED: return .answered(try c.read(m.answered))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED: return .moved(try c.read(m.moved))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_DIVERTED: return .diverted(try c.read(m.diverted))
+    case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_TRANSFER_ENDED:
+      return .transferEnded(try c.read(m.transfer_ended))
     case CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED:
       let (facts, isRecorded) = try c.read(m.ended)
       return isRecorded ? .recorded : .ended(facts)
@@ -137,6 +144,8 @@ extension Callmesh__V1__JournalEntry: Mapping {
       try c.write(facts, &m.moved, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED)
     case .diverted(let facts):
       try c.write(facts, &m.diverted, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_DIVERTED)
+    case .transferEnded(let end):
+      try c.write(end, &m.transfer_ended, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_TRANSFER_ENDED)
     case .ended(let facts):
       try c.write((facts, false), &m.ended, CALLMESH__V1__JOURNAL_ENTRY__CHANGE_ENDED)
     case .recorded:

@@ -47,6 +47,9 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     if C.reads, leg > 0 {
       value.firstAlerting = FirstAlerting(leg: UInt8(clamping: leg - 1), at: at)
     }
+    var rings = Timestamp(microseconds: value.callerRings?.microseconds ?? 0)
+    c.time(&rings, microseconds: &m.caller_rings_us)
+    if C.reads, rings != .zero { value.callerRings = Span(microseconds: rings.microseconds) }
   }
 }
 
@@ -108,6 +111,8 @@ extension Callmesh__V1__DivertedEntry: Mapping {
     var turn = Timestamp(microseconds: value.turn.microseconds)
     c.time(&turn, microseconds: &m.turn_us)
     if C.reads { value.turn = Span(microseconds: turn.microseconds) }
+    try c.device(&value.device, &m.device)
+    try c.consulted(&value.consulted, &m.consulted, &m.consulted_callee)
   }
 }
 

@@ -17,6 +17,7 @@ extension Callmesh__V1__PushReport: Mapping {
     c.time(&value.at, microseconds: &m.at_us)
     try outcome(c, &value.outcome, &m)
     c.flag(&value.hasWebhooks, &m.webhooks)
+    c.round(&value.round, &m.round)
   }
 
   private static func outcome<C: Coder>(
@@ -120,16 +121,26 @@ extension Callmesh__V1__PushJob: Root {
     c.number(&unread, &m.unread)
     if C.reads { value.unread = unread == 0 ? nil : unread - 1 }
     c.flag(&value.hasWebhooks, &m.webhooks)
+    c.round(&value.round, &m.round)
   }
 }
 
 extension Callmesh__V1__PushWithdrawal: Root {
-  static var blank: [CallID] { [] }
+  static var blank: [PushRinging] { [] }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__push_withdrawal__init(m) }
   static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .said)
-    try c.ids(&value, &m.n_calls, &m.calls, "calls")
+    var (calls, rounds) = (value.map(\.call), value.map { UInt64($0.round) })
+    // Those of a first ringing say nothing of it.
+    while rounds.last == 0 { rounds.removeLast() }
+    try c.ids(&calls, &m.n_calls, &m.calls, "calls")
+    try c.numbers(&rounds, &m.n_rounds, &m.rounds)
+    guard C.reads else { return }
+    value = calls.enumerated().map { index, call in
+      PushRinging(
+        call: call, round: rounds.indices.contains(index) ? UInt8(clamping: rounds[index]) : 0)
+    }
   }
 }
 
@@ -149,6 +160,16 @@ extension Callmesh__V1__PushLeg: Mapping {
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
     try c.device(&value.device, &m.device)
+    c.round(&value.round, &m.round)
+  }
+}
+
+extension Coder {
+  @safe
+  func round(_ value: inout UInt8, _ field: inout UInt32) {
+    var number = UInt32(value)
+    self.number(&number, &field)
+    if Self.reads { value = UInt8(clamping: number) }
   }
 }
 

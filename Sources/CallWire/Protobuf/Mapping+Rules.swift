@@ -64,5 +64,6 @@ extension Callmesh__V1__RulesRecord: Root {
     try c.user(&value.user, &m.app, &m.user)
     try c.message(&value.rules, &m.rules, "rules")
     try c.optional(&value.rules.group, &m.group)
+    try c.text(&value.rules.name, &m.name, "name")
   }
 }

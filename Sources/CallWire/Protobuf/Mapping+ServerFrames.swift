@@ -24,6 +24,7 @@ extension Callmesh__V1__ServerFrame: Root {
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE: return .notice(try c.read(m.notice))
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING: return .ongoing(try c.read(m.ongoing))
     case CALLMESH__V1__SERVER_FRAME__MESSAGE_HISTORY: return .history(try c.read(m.history))
+    case CALLMESH__V1__SERVER_FRAME__MESSAGE_RELAYS: return .relays(try c.read(m.relays))
     default: throw c.failure(.unknownMember("message"))
     }
   }
@@ -42,6 +43,8 @@ extension Callmesh__V1__ServerFrame: Root {
       try c.write(ongoing, &m.ongoing, CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING)
     case .history(let state):
       try c.write(state, &m.history, CALLMESH__V1__SERVER_FRAME__MESSAGE_HISTORY)
+    case .relays(let relays):
+      try c.write(relays, &m.relays, CALLMESH__V1__SERVER_FRAME__MESSAGE_RELAYS)
     }
   }
 }
@@ -113,5 +116,19 @@ extension Callmesh__V1__Attached: Mapping {
     try c.optional(&value.forCall, &m.for_call)
     try c.text(&value.nearer, &m.nearer, "nearer")
     try c.optional(&value.ongoing, &m.ongoing)
+    try c.optional(&value.relays, &m.relays)
+  }
+}
+
+extension Callmesh__V1__Relays: Mapping {
+  static var blank: RelayCredentials {
+    RelayCredentials(urls: [], username: "", password: "", expiresAt: .zero)
+  }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__relays__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.texts(&value.urls, &m.n_urls, &m.urls, "relays.urls")
+    try c.text(&value.username, &m.username, "relays.username")
+    try c.text(&value.password, &m.password, "relays.password")
+    c.time(&value.expiresAt, milliseconds: &m.expires_at_ms)
   }
 }

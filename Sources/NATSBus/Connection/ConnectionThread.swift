@@ -68,7 +68,7 @@ final class ConnectionThread: @unchecked Sendable {
       messagesMax: options.outboxMessagesMax, bytesMax: options.outboxBytesMax,
       wake: { poll.wake() })
     self.outbox = outbox
-    executor = GuestExecutor { outbox.wakeIfAsleep() }
+    executor = GuestExecutor { _ in outbox.wakeIfAsleep() }
     timers = BusTimers(outbox)
     actorThread = ActorThread(
       executor: executor, taskExecutor: executor, timers: timers)

@@ -36,7 +36,8 @@ struct CallsCommand: AsyncParsableCommand {
   @Flag(help: "Only calls that go on.") var live = false
   @Flag(help: "Only calls that ended.") var ended = false
   @Option(help: "Only calls of this app.") var app: String?
-  @Option(help: "Only calls that this user placed, and calls to it.") var user: String?
+  @Option(help: "Only calls that this user placed, calls to it, and those that rang there.")
+  var user: String?
   @Option(
     help: ArgumentHelp(
       "Only calls that ended so: \(reasonNames)."))

@@ -54,7 +54,9 @@ struct ClusterOptions: ParsableArguments {
       "OPERATOR", standard: "the NATS user, or who you are on this machine", valueName: "name"))
   var operatorOption: String?
   @Option(
-    help: ArgumentHelp("How long nodes may take to answer, in seconds.", valueName: "seconds"))
+    help: ArgumentHelp(
+      "How long nodes may take to answer, in seconds; orders, which are recorded first, may take 5 more.",
+      valueName: "seconds"))
   var timeout: Double = 1
 
   func validate() throws {
@@ -130,7 +132,9 @@ struct ClusterOptions: ParsableArguments {
         """)
     }
     let questions = ClusterQuestions(
-      bus: bus, subjects: subjects, window: window, shownURL: shownURL, operatorName: operatorName)
+      bus: bus, subjects: subjects, window: window,
+      orderWindow: window + options.managementTimeout, shownURL: shownURL,
+      operatorName: operatorName)
     do {
       let result = try await body(questions)
       await bus.close()

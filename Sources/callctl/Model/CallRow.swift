@@ -63,7 +63,7 @@ package struct CallRow: Sendable, Equatable {
 /// Which calls are listed; nil: all.
 package struct CallFilter: Sendable {
   package var app: String?
-  /// The caller or the callee.
+  /// The caller, the callee, or one whose devices it rang: a member of a group, say.
   package var user: String?
   package var reason: EndReason?
   /// Calls that go on, or ended since.
@@ -80,12 +80,17 @@ package struct CallFilter: Sendable {
 
   package func matches(_ record: CallRecord) -> Bool {
     if let app, !app.hasBytes(of: record.callee.app) { return false }
-    if let user, !user.hasBytes(of: record.callee.user), !user.hasBytes(of: record.caller.user) {
-      return false
-    }
+    if let user, !record.users.contains(where: { $0.hasBytes(of: user) }) { return false }
     if let reason, record.end?.reason != reason { return false }
     if let since, let end = record.end, end.at < since { return false }
     return true
+  }
+}
+
+extension CallRecord {
+  /// Whom it concerns.
+  fileprivate var users: [String] {
+    [callee.user, caller.user] + (answer.map { [$0.by.user] } ?? []) + legs.map(\.party.user)
   }
 }
 

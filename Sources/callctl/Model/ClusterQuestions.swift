@@ -12,6 +12,9 @@ struct ClusterQuestions {
   var subjects: Subjects
   /// How long answers are collected.
   var window: Duration
+  /// How long the answers to an order are collected. Before a node carries an order out, it stores a record of it, and
+  /// a store may be slow. An operator who waits for less is told that nobody answers, and the order is carried out.
+  var orderWindow: Duration
   var shownURL: String
   /// The operator's name, under which orders are given.
   var operatorName: String
@@ -54,12 +57,8 @@ struct ClusterQuestions {
   /// - Throws: `CallctlError` where the node refuses or does not answer.
   func order(_ request: DrainRequest) async throws {
     let name = request.action.rawValue
-    var answers: [OrderAnswer] = try await askForOrder(
+    let answers: [OrderAnswer] = try await askForOrder(
       subjects.order(name, by: operatorName), request, limit: 1)
-    if answers.isEmpty {
-      // Nodes of the previous version take orders on another subject, and keep no record of them.
-      answers = try await askForOrder(subjects.formerDrain, request, limit: 1)
-    }
     guard !answers.isEmpty else {
       throw CallctlError.failed(
         "\(request.node) does not answer. May the operator \(operatorName) give orders (--operator, "
@@ -132,22 +131,25 @@ struct ClusterQuestions {
     _ subject: String, _ body: any Encodable, limit: Int
   ) async throws -> [Answer] {
     do {
-      return try await ask(subject, body, limit: limit)
+      return try await ask(subject, body, window: orderWindow, limit: limit)
     } catch let error as CallctlError where error.exitCode == CallctlError.unreachableExitCode {
       return []
     }
   }
 
-  /// - Parameter kind: the kind of node that answers this question.
+  /// - Parameters:
+  ///   - window: nil: as long as the operator said.
+  ///   - kind: the kind of node that answers this question.
   /// - Throws: `CallctlError` when nobody answers, or an answer cannot be read.
   private func ask<Answer: Decodable>(
-    _ subject: String, _ body: (any Encodable)? = nil, limit: Int = Self.answersMax,
-    of kind: String = "node"
+    _ subject: String, _ body: (any Encodable)? = nil, window: Duration? = nil,
+    limit: Int = Self.answersMax, of kind: String = "node"
   ) async throws -> [Answer] {
     let bytes = try body.map { Array(try JSONEncoder().encode($0)) } ?? []
     let messages: [BusMessage]
     do {
-      messages = try await bus.requestMany(subject, bytes, window: window, limit: limit)
+      messages = try await bus.requestMany(
+        subject, bytes, window: window ?? self.window, limit: limit)
     } catch BusError.noResponders, BusError.timeout {
       messages = []
     } catch {

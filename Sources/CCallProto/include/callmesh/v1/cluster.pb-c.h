@@ -30,6 +30,8 @@ typedef struct Callmesh__V1__AckCommand Callmesh__V1__AckCommand;
 typedef struct Callmesh__V1__Acknowledgement Callmesh__V1__Acknowledgement;
 typedef struct Callmesh__V1__AnswerCommand Callmesh__V1__AnswerCommand;
 typedef struct Callmesh__V1__PullCommand Callmesh__V1__PullCommand;
+typedef struct Callmesh__V1__TransferCommand Callmesh__V1__TransferCommand;
+typedef struct Callmesh__V1__ReplacedCall Callmesh__V1__ReplacedCall;
 typedef struct Callmesh__V1__DeclineCommand Callmesh__V1__DeclineCommand;
 typedef struct Callmesh__V1__SignalCommand Callmesh__V1__SignalCommand;
 typedef struct Callmesh__V1__PushReport Callmesh__V1__PushReport;
@@ -45,6 +47,7 @@ typedef struct Callmesh__V1__RulesCommand Callmesh__V1__RulesCommand;
 typedef struct Callmesh__V1__AppCommand Callmesh__V1__AppCommand;
 typedef struct Callmesh__V1__AppUserQuery Callmesh__V1__AppUserQuery;
 typedef struct Callmesh__V1__AppGroup Callmesh__V1__AppGroup;
+typedef struct Callmesh__V1__AppPlace Callmesh__V1__AppPlace;
 typedef struct Callmesh__V1__CallerGone Callmesh__V1__CallerGone;
 typedef struct Callmesh__V1__EdgeBatch Callmesh__V1__EdgeBatch;
 typedef struct Callmesh__V1__EdgeItem Callmesh__V1__EdgeItem;
@@ -167,6 +170,9 @@ typedef enum {
   CALLMESH__V1__COMMAND__BODY_INFORMATION = 33,
   CALLMESH__V1__COMMAND__BODY_TALKING = 34,
   CALLMESH__V1__COMMAND__BODY_PULL = 36,
+  CALLMESH__V1__COMMAND__BODY_TRANSFER = 37,
+  CALLMESH__V1__COMMAND__BODY_CANCEL_TRANSFER = 38,
+  CALLMESH__V1__COMMAND__BODY_REPLACED = 39,
   CALLMESH__V1__COMMAND__BODY_HISTORY = 40,
   CALLMESH__V1__COMMAND__BODY_VISIT = 45,
   CALLMESH__V1__COMMAND__BODY_RULES = 140,
@@ -258,6 +264,12 @@ struct  Callmesh__V1__Command
     Callmesh__V1__SignalCommand *information;
     Callmesh__V1__Talking *talking;
     Callmesh__V1__PullCommand *pull;
+    Callmesh__V1__TransferCommand *transfer;
+    ProtobufCBinaryData cancel_transfer;
+    /*
+     * Of another shard's owner. `device` names who transferred the call that goes on.
+     */
+    Callmesh__V1__ReplacedCall *replaced;
     Callmesh__V1__HistoryCommand *history;
     /*
      * Of another shard's owner. `user` is whose devices it asks for.
@@ -302,10 +314,14 @@ struct  Callmesh__V1__AttachCommand
    * The device is to know when its user's history changes.
    */
   Callmesh__V1__HistoryMark *history;
+  /*
+   * What the session has as its user's stored name; none: of a version without names.
+   */
+  Callmesh__V1__DisplayName *user_name;
 };
 #define CALLMESH__V1__ATTACH_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach_command__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, NULL, NULL, NULL }
+    , {0,NULL}, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, NULL, NULL, NULL, NULL }
 
 
 /*
@@ -406,7 +422,7 @@ struct  Callmesh__V1__PlaceCommand
    */
   int64_t received_at_us;
   /*
-   * The display name in the token of the caller's session.
+   * The caller's display name, of the token of its session, as stored, or from the app's hook.
    */
   char *caller_name;
   char *push_data;
@@ -478,6 +494,41 @@ struct  Callmesh__V1__PullCommand
     , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
+struct  Callmesh__V1__TransferCommand
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  char *to;
+  char *device;
+  /*
+   * Empty: nobody was asked before.
+   */
+  ProtobufCBinaryData consulted;
+  char *consulted_callee;
+};
+#define CALLMESH__V1__TRANSFER_COMMAND__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__transfer_command__descriptor) \
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string }
+
+
+/*
+ * A call in which somebody was asked is over, since the one that goes on was transferred.
+ */
+struct  Callmesh__V1__ReplacedCall
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData call;
+  ProtobufCBinaryData survivor;
+  /*
+   * Whose device transferred the survivor.
+   */
+  char *user;
+};
+#define CALLMESH__V1__REPLACED_CALL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__replaced_call__descriptor) \
+    , {0,NULL}, {0,NULL}, (char *)protobuf_c_empty_string }
+
+
 struct  Callmesh__V1__DeclineCommand
 {
   ProtobufCMessage base;
@@ -530,10 +581,14 @@ struct  Callmesh__V1__PushReport
    * As in the job.
    */
   protobuf_c_boolean webhooks;
+  /*
+   * As in the job.
+   */
+  uint32_t round;
 };
 #define CALLMESH__V1__PUSH_REPORT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_report__descriptor) \
-    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0, 0, 0 }
+    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0 }
 
 
 /*
@@ -583,10 +638,14 @@ struct  Callmesh__V1__TalkingDetail
    * When it was answered.
    */
   int64_t since_us;
+  /*
+   * Who has the other side, where that is not the callee.
+   */
+  char *peer;
 };
 #define CALLMESH__V1__TALKING_DETAIL__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__talking_detail__descriptor) \
-    , (char *)protobuf_c_empty_string, 0 }
+    , (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -667,10 +726,35 @@ struct  Callmesh__V1__VisitRequest
    * Of a group that was called.
    */
   protobuf_c_boolean is_member;
+  /*
+   * Which ringing of the call it is: n: the n-th transfer.
+   */
+  uint32_t round;
+  /*
+   * Its devices only lack their stops.
+   */
+  protobuf_c_boolean is_over;
+  /*
+   * None of the user's first devices rings any more.
+   */
+  protobuf_c_boolean wants_others;
+  int64_t answered_at_us;
+  /*
+   * Of two questions about a call the later one is greater.
+   */
+  uint64_t number;
+  /*
+   * Of who placed it, where it is answered.
+   */
+  char *caller_name;
+  /*
+   * A transfer: the call in which one of the user's devices was asked before.
+   */
+  ProtobufCBinaryData consulted;
 };
 #define CALLMESH__V1__VISIT_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_request__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, {0,NULL} }
 
 
 struct  Callmesh__V1__VisitAnswer
@@ -747,7 +831,10 @@ typedef enum {
   CALLMESH__V1__APP_COMMAND__REQUEST_END = 4,
   CALLMESH__V1__APP_COMMAND__REQUEST_REMOVE = 5,
   CALLMESH__V1__APP_COMMAND__REQUEST_GROUP = 6,
-  CALLMESH__V1__APP_COMMAND__REQUEST_SET_GROUP = 7
+  CALLMESH__V1__APP_COMMAND__REQUEST_SET_GROUP = 7,
+  CALLMESH__V1__APP_COMMAND__REQUEST_NAME = 13,
+  CALLMESH__V1__APP_COMMAND__REQUEST_SET_NAME = 14,
+  CALLMESH__V1__APP_COMMAND__REQUEST_PLACE = 20
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_COMMAND__REQUEST__CASE)
 } Callmesh__V1__AppCommand__RequestCase;
 
@@ -763,6 +850,12 @@ struct  Callmesh__V1__AppCommand
     Callmesh__V1__Unregister *remove;
     Callmesh__V1__AppUserQuery *group;
     Callmesh__V1__AppGroup *set_group;
+    Callmesh__V1__AppUserQuery *name;
+    /*
+     * An empty one removes it.
+     */
+    Callmesh__V1__DisplayName *set_name;
+    Callmesh__V1__AppPlace *place;
   };
 };
 #define CALLMESH__V1__APP_COMMAND__INIT \
@@ -787,6 +880,23 @@ struct  Callmesh__V1__AppGroup
 #define CALLMESH__V1__APP_GROUP__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_group__descriptor) \
     , NULL }
+
+
+/*
+ * The app's server places a call to the command's user.
+ */
+struct  Callmesh__V1__AppPlace
+{
+  ProtobufCMessage base;
+  Callmesh__V1__PlaceCommand *place;
+  /*
+   * The user who is called once somebody has answered.
+   */
+  char *caller;
+};
+#define CALLMESH__V1__APP_PLACE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_place__descriptor) \
+    , NULL, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -829,7 +939,8 @@ typedef enum {
   CALLMESH__V1__EDGE_ITEM__BODY_CLOSE = 5,
   CALLMESH__V1__EDGE_ITEM__BODY_ONGOING = 7,
   CALLMESH__V1__EDGE_ITEM__BODY_HISTORY = 40,
-  CALLMESH__V1__EDGE_ITEM__BODY_VISIT = 12
+  CALLMESH__V1__EDGE_ITEM__BODY_VISIT = 12,
+  CALLMESH__V1__EDGE_ITEM__BODY_USER_NAME = 46
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__EDGE_ITEM__BODY__CASE)
 } Callmesh__V1__EdgeItem__BodyCase;
 
@@ -864,6 +975,10 @@ struct  Callmesh__V1__EdgeItem
      * To another shard's owner.
      */
     Callmesh__V1__VisitAnswer *visit;
+    /*
+     * The stored name of the session's user; an empty one: there is none.
+     */
+    Callmesh__V1__DisplayName *user_name;
   };
 };
 #define CALLMESH__V1__EDGE_ITEM__INIT \
@@ -924,10 +1039,14 @@ struct  Callmesh__V1__SilentEdge
    */
   uint32_t since_ms;
   protobuf_c_boolean is_lost;
+  /*
+   * It counts as lost because nobody subscribed at its address.
+   */
+  protobuf_c_boolean is_unreachable;
 };
 #define CALLMESH__V1__SILENT_EDGE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__silent_edge__descriptor) \
-    , 0, 0, 0 }
+    , 0, 0, 0, 0 }
 
 
 /*
@@ -1057,10 +1176,14 @@ struct  Callmesh__V1__PushJob
    * The app has webhooks: it learns of a token that is gone.
    */
   protobuf_c_boolean webhooks;
+  /*
+   * Which ringing of the call it belongs to: 0 the first one, n the n-th transfer.
+   */
+  uint32_t round;
 };
 #define CALLMESH__V1__PUSH_JOB__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, 0 }
 
 
 /*
@@ -1083,10 +1206,14 @@ struct  Callmesh__V1__PushLeg
   ProtobufCMessage base;
   ProtobufCBinaryData call;
   char *device;
+  /*
+   * As of a job.
+   */
+  uint32_t round;
 };
 #define CALLMESH__V1__PUSH_LEG__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_leg__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string }
+    , {0,NULL}, (char *)protobuf_c_empty_string, 0 }
 
 
 /*
@@ -1099,10 +1226,15 @@ struct  Callmesh__V1__PushWithdrawal
   uint32_t format;
   size_t n_calls;
   ProtobufCBinaryData *calls;
+  /*
+   * As of a job, in the order of the calls; missing: 0.
+   */
+  size_t n_rounds;
+  uint64_t *rounds;
 };
 #define CALLMESH__V1__PUSH_WITHDRAWAL__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_withdrawal__descriptor) \
-    , 0, 0,NULL }
+    , 0, 0,NULL, 0,NULL }
 
 
 /*
@@ -1404,6 +1536,44 @@ Callmesh__V1__PullCommand *
 void   callmesh__v1__pull_command__free_unpacked
                      (Callmesh__V1__PullCommand *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__TransferCommand methods */
+void   callmesh__v1__transfer_command__init
+                     (Callmesh__V1__TransferCommand         *message);
+size_t callmesh__v1__transfer_command__get_packed_size
+                     (const Callmesh__V1__TransferCommand   *message);
+size_t callmesh__v1__transfer_command__pack
+                     (const Callmesh__V1__TransferCommand   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__transfer_command__pack_to_buffer
+                     (const Callmesh__V1__TransferCommand   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__TransferCommand *
+       callmesh__v1__transfer_command__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__transfer_command__free_unpacked
+                     (Callmesh__V1__TransferCommand *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__ReplacedCall methods */
+void   callmesh__v1__replaced_call__init
+                     (Callmesh__V1__ReplacedCall         *message);
+size_t callmesh__v1__replaced_call__get_packed_size
+                     (const Callmesh__V1__ReplacedCall   *message);
+size_t callmesh__v1__replaced_call__pack
+                     (const Callmesh__V1__ReplacedCall   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__replaced_call__pack_to_buffer
+                     (const Callmesh__V1__ReplacedCall   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__ReplacedCall *
+       callmesh__v1__replaced_call__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__replaced_call__free_unpacked
+                     (Callmesh__V1__ReplacedCall *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__DeclineCommand methods */
 void   callmesh__v1__decline_command__init
                      (Callmesh__V1__DeclineCommand         *message);
@@ -1688,6 +1858,25 @@ Callmesh__V1__AppGroup *
                       const uint8_t       *data);
 void   callmesh__v1__app_group__free_unpacked
                      (Callmesh__V1__AppGroup *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppPlace methods */
+void   callmesh__v1__app_place__init
+                     (Callmesh__V1__AppPlace         *message);
+size_t callmesh__v1__app_place__get_packed_size
+                     (const Callmesh__V1__AppPlace   *message);
+size_t callmesh__v1__app_place__pack
+                     (const Callmesh__V1__AppPlace   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_place__pack_to_buffer
+                     (const Callmesh__V1__AppPlace   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppPlace *
+       callmesh__v1__app_place__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_place__free_unpacked
+                     (Callmesh__V1__AppPlace *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__CallerGone methods */
 void   callmesh__v1__caller_gone__init
@@ -2034,6 +2223,12 @@ typedef void (*Callmesh__V1__AnswerCommand_Closure)
 typedef void (*Callmesh__V1__PullCommand_Closure)
                  (const Callmesh__V1__PullCommand *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__TransferCommand_Closure)
+                 (const Callmesh__V1__TransferCommand *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__ReplacedCall_Closure)
+                 (const Callmesh__V1__ReplacedCall *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__DeclineCommand_Closure)
                  (const Callmesh__V1__DeclineCommand *message,
                   void *closure_data);
@@ -2078,6 +2273,9 @@ typedef void (*Callmesh__V1__AppUserQuery_Closure)
                   void *closure_data);
 typedef void (*Callmesh__V1__AppGroup_Closure)
                  (const Callmesh__V1__AppGroup *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppPlace_Closure)
+                 (const Callmesh__V1__AppPlace *message,
                   void *closure_data);
 typedef void (*Callmesh__V1__CallerGone_Closure)
                  (const Callmesh__V1__CallerGone *message,
@@ -2151,6 +2349,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__ack_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__acknowledgement__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answer_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__pull_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__transfer_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__replaced_call__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__decline_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor;
@@ -2166,6 +2366,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_user_query__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_group__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_place__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__caller_gone__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_batch__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__edge_item__descriptor;

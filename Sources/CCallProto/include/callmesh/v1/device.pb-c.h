@@ -31,6 +31,8 @@ typedef struct Callmesh__V1__Alerting Callmesh__V1__Alerting;
 typedef struct Callmesh__V1__Answer Callmesh__V1__Answer;
 typedef struct Callmesh__V1__Decline Callmesh__V1__Decline;
 typedef struct Callmesh__V1__Pull Callmesh__V1__Pull;
+typedef struct Callmesh__V1__Transfer Callmesh__V1__Transfer;
+typedef struct Callmesh__V1__CancelTransfer Callmesh__V1__CancelTransfer;
 typedef struct Callmesh__V1__Busy Callmesh__V1__Busy;
 typedef struct Callmesh__V1__Cancel Callmesh__V1__Cancel;
 typedef struct Callmesh__V1__Connected Callmesh__V1__Connected;
@@ -51,6 +53,7 @@ typedef struct Callmesh__V1__Error Callmesh__V1__Error;
 typedef struct Callmesh__V1__Reply Callmesh__V1__Reply;
 typedef struct Callmesh__V1__Done Callmesh__V1__Done;
 typedef struct Callmesh__V1__Attached Callmesh__V1__Attached;
+typedef struct Callmesh__V1__Relays Callmesh__V1__Relays;
 typedef struct Callmesh__V1__Registered Callmesh__V1__Registered;
 typedef struct Callmesh__V1__Party Callmesh__V1__Party;
 typedef struct Callmesh__V1__CallState Callmesh__V1__CallState;
@@ -66,6 +69,7 @@ typedef struct Callmesh__V1__HistoryEntry Callmesh__V1__HistoryEntry;
 typedef struct Callmesh__V1__Invite Callmesh__V1__Invite;
 typedef struct Callmesh__V1__Ringing Callmesh__V1__Ringing;
 typedef struct Callmesh__V1__Answered Callmesh__V1__Answered;
+typedef struct Callmesh__V1__TransferNews Callmesh__V1__TransferNews;
 typedef struct Callmesh__V1__Moved Callmesh__V1__Moved;
 typedef struct Callmesh__V1__Stop Callmesh__V1__Stop;
 typedef struct Callmesh__V1__Notice Callmesh__V1__Notice;
@@ -73,10 +77,12 @@ typedef struct Callmesh__V1__ErrorBody Callmesh__V1__ErrorBody;
 typedef struct Callmesh__V1__RefusalBody Callmesh__V1__RefusalBody;
 typedef struct Callmesh__V1__AppReply Callmesh__V1__AppReply;
 typedef struct Callmesh__V1__AppUser Callmesh__V1__AppUser;
+typedef struct Callmesh__V1__DisplayName Callmesh__V1__DisplayName;
 typedef struct Callmesh__V1__AppDevice Callmesh__V1__AppDevice;
 typedef struct Callmesh__V1__CallGroup Callmesh__V1__CallGroup;
 typedef struct Callmesh__V1__AppCalls Callmesh__V1__AppCalls;
 typedef struct Callmesh__V1__AppCall Callmesh__V1__AppCall;
+typedef struct Callmesh__V1__AppPlaceBody Callmesh__V1__AppPlaceBody;
 
 
 /* --- enums --- */
@@ -118,7 +124,11 @@ typedef enum _Callmesh__V1__EndReason {
   /*
    * Of a device: another one of its user took the call over.
    */
-  CALLMESH__V1__END_REASON__END_REASON_MOVED = 10
+  CALLMESH__V1__END_REASON__END_REASON_MOVED = 10,
+  /*
+   * The device handed its side over to another user, or had been asked whether it takes a call.
+   */
+  CALLMESH__V1__END_REASON__END_REASON_TRANSFERRED = 11
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__END_REASON)
 } Callmesh__V1__EndReason;
 /*
@@ -153,7 +163,7 @@ typedef enum _Callmesh__V1__NoticeKind {
    */
   CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_SESSION_REPLACED = 1,
   /*
-   * The registration gave way to another device.
+   * The registration gave way to another device, or the app's server removed the device.
    */
   CALLMESH__V1__NOTICE_KIND__NOTICE_KIND_DEVICE_REMOVED = 2,
   /*
@@ -209,6 +219,8 @@ typedef enum {
   CALLMESH__V1__CLIENT_FRAME__COMMAND_CALLS = 21,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_INFORMATION = 33,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_PULL = 36,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_TRANSFER = 37,
+  CALLMESH__V1__CLIENT_FRAME__COMMAND_CANCEL_TRANSFER = 38,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY = 40,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_HISTORY_READ = 41,
   CALLMESH__V1__CLIENT_FRAME__COMMAND_RENEW = 70,
@@ -250,6 +262,8 @@ struct  Callmesh__V1__ClientFrame
      */
     Callmesh__V1__Signal *information;
     Callmesh__V1__Pull *pull;
+    Callmesh__V1__Transfer *transfer;
+    Callmesh__V1__CancelTransfer *cancel_transfer;
     Callmesh__V1__HistoryQuery *history;
     Callmesh__V1__HistoryRead *history_read;
     Callmesh__V1__Renew *renew;
@@ -332,10 +346,14 @@ struct  Callmesh__V1__Attach
    * The device wants to know when its user's history changes.
    */
   protobuf_c_boolean history;
+  /*
+   * The device wants credentials for the TURN servers.
+   */
+  protobuf_c_boolean relays;
 };
 #define CALLMESH__V1__ATTACH__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attach__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0 }
 
 
 struct  Callmesh__V1__Detach
@@ -531,6 +549,38 @@ struct  Callmesh__V1__Pull
 #define CALLMESH__V1__PULL__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__pull__descriptor) \
     , NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+
+
+/*
+ * Hands this device's side of an answered call over to another user. The device has the call until somebody answers.
+ */
+struct  Callmesh__V1__Transfer
+{
+  ProtobufCMessage base;
+  Callmesh__V1__CallRef *call;
+  char *to;
+  /*
+   * The only one of that user's devices that is to ring; empty: all.
+   */
+  char *device;
+  /*
+   * The answered call in which that device was asked before. It ends once the transfer succeeds.
+   */
+  Callmesh__V1__CallRef *consulted;
+};
+#define CALLMESH__V1__TRANSFER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__transfer__descriptor) \
+    , NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL }
+
+
+struct  Callmesh__V1__CancelTransfer
+{
+  ProtobufCMessage base;
+  Callmesh__V1__CallRef *call;
+};
+#define CALLMESH__V1__CANCEL_TRANSFER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__cancel_transfer__descriptor) \
+    , NULL }
 
 
 struct  Callmesh__V1__Busy
@@ -751,6 +801,7 @@ typedef enum {
   CALLMESH__V1__SERVER_FRAME__MESSAGE_DELIVERY = 2,
   CALLMESH__V1__SERVER_FRAME__MESSAGE_NOTICE = 3,
   CALLMESH__V1__SERVER_FRAME__MESSAGE_ONGOING = 4,
+  CALLMESH__V1__SERVER_FRAME__MESSAGE_RELAYS = 5,
   CALLMESH__V1__SERVER_FRAME__MESSAGE_HISTORY = 40
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__SERVER_FRAME__MESSAGE__CASE)
 } Callmesh__V1__ServerFrame__MessageCase;
@@ -764,6 +815,7 @@ struct  Callmesh__V1__ServerFrame
     Callmesh__V1__Delivery *delivery;
     Callmesh__V1__Notice *notice;
     Callmesh__V1__Ongoing *ongoing;
+    Callmesh__V1__Relays *relays;
     Callmesh__V1__HistoryState *history;
   };
 };
@@ -861,10 +913,34 @@ struct  Callmesh__V1__Attached
    * Set when the attach asked for it and the app has it.
    */
   Callmesh__V1__Ongoing *ongoing;
+  /*
+   * Set when the attach asked for it and the edge has TURN servers.
+   */
+  Callmesh__V1__Relays *relays;
 };
 #define CALLMESH__V1__ATTACHED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attached__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL, (char *)protobuf_c_empty_string, NULL }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL, (char *)protobuf_c_empty_string, NULL, NULL }
+
+
+/*
+ * TURN servers, and credentials for them that are good for a while. Later ones come before these expire.
+ */
+struct  Callmesh__V1__Relays
+{
+  ProtobufCMessage base;
+  /*
+   * turn: and turns: URLs (RFC 7065).
+   */
+  size_t n_urls;
+  char **urls;
+  char *username;
+  char *password;
+  int64_t expires_at_ms;
+};
+#define CALLMESH__V1__RELAYS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__relays__descriptor) \
+    , 0,NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__Registered
@@ -898,7 +974,7 @@ struct  Callmesh__V1__Party
   char *device;
   char *device_name;
   /*
-   * The display name, of a caller whose token has one.
+   * The display name, of a caller who has one.
    */
   char *name;
 };
@@ -984,7 +1060,7 @@ struct  Callmesh__V1__SignalItem
 {
   ProtobufCMessage base;
   /*
-   * Counts from 1 per call and sending device.
+   * Counts from 1 per call and side, with gaps. A device that takes a side over counts on.
    */
   uint64_t index;
   Callmesh__V1__SignalKind kind;
@@ -1002,7 +1078,8 @@ typedef enum {
   CALLMESH__V1__DELIVERY__EVENT_ANSWERED = 6,
   CALLMESH__V1__DELIVERY__EVENT_STOP = 7,
   CALLMESH__V1__DELIVERY__EVENT_SIGNAL = 8,
-  CALLMESH__V1__DELIVERY__EVENT_MOVED = 10
+  CALLMESH__V1__DELIVERY__EVENT_MOVED = 10,
+  CALLMESH__V1__DELIVERY__EVENT_TRANSFER = 11
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__DELIVERY__EVENT__CASE)
 } Callmesh__V1__Delivery__EventCase;
 
@@ -1027,6 +1104,7 @@ struct  Callmesh__V1__Delivery
     Callmesh__V1__Stop *stop;
     Callmesh__V1__SignalItem *signal;
     Callmesh__V1__Moved *moved;
+    Callmesh__V1__TransferNews *transfer;
   };
 };
 #define CALLMESH__V1__DELIVERY__INIT \
@@ -1071,7 +1149,7 @@ struct  Callmesh__V1__OngoingCall
    */
   char *user;
   /*
-   * Its display name, where it placed the call and its token has one.
+   * Its display name, where it placed the call and has one.
    */
   char *name;
   /*
@@ -1148,7 +1226,7 @@ struct  Callmesh__V1__HistoryEntry
    */
   char *user;
   /*
-   * Its display name, where it placed the call and its token has one.
+   * Its display name, where it placed the call and has one.
    */
   char *name;
   /*
@@ -1169,17 +1247,21 @@ struct  Callmesh__V1__HistoryEntry
   protobuf_c_boolean missed;
   protobuf_c_boolean video;
   /*
-   * The user who was rung before, where the user answered in place of the callee.
+   * The user who sent it there, where the call was not placed to this one.
    */
   char *diverted_by;
   /*
-   * The call left the user, its callee, and went on to others.
+   * The call left the user and went on to others.
    */
   protobuf_c_boolean went_on;
+  /*
+   * The user who answered in place of the callee, where that is not this one.
+   */
+  char *answered_by;
 };
 #define CALLMESH__V1__HISTORY_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, 0, (char *)protobuf_c_empty_string, 0 }
+    , (char *)protobuf_c_empty_string, NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Invite
@@ -1202,13 +1284,21 @@ struct  Callmesh__V1__Invite
    */
   protobuf_c_boolean second_call;
   /*
+   * An answered call is handed over: who has it until somebody answers. `caller` is the side that stays.
+   */
+  Callmesh__V1__Party *transferred_by;
+  /*
+   * Of such a call: this device was asked before, in that call. It answers at once.
+   */
+  Callmesh__V1__CallRef *consulted;
+  /*
    * The call is to somebody else: the user who sent it here. The delivery's call says who was called.
    */
   char *diverted_by;
 };
 #define CALLMESH__V1__INVITE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__invite__descriptor) \
-    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
+    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0, NULL, NULL, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Ringing
@@ -1235,7 +1325,32 @@ struct  Callmesh__V1__Answered
 
 
 /*
- * The other side's user goes on with another device.
+ * To the side that hands an answered call over: `by` rings, or nobody takes it.
+ */
+struct  Callmesh__V1__TransferNews
+{
+  ProtobufCMessage base;
+  char *to;
+  /*
+   * Counts the transfers of a call, of both sides, from 1.
+   */
+  uint32_t number;
+  /*
+   * Why nobody takes it: the device has the call as before. None: `by` rings.
+   */
+  Callmesh__V1__EndReason reason;
+  /*
+   * Absent where no device caused the end.
+   */
+  Callmesh__V1__Party *by;
+};
+#define CALLMESH__V1__TRANSFER_NEWS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__transfer_news__descriptor) \
+    , (char *)protobuf_c_empty_string, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL }
+
+
+/*
+ * The other side's user goes on with another device, or another user has that side now.
  */
 struct  Callmesh__V1__Moved
 {
@@ -1263,7 +1378,7 @@ struct  Callmesh__V1__Stop
    */
   Callmesh__V1__UnreachableCause unreachable;
   /*
-   * Of a call that gave way to a crossing one (glare): the id of that one.
+   * The id of the call to which this one gave way (glare, transferred).
    */
   ProtobufCBinaryData survivor;
 };
@@ -1324,7 +1439,8 @@ typedef enum {
   CALLMESH__V1__APP_REPLY__ANSWER_USER = 1,
   CALLMESH__V1__APP_REPLY__ANSWER_CALLS = 2,
   CALLMESH__V1__APP_REPLY__ANSWER_CALL = 3,
-  CALLMESH__V1__APP_REPLY__ANSWER_GROUP = 4
+  CALLMESH__V1__APP_REPLY__ANSWER_GROUP = 4,
+  CALLMESH__V1__APP_REPLY__ANSWER_NAME = 10
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_REPLY__ANSWER__CASE)
 } Callmesh__V1__AppReply__AnswerCase;
 
@@ -1337,6 +1453,7 @@ struct  Callmesh__V1__AppReply
     Callmesh__V1__AppCalls *calls;
     Callmesh__V1__AppCall *call;
     Callmesh__V1__CallGroup *group;
+    Callmesh__V1__DisplayName *name;
   };
 };
 #define CALLMESH__V1__APP_REPLY__INIT \
@@ -1355,10 +1472,27 @@ struct  Callmesh__V1__AppUser
    */
   size_t n_calls;
   Callmesh__V1__AppCall **calls;
+  /*
+   * The display name that the app's server has set.
+   */
+  char *name;
 };
 #define CALLMESH__V1__APP_USER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_user__descriptor) \
-    , (char *)protobuf_c_empty_string, 0,NULL, 0,NULL }
+    , (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string }
+
+
+/*
+ * A user's display name, as the app's server has set it. At most 128 bytes are kept.
+ */
+struct  Callmesh__V1__DisplayName
+{
+  ProtobufCMessage base;
+  char *name;
+};
+#define CALLMESH__V1__DISPLAY_NAME__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__display_name__descriptor) \
+    , (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__AppDevice
@@ -1431,6 +1565,45 @@ struct  Callmesh__V1__AppCall
 #define CALLMESH__V1__APP_CALL__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_call__descriptor) \
     , NULL, NULL, 0, NULL, 0 }
+
+
+/*
+ * What an app's server gives to place a call between two users.
+ */
+struct  Callmesh__V1__AppPlaceBody
+{
+  ProtobufCMessage base;
+  /*
+   * None: the server chooses one.
+   */
+  ProtobufCBinaryData call_id;
+  /*
+   * Rings first.
+   */
+  char *from;
+  /*
+   * Rings once somebody has answered.
+   */
+  char *to;
+  protobuf_c_boolean video;
+  /*
+   * Of each of both; 0: the cluster's.
+   */
+  uint32_t ring_timeout_seconds;
+  /*
+   * For those who ring first, as the data for pushes.
+   */
+  size_t n_headers;
+  Callmesh__V1__Header **headers;
+  char *push_data;
+  /*
+   * The display name of `to`, as those see it who ring first.
+   */
+  char *caller_name;
+};
+#define CALLMESH__V1__APP_PLACE_BODY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_place_body__descriptor) \
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0,NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 /* Callmesh__V1__ClientFrame methods */
@@ -1736,6 +1909,44 @@ Callmesh__V1__Pull *
                       const uint8_t       *data);
 void   callmesh__v1__pull__free_unpacked
                      (Callmesh__V1__Pull *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__Transfer methods */
+void   callmesh__v1__transfer__init
+                     (Callmesh__V1__Transfer         *message);
+size_t callmesh__v1__transfer__get_packed_size
+                     (const Callmesh__V1__Transfer   *message);
+size_t callmesh__v1__transfer__pack
+                     (const Callmesh__V1__Transfer   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__transfer__pack_to_buffer
+                     (const Callmesh__V1__Transfer   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Transfer *
+       callmesh__v1__transfer__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__transfer__free_unpacked
+                     (Callmesh__V1__Transfer *message,
+                      ProtobufCAllocator *allocator);
+/* Callmesh__V1__CancelTransfer methods */
+void   callmesh__v1__cancel_transfer__init
+                     (Callmesh__V1__CancelTransfer         *message);
+size_t callmesh__v1__cancel_transfer__get_packed_size
+                     (const Callmesh__V1__CancelTransfer   *message);
+size_t callmesh__v1__cancel_transfer__pack
+                     (const Callmesh__V1__CancelTransfer   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__cancel_transfer__pack_to_buffer
+                     (const Callmesh__V1__CancelTransfer   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__CancelTransfer *
+       callmesh__v1__cancel_transfer__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__cancel_transfer__free_unpacked
+                     (Callmesh__V1__CancelTransfer *message,
                       ProtobufCAllocator *allocator);
 /* Callmesh__V1__Busy methods */
 void   callmesh__v1__busy__init
@@ -2117,6 +2328,25 @@ Callmesh__V1__Attached *
 void   callmesh__v1__attached__free_unpacked
                      (Callmesh__V1__Attached *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__Relays methods */
+void   callmesh__v1__relays__init
+                     (Callmesh__V1__Relays         *message);
+size_t callmesh__v1__relays__get_packed_size
+                     (const Callmesh__V1__Relays   *message);
+size_t callmesh__v1__relays__pack
+                     (const Callmesh__V1__Relays   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__relays__pack_to_buffer
+                     (const Callmesh__V1__Relays   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Relays *
+       callmesh__v1__relays__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__relays__free_unpacked
+                     (Callmesh__V1__Relays *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Registered methods */
 void   callmesh__v1__registered__init
                      (Callmesh__V1__Registered         *message);
@@ -2402,6 +2632,25 @@ Callmesh__V1__Answered *
 void   callmesh__v1__answered__free_unpacked
                      (Callmesh__V1__Answered *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__TransferNews methods */
+void   callmesh__v1__transfer_news__init
+                     (Callmesh__V1__TransferNews         *message);
+size_t callmesh__v1__transfer_news__get_packed_size
+                     (const Callmesh__V1__TransferNews   *message);
+size_t callmesh__v1__transfer_news__pack
+                     (const Callmesh__V1__TransferNews   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__transfer_news__pack_to_buffer
+                     (const Callmesh__V1__TransferNews   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__TransferNews *
+       callmesh__v1__transfer_news__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__transfer_news__free_unpacked
+                     (Callmesh__V1__TransferNews *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Moved methods */
 void   callmesh__v1__moved__init
                      (Callmesh__V1__Moved         *message);
@@ -2535,6 +2784,25 @@ Callmesh__V1__AppUser *
 void   callmesh__v1__app_user__free_unpacked
                      (Callmesh__V1__AppUser *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__DisplayName methods */
+void   callmesh__v1__display_name__init
+                     (Callmesh__V1__DisplayName         *message);
+size_t callmesh__v1__display_name__get_packed_size
+                     (const Callmesh__V1__DisplayName   *message);
+size_t callmesh__v1__display_name__pack
+                     (const Callmesh__V1__DisplayName   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__display_name__pack_to_buffer
+                     (const Callmesh__V1__DisplayName   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__DisplayName *
+       callmesh__v1__display_name__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__display_name__free_unpacked
+                     (Callmesh__V1__DisplayName *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__AppDevice methods */
 void   callmesh__v1__app_device__init
                      (Callmesh__V1__AppDevice         *message);
@@ -2611,6 +2879,25 @@ Callmesh__V1__AppCall *
 void   callmesh__v1__app_call__free_unpacked
                      (Callmesh__V1__AppCall *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__AppPlaceBody methods */
+void   callmesh__v1__app_place_body__init
+                     (Callmesh__V1__AppPlaceBody         *message);
+size_t callmesh__v1__app_place_body__get_packed_size
+                     (const Callmesh__V1__AppPlaceBody   *message);
+size_t callmesh__v1__app_place_body__pack
+                     (const Callmesh__V1__AppPlaceBody   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__app_place_body__pack_to_buffer
+                     (const Callmesh__V1__AppPlaceBody   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__AppPlaceBody *
+       callmesh__v1__app_place_body__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__app_place_body__free_unpacked
+                     (Callmesh__V1__AppPlaceBody *message,
+                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Callmesh__V1__ClientFrame_Closure)
@@ -2660,6 +2947,12 @@ typedef void (*Callmesh__V1__Decline_Closure)
                   void *closure_data);
 typedef void (*Callmesh__V1__Pull_Closure)
                  (const Callmesh__V1__Pull *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__Transfer_Closure)
+                 (const Callmesh__V1__Transfer *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__CancelTransfer_Closure)
+                 (const Callmesh__V1__CancelTransfer *message,
                   void *closure_data);
 typedef void (*Callmesh__V1__Busy_Closure)
                  (const Callmesh__V1__Busy *message,
@@ -2721,6 +3014,9 @@ typedef void (*Callmesh__V1__Done_Closure)
 typedef void (*Callmesh__V1__Attached_Closure)
                  (const Callmesh__V1__Attached *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Relays_Closure)
+                 (const Callmesh__V1__Relays *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Registered_Closure)
                  (const Callmesh__V1__Registered *message,
                   void *closure_data);
@@ -2766,6 +3062,9 @@ typedef void (*Callmesh__V1__Ringing_Closure)
 typedef void (*Callmesh__V1__Answered_Closure)
                  (const Callmesh__V1__Answered *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__TransferNews_Closure)
+                 (const Callmesh__V1__TransferNews *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Moved_Closure)
                  (const Callmesh__V1__Moved *message,
                   void *closure_data);
@@ -2787,6 +3086,9 @@ typedef void (*Callmesh__V1__AppReply_Closure)
 typedef void (*Callmesh__V1__AppUser_Closure)
                  (const Callmesh__V1__AppUser *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__DisplayName_Closure)
+                 (const Callmesh__V1__DisplayName *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__AppDevice_Closure)
                  (const Callmesh__V1__AppDevice *message,
                   void *closure_data);
@@ -2798,6 +3100,9 @@ typedef void (*Callmesh__V1__AppCalls_Closure)
                   void *closure_data);
 typedef void (*Callmesh__V1__AppCall_Closure)
                  (const Callmesh__V1__AppCall *message,
+                  void *closure_data);
+typedef void (*Callmesh__V1__AppPlaceBody_Closure)
+                 (const Callmesh__V1__AppPlaceBody *message,
                   void *closure_data);
 
 /* --- services --- */
@@ -2829,6 +3134,8 @@ extern const ProtobufCMessageDescriptor callmesh__v1__alerting__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answer__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__decline__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__pull__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__transfer__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__cancel_transfer__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__busy__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__cancel__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__connected__descriptor;
@@ -2849,6 +3156,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__error__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__reply__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__done__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__relays__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__registered__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__party__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_state__descriptor;
@@ -2864,6 +3172,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ringing__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__transfer_news__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__moved__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__notice__descriptor;
@@ -2871,10 +3180,12 @@ extern const ProtobufCMessageDescriptor callmesh__v1__error_body__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__refusal_body__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_reply__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_user__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__display_name__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_device__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__call_group__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_calls__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_call__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__app_place_body__descriptor;
 
 PROTOBUF_C__END_DECLS
 

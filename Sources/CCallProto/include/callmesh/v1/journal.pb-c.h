@@ -27,6 +27,7 @@ typedef struct Callmesh__V1__AlertingEntry Callmesh__V1__AlertingEntry;
 typedef struct Callmesh__V1__AnsweredEntry Callmesh__V1__AnsweredEntry;
 typedef struct Callmesh__V1__MovedEntry Callmesh__V1__MovedEntry;
 typedef struct Callmesh__V1__DivertedEntry Callmesh__V1__DivertedEntry;
+typedef struct Callmesh__V1__TransferEndedEntry Callmesh__V1__TransferEndedEntry;
 typedef struct Callmesh__V1__LegEndedEntry Callmesh__V1__LegEndedEntry;
 typedef struct Callmesh__V1__ConnectedEntry Callmesh__V1__ConnectedEntry;
 typedef struct Callmesh__V1__EndedEntry Callmesh__V1__EndedEntry;
@@ -53,7 +54,11 @@ typedef enum _Callmesh__V1__DivertReason {
   /*
    * A member of a group had its turn.
    */
-  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_TURN = 9
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_TURN = 9,
+  /*
+   * In the journal: a side of the answered call is to be handed over.
+   */
+  CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_TRANSFERRED = 10
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__DIVERT_REASON)
 } Callmesh__V1__DivertReason;
 typedef enum _Callmesh__V1__LegEnd {
@@ -114,7 +119,8 @@ typedef enum {
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_WINNER_LOST = 12,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_PUSHED = 13,
   CALLMESH__V1__JOURNAL_ENTRY__CHANGE_MOVED = 14,
-  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_DIVERTED = 15
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_DIVERTED = 15,
+  CALLMESH__V1__JOURNAL_ENTRY__CHANGE_TRANSFER_ENDED = 16
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__JOURNAL_ENTRY__CHANGE__CASE)
 } Callmesh__V1__JournalEntry__ChangeCase;
 
@@ -138,6 +144,7 @@ struct  Callmesh__V1__JournalEntry
     Callmesh__V1__PushedEntry *pushed;
     Callmesh__V1__MovedEntry *moved;
     Callmesh__V1__DivertedEntry *diverted;
+    Callmesh__V1__TransferEndedEntry *transfer_ended;
   };
 };
 #define CALLMESH__V1__JOURNAL_ENTRY__INIT \
@@ -192,10 +199,15 @@ struct  Callmesh__V1__PlacedEntry
    */
   uint32_t alerted_leg;
   int64_t alerted_at_us;
+  /*
+   * The app's server placed the call. `caller` has no device: once the call is answered, its user's devices ring, for so long.
+   * 0: a device placed it.
+   */
+  int64_t caller_rings_us;
 };
 #define CALLMESH__V1__PLACED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__placed_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0, 0, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0 }
 
 
 /*
@@ -317,10 +329,34 @@ struct  Callmesh__V1__DivertedEntry
    * How long each of them rings.
    */
   int64_t turn_us;
+  /*
+   * Of a transfer: the only one that is to ring; empty: all.
+   */
+  char *device;
+  /*
+   * Of a transfer: the call in which that device was asked before.
+   */
+  ProtobufCBinaryData consulted;
+  char *consulted_callee;
 };
 #define CALLMESH__V1__DIVERTED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__diverted_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, 0, 0,NULL, 0 }
+    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, 0, 0,NULL, 0, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string }
+
+
+/*
+ * Nobody took the side of the answered call that was to be transferred.
+ */
+struct  Callmesh__V1__TransferEndedEntry
+{
+  ProtobufCMessage base;
+  Callmesh__V1__EndReason reason;
+  Callmesh__V1__Device *by;
+  int64_t at_us;
+};
+#define CALLMESH__V1__TRANSFER_ENDED_ENTRY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__transfer_ended_entry__descriptor) \
+    , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0 }
 
 
 struct  Callmesh__V1__LegEndedEntry
@@ -477,10 +513,14 @@ struct  Callmesh__V1__RulesRecord
    * None: the user is no group.
    */
   Callmesh__V1__CallGroup *group;
+  /*
+   * The display name that the app's server has set; empty: none.
+   */
+  char *name;
 };
 #define CALLMESH__V1__RULES_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__rules_record__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, NULL }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, NULL, (char *)protobuf_c_empty_string }
 
 
 /* Callmesh__V1__JournalRecord methods */
@@ -692,6 +732,25 @@ Callmesh__V1__DivertedEntry *
 void   callmesh__v1__diverted_entry__free_unpacked
                      (Callmesh__V1__DivertedEntry *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__TransferEndedEntry methods */
+void   callmesh__v1__transfer_ended_entry__init
+                     (Callmesh__V1__TransferEndedEntry         *message);
+size_t callmesh__v1__transfer_ended_entry__get_packed_size
+                     (const Callmesh__V1__TransferEndedEntry   *message);
+size_t callmesh__v1__transfer_ended_entry__pack
+                     (const Callmesh__V1__TransferEndedEntry   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__transfer_ended_entry__pack_to_buffer
+                     (const Callmesh__V1__TransferEndedEntry   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__TransferEndedEntry *
+       callmesh__v1__transfer_ended_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__transfer_ended_entry__free_unpacked
+                     (Callmesh__V1__TransferEndedEntry *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__LegEndedEntry methods */
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message);
@@ -898,6 +957,9 @@ typedef void (*Callmesh__V1__MovedEntry_Closure)
 typedef void (*Callmesh__V1__DivertedEntry_Closure)
                  (const Callmesh__V1__DivertedEntry *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__TransferEndedEntry_Closure)
+                 (const Callmesh__V1__TransferEndedEntry *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__LegEndedEntry_Closure)
                  (const Callmesh__V1__LegEndedEntry *message,
                   void *closure_data);
@@ -944,6 +1006,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__alerting_entry__descriptor
 extern const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__transfer_ended_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_ended_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor;

@@ -41,11 +41,11 @@ typedef enum _Callmesh__V1__LegFate {
    */
   CALLMESH__V1__LEG_FATE__LEG_FATE_STOPPED = 5,
   /*
-   * It had the call until another device of the user took it over.
+   * It had the call until another device took it over, of the user or after a transfer.
    */
   CALLMESH__V1__LEG_FATE__LEG_FATE_MOVED = 6,
   /*
-   * The call went on to other users before anybody answered.
+   * The call went on to other users before anybody answered, or the transfer for which it rang was over.
    */
   CALLMESH__V1__LEG_FATE__LEG_FATE_DIVERTED = 7
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__LEG_FATE)
@@ -91,6 +91,14 @@ typedef enum _Callmesh__V1__CallEventKind {
    * The call went on to other users.
    */
   CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_DIVERTED = 27,
+  /*
+   * The device hands its side of the answered call over.
+   */
+  CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_TRANSFERRING = 28,
+  /*
+   * Nobody took that side.
+   */
+  CALLMESH__V1__CALL_EVENT_KIND__CALL_EVENT_KIND_TRANSFER_FAILED = 29,
   /*
    * The app's server ended the call.
    */

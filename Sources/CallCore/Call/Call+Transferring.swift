@@ -1,0 +1,248 @@
+/// How a side of an answered call is handed over to another user (R26).
+///
+/// It is a diversion of a call that goes on: the same rules find the other user's devices, ring them and stop them. Until
+/// one of them answers, nothing changes for the two sides; then the side moves to it, as it does in a pull.
+extension Call {
+  /// A device hands its side over.
+  /// - Parameter number: the device's own number for the command.
+  mutating func transfer(
+    _ request: TransferRequest, number: UInt64, by role: Role, _ party: Party, _ turn: inout Turn
+  ) -> Reply {
+    if isRepeat(request, number: number, by: role, party, turn) { return .call(state(for: role)) }
+    if let refusal = refusal(of: request, by: role, turn) { return .error(refusal) }
+    guard !isTransferring else { return .error(CallError(.transferring)) }
+    guard transfers.count < turn.limits.movesPerCall, moves.count < turn.limits.movesPerCall else {
+      return .error(turn.limits.tooManyMoves)
+    }
+    var start = DivertedFacts(
+      from: party.user, to: [request.to], reason: .transferred, by: party, at: turn.now,
+      deadline: turn.now + turn.limits.ringTimeout)
+    (start.device, start.consulted) = (request.device, request.consulted)
+    commit(.diverted(start), .urgent, &turn)
+    transfers[transfers.count - 1].number = number
+    visitGuests(&turn)
+    return .call(state(for: role))
+  }
+
+  /// Whether a command asks once more for the last transfer, because its reply was lost (R9). If that came to nothing
+  /// meanwhile, only the command's number tells it from a further attempt.
+  private func isRepeat(
+    _ request: TransferRequest, number: UInt64, by role: Role, _ party: Party,
+    _ turn: borrowing Turn
+  ) -> Bool {
+    guard let last = transfers.last, last.isSame(as: request, by: party) else { return false }
+    switch last.outcome {
+    case .pending: return true
+    case .moved(let index): return move(awayFrom: role) == moves[index]
+    // An app that was started again counts from 1.
+    case .failed: return number == last.number && turn.now < last.start.at + Self.repeatedWithin
+    }
+  }
+
+  /// Longer than a client and its edge repeat a command.
+  private static let repeatedWithin: Span = .seconds(60)
+
+  private func refusal(
+    of request: TransferRequest, by role: Role, _ turn: borrowing Turn
+  ) -> CallError? {
+    guard case .answered(let conversation) = stage else {
+      return CallError(.wrongState, isRinging ? "Nobody has answered yet." : "The call is over.")
+    }
+    switch role {
+    case .caller: break
+    case .leg(let leg) where leg == conversation.winner: break
+    default: return CallError(.notParty, "Only a device that has a side of the call transfers it.")
+    }
+    guard IdentifierRules.isUser(request.to) else { return CallError(.invalidCallee) }
+    if request.consulted != nil, request.device == nil {
+      return CallError(.invalidField, "Who was consulted is a device: name it.")
+    }
+    let users = [facts.caller.user, legs[conversation.winner].party.user]
+    if users.contains(where: { $0.hasBytes(of: request.to) }) {
+      return CallError(
+        .wrongState, "This user is in the call: another device of it takes the call over by a pull."
+      )
+    }
+    return nil
+  }
+
+  /// The side that hands the call over keeps it.
+  mutating func cancelTransfer(by role: Role, _ party: Party, _ turn: inout Turn) -> Reply {
+    if let transfer {
+      guard holder(ofCaller: transfer.ofCaller).isDevice(party.device, of: party.user) else {
+        return .error(
+          CallError(.notParty, "Only the side that transfers the call can cancel that."))
+      }
+      endTransfer(.cancelled, by: party, &turn)
+    }
+    return .call(state(for: role))
+  }
+
+  /// A device takes the side that is transferred. The first one in the shard's order gets it.
+  mutating func takeTransfer(
+    _ leg: Int, description: String, on session: SessionRef, _ turn: inout Turn
+  ) -> Reply {
+    guard let transfer, isRung(.leg(leg)) else {
+      return .error(CallError(.wrongState, "This device declined, was busy or left."))
+    }
+    guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
+    let losers = legs.indices.filter {
+      $0 != leg && isInRound($0) && legs[$0].state.mayStillRing
+    }
+    let move = MovedFacts(
+      ofCaller: transfer.ofCaller, from: holder(ofCaller: transfer.ofCaller), to: legs[leg].party,
+      at: turn.now, description: description,
+      connectDeadline: turn.now + turn.limits.connectGrace)
+    let early = legs[leg].signals.waiting
+    commit(.moved(move), .urgent, &turn)
+    for signal in early { handOver(signal, ofCaller: move.ofCaller, leg, &turn) }
+    legs[leg].ringPush.deviceIsAwake()
+    // The answer may have come on a session before the present one.
+    if move.ofCaller {
+      caller.session = session
+    } else if legs[leg].endpoint.session == nil {
+      legs[leg].endpoint.session = session
+    }
+    caller.sendKept(&turn)
+    if let winner { legs[winner].endpoint.sendKept(&turn) }
+    deliverMove(move, &turn)
+    for loser in losers { stopDiverted(loser, &turn) }
+    if hasRingPushUnderWay || losers.contains(where: { legs[$0].ringPush.mayRing }) {
+      wantsPush = true
+    }
+    tellGuests(ofCaller: move.ofCaller, &turn)
+    requestReplacing(&turn)
+    return .answer(won: true, state(for: move.ofCaller ? .caller : .leg(leg)))
+  }
+
+  /// Whether an answer was meant for an earlier ringing, and came late: nothing has told the device yet that it rings
+  /// once more. It may have learned meanwhile that the earlier ringing is over, so it would not know that it has a side.
+  func isAnswerOfBefore(_ leg: Int) -> Bool {
+    isTransferring && isRung(.leg(leg)) && legs[leg].hadPart && !legs[leg].invitation.wasSent
+      && !legs[leg].ringPush.isDecided
+  }
+
+  /// What a device sent before it took a side, with an index above those of the device before it.
+  private mutating func handOver(
+    _ early: Signal, ofCaller: Bool, _ leg: Int, _ turn: inout Turn
+  ) {
+    let signals = ofCaller ? callerSignals : legs[leg].signals
+    let signal = signals.next(early.request, early.kind, early.body)
+    let device = ofCaller ? facts.caller.device : legs[leg].key
+    commit(.signal(fromCaller: ofCaller, device, signal), .urgent, &turn)
+  }
+
+  /// Nobody takes the side.
+  /// - Parameter silent: whose device learns it from the reply to its command, and gets no delivery.
+  mutating func endTransfer(
+    _ reason: EndReason, by: Party?, silent: Role? = nil, _ turn: inout Turn
+  ) {
+    let rung = legs.indices.filter { isInRound($0) && legs[$0].state.mayStillRing }
+    commit(.transferEnded(TransferEnd(reason: reason, by: by, at: turn.now)), .urgent, &turn)
+    for leg in rung {
+      if case .leg(leg) = silent {
+        legs[leg].endpoint.clear()
+      } else {
+        stopDiverted(leg, &turn)
+      }
+    }
+    wantsPush = true
+    // Who cancels it knows, and a call that ends tells of its end.
+    guard reason != .cancelled, let ofCaller = transfers.last?.ofCaller else { return }
+    if ofCaller, isCallerVacant { return endVacant(by: by, &turn) }
+    sendKept(ofCaller: ofCaller, &turn)
+  }
+
+  /// The first device rings.
+  mutating func deliverRinging(by party: Party, _ turn: inout Turn) {
+    guard let transfer else { return deliverToCaller(.ringing(by: party), &turn) }
+    let news = TransferNews(to: transfer.target, number: UInt32(transfers.count), by: party)
+    let toCaller = transfer.ofCaller && !isCallerVacant
+    keepNews(news, ofCaller: toCaller, at: turn.now, epoch: turn.epoch)
+    sendKept(ofCaller: toCaller, &turn)
+  }
+
+  /// Asks the shard of the call in which the target was asked before to end that one. A new owner asks again: an answer
+  /// is not journalled, and asking twice does no harm.
+  func requestReplacing(_ turn: inout Turn) {
+    for transfer in transfers {
+      guard let consulted = transfer.start.consulted, let by = transfer.start.by,
+        case .moved(let index) = transfer.outcome
+      else { continue }
+      let until = moves[index].at + turn.limits.mergeTimeout
+      guard turn.now < until else { continue }
+      let request = ReplacedCall(call: consulted.call, survivor: id, user: by.user)
+      let callee = UserKey(app: facts.callee.app, user: consulted.callee)
+      turn.perform(.tell(callee, by.device, .replaced(request), until: until))
+    }
+  }
+
+  // MARK: Time
+
+  var nextTransferDeadline: Timestamp {
+    var next = facts.deadline
+    if let until = legsLostUntil { next = min(next, until) }
+    if !wantsPush {
+      for leg in legs.indices where isRung(.leg(leg)) {
+        next = min(next, legs[leg].ringPush.dueAt)
+      }
+    }
+    return next
+  }
+
+  mutating func tickTransfer(_ turn: inout Turn) {
+    guard isTransferring else { return }
+    if facts.deadline <= turn.now {
+      endTransfer(.unanswered, by: nil, &turn)
+    } else if let until = legsLostUntil, until <= turn.now {
+      endUnreached(&turn)
+    } else if legs.indices.contains(where: {
+      isRung(.leg($0)) && legs[$0].ringPush.dueAt <= turn.now
+    }) {
+      wantsPush = true
+    }
+  }
+
+  // MARK: Who
+
+  /// Who has a side now.
+  func holder(ofCaller: Bool) -> Party {
+    if ofCaller { return facts.caller }
+    return winner.map { legs[$0].party } ?? facts.caller
+  }
+
+  /// On whose behalf devices ring. For a vacant side it is the side that waits.
+  var ringer: Party {
+    guard let transfer else { return facts.caller }
+    return holder(ofCaller: transfer.ofCaller && !isCallerVacant)
+  }
+
+  /// Whom a device shows as calling.
+  /// - Parameter leg: nil: a device that is none.
+  func shownCaller(_ leg: Int?) -> Party { transfer(of: leg)?.stays ?? facts.caller }
+
+  /// The invite of a device that may take a side. It makes an offer of its own: the descriptions of before are of media
+  /// between the two sides.
+  func invite(of leg: Int, for transfer: Transfer) -> Invite {
+    let user = legs[leg].party.user
+    var invite = Invite(
+      caller: holder(ofCaller: !transfer.ofCaller), deadline: facts.deadline, video: facts.video)
+    let from = divertedBy(of: user)
+    if !from.hasBytes(of: transfer.start.from) { invite.divertedBy = from }
+    if let guest = guest(user) { invite.isSecondCall = guests[guest].isInCall }
+    if !(transfer.ofCaller && isCallerVacant) {
+      invite.transferredBy = holder(ofCaller: transfer.ofCaller)
+    }
+    invite.consulted = transfer.start.consulted
+    return invite
+  }
+}
+
+extension Transfer {
+  /// Whether a command asks for this one once more.
+  fileprivate func isSame(as request: TransferRequest, by party: Party) -> Bool {
+    start.by?.device == party.device && start.by?.user.hasBytes(of: party.user) == true
+      && target.hasBytes(of: request.to)
+      && start.device == request.device && start.consulted == request.consulted
+  }
+}

@@ -1,0 +1,254 @@
+import CallCore
+import Testing
+
+/// R26 with a new owner of the call's shard, and what a transfer leaves in histories; and transfers after consultation.
+@Suite struct TransferRecoveryTests {
+  typealias Bench = DivertingBench
+
+  /// How a new owner learns of what was before.
+  enum Way: CaseIterable { case journal, checkpoint }
+
+  private func taken(_ bench: Bench, _ way: Way, epoch: UInt64 = 2) -> Bench {
+    var owner =
+      way == .journal
+      ? bench.owner.takenOver(epoch: epoch) : bench.owner.restoredFromCheckpoint(epoch: epoch)
+    owner.journal = bench.owner.journal
+    for device in ["b1", "b2"] { owner.say(.attach(Attach(announce: true)), device: device) }
+    owner.say(.call(Bench.id, .resume), user: "alice", device: "alice1", number: 0)
+    var next = Bench(owner: owner.begun(), guests: bench.guests)
+    next.pump()
+    return next
+  }
+
+  @Test("R26 R10 the owner dies while the other user rings", arguments: Way.allCases)
+  func whileItRings(way: Way) {
+    var bench = TransferTests.talking()
+    bench.attach("dave", "1")
+    bench.attach("dave", "2")
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.say(.decline(.here), "dave", "2")
+    bench.say(.signal(.candidate, body: "early"), "dave", "1")
+    bench = taken(bench, way)
+    bench.pass(.milliseconds(10))
+    #expect(bench.invites("dave", "1").map(\.transferredBy?.user) == ["bob"], "asked anew")
+    #expect(bench.invites("dave", "2").isEmpty, "it declined")
+    #expect(bench.owner.ends.isEmpty && bench.bobsStops().isEmpty)
+    #expect(bench.say(.answer(description: "offer 2"), "dave", "1")?.won == true)
+    #expect(bench.bobsStops().map(\.reason) == [.transferred])
+    let dave = Party(user: "dave", device: "1", deviceName: "dave's 1")
+    #expect(
+      bench.toAliceSince().contains(
+        .moved(Moved(to: dave, description: "offer 2", number: 1))))
+    #expect(bench.toAliceSince().signals.map(\.body) == ["early"])
+  }
+
+  @Test(
+    "R26 R10 the owner dies after the answer: all learn of it from the next one",
+    arguments: [true, false], Way.allCases)
+  func afterTheAnswer(ofCaller: Bool, way: Way) {
+    var bench = TransferTests.talking()
+    bench.attach("dave", "1")
+    bench.attach("dave", "2")
+    let verb = CallVerb.transfer(TransferRequest(to: "dave"))
+    _ = ofCaller ? bench.asAlice(verb) : bench.asBob(verb)
+    bench.say(.alerting, "dave", "2")
+    bench.say(.answer(description: "offer 2"), "dave", "1")
+    bench = taken(bench, way)
+    bench.pass(.milliseconds(10))
+    let dave = Party(user: "dave", device: "1", deviceName: "dave's 1")
+    #expect(bench.stops("dave", "2") == [Stop(reason: .answeredElsewhere, by: dave)])
+    let stop = Stop(reason: .transferred, by: dave)
+    let moved = Delivery.Event.moved(Moved(to: dave, description: "offer 2", number: 1))
+    if ofCaller {
+      #expect(bench.toAliceSince().contains(.stop(stop)))
+      #expect(bench.toBob().contains(moved))
+      bench.say(.resume, "dave", "1")
+    } else {
+      #expect(bench.bobsStops() == [stop])
+      #expect(bench.toAliceSince().contains(moved))
+    }
+    #expect(bench.say(.query, "dave", "1")?.state?.phase == .answered)
+    bench.say(.signal(.information, body: "hello"), "dave", "1")
+    let other = ofCaller ? bench.toBob() : bench.toAliceSince()
+    #expect(other.signals.map(\.body) == ["hello"])
+    bench.say(.hangUp, "dave", "1")
+    #expect(bench.owner.ends.map(\.by?.user) == ["dave"])
+  }
+
+  @Test(
+    "R26 R10 the owner dies after it came to nothing: who rang is stopped by the next one",
+    arguments: Way.allCases)
+  func afterTheEnd(way: Way) {
+    var bench = TransferTests.talking()
+    bench.attach("dave", "1")
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.pass(.seconds(30))
+    bench = taken(bench, way)
+    bench.pass(.seconds(1))
+    #expect(bench.stops("dave", "1") == [Stop(reason: .unanswered, missed: true)])
+    let news = TransferNews(to: "dave", number: 1, reason: .unanswered)
+    #expect(bench.toBob().contains(.transfer(news)))
+    #expect(bench.owner.ends.isEmpty)
+  }
+
+  @Test(
+    "R17 R10 what the taker sent before and after its answer reaches the other side, by a new owner, too",
+    arguments: Way.allCases)
+  func signalsSurvive(way: Way) {
+    var bench = TransferTests.talking()
+    bench.attach("dave", "1")
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.say(.signal(.candidate, body: "early"), "dave", "1")
+    bench.say(.answer(description: "offer 2"), "dave", "1")
+    bench.say(.signal(.candidate, body: "late"), "dave", "1")
+    #expect(bench.toAliceSince().signals.map(\.body) == ["early", "late"])
+    bench = taken(bench, way, epoch: 7)
+    #expect(bench.toAliceSince().signals.map(\.body) == ["early", "late"])
+  }
+
+  @Test(
+    "R9 R26 a device that rings once more: what it repeats of the former ringing is not taken again",
+    arguments: Way.allCases)
+  func repeatedOfTheFormerRinging(way: Way) {
+    var bench = TransferTests.talking()
+    bench.attach("dave", "1")
+    func sayCandidate() {
+      bench.owner.say(
+        .call(Bench.id, .signal(.candidate, body: "early")), user: "dave", device: "1",
+        session: Bench.session("dave", "1"), number: 900)
+      bench.pump()
+    }
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    sayCandidate()
+    bench.say(.decline(.here), "dave", "1")
+    bench = taken(bench, way)
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    sayCandidate()
+    #expect(bench.say(.answer(description: "offer 2"), "dave", "1")?.won == true)
+    #expect(bench.toAliceSince().signals.isEmpty)
+  }
+
+  @Test("back and forth, with a new owner in between", arguments: Way.allCases)
+  func backAndForth(way: Way) {
+    var bench = TransferTests.talking()
+    bench.attach("dave", "1")
+    bench.attach("alice", "2")
+    bench.asAlice(.transfer(TransferRequest(to: "dave")))
+    #expect(bench.say(.answer(description: "1"), "dave", "1")?.won == true)
+    bench = taken(bench, way)
+    bench.say(.resume, "dave", "1")
+    #expect(bench.say(.transfer(TransferRequest(to: "alice")), "dave", "1")?.error == nil)
+    #expect(bench.invites("alice", "2").count == 1)
+    #expect(bench.say(.answer(description: "2"), "alice", "2")?.won == true)
+    #expect(bench.stops("dave", "1").map(\.reason) == [.transferred])
+    bench = taken(bench, way, epoch: 3)
+    bench.say(.resume, "alice", "2")
+    #expect(bench.say(.transfer(TransferRequest(to: "dave")), "alice", "2")?.error == nil)
+    #expect(bench.say(.answer(description: "3"), "dave", "1")?.won == true)
+    bench.asBob(.signal(.information, body: "who are you now?"))
+    #expect(bench.signals("dave", "1").map(\.body) == ["who are you now?"])
+    #expect(bench.say(.query, "alice", "2")?.state?.reason == .transferred)
+    bench.say(.hangUp, "dave", "1")
+    #expect(bench.owner.ends.count == 1)
+  }
+
+  // MARK: After consultation
+
+  private static let consulted = ConsultedCall(call: CallID(high: 5, low: 6), callee: "dave")
+
+  @Test("R26 a device that was asked answers at once, and the call in which it was ends")
+  func consulted() throws {
+    var bench = TransferTests.talking()
+    bench.attach("dave", "1")
+    bench.attach("dave", "2")
+    // Bob has called dave and speaks with him.
+    let place = Command.Body.place(PlaceRequest(call: Self.consulted.call))
+    bench.guests.say(place, user: "bob", device: "b1", callee: "dave")
+    let answer = Command.Body.call(Self.consulted.call, .answer(description: ""))
+    bench.guests.say(
+      answer, user: "dave", device: "1", callee: "dave", session: Bench.session("dave", "1"))
+    let request = TransferRequest(to: "dave", device: "1", consulted: Self.consulted)
+    #expect(bench.asBob(.transfer(request))?.error == nil)
+    let invite = try #require(bench.invites("dave", "1").first)
+    #expect(invite.consulted == Self.consulted)
+    #expect(bench.invites("dave", "2").isEmpty)
+    #expect(bench.say(.answer(description: "offer 2"), "dave", "1")?.won == true)
+    let tells = bench.effects.compactMap { effect -> (UserKey, DeviceID, ReplacedCall)? in
+      guard case .tell(let user, let device, .replaced(let request), _) = effect else { return nil }
+      return (user, device, request)
+    }
+    let tell = try #require(tells.first)
+    #expect(tells.count == 1 && tell.0.user == "dave" && tell.1 == "b1")
+    bench.guests.say(.replaced(tell.2), user: "dave", device: "b1", callee: "dave")
+    #expect(bench.guests.ends.map(\.reason) == [.transferred])
+    #expect(bench.guests.ends.map(\.survivor) == [Bench.id])
+    bench.guests.say(.replaced(tell.2), user: "dave", device: "b1", callee: "dave")
+    #expect(bench.guests.ends.count == 1, "R9: repeated")
+    // A new owner asks again for a while.
+    let next = taken(bench, .journal)
+    #expect(
+      next.effects.contains { if case .tell(_, _, .replaced, _) = $0 { true } else { false } })
+  }
+
+  @Test("only who has a side of a call may end it as replaced") func replacedByAStranger() {
+    var bench = TransferTests.talking()
+    let request = ReplacedCall(call: Bench.id, survivor: Self.consulted.call, user: "mallory")
+    #expect(bench.owner.say(.replaced(request), device: "m1")?.error == nil)
+    let loser = ReplacedCall(call: Bench.id, survivor: Self.consulted.call, user: "bob")
+    bench.owner.say(.replaced(loser), device: "b2")
+    #expect(bench.owner.ends.isEmpty)
+  }
+
+  @Test("who was asked is not busy for the transfer; who was not is") func busy() {
+    for isAsked in [true, false] {
+      var limits = CallLimits()
+      limits.busyWhileInCall = true
+      var bench = DivertingBench(
+        owner: CallCoreTests.Bench(), guests: CallCoreTests.Bench(limits: limits))
+      bench.attach("dave", "1")
+      let call = isAsked ? Self.consulted.call : CallID(high: 8, low: 8)
+      bench.guests.say(
+        .place(PlaceRequest(call: call)), user: "bob", device: "b1", callee: "dave")
+      bench.guests.say(
+        .call(call, .answer(description: "")), user: "dave", device: "1", callee: "dave",
+        session: Bench.session("dave", "1"))
+      var request = VisitRequest(call: Bench.id, callee: "bob", caller: "bob")
+      request.consulted = Self.consulted.call
+      let user = UserKey(app: CallCoreTests.Bench.app, user: "dave")
+      #expect(bench.visit(user, request)?.isBusy == !isAsked)
+    }
+  }
+
+  // MARK: Histories
+
+  private func entries(_ bench: Bench) -> [String: HistoryEntry] {
+    var entries: [String: HistoryEntry] = [:]
+    for (user, entry) in bench.owner.shard.historyEntries(of: Bench.id) {
+      entries[user.user] = entry
+    }
+    return entries
+  }
+
+  @Test("each user has an entry: who handed over, who took it, and who missed it")
+  func histories() {
+    var bench = TransferTests.talking(follows: .history)
+    bench.attach("dave", "1")
+    bench.attach("erin", "1")
+    bench.asBob(.transfer(TransferRequest(to: "erin")))
+    bench.pass(.seconds(30))
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.say(.answer(description: ""), "dave", "1")
+    let moved = bench.owner.now
+    bench.pass(.seconds(5))
+    bench.asAlice(.hangUp)
+    let entries = entries(bench)
+    #expect(entries.count == 4)
+    #expect(entries["alice"]?.reason == .hungUp && entries["alice"]?.peer == "bob")
+    #expect(entries["bob"]?.reason == .transferred && entries["bob"]?.endedAt == moved)
+    #expect(entries["dave"]?.peer == "alice" && entries["dave"]?.divertedBy == "bob")
+    #expect(entries["dave"]?.answeredAt == moved && entries["dave"]?.reason == .hungUp)
+    #expect(entries["dave"]?.isMissed == false)
+    #expect(entries["erin"]?.isMissed == true && entries["erin"]?.reason == .unanswered)
+    #expect(entries["erin"]?.answeredAt == nil)
+  }
+}
