@@ -36,7 +36,9 @@ struct Phone {
       // The token is no longer accepted and `newToken` did not help, or another copy of this device is
       // attached.
       case .refused: await screen.signIn()
-      case .attached, .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing, .history: break
+      case .attached, .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing, .history,
+        .relays:
+        break
       }
     }
   }
@@ -50,7 +52,7 @@ struct Phone {
     case .moved(let moved): await screen.connect(call, description: moved.description)
     case .signal(let signal): await screen.addCandidate(call, signal.body)
     case .stopped(let stop): await screen.end(call, callKitReason: stop.callKitReason())
-    case .ringing, .won: break
+    case .ringing, .won, .transfer: break
     }
   }
 

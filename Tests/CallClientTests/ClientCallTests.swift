@@ -94,18 +94,48 @@ import Testing
     #expect(device.take().frames.contains { $0.command == .call(address, .resume) })
   }
 
-  @Test func whatWasLostAndComesLaterIsStillNews() {
+  /// `after` keeps back what comes behind a lost delivery, so what is not newer was taken or is out of date.
+  @Test func whatIsNotNewerIsAcknowledgedAndDropped() {
+    var device = Device()
+    device.attach()
+    device.hear(call, 5, invite)
+    device.hear(call, 9, .signal(Signal(index: 2, kind: .candidate, body: "2")))
+    device.readCompleted()
+    _ = device.take()
+    device.hear(call, 8, .stop(Stop(reason: .cancelled, by: caller)))
+    device.readCompleted()
+    #expect(device.take().callEvents.isEmpty)
+    device.pass(.milliseconds(150))
+    let items = [5, 9, 8].map { AckItem(call: CallAddress(call: call), version: $0) }
+    #expect(device.take().frames == [ClientFrame(id: 0, command: .ack(items))])
+  }
+
+  @Test func theNewestDeviceThatRingsIsShown() {
     var device = Device()
     device.attach()
     device.say(.place(CallAddress(callee: "you", call: call), PlaceRequest(call: call)))
     _ = device.take()
-    device.hear(call, 9, .signal(Signal(index: 2, kind: .candidate, body: "2")))
-    device.hear(call, 8, .answered(Answered(by: caller)))
-    device.hear(call, 9, .signal(Signal(index: 2, kind: .candidate, body: "2")))
-    #expect(
-      device.take().callEvents == [
-        .signal(Signal(index: 2, kind: .candidate, body: "2")), .answered(Answered(by: caller)),
-      ])
+    let other = Party(user: "you", device: "y")
+    device.hear(call, 5, .ringing(by: caller))
+    device.hear(call, 6, .ringing(by: other))
+    #expect(device.take().callEvents == [.ringing(by: caller), .ringing(by: other)])
+    device.hear(call, 7, .answered(Answered(by: other)))
+    device.hear(call, 8, .ringing(by: caller))
+    #expect(device.take().callEvents == [.answered(Answered(by: other))])
+  }
+
+  @Test func aReplySaysWhyNobodyCouldBeReached() {
+    var device = Device()
+    device.attach()
+    let request = device.say(
+      .place(CallAddress(callee: "you", call: call), PlaceRequest(call: call)))
+    _ = device.take()
+    var state = CallState(
+      call: call, callee: "you", phase: .ended, version: 5, reason: .unreachable)
+    state.unreachable = .noDevice
+    device.hear(.reply(id: request!, .call(state)))
+    let stop = Stop(reason: .unreachable, unreachable: .noDevice)
+    #expect(device.take().callEvents == [.stopped(stop)])
   }
 
   @Test func aRepeatedInviteBringsTheCandidatesThatWereSentMeanwhile() {
@@ -135,7 +165,7 @@ import Testing
     _ = device.take()
     let state = CallState(call: call, callee: "me", phase: .answered, version: 6)
     device.hear(.reply(id: request, .answer(won: true, state)))
-    device.hear(call, 7, .stop(Stop(reason: .answeredElsewhere, by: caller)))
+    device.hear(call, 6, .stop(Stop(reason: .answeredElsewhere, by: caller)))
     device.hear(call, 8, .stop(Stop(reason: .hungUp, by: caller)))
     #expect(
       device.take().callEvents == [.won(state), .stopped(Stop(reason: .hungUp, by: caller))])
@@ -216,7 +246,7 @@ import Testing
     let expected: [(EndReason, Int)] = [
       (.answeredElsewhere, 4), (.declined, 5), (.cancelled, 2), (.unanswered, 3), (.busy, 3),
       (.unreachable, 1), (.hungUp, 2), (.failed, 1), (.glare, 4),
-      (.moved, 4),
+      (.moved, 4), (.transferred, 2),
     ]
     #expect(expected.count == EndReason.allCases.count)
     for (reason, number) in expected { #expect(Stop(reason: reason).callKitReason() == number) }

@@ -100,6 +100,77 @@ import Testing
       ])
   }
 
+  @Test("what ends a call here is retransmitted for as long as a call may ring")
+  func anEndThatIsNeverAnswered() {
+    var device = Device()
+    device.attach()
+    let command = ClientCommand.call(CallAddress(call: call), .hangUp)
+    let request = device.say(command)!
+    #expect(device.take().frames.map(\.command) == [command])
+    for _ in 0..<25 {
+      device.machine.heard(now: device.now)
+      device.pass(.seconds(7))
+      #expect(device.take().frames == [ClientFrame(id: request, command: command)])
+    }
+    device.machine.heard(now: device.now)
+    device.pass(.seconds(7))
+    #expect(device.take().events == [.gaveUp(request: request, command)])
+  }
+
+  /// Nobody expects a call that begins a minute late.
+  @Test("a place that finds no connection is given up, with what waits behind it")
+  func aPlaceWithoutAConnection() {
+    var device = Device()
+    device.attach()
+    device.close()
+    _ = device.take()
+    let address = CallAddress(callee: "you", call: call)
+    let place = ClientCommand.place(address, PlaceRequest(call: call))
+    let signal = ClientCommand.call(address, .signal(.candidate, body: "c"))
+    let requests = [place, signal].map { device.say($0)! }
+    device.pass(.seconds(29))
+    #expect(device.machine.nextDeadline.map { $0 <= device.now + .seconds(1) } == true)
+    #expect(device.take().events.isEmpty)
+    device.pass(.seconds(1))
+    #expect(
+      device.take().events == [
+        .gaveUp(request: requests[0], place), .gaveUp(request: requests[1], signal),
+      ])
+    #expect(device.machine.calls[call]?.isEnded == true)
+    device.comeBack()
+    #expect(device.take().frames.isEmpty, "nothing is placed, and nothing cancelled")
+  }
+
+  @Test("an app that places a call again before it is placed: what follows waits for both")
+  func placedTwice() {
+    var device = Device()
+    device.attach()
+    let address = CallAddress(callee: "you", call: call)
+    let place = ClientCommand.place(address, PlaceRequest(call: call))
+    let signal = ClientCommand.call(address, .signal(.candidate, body: "c"))
+    let requests = [place, place, signal].map { device.say($0)! }
+    #expect(device.take().frames.map(\.id) == [requests[0]])
+    device.hear(.reply(id: requests[0], .error(CallError(.tooManyCalls))))
+    #expect(device.take().frames.map(\.id) == [requests[1]])
+    let state = CallState(call: call, callee: "you", phase: .placed)
+    device.hear(.reply(id: requests[1], .call(state)))
+    #expect(device.take().frames.map(\.id) == [requests[2]])
+  }
+
+  @Test("a place that was sent once is not given up for want of a connection")
+  func aPlaceThatWasSent() {
+    var device = Device()
+    device.attach()
+    let place = ClientCommand.place(
+      CallAddress(callee: "you", call: call), PlaceRequest(call: call))
+    device.say(place)
+    device.close()
+    device.pass(.seconds(60))
+    _ = device.take()
+    device.comeBack()
+    #expect(device.take().frames.map(\.command).contains(place))
+  }
+
   @Test func tryAgainIsTriedAgainAfterItsTime() {
     var device = Device()
     device.attach()

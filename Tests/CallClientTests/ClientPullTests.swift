@@ -31,11 +31,12 @@ import Testing
     _ = device.take()
   }
 
-  @Test("a device that lost takes the call over, and hears of its end") func tookOver() {
+  @Test("a device that lost takes the call over, and hears of its end", arguments: ["", "me"])
+  func tookOver(callee: String) {
     var device = Device()
     device.attach()
     lost(&device)
-    pull(&device, callee: "", won: true, answered(by: me))
+    pull(&device, callee: callee, won: true, answered(by: me))
     #expect(device.take().callEvents == [.won(answered(by: me))])
     #expect(device.machine.calls[call]?.role == .callee)
     // Of its part before; the retransmission of one that it knows, and one that was on its way.
@@ -128,8 +129,8 @@ import Testing
     device.attach()
     pull(&device, callee: "", won: true, answered(by: me))
     _ = device.take()
-    device.hear(call, 12, .stop(Stop(reason: .answeredElsewhere, by: phone)))
-    #expect(device.take().callEvents.isEmpty, "who has it never lost")
+    device.hear(call, 9, .stop(Stop(reason: .answeredElsewhere, by: phone)))
+    #expect(device.take().callEvents.isEmpty, "who has it did not lose it")
     device.hear(call, 13, .stop(Stop(reason: .moved, by: phone)))
     #expect(device.take().callEvents == [.stopped(Stop(reason: .moved, by: phone))])
     #expect(Stop(reason: .moved).callKitReason() == 4)
@@ -149,5 +150,19 @@ import Testing
     #expect(device.take().callEvents == [.moved(moved)])
     device.hear(call, 1 << 20 | 2, .moved(Moved(to: other, number: 3)))
     #expect(device.take().callEvents == [.moved(Moved(to: other, number: 3))])
+  }
+
+  @Test("one that did not learn that it lost the call takes it back; the late stop is void")
+  func pulledBack() {
+    var device = Device()
+    device.attach()
+    pull(&device, callee: "", won: true, answered(by: me))
+    pull(&device, callee: "", won: true, answered(by: me, version: 14))
+    _ = device.take()
+    device.hear(call, 12, .stop(Stop(reason: .moved, by: phone)))
+    #expect(device.take().callEvents.isEmpty)
+    #expect(device.machine.calls[call]?.won == true)
+    device.hear(call, 15, .stop(Stop(reason: .moved, by: phone)))
+    #expect(device.take().callEvents == [.stopped(Stop(reason: .moved, by: phone))])
   }
 }

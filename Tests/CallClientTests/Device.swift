@@ -30,7 +30,7 @@ struct Device {
   mutating func start() { machine.start(&turn) }
   mutating func open() { machine.opened(&turn) }
   mutating func readCompleted() { machine.readCompleted(&turn) }
-  mutating func close() { machine.closed(&turn) }
+  mutating func close(_ code: UInt16? = nil) { machine.closed(code: code, &turn) }
 
   mutating func hear(_ frame: ServerFrame) {
     machine.received(frame, &turn)
@@ -51,10 +51,10 @@ struct Device {
   }
 
   /// Attaches; forgets what that took.
-  mutating func attach() {
+  mutating func attach(_ info: AttachedInfo = .sample) {
     start()
     open()
-    for frame in take().frames { hear(.reply(id: frame.id, .attached(.sample))) }
+    for frame in take().frames { hear(.reply(id: frame.id, .attached(info))) }
     _ = take()
   }
 

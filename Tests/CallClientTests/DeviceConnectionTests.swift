@@ -123,6 +123,17 @@ final class Owner: DeviceLinkDelegate {
     #expect(owner.closed?.kind == "protocol error")
   }
 
+  @Test func aFrameThatALaterVersionAddedIsDropped() throws {
+    try open()
+    // The field 200, empty.
+    try receive([0x82, 3, 0xC2, 0x0C, 0x00])
+    #expect(owner.closed == nil)
+    let frame = ServerFrame.reply(id: 7, .done)
+    let payload = DeviceCodec.protobuf.encode(frame)
+    try receive([0x82, UInt8(payload.count)] + payload)
+    #expect(owner.frames == [frame])
+  }
+
   @Test func noiseNeverTraps() throws {
     var random = SplitMix64(seed: 4)
     for _ in 0..<2000 {

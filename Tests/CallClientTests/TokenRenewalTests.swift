@@ -47,6 +47,21 @@ import Testing
     #expect(tokens(device.take()) == ["t2"])
   }
 
+  /// An attach with the same token would be refused, and count as such.
+  @Test(arguments: [4008, 4009] as [UInt16])
+  func aSessionThatEndedWithItsTokenNeedsANewOne(code: UInt16) {
+    var device = device()
+    device.attach()
+    device.close(code)
+    #expect(device.take().contains(.renewToken))
+    device.pass(.seconds(2))
+    #expect(!device.take().contains(.connect(edge: 0)))
+    renewed(&device, "t2")
+    device.pass(.seconds(20))
+    device.open()
+    #expect(tokens(device.take()) == ["t2"])
+  }
+
   /// The app's server hangs: the device is not locked out for good.
   @Test func aTokenThatNeverComesIsAskedForAnew() {
     var device = device()
@@ -166,5 +181,23 @@ import Testing
     device.attach()
     device.hear(frame)
     #expect(device.machine.isAttached)
+  }
+
+  @Test func theFirstTokenIsFetchedWhereNoneIsGiven() {
+    var device = Device()
+    device.machine = ClientMachine(
+      Device.configuration {
+        $0.token = ""
+        $0.renewsToken = true
+      })
+    device.start()
+    #expect(device.take() == [.renewToken])
+    // It is slow; the device asks for it once, and connects as soon as it has it.
+    device.pass(.seconds(1))
+    #expect(device.take().isEmpty)
+    renewed(&device, "first")
+    #expect(device.take() == [.connect(edge: 0)])
+    device.open()
+    #expect(tokens(device.take()) == ["first"])
   }
 }

@@ -52,6 +52,44 @@ import Testing
     #expect(attachSaid(device.take())?.1.forCall == nil)
   }
 
+  /// Its shard does not know the session, and the device declines by HTTP: only that reply tells it.
+  @Test("it rings, but no invite comes: it asks again, as long as it rings")
+  func noInviteComes() {
+    var device = woken(info(.placed))
+    _ = device.take()
+    let query = ClientCommand.call(CallAddress(call: call), .query)
+    for _ in 0..<3 {
+      device.pass(.seconds(4))
+      #expect(!device.take().frames.contains { $0.command == query })
+      device.pass(.seconds(1))
+      let asked = device.take().frames.filter { $0.command == query }
+      #expect(asked.count == 1)
+      let state = CallState(call: call, callee: "me", phase: .ringing, version: 9)
+      device.hear(.reply(id: asked.first?.id ?? 0, .call(state)))
+      #expect(device.take().callEvents.isEmpty)
+    }
+    device.pass(.seconds(5))
+    let last = device.take().frames.last { $0.command == query }
+    let state = CallState(
+      call: call, callee: "me", phase: .ended, version: 10, reason: .declined, by: other)
+    device.hear(.reply(id: last?.id ?? 0, .call(state)))
+    #expect(device.take().callEvents == [.stopped(Stop(reason: .declined, by: other))])
+    device.pass(.seconds(6))
+    #expect(!device.take().frames.contains { $0.command == query })
+  }
+
+  @Test("the invite has come: it does not ask") func theInviteCame() {
+    var device = woken(info(.placed))
+    device.hear(
+      call, 10, .invite(Invite(caller: Party(user: "you", device: "y"), deadline: device.now)))
+    _ = device.take()
+    device.pass(.seconds(6))
+    #expect(
+      !device.take().frames.contains {
+        if case .call(_, .query) = $0.command { true } else { false }
+      })
+  }
+
   @Test(arguments: [
     EndReason.answeredElsewhere, .declined, .cancelled, .unanswered, .busy, .unreachable,
   ])

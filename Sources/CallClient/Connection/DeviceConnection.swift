@@ -164,13 +164,8 @@ package final class DeviceConnection: ChannelInboundHandler, DeviceLink {
   }
 
   private func deliver(_ payload: ByteBuffer) throws(LinkClosed) {
-    let decoded = payload.withUnsafeReadableBytes { bytes in
-      Result { () throws(FrameError) in try codec.decodeServer(bytes) }
-    }
-    switch decoded {
-    case .success(let frame): delegate?.linkReceived(frame)
-    case .failure(let error): throw .protocolError(error.error.message)
-    }
+    let read = payload.withUnsafeReadableBytes { codec.serverFrame($0) }
+    if let frame = try read.get() { delegate?.linkReceived(frame) }
   }
 
   // MARK: Writing

@@ -1,4 +1,4 @@
-internal import CallWire
+package import CallWire
 internal import Crypto
 package import NIOCore
 
@@ -82,7 +82,7 @@ package struct WebSocketClientReader {
 
 extension ByteBuffer {
   /// Writes a frame as a client sends it: whole, and masked.
-  mutating func writeWebSocketFrame(
+  package mutating func writeWebSocketFrame(
     _ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>, mask: UInt32
   ) {
     let header = WebSocketFrameHeader(opcode, payloadBytes: payload.count, mask: mask)

@@ -98,6 +98,27 @@ extension CallDevice {
     }
   }
 
+  /// Hands this device's side of an answered call over to another user. This device has the call, and may speak on, until
+  /// somebody answers; then it is stopped as `transferred`. If nobody does, the event `transfer` says why, and nothing has
+  /// changed.
+  /// - Parameters:
+  ///   - user: the user who is to take the call. Not one of the two who are in it.
+  ///   - device: the only one of that user's devices that is to ring; nil: all.
+  ///   - consulted: the answered call in which this device has asked `device`. It ends with the transfer.
+  /// - Throws: `CallError`; `transferring` if another transfer is under way.
+  public func transfer(
+    _ call: CallID, to user: String, device: DeviceID? = nil, consulted: ConsultedCall? = nil
+  ) async throws(CallError) {
+    let request = TransferRequest(to: user, device: device, consulted: consulted)
+    _ = try await send(call) { .call($0, .transfer(request)) }
+  }
+
+  /// Takes a transfer back that nobody has answered. The device keeps the call.
+  /// - Throws: `CallError`.
+  public func cancelTransfer(_ call: CallID) async throws(CallError) {
+    _ = try await send(call) { .call($0, .cancelTransfer) }
+  }
+
   /// Sends the other side a session description, an ICE candidate or, in an answered call, an information of
   /// the app. Signals of one call arrive in order.
   /// - Throws: `CallError`.

@@ -43,7 +43,7 @@ public final class CallDevice: Sendable {
     var configuration = configuration
     configuration.renewsToken = newToken != nil
     let eventLoop = MultiThreadedEventLoopGroup.singleton.next()
-    let buffer = EventBuffer(capacity: eventsMax)
+    let buffer = EventBuffer<ClientEvent>(capacity: eventsMax) { $0.isImportant }
     self.eventLoop = eventLoop
     self.events = Events(buffer: buffer)
     self.driver = NIOLoopBoundBox.makeBoxSendingValue(

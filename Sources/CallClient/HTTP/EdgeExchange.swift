@@ -15,6 +15,11 @@ package struct EdgeRequest: Sendable, CustomStringConvertible {
 
 extension EdgeRequest {
   package init(method: String, path: String) { (self.method, self.path) = (method, path) }
+
+  /// A request of an app's server.
+  package init(method: String, path: String, bearer: String, body: [UInt8]) {
+    self.init(method: method, path: path, authorization: "Bearer \(bearer)", body: body)
+  }
 }
 
 package struct EdgeResponse: Sendable {

@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-internal import NIOCore
+package import NIOCore
 internal import NIOSSL
 
 /// The certificate authorities that a client trusts at `wss://` and `https://`. An edge's certificate must
@@ -51,7 +51,7 @@ public struct EdgeTrust: Sendable {
   }
 
   /// Adds the TLS handler of a connection to an edge at `wss://`. To be called before other handlers are added.
-  func secure(_ channel: any Channel, to edge: EdgeAddress) throws {
+  package func secure(_ channel: any Channel, to edge: EdgeAddress) throws {
     guard edge.isSecure else { return }
     // SNI takes names only; an IP address is compared with those in the certificate.
     let isAddress = (try? SocketAddress(ipAddress: edge.host, port: edge.port)) != nil
@@ -60,7 +60,7 @@ public struct EdgeTrust: Sendable {
   }
 
   /// Describes an error of TLS; nil for other errors.
-  static func problem(_ error: any Error, with edge: EdgeAddress) -> String? {
+  package static func problem(_ error: any Error, with edge: EdgeAddress) -> String? {
     switch error {
     case let error as EdgeTrustError: error.description
     case let error as NIOSSLExtraError:
@@ -96,7 +96,7 @@ public struct EdgeTrustError: Error, Sendable, Equatable, CustomStringConvertibl
 
 extension ChannelHandlerContext {
   /// Closes a connection without TLS's `close_notify`.
-  func closeAbruptly() {
+  package func closeAbruptly() {
     let below = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLClientHandler.self)
     (below ?? self).close(promise: nil)
   }

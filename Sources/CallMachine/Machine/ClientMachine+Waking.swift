@@ -1,0 +1,70 @@
+package import CallCore
+internal import CallWire
+
+// Devices that were woken by a push.
+extension ClientMachine {
+  /// A push announced a call to this user: connects at once and asks for the call's state. Exactly
+  /// one of `invited` and `stopped` follows as an event, whatever state the device was in.
+  /// - Parameter callee: who was called, as the push says; empty: this user.
+  package mutating func woken(for call: CallID, callee: String = "", _ turn: inout Turn) {
+    if let view = calls[call], view.phase != .unknown { return }
+    if calls[call] == nil {
+      calls[call] = CallView(call: call, callee: callee, role: .callee, phase: .unknown)
+    }
+    if state == .attached {
+      query(call, &turn)
+      // A phone that slept may have lost its connection silently.
+      ping(&turn)
+      return
+    }
+    noteWoken(call, &turn)
+    switch state {
+    case .stopped: start(&turn)
+    case .waiting: reconnectNow(&turn)
+    case .connecting, .attaching, .attached: break
+    }
+  }
+
+  /// Policy at the limit: the oldest call counts as over. No user has this many calls at once.
+  private static let wokenMax = 16
+
+  private mutating func noteWoken(_ call: CallID, _ turn: inout Turn) {
+    guard !wokenFor.contains(call) else { return }
+    wokenFor.append(call)
+    guard wokenFor.count > Self.wokenMax else { return }
+    let oldest = wokenFor.removeFirst()
+    take(CallState(call: oldest, callee: "", phase: .unknown), &turn)
+  }
+
+  /// Takes the call's state from the attach's reply, or asks for it: the attach may have been sent
+  /// before the push came.
+  mutating func wokenAttached(_ info: AttachedInfo, _ turn: inout Turn) {
+    let woken = wokenFor
+    wokenFor.removeAll()
+    for call in woken {
+      noteCallee(of: call, calls[call]?.callee ?? "")
+      if let state = info.forCall, state.call == call, isOfOwnShard(state) {
+        take(state, &turn)
+      } else {
+        query(call, &turn)
+      }
+    }
+  }
+
+  private mutating func query(_ call: CallID, _ turn: inout Turn) {
+    enqueue(.call(CallAddress(callee: calls[call]?.callee ?? "", call: call), .query), &turn)
+  }
+
+  /// Of a call that was diverted to this user only the callee's shard knows how it stands.
+  private mutating func isOfOwnShard(_ state: CallState) -> Bool {
+    if state.phase != .unknown { noteCallee(of: state.call, state.callee) }
+    return calls[state.call]?.callee.isEmpty ?? true
+  }
+
+  private mutating func take(_ state: CallState, _ turn: inout Turn) {
+    guard let index = calls.index(forKey: state.call) else { return }
+    emit(state.call, calls.values[index].take(state), &turn)
+    awaitInvite(after: calls.values[index], now: turn.now)
+    if calls.values[index].isEnded { remember(state.call) }
+  }
+}
