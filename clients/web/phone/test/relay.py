@@ -1,0 +1,62 @@
+"""A way to a port that can break without a word: what is under way is lost, and nobody is told."""
+
+import socket
+import threading
+
+
+class Relay:
+    def __init__(self, target):
+        self.target = target
+        self.connections = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def lose(self):
+        """The connections of now are dead, and look alive from both ends. Later ones work."""
+        for connection in self.connections:
+            connection.is_dead = True
+
+    def close(self):
+        self.listener.close()
+        for connection in self.connections:
+            connection.close()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
+            self.connections.append(Connection(near, far))
+
+
+class Connection:
+    def __init__(self, near, far):
+        self.ends = (near, far)
+        self.is_dead = False
+        for source, sink in ((near, far), (far, near)):
+            threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+
+    def _pump(self, source, sink):
+        try:
+            while data := source.recv(65_536):
+                if not self.is_dead:
+                    sink.sendall(data)
+        except OSError:
+            pass
+        # Whoever is cut off learns of no end, either.
+        if not self.is_dead:
+            self.close()
+
+    def close(self):
+        for end in self.ends:
+            end.close()

@@ -1,0 +1,183 @@
+"""Calls while parts of the cluster, or the network, go away: they ring on and go on, and their end is learned."""
+
+from stage import StageTest
+from waiting import until
+
+# What the page sees of its session and its media from now on.
+WATCH = """
+const { device } = callmeshPhone;
+const seen = (globalThis.seen = { attached: 0, detached: 0, media: [], connection: null });
+device.on("attached", () => (seen.attached += 1));
+device.on("detached", () => (seen.detached += 1));
+const media = callmeshPhone.line(device.calls[0]?.id)?.media;
+if (media) {
+  seen.connection = media.connection;
+  media.on("state", ({ state }) => seen.media.push(state));
+  media.on("moved", () => seen.media.push("moved"));
+}
+"""
+IS_UNBROKEN = """
+const media = callmeshPhone.line(callmeshPhone.device.calls[0]?.id)?.media;
+return media?.connection === seen.connection && seen.media.length === 0 && seen.connection.connectionState === "connected"
+"""
+
+
+class OutageTest(StageTest):
+    def watch(self, *phones):
+        for phone in phones:
+            phone.js(WATCH)
+
+    def comes_back(self, phone):
+        until(lambda: f"{phone.name} to attach again", lambda: phone.js("return seen.attached > 0"))
+        phone.ready()
+
+    def goes_away(self, phone):
+        until(lambda: f"{phone.name} to notice", lambda: phone.js("return seen.detached > 0"))
+
+    def talks_on(self, *phones):
+        """The same connections as before carry sound, and never stopped."""
+        for phone in phones:
+            phone.grows("audio", "energy")
+            self.assertTrue(phone.js(IS_UNBROKEN), f"media of {phone.name}: {phone.js('return seen.media')}")
+            self.assertEqual(phone.state(), "connected")
+
+    def ringing(self):
+        ann, bob = self.phone("ann"), self.phone("bob")
+        ann.call("Bob")
+        bob.rings()
+        ann.sees("Ringing on Bob's browser")
+        self.watch(ann, bob)
+        return ann, bob
+
+    def answer(self, ann, bob):
+        bob.do("answer")
+        for phone in (ann, bob):
+            phone.talks().grows("audio", "energy")
+        ann.do("hang-up")
+        bob.sees("Ann hung up")
+
+    def talking(self):
+        ann, bob = self.connected()
+        self.watch(ann, bob)
+        return ann, bob
+
+
+class Edges(OutageTest):
+    def test_the_callees_edge_is_killed_while_it_rings(self):
+        ann, bob = self.ringing()
+        self.killed(self.cluster.edge_of("bob"))
+        self.comes_back(bob)
+        self.answer(ann, bob.rings())
+
+    def test_the_callers_edge_is_killed_while_it_rings(self):
+        ann, bob = self.ringing()
+        self.killed(self.cluster.edge_of("ann"))
+        self.comes_back(ann)
+        self.answer(ann, bob)
+
+    def test_both_edges_are_killed_in_mid_call(self):
+        ann, bob = self.talking()
+        for edge in ("edge-1", "edge-2"):
+            self.killed(self.cluster.nodes[edge])
+        for phone in (ann, bob):
+            self.goes_away(phone)
+        self.talks_on(ann, bob)
+        for edge in ("edge-1", "edge-2"):
+            self.back(self.cluster.nodes[edge])
+        for phone in (ann, bob):
+            self.comes_back(phone)
+        self.talks_on(ann, bob)
+        bob.do("hang-up")
+        ann.sees("Bob hung up")
+
+    def test_a_drained_edge_hands_its_devices_over(self):
+        ann, bob = self.talking()
+        edge = self.cluster.edge_of("bob")
+        self.addCleanup(self.cluster.ctl, "resume", edge.name)
+        self.cluster.ctl("drain", edge.name, "--wait")
+        self.comes_back(bob)
+        self.assertNotEqual(self.cluster.edge_of("bob"), edge)
+        self.assertNotEqual(self.cluster.edge_of("ann"), edge)
+        self.talks_on(ann, bob)
+        ann.do("hang-up")
+        bob.sees("Ann hung up")
+        ann.call("Bob")
+        self.watch(ann, bob.rings())
+        self.answer(ann, bob)
+
+
+class OneEdgeEach(OutageTest):
+    """Ann knows the first edge only, and Bob the second one."""
+
+    def root(self, user):
+        return (self.stage.first if user == "ann" else self.stage.second).origin
+
+    def test_a_hang_up_is_learned_after_the_edge_is_back(self):
+        ann, bob = self.talking()
+        self.killed(self.cluster.nodes["edge-2"])
+        self.goes_away(bob)
+        self.talks_on(ann, bob)
+        ann.do("hang-up").sees("You hung up")
+        self.back(self.cluster.nodes["edge-2"])
+        self.comes_back(bob)
+        bob.sees("Ann hung up")
+
+    def test_a_cancel_is_learned_after_the_edge_is_back(self):
+        ann, bob = self.ringing()
+        self.killed(self.cluster.nodes["edge-2"])
+        self.goes_away(bob)
+        ann.do("hang-up").sees("You gave up before an answer")
+        self.back(self.cluster.nodes["edge-2"])
+        bob.sees("Ann gave up").sees_not(".card.ringing")
+
+
+class Coordinators(OutageTest):
+    def owner(self, phone):
+        return self.cluster.owner_of(phone.js("return callmeshPhone.device.calls[0].id"))
+
+    def test_the_coordinator_is_killed_while_it_rings(self):
+        ann, bob = self.ringing()
+        self.killed(self.owner(ann))
+        self.answer(ann, bob.rings())
+
+    def test_the_coordinator_is_killed_in_mid_call(self):
+        ann, bob = self.talking()
+        self.killed(self.owner(ann))
+        self.talks_on(ann, bob)
+        ann.do("hang-up").sees("You hung up")
+        bob.sees("Ann hung up")
+
+
+class Offline(OutageTest):
+    """A browser loses its network without a word. Media between two browsers of one machine pass all the same."""
+
+    def root(self, user):
+        return (self.stage.far if user == "bob" else self.stage.both).origin
+
+    def offline(self, phone):
+        # Chromium refuses new connections then, and leaves those that it has.
+        phone.network(True)
+        self.addCleanup(phone.network, False)
+        for relay in self.stage.relays:
+            relay.lose()
+        # Attempts follow one another at growing intervals: with the fifth, some 20 s have passed.
+        until(lambda: f"{phone.name} to try in vain", lambda: phone.js("return seen.detached >= 5"))
+
+    def test_in_mid_call(self):
+        ann, bob = self.talking()
+        self.offline(bob)
+        self.talks_on(ann, bob)
+        bob.network(False)
+        self.comes_back(bob)
+        self.talks_on(ann, bob)
+        ann.do("hang-up").sees("You hung up")
+        bob.sees("Ann hung up")
+
+    def test_a_call_that_rang_meanwhile(self):
+        ann, bob = self.phone("ann", ring=60), self.phone("bob")
+        self.watch(ann, bob)
+        self.offline(bob)
+        ann.call("Bob")
+        bob.network(False)
+        self.comes_back(bob)
+        self.answer(ann, bob.rings())

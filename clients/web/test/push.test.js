@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { disablePush, enablePush, followPushes } from "../callmesh.js";
+import { deviceId, holdDevice, watchPage } from "../page.js";
+import { World, ids, named, settled } from "../testing/world.js";
+
+const publicKey = Buffer.from([4, ...Array(64).fill(7)]).toString("base64url");
+const endpoint = "https://updates.push.services.mozilla.com/wpush/v2/x";
+
+/** A browser with a push service. */
+function browserWith({ permission = "granted", present = null, length = 20 } = {}) {
+  const log = [];
+  const subscription = (key) => ({
+    options: { applicationServerKey: key.buffer },
+    toJSON: () => ({ endpoint: endpoint + "x".repeat(length), expirationTime: null, keys: { p256dh: "BB", auth: "AA" } }),
+    unsubscribe: async () => void log.push("unsubscribe"),
+  });
+  const state = { present: present ? subscription(present) : null };
+  const registration = {
+    pushManager: {
+      getSubscription: async () => state.present,
+      subscribe: async (options) => {
+        log.push(["subscribe", options]);
+        return subscription(options.applicationServerKey);
+      },
+    },
+  };
+  const serviceWorker = new EventTarget();
+  Object.assign(serviceWorker, {
+    register: async (url, options) => (log.push(["register", url, options]), registration),
+    ready: Promise.resolve(registration),
+    getRegistration: async () => registration,
+    startMessages: () => {},
+  });
+  return {
+    log,
+    navigator: { serviceWorker },
+    PushManager: class {},
+    Notification: { requestPermission: async () => permission },
+    location: { hash: "", pathname: "/phone", search: "?a=1" },
+    history: { replaceState: (_, __, url) => log.push(["replaceState", url]) },
+  };
+}
+
+test("push is enabled: a subscription, and its registration with the cluster", async () => {
+  const browser = browserWith();
+  const world = new World();
+  const { device, socket } = await world.attached();
+  const options = { publicKey, worker: "/callmesh-sw.js", edges: ["https://one.example"], page: "/phone", deviceName: "Ann's browser" };
+  const enabling = enablePush(device, options, browser);
+  await settled();
+  const { register } = socket.next("register");
+  assert.equal(register.deviceName, "Ann's browser");
+  assert.equal(register.alertToken.provider, "webPush");
+  assert.deepEqual(Object.keys(JSON.parse(register.alertToken.token)), ["endpoint", "keys"]);
+  assert.deepEqual(register.capabilities, ["ended", "missedNotice"]);
+  socket.reply({ id: 2 }, { registered: { device: "ann-phone" } });
+  assert.equal((await enabling).device, "ann-phone");
+  const [[, url], [, subscribed]] = browser.log;
+  const settings = JSON.parse(new URL(url).searchParams.get("callmesh"));
+  assert.deepEqual(settings, { edges: ["https://one.example"], page: "/phone" });
+  assert.equal(subscribed.userVisibleOnly, true);
+  assert.equal(subscribed.applicationServerKey.length, 65);
+});
+
+test("a subscription is kept, unless the cluster's key is another one", async () => {
+  for (const [present, expected] of [
+    [new Uint8Array([4, ...Array(64).fill(7)]), ["register"]],
+    [new Uint8Array([4, ...Array(64).fill(8)]), ["register", "unsubscribe", "subscribe"]],
+  ]) {
+    const browser = browserWith({ present });
+    const device = { register: async () => ({}) };
+    await enablePush(device, { publicKey }, browser);
+    assert.deepEqual(browser.log.map((entry) => (Array.isArray(entry) ? entry[0] : entry)), expected);
+  }
+});
+
+test("what keeps push from being enabled", async () => {
+  const device = { register: async () => ({}) };
+  await assert.rejects(enablePush(device, { publicKey }, { navigator: {} }), { code: 903 });
+  await assert.rejects(enablePush(device, { publicKey }, browserWith({ permission: "denied" })), { code: 903 });
+  await assert.rejects(enablePush(device, { publicKey: "AAAA" }, browserWith()), { code: 903 });
+  await assert.rejects(enablePush(device, { publicKey }, browserWith({ length: 1000 })), { code: 301 });
+});
+
+test("push is disabled", async () => {
+  const browser = browserWith({ present: new Uint8Array(65) });
+  let isRemoved = false;
+  await disablePush({ unregister: async () => (isRemoved = true) }, browser);
+  assert.equal(isRemoved, true);
+  assert.deepEqual(browser.log, ["unsubscribe"]);
+});
+
+test("a page that a notification opened answers its call, once", async () => {
+  const browser = browserWith();
+  browser.location.hash = `#callmesh=${encodeURIComponent(JSON.stringify({ action: "answer", call: ids.a, callee: "bob" }))}`;
+  const world = new World();
+  const device = world.device({ device: "bob-phone" });
+  followPushes(device, browser);
+  assert.deepEqual(browser.log, [["replaceState", "/phone?a=1"]]);
+  await settled();
+  const { attach } = await world.socket().attach({ user: "bob", device: "bob-phone" });
+  assert.equal(attach.forCall, ids.a);
+  world.socket().state(world.socket().next("query"), "ringing");
+  world.socket().deliver({ callee: "bob", id: ids.a }, 10, { invite: { caller: { user: "ann" } } });
+  assert.equal(named(device.heard, "incoming")[0].call.isWanted, true);
+});
+
+test("messages of the service worker", async () => {
+  const browser = browserWith();
+  browser.location.hash = "#callmesh=nonsense";
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone" });
+  const off = followPushes(device, browser);
+  const say = (callmesh) => {
+    const event = new Event("message");
+    event.data = { callmesh };
+    browser.navigator.serviceWorker.dispatchEvent(event);
+  };
+  say({ action: "ring", call: ids.a, callee: "bob" });
+  assert.deepEqual(socket.next("query").query.call, { callee: "bob", id: ids.a });
+  say({ action: "ring" });
+  say(undefined);
+  say({ action: "dance", call: ids.b, callee: "bob" });
+  off();
+  say({ action: "ring", call: ids.b, callee: "bob" });
+  socket.quiet();
+});
+
+test("the page tells its device when it is seen, hidden or online", () => {
+  const target = new EventTarget();
+  target.document = new EventTarget();
+  target.document.visibilityState = "visible";
+  target.navigator = { connection: new EventTarget() };
+  const log = [];
+  const device = { probe: () => log.push("probe"), setHidden: (isHidden) => log.push(isHidden) };
+  const end = watchPage(device, target);
+  target.document.visibilityState = "hidden";
+  target.document.dispatchEvent(new Event("visibilitychange"));
+  target.document.visibilityState = "visible";
+  target.document.dispatchEvent(new Event("visibilitychange"));
+  target.dispatchEvent(new Event("online"));
+  target.navigator.connection.dispatchEvent(new Event("change"));
+  end();
+  target.dispatchEvent(new Event("online"));
+  assert.deepEqual(log, [false, true, false, "probe", "probe", "probe"]);
+  watchPage(device, {})();
+});
+
+test("one page holds the device's id at a time", async () => {
+  const holders = [];
+  const locks = {
+    async request(name, _, hold) {
+      assert.equal(name, "callmesh-device-ann");
+      const former = holders.at(-1);
+      const mine = (async () => {
+        await former;
+        await hold();
+      })();
+      holders.push(mine);
+      return mine;
+    },
+  };
+  const first = await holdDevice("ann", { locks });
+  let second = null;
+  void holdDevice("ann", { locks }).then((release) => (second = release));
+  await settled();
+  assert.equal(second, null);
+  first();
+  await settled();
+  assert.notEqual(second, null);
+  assert.equal(typeof (await holdDevice("ann", { locks: undefined })), "function");
+  const gone = { request: async () => Promise.reject(new Error("aborted")) };
+  await assert.rejects(holdDevice("ann", { locks: gone }), /aborted/);
+});
+
+test("the device's id is drawn once", () => {
+  const kept = new Map();
+  const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };
+  const id = deviceId("web", { storage, uuid: () => "1" });
+  assert.equal(id, "web-1");
+  assert.equal(deviceId("web", { storage, uuid: () => "2" }), id);
+});
