@@ -26,7 +26,7 @@ package struct CallActs: OptionSet, Sendable, Hashable {
       case .busy: .busy
       case .cancel: .cancel
       case .hangUp: .hangUp
-      case .alerting, .connected, .pull, .signal, .resume, .query: []
+      case .alerting, .connected, .pull, .transfer, .cancelTransfer, .signal, .resume, .query: []
       }
   }
 }
@@ -45,7 +45,9 @@ package struct CallEnd<Device: Hashable & Sendable>: Equatable, Sendable {
 
 extension EndReason {
   /// Whether an answered call can end like this.
-  package var followsAnswer: Bool { self == .hungUp || self == .failed }
+  package var followsAnswer: Bool {
+    self == .hungUp || self == .failed || self == .transferred
+  }
   /// Whether one leg can end like this while the call goes on.
   package var isOwnPart: Bool { self == .declined || self == .busy || self == .unreachable }
 }
@@ -101,6 +103,8 @@ package struct EndEvidence<Device: Hashable & Sendable> {
     case .answeredElsewhere, .moved:
       return .contradiction("a call cannot end as \(end.reason.name)")
     case .glare: return crossed ? nil : .contradiction("there was no crossing call")
+    case .transferred:
+      return winner == nil ? .contradiction("the call was never answered") : nil
     case .unanswered:
       if isBeforeTimeout { return .contradiction("the ring timeout had not passed") }
       return end.by == nil ? nil : .contradiction("somebody was named")

@@ -60,6 +60,7 @@ package struct LoadRun: Sendable {
       let report = try await session.run()
       await servers.ground?.stop()
       await servers.webhooks?.stop()
+      await servers.hook?.stop()
       try write(report)
       return .report(
         report.text(Terminal.standardOutput.style), exitStatus: Verdict(report).exitStatus)
@@ -108,8 +109,13 @@ package struct LoadRun: Sendable {
       let ground = try await pushGround(options, folder)
       var webhooks: WebhookGround?
       if plan.command.webhooks {
-        webhooks = try await WebhookGround.start(app: options.app)
+        webhooks = try await WebhookGround.start(apps: options.apps)
         options.webhook = webhooks?.address
+      }
+      var hook: HookGround?
+      if plan.command.hook {
+        hook = try await HookGround.start(apps: options.apps)
+        options.hook = hook?.address
       }
       let cluster = try await LocalCluster.start(
         options, in: folder, processes: processes,
@@ -125,7 +131,8 @@ package struct LoadRun: Sendable {
         edgeURLs: cluster.edgeURLs,
         trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system,
         caFile: cluster.caFile, keys: cluster.keys, keysPath: folder.file("keys.json"),
-        app: options.app, local: cluster, ground: ground, webhooks: webhooks)
+        app: options.app, local: cluster, ground: ground, webhooks: webhooks,
+        hook: hook)
     }
   }
 
@@ -135,8 +142,9 @@ package struct LoadRun: Sendable {
   ) async throws -> PushGround? {
     guard options.pushGateways > 0 else { return nil }
     control.begin(step: "starting the push provider")
-    let roster = Roster(
+    var roster = Roster(
       devices: plan.settings.devices, devicesPerUser: plan.settings.devicesPerUser)
+    roster.hasStrictApp = options.hasStrictApp
     let sleep = plan.sleep ?? SleepOptions(share: 0)
     return try await PushGround.start(
       SleepPlan(sleep, roster: roster, seed: plan.settings.seed), roster, in: folder)

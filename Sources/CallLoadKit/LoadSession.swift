@@ -117,6 +117,7 @@ package struct LoadSession: Sendable {
     result.registrationsOfUnknownFate += registrationsOfOthers
     if control.isWanted { await auditRegistrations(&result) }
     servers.ground?.report(into: &result)
+    servers.hook?.report(into: &result)
     await judgeWebhooks(&result)
 
     var settings = plan.settings

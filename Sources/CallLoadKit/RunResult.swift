@@ -36,10 +36,11 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
   case registrationLost
   // What no fault excuses.
   case unreachableThoughAttached, attachedNotRung, signalsOutOfOrder, signalsLost, signalsDoubled
-  case twoCallsOfGlare, movedWrongly, forwardedWrongly
+  case twoCallsOfGlare, movedWrongly, forwardedWrongly, transferredWrongly, secondCallWrongly
   // Of what the app's server and users' histories have.
   case webhookLost, webhookInvented, webhookOutOfOrder
   case historyLost, historyDoubled, historyDisagrees
+  case ongoingWrongly, hookDisagrees
   // Of pushes.
   case pushedAfterEnd, pushedTwice, cleanUpToWinner, cleanUpUnasked, wokenRangAfterEnd
   case pushContract
@@ -82,12 +83,16 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
     case .twoCallsOfGlare: "two calls of one glare"
     case .movedWrongly: "taken over wrongly"
     case .forwardedWrongly: "sent on wrongly"
+    case .transferredWrongly: "transferred wrongly"
+    case .secondCallWrongly: "second call treated wrongly"
     case .webhookLost: "webhook lost"
     case .webhookInvented: "webhook invented"
     case .webhookOutOfOrder: "webhook out of order"
     case .historyLost: "history lost"
     case .historyDoubled: "history doubled"
     case .historyDisagrees: "history that disagrees between sides"
+    case .ongoingWrongly: "ongoing calls shown wrongly"
+    case .hookDisagrees: "told otherwise than the hook said"
     case .pushedAfterEnd: "pushed after the end"
     case .pushedTwice: "pushed twice"
     case .cleanUpToWinner: "clean-up to the winner"
@@ -137,6 +142,10 @@ package struct RunResult: Codable, Sendable {
   package var webhooks: WebhookResult?
   /// Only with `--history`.
   package var history: HistoryResult?
+  /// Only where devices are shown their users' calls.
+  package var ongoing: OngoingResult?
+  /// Only with `--hook`.
+  package var hook: HookResult?
   package init() {}
 
   package var callsPerSecond: Double? { loadSeconds > 0 ? Double(callsPlaced) / loadSeconds : nil }
@@ -167,6 +176,7 @@ package struct RunResult: Codable, Sendable {
     (correctness[rule] ?? 0) > 0
       || (pushes != nil || !rule.isOfPushes)
         && (webhooks != nil || !rule.isOfWebhooks) && (history != nil || !rule.isOfHistories)
+        && (ongoing != nil || rule != .ongoingWrongly) && (hook != nil || rule != .hookDisagrees)
   }
 
   var brokenRules: [String] {

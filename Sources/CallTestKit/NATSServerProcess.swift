@@ -166,7 +166,7 @@ public final class NATSServerProcess: Sendable {
   }
 
   /// Free ports, all different, and below those of outgoing connections, so that they are free again when a server
-  /// restarts.
+  /// restarts. No other process gets them from here while this one lives.
   /// - Throws: `Failure`.
   package static func freePorts(_ count: Int) throws -> [UInt16] {
     var ports: [UInt16] = []
@@ -174,12 +174,31 @@ public final class NATSServerProcess: Sendable {
       let port = UInt16.random(in: 15_000..<32_000)
       let descriptor = newSocket()
       defer { close(descriptor) }
-      if !ports.contains(port), withLoopback(port, { bind(descriptor, $0, $1) }) == 0 {
-        ports.append(port)
-      }
+      if reserve(port), withLoopback(port, { bind(descriptor, $0, $1) }) == 0 { ports.append(port) }
     }
     guard ports.count == count else { throw Failure(description: "no free port on the loopback") }
     return ports
+  }
+
+  /// Binds a name in the abstract namespace that stands for the port. The kernel releases it with the process, so a port
+  /// stays reserved while its server is down.
+  private static func reserve(_ port: UInt16) -> Bool {
+    let kind = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(AF_UNIX, kind, 0)
+    guard descriptor >= 0 else { return false }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    // The leading zero byte makes the name an abstract one.
+    let name = [0] + Array("callmesh port \(port)".utf8)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
+    let length = MemoryLayout.offset(of: \sockaddr_un.sun_path)! + name.count
+    let status = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(length))
+      }
+    }
+    if status != 0 { close(descriptor) }
+    return status == 0
   }
 
   /// Close-on-exec, since programs that start meanwhile would hold the port.

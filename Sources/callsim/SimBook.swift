@@ -20,18 +20,30 @@ struct SimBook {
 
   /// The slices of this intensity that have run.
   func slices() throws -> [Slice] {
+    try Self.lines(path).compactMap(SimBook.Slice.init).filter { $0.intensity == intensity }
+  }
+
+  /// The seeds that begin the lines of a file.
+  static func listed(_ path: String) throws -> [UInt64] {
+    let seeds = try lines(path).compactMap { line in
+      line.split(separator: " ").first.flatMap { UInt64($0) }
+    }
+    if seeds.isEmpty { throw BookError(path: path, what: "names no seed in") }
+    return seeds
+  }
+
+  /// No lines where there is no such file.
+  private static func lines(_ path: String) throws -> [String] {
     guard let file = fopen(path, "r") else {
       if errno == ENOENT { return [] }
       throw BookError(path: path)
     }
     defer { fclose(file) }
-    var found: [Slice] = []
+    var found: [String] = []
     var buffer = [CChar](repeating: 0, count: 4096)
     while fgets(&buffer, Int32(buffer.count), file) != nil {
       let line = buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }
-      if let slice = Slice(String(decoding: line, as: UTF8.self)), slice.intensity == intensity {
-        found.append(slice)
-      }
+      found.append(String(decoding: line, as: UTF8.self))
     }
     return found
   }
@@ -55,7 +67,8 @@ struct SimBook {
 
   struct BookError: Error, CustomStringConvertible {
     var path: String
-    var description: String { "cannot read or write \(path)" }
+    var what = "cannot read or write"
+    var description: String { "\(what) \(path)" }
   }
 }
 

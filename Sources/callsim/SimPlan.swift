@@ -6,14 +6,20 @@ struct SimPlan {
   var options: SimOptions
   var sabotage: Sabotage?
   var first: UInt64
+  /// Seeds that a file names; nil: those from `first` on.
+  var listed: [UInt64]?
   /// nil: as many as there is time for.
   var count: Int?
   var minutes: Double?
   var stopsAtFirst: Bool
-  /// The distance between two seeds of this process: several processes share the seeds.
-  var stride: UInt64 = 1
+  /// This process is one of so many that share the seeds.
+  var jobs = 1
+  /// Its number among them.
+  var share = 0
   /// For a test: the process dies when it reaches this seed.
   var diesAt: UInt64?
+
+  private func seed(_ index: Int) -> UInt64 { listed?[index] ?? first + UInt64(index) }
 
   /// Runs the seeds one after the other.
   /// - Parameter onResult: called with each result.
@@ -21,33 +27,37 @@ struct SimPlan {
     var summary = SimSummary(intensity: options.intensity)
     let start = ContinuousClock.now
     let isTerminal = isatty(STDERR_FILENO) == 1
-    var seed = first
-    while !isOver(seed, since: start) {
+    var index = share
+    while !isOver(index, since: start) {
+      let seed = seed(index)
       if seed == diesAt { raise(SIGKILL) }
       let result = Simulation(seed: seed, options: options, sabotage: sabotage).run()
       summary.add(result)
       onResult(result)
-      if stopsAtFirst, result.failure != nil { break }
+      if stopsAtFirst, let failure = result.failure, isMeant(failure) { break }
       if !quiet, isTerminal { progress(summary) }
-      seed += stride
+      index += jobs
     }
     summary.asked = asked(summary)
     summary.elapsed = ContinuousClock.now - start
     return summary
   }
 
+  /// Whether the rule is broken that has to find the sabotage. Without such a rule any will do.
+  private func isMeant(_ failure: SimFailure) -> Bool {
+    sabotage?.rule.map { failure.reason.hasPrefix($0.rawValue) } ?? true
+  }
+
   /// The number of seeds that must have run; nil if the time, or a failure, ends the run.
   private func asked(_ summary: SimSummary) -> Int? {
-    minutes != nil || (stopsAtFirst && !summary.failures.isEmpty) ? nil : count
+    minutes != nil || (stopsAtFirst && summary.failures.contains(where: isMeant)) ? nil : count
   }
 
-  private func isOver(_ seed: UInt64, since start: ContinuousClock.Instant) -> Bool {
-    isBeyond(seed) || minutes.map { ContinuousClock.now - start >= .seconds($0 * 60) } ?? false
+  private func isOver(_ index: Int, since start: ContinuousClock.Instant) -> Bool {
+    isBeyond(index) || minutes.map { ContinuousClock.now - start >= .seconds($0 * 60) } ?? false
   }
 
-  private func isBeyond(_ seed: UInt64) -> Bool {
-    count.map { seed >= first + UInt64($0) } ?? false
-  }
+  private func isBeyond(_ index: Int) -> Bool { count.map { index >= $0 } ?? false }
 
   private func progress(_ summary: SimSummary) {
     let line = Array("\r\(summary.seeds) seeds, \(summary.failures.count) failed ".utf8)
@@ -65,15 +75,15 @@ struct SimPlan {
     }
     var summary = SimSummary(intensity: options.intensity)
     summary.broken = jobs - children.count
-    let lastSeeds = summary.read(from: children.map(\.output))
-    for (child, last) in zip(children, lastSeeds) {
+    let results = summary.read(from: children.map(\.output))
+    for (child, results) in zip(children, results) {
       close(child.output)
       var status: Int32 = 0
       waitpid(child.pid, &status, 0)
       if status == 0 { continue }
       summary.broken += 1
-      let seed = last.map { $0 + UInt64(jobs) } ?? first + UInt64(child.job)
-      if !isBeyond(seed) { summary.brokenAt.append(seed) }
+      let index = child.job + results * jobs
+      if !isBeyond(index) { summary.brokenAt.append(seed(index)) }
     }
     summary.asked = asked(summary)
     summary.elapsed = ContinuousClock.now - start

@@ -12,6 +12,8 @@ struct SimSummary {
   var elapsed: Duration = .zero
   /// The number of seeds that had to run; nil if something else ends the run.
   var asked: Int?
+  /// Whether the seeds were chosen to meet all races; as many as `SimRaces.seeds` have to in any case.
+  var isChosen = false
   /// Processes that did not start or died.
   var broken = 0
   /// The seeds at which they died.
@@ -26,6 +28,11 @@ struct SimSummary {
     let who = broken == 1 ? "1 process" : "\(broken) processes"
     let place = places.isEmpty ? "" : ", at seed \(places)"
     return "\(who) ended in disorder\(place); \(ran)"
+  }
+
+  /// The races that had to be met, and were not.
+  var neverMet: [String] {
+    isChosen || seeds >= SimRaces.seeds ? SimRaces.missing(in: counts) : []
   }
 
   init(intensity: SimIntensity) { self.intensity = intensity }
@@ -49,10 +56,10 @@ struct SimSummary {
     }
   }
 
-  /// - Returns: the last seed from each.
-  mutating func read(from inputs: [Int32]) -> [UInt64?] {
+  /// - Returns: the number of results from each.
+  mutating func read(from inputs: [Int32]) -> [Int] {
     var lines = [[UInt8]](repeating: [], count: inputs.count)
-    var last = [UInt64?](repeating: nil, count: inputs.count)
+    var results = [Int](repeating: 0, count: inputs.count)
     var open = inputs.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     var buffer = [UInt8](repeating: 0, count: 65_536)
     // From whichever has output: a process waits while its pipe is full.
@@ -62,15 +69,15 @@ struct SimSummary {
         if count <= 0 {
           open[index].fd = -1
         } else {
-          take(buffer[..<count], behind: &lines[index], last: &last[index])
+          take(buffer[..<count], behind: &lines[index], results: &results[index])
         }
       }
     }
-    return last
+    return results
   }
 
   private mutating func take(
-    _ bytes: ArraySlice<UInt8>, behind line: inout [UInt8], last: inout UInt64?
+    _ bytes: ArraySlice<UInt8>, behind line: inout [UInt8], results: inout Int
   ) {
     for byte in bytes {
       if byte != 10 {
@@ -78,7 +85,7 @@ struct SimSummary {
       } else {
         if let result = SimResult(line: String(decoding: line, as: UTF8.self)) {
           add(result)
-          last = result.seed
+          results += 1
         }
         line.removeAll(keepingCapacity: true)
       }
@@ -96,7 +103,7 @@ struct SimSummary {
     }
     if failures.count > 20 { lines.append("… and \(failures.count - 20) more") }
     if seeds > 1 { lines += table }
-    let missing = seeds >= 1000 ? SimRaces.missing(in: counts) : []
+    let missing = neverMet
     if !missing.isEmpty { lines.append("never met: " + missing.joined(separator: ", ")) }
     if let shortfall { lines.append(shortfall) }
     let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18

@@ -20,6 +20,8 @@ import Testing
       FaultyTwin.token(user: user, device: device)
     }
     options.devices = Self.devices
+    // No part of it drops a connection.
+    options.scenario = try #require(Scenario.named("answered"))
     options.isDisturbed = true
     options.shardCount = 4
     options.settleSeconds = 75

@@ -39,11 +39,24 @@ import Testing
     #expect(timeline.disturbed(.device(0), from: at(5), to: at(20)) == nil)
   }
 
+  @Test("busy processors excuse lateness everywhere, for as long as they are busy")
+  func busy() {
+    func excused(_ due: Double) -> Timestamp {
+      var timeline = FaultTimeline.quiet()
+      timeline.processorsWereBusy(from: at(10), until: at(10.5))
+      timeline.processorsWereBusy(from: at(10.5), until: at(12))
+      return timeline.excuse(shards: [3], device: 0, due: at(due), slack: .seconds(1))
+    }
+    #expect(excused(11) == at(16.5))
+    #expect(excused(8.5) == at(8.5))
+    #expect(excused(17) == at(17))
+  }
+
   @Test("a timeout is excused to the end of the take-over, and by the next one from there")
   func excuse() {
     var timeline = FaultTimeline.quiet()
     func excused(_ due: Double) -> Timestamp {
-      timeline.excuse(shard: 3, device: 0, due: at(due), slack: .seconds(1))
+      timeline.excuse(shards: [3], device: 0, due: at(due), slack: .seconds(1))
     }
     #expect(excused(11) == at(11))
     timeline.begin(ChaosFault.test(1, .killCoordinator, shards: [3]), carried: [], at: at(10))
@@ -171,11 +184,25 @@ import Testing
     #expect(!timeline.mayComeLate(to: 2, at: at(21)))
   }
 
+  @Test("a device whose session begins as its edge is stopped waits until the edge goes on")
+  func stoppedAtTheBeginning() {
+    var timeline = FaultTimeline.quiet()
+    var frozen = ChaosFault.test(1, .freezeEdge, shards: [])
+    frozen.edges = [1]
+    timeline.begin(frozen, carried: [], at: at(10))
+    for device in 1...2 { timeline.attached(device: device, through: 1, at: at(10.05)) }
+    timeline.attached(device: 2, through: 0, at: at(12))
+    timeline.lifted(fault: 1, at: at(17))
+    #expect(timeline.mayComeLate(to: 1, at: at(17.1)))
+    #expect(!timeline.mayComeLate(to: 1, at: at(22)))
+    #expect(!timeline.mayComeLate(to: 2, at: at(17.1)), "another edge has it")
+  }
+
   @Test("a shard that came to a node just before it was killed is excused from the kill on")
   func shardThatCame() {
     var timeline = FaultTimeline.quiet()
     func excused(_ due: Double) -> Timestamp {
-      timeline.excuse(shard: 4, device: 0, due: at(due), slack: .seconds(1))
+      timeline.excuse(shards: [4], device: 0, due: at(due), slack: .seconds(1))
     }
     let killed = ChaosFault.test(1, .killCoordinator, shards: [3])
     timeline.begin(killed, carried: [], at: at(10))

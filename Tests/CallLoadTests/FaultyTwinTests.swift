@@ -7,8 +7,8 @@ import Testing
   func aFaultlessClusterIsFoundFaultless(seed: UInt64) throws {
     let outcome = try #require(try TwinRun(seed: seed).outcome())
     let result = outcome.result
-    #expect(result.devicesConnected == 90)
-    #expect(result.devicesRegistered == 90)
+    #expect(result.devicesConnected == 120)
+    #expect(result.devicesRegistered == 120)
     #expect(result.callsExpected == 600)
     #expect(result.callsPlaced == 600)
     #expect(result.callsCompleted == 600)
@@ -25,6 +25,28 @@ import Testing
     var run = TwinRun(devices: 300, seed: 4, signals: 25)
     // The twin takes a command that a client sends again after a break for another one.
     run.scenario.parts.removeAll { $0.kind == .callerReturns }
+    let result = try #require(try run.outcome()).result
+    #expect(result.callsCompleted == 600, "\(result.failures)")
+    #expect(result.examples.values.flatMap { $0 } == [String]())
+  }
+
+  /// Who sends a call on does not call its caller at that moment: the two would cross.
+  @Test func forwardersDoNotCross() throws {
+    var run = TwinRun(devices: 96, rate: 10, durationSeconds: 60)
+    run.scenario.parts = [
+      Scenario.Part(kind: .forwarded, weight: 1), Scenario.Part(kind: .answered, weight: 1),
+    ]
+    let result = try #require(try run.outcome()).result
+    #expect(result.callsByPart["forwarded"] ?? 0 > 50)
+    #expect(result.examples.values.flatMap { $0 } == [String]())
+  }
+
+  /// A client does not take what comes before the reply to a pull, so no end tells the puller that another has answered.
+  @Test func aDeviceThatPullsBeforeItIsStoppedHangsUp() throws {
+    var run = TwinRun()
+    var part = Scenario.Part(kind: .pulled, weight: 1)
+    part.thenMs = 0...0
+    run.scenario.parts = [part]
     let result = try #require(try run.outcome()).result
     #expect(result.callsCompleted == 600, "\(result.failures)")
     #expect(result.examples.values.flatMap { $0 } == [String]())
@@ -48,7 +70,9 @@ import Testing
   ]
 
   @Test func everyFaultAndEveryRuleIsCovered() {
-    let expected = Self.expected + SleepingTests.expected + HistoryTests.expected
+    let expected =
+      Self.expected + SleepingTests.expected + HistoryTests.expected + GroupTests.expected
+      + TransferTests.expected + SecondCallTests.expected
     #expect(Set(expected.map(\.0)) == Set(FaultyTwin.Fault.allCases))
     // The provider and the app's server find the rest: see PushGroundTests and WebhookJudgeTests.
     let others = CorrectnessRule.allCases.filter { $0 == .pushContract || $0.isOfWebhooks }
@@ -87,7 +111,7 @@ import Testing
     // A device that takes the call over takes its second end for that of this call, and one that a call left for other
     // users has an end of its own.
     if fault == .tellsTwoEnds || fault == .forgetsALoser {
-      run.scenario.parts.removeAll { $0.kind == .pulled || $0.kind == .forwarded }
+      run.scenario.parts.removeAll { [.pulled, .forwarded, .group].contains($0.kind) }
     }
     let result = try #require(try run.outcome()).result
     let broken = result.correctness.filter { $0.value > 0 }.map(\.key)

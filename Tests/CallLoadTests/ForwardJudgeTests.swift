@@ -19,7 +19,8 @@ import Testing
     checker.planned(
       CallChecker.Facts(
         call: Self.call, part: .forwarded, caller: 0, callees: 3..<6, placedAt: at(10),
-        ringTimeout: .seconds(30), forwarder: forwarder))
+        ringTimeout: .seconds(30),
+        route: forwarder.map { .forwarded(by: $0) } ?? .direct))
     let callee = Self.roster.userName(forwarder ?? 1)
     var version: UInt64 = 1
     for (device, name) in invites {
@@ -35,7 +36,7 @@ import Testing
     // Devices without a session need no end.
     let verdict = checker.judge(Self.call, at: at(60)) { _ in false }
     let fate = try #require(verdict).fate
-    #expect(fate.callee == forwarder ?? 1 && fate.wasForwarded == (forwarder != nil))
+    #expect(fate.callee == callee && fate.wentOn == (forwarder != nil))
     return Set(checker.counts.filter { $0.value > 0 }.keys)
   }
 

@@ -47,7 +47,7 @@ import Testing
 
   /// Device 0 called user 1, whose device 4 answered.
   private func fate() -> CallFate {
-    var fate = CallFate(call: Self.call, caller: 0, callee: 1)
+    var fate = CallFate(call: Self.call, caller: 0, callee: "u1")
     fate.isAccepted = true
     fate.answeredBy = 4
     fate.reason = .hungUp
@@ -116,16 +116,74 @@ import Testing
     #expect(rules(gaveWay, [0: [entry]]) == [.historyDisagrees])
   }
 
+  /// User 1 hands the call over to user 2, whose device 7 answers.
+  @Test func aCallThatWasHandedOver() {
+    var fate = fate()
+    fate.transfer = CallFate.Transfer(
+      terms: TransferTerms(user: 2, ofCaller: false), takenBy: 7)
+    var former = entry(of: 1)
+    (former.reason, former.endedAt) = (.transferred, Self.time + .seconds(2))
+    var third = entry(of: 2)
+    (third.divertedBy, third.answeredAt) = ("u1", Self.time + .seconds(2))
+    #expect(rules(fate, [0: [entry(of: 0)], 1: [former], 2: [third]]) == [])
+    #expect(rules(fate, [2: []]) == [.historyLost])
+    #expect(rules(fate, [1: [entry(of: 1)]]) == [.historyDisagrees], "it was over sooner")
+    var late = third
+    late.answeredAt = Self.time + .seconds(3)
+    #expect(rules(fate, [1: [former], 2: [late]]) == [.historyDisagrees])
+    late = third
+    late.peer = "u1"
+    #expect(rules(fate, [2: [late]]) == [.historyDisagrees])
+    // Nobody knows what became of it.
+    fate.transfer?.takenBy = nil
+    #expect(rules(fate, [1: [former], 2: [third]]) == [])
+    #expect(rules(fate, [1: [entry(of: 1)], 2: []]) == [])
+    // User 2 declined.
+    fate.transfer?.failure = .declined
+    #expect(rules(fate, [0: [entry(of: 0)], 1: [entry(of: 1)]]) == [])
+    #expect(rules(fate, [2: []]) == [.historyLost])
+    #expect(rules(fate, [2: [third]]) == [.historyDisagrees])
+    (third.answeredAt, third.device, third.reason) = (nil, nil, .declined)
+    #expect(rules(fate, [0: [entry(of: 0)], 2: [third]]) == [])
+  }
+
   /// User 1 sends its calls on to user 2, whose device 7 answers.
   @Test func aCallThatWentOnIsInTheHistoryOfWhoAnswered() {
     var wentOn = fate()
-    wentOn.wasForwarded = true
+    wentOn.wentOn = true
     wentOn.answeredBy = 7
     var answerer = entry(of: 2)
     answerer.divertedBy = "u1"
-    #expect(rules(wentOn, [0: [entry(of: 0)], 1: [], 2: [answerer]]) == [])
+    var caller = entry(of: 0)
+    #expect(rules(wentOn, [0: [caller]]) == [.historyDisagrees], "it does not say who answered")
+    caller.answeredBy = "u2"
+    #expect(rules(wentOn, [0: [caller], 1: [], 2: [answerer]]) == [])
     #expect(rules(wentOn, [2: []]) == [.historyLost])
     answerer.divertedBy = ""
     #expect(rules(wentOn, [2: [answerer]]) == [.historyDisagrees])
+  }
+
+  /// User 1 is a group; a device of user 2 rang until the caller gave up.
+  @Test func aCallThatWentOnInVainIsInTheHistoryOfWhoMissedIt() {
+    var wentOn = fate()
+    (wentOn.wentOn, wentOn.answeredBy, wentOn.reason) = (true, nil, .cancelled)
+    wentOn.missedBy = [2]
+    var member = entry(of: 2)
+    (member.divertedBy, member.device, member.answeredAt) = ("u1", nil, nil)
+    (member.reason, member.isMissed) = (.cancelled, true)
+    #expect(rules(wentOn, [2: [member]]) == [])
+    #expect(rules(wentOn, [2: []]) == [.historyLost])
+    var known = member
+    known.isMissed = false
+    #expect(rules(wentOn, [2: [known]]) == [.historyDisagrees])
+    // Another member answered.
+    (wentOn.answeredBy, wentOn.reason, wentOn.missedBy) = (8, .hungUp, [])
+    (member.reason, member.isMissed) = (.hungUp, false)
+    #expect(rules(wentOn, [1: [member]]) == [.historyDisagrees])
+    // User 2 declined, and the group rang on.
+    (member.reason, member.answeredBy) = (.declined, "u2")
+    var caller = entry(of: 0)
+    caller.answeredBy = "u2"
+    #expect(rules(wentOn, [0: [caller], 1: [member]]) == [])
   }
 }

@@ -5,28 +5,48 @@ import Testing
 
 /// A call of device 0 to devices 3 to 5, from 10 s to its ring timeout at 40 s.
 struct JudgedCall {
+  static let shardCount = 12
+
   let id = CallID(high: 1, low: 2)
-  let roster = Roster(devices: 6, devicesPerUser: 3)
+  let roster = Roster(devices: 9, devicesPerUser: 3)
+  /// From whom it comes, as invites say; empty: it was placed to the user of the devices.
+  let divertedBy: String
   var checker: CallChecker
   private var version: UInt64 = 1
-  private var request: UInt64 = 0
+  /// The number of the last command.
+  private(set) var request: UInt64 = 0
 
-  init(attached: Set<Int>) {
+  init(
+    attached: Set<Int>, callees: Range<Int> = 3..<6, route: CallRoute = .direct,
+    transfer: TransferTerms? = nil, hook: CallChecker.HookFacts? = nil
+  ) {
+    divertedBy =
+      switch route {
+      case .direct: ""
+      case .forwarded(let user): roster.userName(user)
+      case .group(let terms): terms.name
+      }
     checker = CallChecker(
-      roster: roster, seed: 1, timeline: FaultTimeline(roster: roster, app: "load", shardCount: 12))
+      roster: roster, seed: 1,
+      timeline: FaultTimeline(roster: roster, app: "load", shardCount: Self.shardCount))
     checker.planned(
       CallChecker.Facts(
-        call: id, part: .answered, caller: 0, callees: 3..<6, placedAt: at(10),
-        ringTimeout: .seconds(30), attached: attached))
+        call: id, part: .answered, caller: 0, callees: callees, placedAt: at(10),
+        ringTimeout: .seconds(30), attached: attached, route: route, transfer: transfer,
+        hook: hook))
   }
 
   var address: CallAddress { CallAddress(call: id) }
-  var invite: Invite { Invite(caller: roster.party(0), deadline: at(40)) }
+  var invite: Invite {
+    Invite(caller: roster.party(0), deadline: at(40), divertedBy: divertedBy)
+  }
 
   mutating func outage(
-    _ kind: ChaosKind, from: Double, to: Double, carried: [Int] = [], number: Int = 1
+    _ kind: ChaosKind, from: Double, to: Double, carried: [Int] = [], shards: [Int] = [],
+    number: Int = 1
   ) {
-    var fault = ChaosFault.test(number, kind, shards: kind.isOfNATS ? Array(0..<12) : [])
+    let shards = kind.isOfNATS ? Array(0..<Self.shardCount) : shards
+    var fault = ChaosFault.test(number, kind, shards: shards)
     if !carried.isEmpty { fault.edges = [0] }
     checker.timeline.begin(fault, carried: carried, at: at(from))
     checker.timeline.lifted(fault: number, at: at(to))
@@ -43,6 +63,16 @@ struct JudgedCall {
     checker.received(device: device, .reply(id: request, reply), at: at(time))
   }
 
+  mutating func reply(_ device: Int, to request: UInt64, _ reply: ServerReply, _ time: Double) {
+    checker.received(device: device, .reply(id: request, reply), at: at(time))
+  }
+
+  /// The state of the call after its end.
+  func ended(_ reason: EndReason, by party: Party?) -> CallState {
+    CallState(
+      call: id, callee: "u1", phase: .ended, version: version, reason: reason, by: party)
+  }
+
   mutating func tell(_ device: Int, _ event: Delivery.Event, _ time: Double) {
     version += 1
     checker.received(
@@ -57,9 +87,9 @@ struct JudgedCall {
   }
 
   /// Device 3 takes the call at 11 s.
-  mutating func answer() {
+  mutating func answer(isInvited: Bool = true) {
     accept()
-    tell(3, .invite(invite), 10.1)
+    if isInvited { tell(3, .invite(invite), 10.1) }
     say(3, .call(address, .answer(description: "")), 11)
     let state = CallState(call: id, callee: "u1", phase: .answered, by: roster.party(3))
     reply(3, .answer(won: true, state), 11.05)
@@ -94,12 +124,14 @@ struct History {
   let call = CallID(high: 1, low: 2)
   var checker: CallChecker
 
-  init(_ roster: Roster, _ timeline: FaultTimeline, _ part: Scenario.Kind) {
+  init(
+    _ roster: Roster, _ timeline: FaultTimeline, _ part: Scenario.Kind, crosses: CallID? = nil
+  ) {
     checker = CallChecker(roster: roster, seed: 1, timeline: timeline)
     checker.planned(
       CallChecker.Facts(
         call: call, part: part, caller: 0, callees: 3..<6, placedAt: at(10),
-        ringTimeout: .seconds(30)))
+        ringTimeout: .seconds(30), crosses: crosses))
   }
 
   mutating func tell(

@@ -131,8 +131,24 @@ import Testing
     var call = JudgedCall(attached: [3])
     call.say(0, .place(call.address, PlaceRequest(call: call.id)), 10)
     if isRefused { call.reply(0, .error(CallError(.tryAgain)), 15) }
-    call.checker.gaveUp(device: 0, request: 1, at: at(30))
+    let place = ClientCommand.place(call.address, PlaceRequest(call: call.id))
+    call.checker.gaveUp(device: 0, request: 1, place, at: at(30))
     #expect(try call.count(.commandLost) == broken)
+  }
+
+  @Test(
+    "a call that was never sent for want of a connection is not placed, and only a fault of its edge explains that",
+    arguments: [[0], [3]])
+  func neverSent(carried: [Int]) throws {
+    var call = JudgedCall(attached: [3])
+    call.outage(.killAllEdges, from: 9, to: 41, carried: carried)
+    let place = ClientCommand.place(call.address, PlaceRequest(call: call.id))
+    call.checker.gaveUp(device: 0, request: 1, place, at: at(40))
+    #expect(call.checker.isSettled(call.id))
+    let verdict = try call.judge()
+    #expect(verdict.outcome == .refused(.notAttached))
+    #expect(verdict.violations.isEmpty)
+    #expect(verdict.explainedBy == (carried == [0] ? .killAllEdges : nil))
   }
 
   @Test(
@@ -167,5 +183,55 @@ import Testing
     timeline.lifted(fault: 2, at: at(41))
     let times = [9.9, 10.5, 21.0, 23.0, 40.5].map { timeline.mayComeLate(to: 3, at: at($0)) }
     #expect(times == [false, true, true, false, false], "a killed one has nothing any more")
+  }
+
+  /// Devices 0 and 3 call each other, and this call goes on. Device 3 learns it from a delivery alone.
+  @Test("who placed the crossing call may be away from before the answer until after the end")
+  func crossing() throws {
+    func count(isAway: Bool) throws -> Int {
+      var history = History(
+        Roster(devices: 9, devicesPerUser: 3),
+        FaultTimeline(roster: Roster(devices: 9, devicesPerUser: 3), app: "load", shardCount: 12),
+        .crossing, crosses: CallID(high: 3, low: 4))
+      let roster = history.checker.roster
+      history.tell(3, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
+      if isAway { history.checker.detached(device: 3, from: [history.call], at: at(10.5)) }
+      history.tell(0, 3, .answered(Answered(by: roster.party(3))), 11)
+      history.tell(0, 4, .stop(Stop(reason: .hungUp, by: roster.party(3))), 12)
+      if isAway { history.checker.attached(device: 3, in: [history.call], at: at(20)) }
+      history.tell(3, 5, .stop(Stop(reason: .hungUp, by: roster.party(3))), 20)
+      return try history.count(.noWinner) { _ in true }
+    }
+    #expect(try count(isAway: true) == 0)
+    #expect(try count(isAway: false) == 1)
+  }
+
+  /// A new owner does not know whether the device that has the call got the offer.
+  @Test("who placed the crossing call may be invited again after the answer, and nobody else")
+  func crossingInvited() throws {
+    func count(_ device: Int) throws -> Int {
+      let roster = Roster(devices: 9, devicesPerUser: 3)
+      var history = History(
+        roster, FaultTimeline(roster: roster, app: "load", shardCount: 12), .crossing,
+        crosses: CallID(high: 3, low: 4))
+      history.tell(0, 3, .answered(Answered(by: roster.party(3))), 11)
+      history.tell(device, 4, .invite(Invite(caller: roster.party(0), deadline: at(40))), 20)
+      return try history.count(.toldToRingAfterEnd) { _ in true }
+    }
+    #expect(try count(3) == 0)
+    #expect(try count(4) == 1)
+  }
+
+  @Test("an invite may come after the ring timeout where it waited for a processor, and else not")
+  func processorsAreBusy() throws {
+    for isBusy in [true, false] {
+      var call = JudgedCall(attached: [3, 4])
+      call.accept()
+      call.tell(3, .invite(call.invite), 10.1)
+      if isBusy { call.checker.timeline.processorsWereBusy(from: at(38), until: at(40)) }
+      call.tell(4, .invite(call.invite), 43)
+      let broken = try call.count(.toldToRingAfterEnd)
+      #expect(broken == (isBusy ? 0 : 1))
+    }
   }
 }

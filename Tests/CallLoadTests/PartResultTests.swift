@@ -46,11 +46,19 @@ import Testing
     (result.loadSeconds, result.rampSeconds, result.interrupted) = (30, 3, true)
     result.nearerMoves = 4
     (result.chaos, result.pushes) = (chaos, pushes)
-    result.webhooksDue = [WebhookDue(CallFate(call: CallID(high: 1, low: 2), caller: 3, callee: 4))]
+    result.webhooksDue = [
+      WebhookDue(CallFate(call: CallID(high: 1, low: 2), caller: 3, callee: "u1"))
+    ]
     result.webhooks = WebhookResult(calls: 1, events: 2, repeated: 3, refused: 4)
     var history = HistoryResult()
     (history.users, history.entries, history.callsOfBothSides) = (1, 2, 3)
     result.history = history
+    var ongoing = OngoingResult()
+    (ongoing.states, ongoing.calls) = (1, 2)
+    result.ongoing = ongoing
+    var hook = HookResult()
+    (hook.questions, hook.answers, hook.unreadable) = (1, ["allow": 2], 3)
+    result.hook = hook
     return result
   }
 
@@ -59,7 +67,7 @@ import Testing
     var result = RunResult()
     result.chaos = ChaosResult()
     result.pushes = PushResult()
-    result.history = HistoryResult()
+    (result.history, result.ongoing) = (HistoryResult(), OngoingResult())
     result.series = LatencySeries(durationSeconds: 10)
     return result
   }
@@ -93,6 +101,7 @@ import Testing
     try compare(#require(sum.chaos), #require(part.chaos), ChaosResult())
     try compare(#require(sum.pushes), #require(part.pushes), PushResult())
     try compare(#require(sum.history), #require(part.history), HistoryResult())
+    try compare(#require(sum.ongoing), #require(part.ongoing), OngoingResult())
   }
 
   @Test("a result is the same after its journey") func journey() throws {

@@ -2,7 +2,9 @@ import ArgumentParser
 import CallLoadKit
 
 /// The run of a command line.
-func plan(_ words: String...) throws -> RunPlan {
+func plan(_ words: String...) throws -> RunPlan { try plan(words) }
+
+func plan(_ words: [String]) throws -> RunPlan {
   // A program that is surely there, where no cluster is to be started.
   try RunPlan(LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
 }

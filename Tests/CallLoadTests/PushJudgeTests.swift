@@ -66,6 +66,13 @@ import Testing
     // Late, but on its way already.
     #expect(finding.violations == [] && finding.late == [.ring: 1])
     judge.arrived(Self.push(to: 2, at: 1101, sent: 90), for: Self.call)
+    for (died, broken) in [(95, 0), (1102, 1)] {
+      var faults = PushJudge.Faults()
+      faults.ringUncertain = { $0 <= Self.at(Int64(died)) && Self.at(Int64(died)) <= $1 }
+      var judged = judge
+      let finding = judged.judge(Self.call, faults: faults) { "d\($0)" }
+      #expect(finding.violations.count == broken, "a gateway died at \(died)")
+    }
     #expect(rules(judge) == [.pushedAfterEnd])
   }
 

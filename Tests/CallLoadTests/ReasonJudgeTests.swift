@@ -27,6 +27,21 @@ import Testing
     #expect(try reasonsBroken(roster, timeline, declines: true) == broken)
   }
 
+  @Test(
+    "a device that sleeps declines over HTTP, and any edge that stands still may hold that up",
+    arguments: [(true, 9.0, 0), (true, 2, 1), (false, 9, 1)] as [(Bool, Double, Int)])
+  func declineOverHTTP(sleeps: Bool, from: Double, broken: Int) throws {
+    var call = JudgedCall(attached: sleeps ? [0, 4] : [0, 3, 4])
+    call.outage(.freezeEdge, from: from, to: from + 5, carried: [8])
+    call.accept()
+    for device in sleeps ? 4..<5 : 3..<5 { call.tell(device, .invite(call.invite), 10.1) }
+    call.say(3, .call(call.address, .decline(.here)), 10.5)
+    for device in [4, 0] {
+      call.tell(device, .stop(Stop(reason: .unanswered, missed: device == 4)), 40.1)
+    }
+    #expect(try call.count(.wrongReason) == broken)
+  }
+
   @Test("a missed call is one where nobody declined, whatever was out of order")
   func missedWithoutDecline() throws {
     let roster = Roster(devices: 30, devicesPerUser: 3)

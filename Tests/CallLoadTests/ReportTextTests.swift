@@ -61,6 +61,8 @@ import Testing
         two calls of one glare                      0
         taken over wrongly                          0
         sent on wrongly                             0
+        transferred wrongly                         0
+        second call treated wrongly                 0
 
       OK: 10000/10000 devices, 6000/6000 calls, every correctness count is 0
       """

@@ -8,7 +8,7 @@ import CallTestKit
 struct TwinRun {
   var fault: FaultyTwin.Fault?
   var scenario = Scenario.default
-  var devices = 90
+  var devices = 120
   var rate = 20.0
   var durationSeconds = 30.0
   var seed: UInt64 = 7
@@ -16,6 +16,8 @@ struct TwinRun {
   var signals = 0
   var sleep: SleepOptions?
   var readsHistories = false
+  var transfers = true
+  var hasHook = false
   /// A third of the shards give no answer between two times, in seconds of the load. `isTold`: the judge is
   /// notified of the fault.
   var outage: (from: Double, to: Double, isTold: Bool)?
@@ -40,7 +42,10 @@ struct TwinRun {
     options.sleep = sleep
     options.readsHistories = readsHistories
     options.reportsWebhooks = true
-    options.forwards = outage == nil
+    options.forwards = true
+    options.transfers = transfers
+    options.hasStrictApp = true
+    options.hasHook = hasHook
     if outage != nil {
       options.isDisturbed = true
       options.shardCount = 12
@@ -50,6 +55,14 @@ struct TwinRun {
     let progress = LoadProgress()
     let rig = LoadRig(
       options: options, progress: progress, loop: loop, network: twin, nonce: seed)
+    let roster = rig.roster
+    twin.isStrict = { roster.user($0).map(roster.isStrict) ?? false }
+    rig.setGroup = { name, group, completion in
+      loop.schedule(at: loop.now + .milliseconds(2)) {
+        twin.groups[name] = group
+        completion(nil)
+      }
+    }
     if sleep != nil { wakeByPushes(loop, twin, rig) }
     var isConnected = false
     try rig.connect { isConnected = true }

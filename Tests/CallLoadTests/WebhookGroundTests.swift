@@ -30,13 +30,13 @@ import Testing
   }
 
   private func fate(_ call: CallID) -> CallFate {
-    var fate = CallFate(call: call, caller: 0, callee: 1)
+    var fate = CallFate(call: call, caller: 0, callee: "u1")
     (fate.isAccepted, fate.answeredBy, fate.reason) = (true, 3, .hungUp)
     return fate
   }
 
   @Test func eventsAreTakenAndSomeAreRefusedOnce() async throws {
-    let ground = try await WebhookGround.start(app: "load")
+    let ground = try await WebhookGround.start(apps: ["load"])
     var result = RunResult()
     var refused = 0
     for number in 1...500 as ClosedRange<UInt64> {
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test func whatIsNotSignedIsNotTaken() async throws {
-    let ground = try await WebhookGround.start(app: "load")
+    let ground = try await WebhookGround.start(apps: ["load"])
     let call = CallID(high: 1, low: 2)
     #expect(status(ground.answer(request(ground, call, .placed, isSigned: false))) == 403)
     var strange = request(ground, call, .placed)
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test func aRunThatWasEndedIsNotJudged() async throws {
-    let ground = try await WebhookGround.start(app: "load")
+    let ground = try await WebhookGround.start(apps: ["load"])
     var result = RunResult()
     result.webhooksDue = [WebhookDue(fate(CallID(high: 1, low: 2)))]
     await ground.judge(&result, within: .seconds(60), isWanted: { false })
@@ -85,7 +85,7 @@ import Testing
   // MARK: Command line and report
 
   @Test func theClusterHasWhatTheyNeed() throws {
-    guard case .local(let plain) = try plan().target,
+    guard case .local(let plain) = try plan("--scenario", "answered").target,
       case .local(let both) = try plan("--webhooks", "--history").target,
       case .local(let nodes) = try plan("--webhooks", "--nodes", "2").target
     else {
@@ -94,10 +94,27 @@ import Testing
     }
     #expect(plain.pushGateways == 0 && !plain.keepsHistory)
     #expect(both.pushGateways == 1 && both.keepsHistory)
-    #expect(nodes.pushGateways == 0 && !nodes.keepsHistory, "nodes deliver themselves")
+    #expect(nodes.pushGateways == 0, "nodes deliver themselves")
   }
 
-  @Test(arguments: ["--webhooks", "--history"]) func refusals(option: String) {
+  @Test func theDefaultScenarioReadsHistories() throws {
+    func reads(_ words: String...) throws -> Bool {
+      let command = try LoadCommand.parse(words)
+      return command.readsHistories(try #require(Scenario.named(command.scenario)))
+    }
+    #expect(try reads() && reads("--chaos", "all") && reads("--scenario", "answered", "--history"))
+    #expect(try !reads("--scenario", "answered"))
+    for words in [
+      ["--find-max"], ["--hostile", "each"], ["--apps", "2"], ["--check-growth"],
+      ["--edge", "ws://h:1"], ["--other-callnode", "x"],
+    ] {
+      let command = try LoadCommand.parse(words)
+      #expect(!command.readsHistories(.default), "\(words)")
+    }
+  }
+
+  @Test(arguments: ["--webhooks", "--history", "--ongoing", "--hook"]) func refusals(option: String)
+  {
     #expect(refusal(option, "--edge", "ws://h:1").hasPrefix("\(option): is for the app of a local"))
     #expect(refusal(option, "--find-max").hasPrefix("\(option): does not go with --find-max"))
     #expect(refusal(option, "--hostile", "each").hasPrefix("\(option): does not go with --hostile"))

@@ -10,14 +10,14 @@ import Testing
 
   /// A call that was answered and hung up.
   private func fate() -> CallFate {
-    var fate = CallFate(call: Self.call, caller: 0, callee: 1)
+    var fate = CallFate(call: Self.call, caller: 0, callee: "u1")
     (fate.isAccepted, fate.hasRung, fate.answeredBy, fate.reason) = (true, true, 3, .hungUp)
     return fate
   }
 
   private func missedCall() -> CallFate {
-    var fate = CallFate(call: Self.call, caller: 0, callee: 1)
-    (fate.isAccepted, fate.reason, fate.isToldMissed) = (true, .cancelled, true)
+    var fate = CallFate(call: Self.call, caller: 0, callee: "u1")
+    (fate.isAccepted, fate.reason, fate.missedBy) = (true, .cancelled, [1])
     return fate
   }
 
@@ -32,7 +32,7 @@ import Testing
 
   /// The counts that are not 0.
   private func judge(_ fates: [CallFate], _ events: [WebhookEvent]) -> [CorrectnessRule: Int] {
-    var judge = WebhookJudge(app: "load")
+    var judge = WebhookJudge(apps: ["load"])
     for event in events { judge.take(event) }
     var result = RunResult()
     judge.judge(fates.map { WebhookDue($0) }, into: &result)
@@ -69,7 +69,7 @@ import Testing
     #expect(judge([missedCall()], contradiction) == [.webhookInvented: 1])
     // By the event itself, where no device was told.
     var untold = missedCall()
-    untold.isToldMissed = false
+    untold.missedBy = []
     #expect(judge([untold], events(.placed, .ended)) == [.webhookLost: 1])
     #expect(judge([untold], events(.placed, .ended, isMissed: false)) == [:])
   }
@@ -81,7 +81,7 @@ import Testing
     #expect(judge([missedCall()], events + [missed]) == [.webhookInvented: 1])
     // A caller that was away knows of no answer.
     var away = missedCall()
-    (away.reason, away.isToldMissed) = (nil, false)
+    (away.reason, away.missedBy) = (nil, [])
     #expect(judge([away], [event(.placed), answered, event(.ended)]) == [:])
   }
 
@@ -111,7 +111,7 @@ import Testing
 
   /// A place without a reply may have been taken or not.
   @Test func nothingIsDueOfACallThatWasNotConfirmed() {
-    let unknown = CallFate(call: Self.call, caller: 0, callee: 1)
+    let unknown = CallFate(call: Self.call, caller: 0, callee: "u1")
     #expect(judge([unknown], []) == [:])
     #expect(judge([unknown], [event(.placed)]) == [:])
   }

@@ -7,12 +7,13 @@ import Testing
 extension HistoryCheckerTests {
   private var second: CallID { CallID(high: 3, low: 3) }
 
-  private func placedToBob(legs: [Party]) -> JournalEntry.Change {
-    .placed(
-      PlacedFacts(
-        callee: UserKey(app: "demo", user: "bob"), caller: party(Who("carol", "c1")),
-        placedAt: at(2), deadline: at(12), video: false, description: "", headers: [], legs: legs,
-        fingerprint: 3))
+  private func placedToBob(legs: [Party], inCall: Bool = true) -> JournalEntry.Change {
+    var facts = PlacedFacts(
+      callee: UserKey(app: "demo", user: "bob"), caller: party(Who("carol", "c1")),
+      placedAt: at(2), deadline: at(12), video: false, description: "", headers: [], legs: legs,
+      fingerprint: 3)
+    facts.isCalleeInCall = inCall
+    return .placed(facts)
   }
 
   private func talk(_ bench: inout Bench, busy: Bool = true) {
@@ -49,7 +50,7 @@ extension HistoryCheckerTests {
   @Test func aUserInNoCallIsBusy() {
     let rule = judge {
       $0.checker.busyWhileInCall = true
-      $0.journal(second, placedToBob(legs: []), ended(.busy))
+      $0.journal(second, placedToBob(legs: [], inCall: false), ended(.busy))
     }
     #expect(rule == .busyInCall)
   }

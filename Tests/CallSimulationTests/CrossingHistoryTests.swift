@@ -103,6 +103,23 @@ extension HistoryCheckerTests {
     #expect(rule == .crossingsMerge)
   }
 
+  @Test(
+    "who had refused a call that gave way may be told which one goes on, and no other",
+    arguments: [true, false])
+  func refusedBefore(isSurvivor: Bool) {
+    let rule = judge {
+      cross(&$0)
+      $0.say(alice2, 2, .call(CallAddress(call: high), .busy))
+      $0.journal(high, .legEnded("a2", .busy, at: nil))
+      $0.journal(high, gaveWay())
+      var state = CallState(
+        call: high, callee: "alice", phase: .ended, version: 3, reason: .busy, by: party(alice2))
+      state.survivor = isSurvivor ? call : high
+      $0.hear(alice2, .reply(id: 2, .call(state)))
+    }
+    #expect(rule == (isSurvivor ? nil : .crossingsMerge))
+  }
+
   @Test func whoPlacedTheSurvivorIsToldThatSomebodyAnswered() {
     let rule = judge {
       cross(&$0)

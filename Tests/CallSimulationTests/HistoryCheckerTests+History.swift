@@ -96,6 +96,8 @@ extension HistoryCheckerTests {
   private func endedCallThatWentOn() -> Bench {
     var bench = Bench()
     bench.checker.keepsHistory = true
+    // Nobody was told of these rules, so they are not judged.
+    bench.note(.decided(user: "bob", UserRules(onNoAnswer: .init(users: ["carol"]))))
     bench.say(carol, 5, .call(.init(callee: "bob", call: call), .answer(description: "")))
     bench.say(alice, 2, .call(.init(callee: "bob", call: call), .hangUp))
     bench.journal(call, followed)
@@ -114,6 +116,7 @@ extension HistoryCheckerTests {
     entry(isPlaced: false) {
       ($0.device, $0.answeredAt, $0.endedAt) = (nil, nil, self.at(0))
       ($0.reason, $0.isMissed, $0.wentOn) = (.unanswered, true, true)
+      $0.answeredBy = "carol"
       change(&$0)
     }
   }
@@ -129,7 +132,7 @@ extension HistoryCheckerTests {
 
   @Test func whoAnsweredInPlaceOfTheCalleeHasTheCall() {
     var bench = endedCallThatWentOn()
-    for event in [left(), entry(isPlaced: true)] {
+    for event in [left(), entry(isPlaced: true) { $0.answeredBy = "carol" }] {
       bench.note(event)
       #expect(bench.checker.finish([]).map(\.rule).contains(.historyOnBothSides))
     }
@@ -144,7 +147,8 @@ extension HistoryCheckerTests {
       left { $0.endedAt = self.at(2) }, left { $0.reason = .hungUp }, left { $0.device = "b1" },
       inPlace { $0.divertedBy = "" }, inPlace { $0.divertedBy = "dave" },
       inPlace { $0.wentOn = true }, inPlace { $0.isMissed = true }, inPlace { $0.device = "b1" },
-      entry(isPlaced: true) { $0.wentOn = true },
+      left { $0.answeredBy = "" },
+      entry(isPlaced: true) { ($0.wentOn, $0.answeredBy) = (true, "carol") },
     ]
     for (index, lie) in lies.enumerated() {
       var bench = endedCallThatWentOn()

@@ -103,25 +103,48 @@ extension HistoryCheckerTests {
   /// The client reported the call as failed after its last retry, and the cluster takes the place then.
   @Test(arguments: [CallError.Code.tryAgain, .callIDTaken])
   func aPlaceThatWasGivenUpAndTaken(code: CallError.Code) {
-    let address = CallAddress(callee: "bob", call: call)
-    let command = ClientCommand.place(address, PlaceRequest(call: call))
+    var bench = Bench()
+    bench.say(alice, 1, place)
+    bench.note(.told(alice, .replied(request: 1, place, .error(CallError(code)))))
+    bench.say(bob1, 1, .call(CallAddress(call: call), .decline(.everywhere)))
+    bench.journal(call, placed, ended(.declined, by: bob1))
+    bench.hear(alice, .reply(id: 1, .call(state(.declined, by: bob1))))
+    let found = bench.checker.finish([viewOfFailedCall]).map(\.rule)
+    #expect(found == (code == .tryAgain ? [] : [.oneStory]))
+  }
+
+  /// The same without a reply in time: the client cancels the call. Then both replies come.
+  @Test(arguments: [true, false]) func aPlaceThatWasWithdrawnAndTaken(wasGivenUp: Bool) {
+    let cancel = ClientCommand.call(CallAddress(callee: "bob", call: call), .cancel)
+    var bench = Bench()
+    bench.checker.calendar.add(from: at(0), until: at(2))
+    bench.say(alice, 1, place)
+    bench.now = 1
+    if wasGivenUp { bench.note(.told(alice, .gaveUp(request: 1, place))) }
+    bench.say(alice, 2, cancel)
+    bench.journal(call, placed)
+    bench.hear(
+      alice, .reply(id: 1, .call(CallState(call: call, callee: "bob", phase: .ringing))))
+    bench.journal(call, ended(.cancelled, by: alice))
+    bench.hear(alice, .reply(id: 2, .call(state(.cancelled, by: alice))))
+    #expect(bench.found == nil)
+    #expect(
+      bench.checker.finish([viewOfFailedCall]).map(\.rule) == (wasGivenUp ? [] : [.oneStory]))
+  }
+
+  private var place: ClientCommand {
+    .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call))
+  }
+
+  private var viewOfFailedCall: HistoryChecker.LastView {
     var machine = ClientMachine(.init(edges: ["e"], token: "t", device: "a1"))
     var turn = ClientMachine.Turn(now: at(0), random: SplitMix64(seed: 1))
     machine.start(&turn)
     machine.opened(&turn)
-    machine.submit(command, &turn)
+    machine.submit(place, &turn)
     machine.received(delivery(1, stop(.failed)), &turn)
-    var bench = Bench()
-    bench.say(alice, 1, command)
-    bench.note(.told(alice, .replied(request: 1, command, .error(CallError(code)))))
-    bench.say(bob1, 1, .call(CallAddress(call: call), .decline(.everywhere)))
-    bench.journal(call, placed, ended(.declined, by: bob1))
-    bench.hear(alice, .reply(id: 1, .call(state(.declined, by: bob1))))
-    let view = HistoryChecker.LastView(
+    return HistoryChecker.LastView(
       who: alice, isAttached: true, calls: Array(machine.calls.values))
-    #expect(machine.calls[call]?.stop?.reason == .failed)
-    let found = bench.checker.finish([view]).map(\.rule)
-    #expect(found == (code == .tryAgain ? [] : [.oneStory]))
   }
 
   /// A restarted app does not have the place that its former process sent.

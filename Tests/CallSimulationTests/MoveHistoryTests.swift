@@ -67,6 +67,18 @@ extension HistoryCheckerTests {
     #expect(bench.checker.finish([]).isEmpty)
   }
 
+  @Test("the former device is stopped, and an older delivery to it comes later") func lateAnswer() {
+    let rule = judge {
+      $0.journal(call, placed, answered(bob1))
+      $0.say(bob1, 5, .call(CallAddress(call: call), .answer(description: "")))
+      $0.journal(call, moved(bob1, bob2))
+      pull(&$0, bob2, 6, from: bob1)
+      $0.hear(bob1, delivery(2, stop(.moved, by: bob2)))
+      $0.hear(bob1, delivery(1, .answered(Answered(by: party(bob1)))))
+    }
+    #expect(rule == nil)
+  }
+
   @Test("a side moves from the device that has it, and while it is answered") func oneHolder() {
     let twice = judge {
       talk(&$0)

@@ -23,7 +23,8 @@ import Testing
   }
 
   private static let received = OngoingCall(
-    call: call, callee: "bob", isPlaced: false, device: "b1", peer: "alice", since: at(22))
+    call: call, callee: "bob", isPlaced: false, device: "b1", peer: "alice",
+    peerName: "ALICE of sim", since: at(22))
   private static let placed = OngoingCall(
     call: call, callee: "bob", isPlaced: true, device: "a1", peer: "bob", since: at(22))
 
@@ -39,10 +40,12 @@ import Testing
       now = 1
       for who in [alice, alice2, bob1, bob2] { attach(who) }
       now = 21
+      var caller = party(alice)
+      caller.name = "ALICE of sim"
       journal(
         .placed(
           PlacedFacts(
-            callee: UserKey(app: "sim", user: "bob"), caller: party(alice), placedAt: at(21),
+            callee: UserKey(app: "sim", user: "bob"), caller: caller, placedAt: at(21),
             deadline: at(50), video: false, description: "", headers: [], legs: [],
             fingerprint: 1)))
       now = 22

@@ -91,7 +91,7 @@ final class PlainEdge: @unchecked Sendable {
         let callee = UserKey(app: who.user.app, user: delivery.callee)
         tell(.ack([ack]), from: item.session, to: callee)
         onDelivery(item.session, delivery)
-      case .ongoing, .history, .notice, .close, .visit: break
+      case .ongoing, .history, .name, .notice, .close, .visit: break
       }
     }
   }

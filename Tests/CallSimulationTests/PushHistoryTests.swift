@@ -13,7 +13,8 @@ import Testing
   static let bob2 = Who("bob", "b2")
 
   static func party(_ who: Who) -> Party {
-    Party(user: who.user, device: DeviceID(who.device))
+    Party(
+      user: who.user, device: DeviceID(who.device), name: "\(who.user.uppercased()) of sim")
   }
 
   static func at(_ seconds: Double) -> Timestamp {

@@ -1,4 +1,3 @@
-import CallClient
 import CallCore
 
 /// One call as drawn from the seed: its devices, its part, and all delays.
@@ -6,10 +5,9 @@ struct CallPlan {
   let call: CallID
   let kind: Scenario.Kind
   let caller: Int
-  /// Of the user who was called, or to whom that user's rules send the call.
+  /// The devices that may ring: of the user who is called, or as `route` says.
   let callees: Range<Int>
-  /// The user who was called, where its rules send the call on.
-  let forwarder: Int?
+  let route: CallRoute
   /// The intended time of placing, from which latency counts.
   let placeAt: Timestamp
   let ringTimeoutSeconds: UInt32
@@ -24,23 +22,36 @@ struct CallPlan {
   let exchangesCandidates: Bool
   /// Where the part allows both: it is answered after the first act.
   let answersThen: Bool
+  /// Of a call to a group.
+  let script: GroupScript?
+  /// Of a call that is handed over.
+  let transfer: TransferScript?
   let seed: UInt64
   /// Of a call that crosses another one: that one.
   let crosses: CallID?
   /// The second call of two that cross.
   let isCallBack: Bool
+  /// A call that is placed while this one is answered.
+  let second: SecondScript?
+  /// Of such a call: what it is to the first one.
+  let during: SecondCallTerms?
+  /// Its users take no second call.
+  let isStrict: Bool
+  /// What the app's server is to say of it; nil: it is not asked.
+  let hook: HookTerms?
   private let alertMs: ClosedRange<Double>
 
   init(
     _ part: Scenario.Part, call: CallID, caller: Int, callees: Range<Int>, placeAt: Timestamp,
-    seed: UInt64, forwarder: Int? = nil
+    seed: UInt64, route: CallRoute = .direct, third: (user: Int, devices: Range<Int>)? = nil,
+    callers: Range<Int>? = nil, isStrict: Bool = false, hook: HookTerms? = nil
   ) {
     var random = SplitMix64(seed: seed)
     self.call = call
     self.kind = part.kind
     self.caller = caller
     self.callees = callees
-    self.forwarder = forwarder
+    self.route = route
     self.placeAt = placeAt
     self.ringTimeoutSeconds = part.ringTimeoutSeconds
     let actor = Int.random(in: callees, using: &random)
@@ -59,10 +70,62 @@ struct CallPlan {
     self.answersThen = Double.random(in: 0..<1, using: &random) < part.answered
     self.seed = random.next()
     self.alertMs = part.alertMs
+    let answersFirst = answersThen
+    script = route.group.map {
+      GroupScript(members: $0.members.count, answersFirst: answersFirst, &random)
+    }
+    let other = CallID(high: call.high ^ seed.byteSwapped, low: call.low ^ random.next())
+    second = third.flatMap { third in
+      switch part.kind {
+      case .secondCall:
+        SecondScript(other, from: third.devices, to: [callers ?? callees, callees], &random)
+      case .consulted: SecondScript(other, to: third.devices)
+      default: nil
+      }
+    }
+    let consulted = part.kind == .consulted ? other : nil
+    transfer =
+      part.kind == .secondCall
+      ? nil
+      : third.map {
+        TransferScript(
+          user: $0.user, devices: $0.devices, act: Self.draw(part.actMs, &random),
+          answers: answersFirst, consulted: consulted, &random)
+      }
+    (isCallBack, during, self.hook) = (false, nil, hook)
+    self.isStrict = isStrict
+    crosses = part.kind == .crossing ? other : nil
+  }
+
+  /// The call that is placed while another one is answered.
+  /// - Parameter holder: the device that has the side which is to be handed over.
+  init?(secondOf plan: CallPlan, holder: Int, placeAt: Timestamp) {
+    guard let script = plan.second else { return nil }
+    var random = SplitMix64(seed: plan.seed &* 0x9E37_79B9)
+    call = script.call
+    kind = plan.kind
+    caller = script.caller ?? holder
+    callees = script.callees
+    route = .direct
+    self.placeAt = placeAt
+    ringTimeoutSeconds = plan.ringTimeoutSeconds
+    actor = Int.random(in: script.callees, using: &random)
+    other = actor
+    (act, then, talk, away) = (plan.act, plan.then, plan.talk, .zero)
+    hangUpByCaller = !plan.hangUpByCaller
+    exchangesCandidates = plan.exchangesCandidates
+    answersThen = plan.answersThen
+    (self.script, transfer, crosses, second) = (nil, nil, nil, nil)
+    seed = plan.seed.byteSwapped
     isCallBack = false
-    crosses =
-      part.kind == .crossing
-      ? CallID(high: call.high ^ seed.byteSwapped, low: call.low ^ random.next()) : nil
+    isStrict = plan.isStrict
+    hook = plan.hook.map { _ in
+      HookTerms(
+        for: plan.kind, .direct, allows: plan.isStrict, caller: script.caller ?? holder, &random)
+    }
+    during = SecondCallTerms(
+      first: plan.call, isRefused: plan.isStrict && plan.kind == .secondCall)
+    alertMs = plan.alertMs
   }
 
   /// The call with which the actor of another one calls its caller back.
@@ -73,7 +136,7 @@ struct CallPlan {
     kind = plan.kind
     caller = plan.actor
     self.callees = callees
-    forwarder = nil
+    route = .direct
     placeAt = plan.placeAt + plan.act
     ringTimeoutSeconds = plan.ringTimeoutSeconds
     (actor, other) = (plan.caller, plan.caller)
@@ -81,6 +144,8 @@ struct CallPlan {
     hangUpByCaller = plan.hangUpByCaller
     exchangesCandidates = plan.exchangesCandidates
     answersThen = plan.answersThen
+    (script, transfer, second, during, isStrict) = (nil, nil, nil, nil, false)
+    hook = plan.hook.map { _ in .allow }
     seed = plan.seed.byteSwapped
     crosses = plan.call
     isCallBack = true
@@ -97,14 +162,31 @@ struct CallPlan {
     Span(microseconds: Int64(Double.random(in: range, using: &random) * 1000))
   }
 
-  var devices: [Int] { [caller] + callees }
+  var devices: [Int] { [caller] + callees + (transfer?.devices ?? 0..<0) }
 
-  /// The user who was called.
-  func callee(_ roster: Roster) -> Int { forwarder ?? roster.user(of: callees.lowerBound) }
+  /// Whether its sides signal as the scenario, or `--signals`, says.
+  var streams: Bool { ![.pulled, .transferred, .consulted].contains(kind) }
+
+  /// The name of the user who is called.
+  func callee(_ roster: Roster) -> String {
+    route.called(roster) ?? roster.userName(roster.user(of: callees.lowerBound))
+  }
 
   var allowed: [CallOutcome] {
-    switch kind {
-    case .answered, .twoAnswer, .calleeReturns, .callerReturns, .pulled, .forwarded: [.answered]
+    if case .refuse(let refusal) = hook { return [.refused(refusal.code)] }
+    // The load's app refuses a call without an answer, the strict one lets it through.
+    if hook?.isNone == true, !isStrict { return [.refused(.appAway)] }
+    return switch kind {
+    case .answered, .twoAnswer, .calleeReturns, .callerReturns, .pulled, .forwarded,
+      .transferred, .consulted:
+      [.answered]
+    case .secondCall:
+      if let during {
+        // Where it rings although it is to be refused, `CallChecker+SecondCalls` judges whether it may.
+        (during.isRefused ? [.ended(.busy)] : []) + [answersThen ? .answered : .ended(.declined)]
+      } else {
+        [.answered]
+      }
     case .declinedEverywhere: [.ended(.declined)]
     case .declinedHere:
       callees.count == 1 ? [.ended(.declined)] : [answersThen ? .answered : .ended(.unanswered)]
@@ -112,6 +194,7 @@ struct CallPlan {
     case .cancelAtAnswer: [.answered, .ended(.cancelled)]
     case .unanswered: [.ended(.unanswered)]
     case .busy: [.ended(.busy)]
+    case .group: script?.isCancelled == true ? [.ended(.cancelled)] : [.answered]
     // `CrossingJudge` looks at both.
     case .crossing: [.answered, .ended(.glare)]
     }
@@ -121,56 +204,13 @@ struct CallPlan {
   var overAt: Timestamp {
     let acts = act.microseconds + then.microseconds + away.microseconds
     let ring = Int64(ringTimeoutSeconds) * 1_000_000
-    return placeAt + Span(microseconds: max(acts, ring) + talk.microseconds)
+    let transfer = transfer.map { $0.act.microseconds + TransferScript.ringTimeout.microseconds }
+    // It lasts for as long as the other one of two does.
+    let calls: Int64 = second == nil && during == nil ? 1 : 2
+    return placeAt
+      + Span(microseconds: (max(acts, ring) + talk.microseconds) * calls + (transfer ?? 0))
   }
 
   /// Whether a device of this call drops its connection, so that its user takes no other call.
   var dropsConnection: Bool { kind == .calleeReturns || kind == .callerReturns }
-}
-
-final class LiveCall {
-  /// Stands for a session description: opaque to the cluster, of a plausible size.
-  static let description =
-    "v=0\r\no=- 46117317 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\n"
-    + "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:4ZcD\r\n"
-    + "a=ice-pwd:2/1muCWoOi3uLifh0NuRHlCs\r\na=setup:actpass\r\na=mid:0\r\na=sendrecv\r\n"
-    + "a=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\n"
-
-  let plan: CallPlan
-  /// Devices of the callee that were attached when it was placed, and never sleep.
-  let expectedInvites: Int
-  /// The first invite, from which the part's acts count.
-  var ringsSince: Timestamp?
-  /// The length of ringing, by the cluster's clock alone.
-  var ringSpan: Span?
-  var invited: Set<Int> = []
-  /// Of the devices that never sleep.
-  var awakeInvited = 0
-  /// When the last device was notified.
-  var lastElsewhereAt: Timestamp?
-  var lastCancelAt: Timestamp?
-  /// The intended times of answers, by device.
-  var answerIntended: [Int: Timestamp] = [:]
-  /// Devices that are to answer as soon as they ring.
-  var answersOnInvite: Set<Int> = []
-  var cancelIntended: Timestamp?
-  /// Refusals that sleeping devices send as soon as they ring.
-  var refusesOnInvite: [Int: CallVerb] = [:]
-  /// Devices that act over HTTP, with a push's capability.
-  var actsByPush: Set<Int> = []
-  var isOver: Set<Int> = []
-  /// The dropped device is attached again.
-  var isBack = false
-  var candidatesSent: [Int: Int] = [:]
-  /// Devices whose next candidate has a timer.
-  var streaming: Set<Int> = []
-  /// The device that took the call over.
-  var puller: Int?
-  /// Devices that were notified of the answer and take part in the conversation.
-  var talking: Set<Int> = []
-
-  init(plan: CallPlan, expectedInvites: Int) {
-    self.plan = plan
-    self.expectedInvites = expectedInvites
-  }
 }

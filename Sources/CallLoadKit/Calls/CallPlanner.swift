@@ -2,18 +2,23 @@ import CallCore
 
 /// Draws caller, callee and part of each call from the seed.
 final class CallPlanner {
-  private let options: LoadOptions
-  private let roster: Roster
+  let options: LoadOptions
+  let roster: Roster
   private let nonce: UInt64
   /// Users who send calls on: in the scenario's part for that alone.
   var forwarding: Forwarding?
+  /// In the scenario's part for that alone.
+  var groups: Groups?
   private var stage: UInt64 = 0
   private var recentPairs = PairLimiter()
   private var liveCalls: [Int32]
   /// Live calls of one user to another; of two that are to cross, in both directions.
-  private var livePairs: [UInt64: Int] = [:]
+  private(set) var livePairs: [UInt64: Int] = [:]
   /// Users that take no other call, since their device drops its connection.
   private var isReserved: [Bool]
+  /// Users who take no second call, and from when on none of them counts as in an earlier one.
+  let strictUsers: [Int]
+  private(set) var strictFreeAt: [Int: Timestamp] = [:]
 
   /// Live calls of one user at most, below the cluster's limit of 5 for a device.
   private static let liveCallsMax = 4
@@ -25,15 +30,16 @@ final class CallPlanner {
     self.nonce = nonce
     self.liveCalls = Array(repeating: 0, count: roster.users)
     self.isReserved = Array(repeating: false, count: roster.users)
+    strictUsers = roster.strictUsers
   }
 
   func begin(stage: UInt64) { self.stage = stage }
 
   /// Draws a part, and two users that are free for it; another part where no users are.
-  /// - Parameter mayCross: whether a call may be drawn that another one is to cross.
+  /// - Parameter mayPair: whether a call may be drawn that another one belongs to.
   /// - Returns: nil where no users are free for any part.
   func draw(
-    number: Int, intended: Timestamp, now: Timestamp, mayCross: Bool, _ devices: [LoadDevice]
+    number: Int, intended: Timestamp, now: Timestamp, mayPair: Bool, _ devices: [LoadDevice]
   ) -> CallPlan? {
     var random = SplitMix64(
       seed: options.ownSeed &* 0x1_0000_01B3 &+ stage << 40 &+ UInt64(number))
@@ -41,97 +47,170 @@ final class CallPlanner {
     for toMissing in options.isDisturbed ? [false, true] : [false] {
       for _ in 0..<8 {
         let part = options.scenario.parts.drawn(by: \.weight, &random)
+        let isStrict =
+          part.kind.hasSecondCall && !strictUsers.isEmpty && Bool.random(using: &random)
         for _ in 0..<Self.drawsMax {
-          let caller = Int.random(in: 0..<roster.devices, using: &random)
-          guard let (callee, forwarder) = drawCallee(part, caller: caller, &random),
-            part.kind != .crossing || mayCross,
-            isFit(part, caller: devices[caller], devices[roster.devices(of: callee)], toMissing),
-            part.kind != .crossing
+          let caller = drawCaller(isStrict: isStrict, &random)
+          guard groups?.members.contains(roster.user(of: caller)) != true,
+            roster.isStrict(roster.user(of: caller)) == isStrict,
+            let (callees, route) = drawCallees(
+              part, caller: caller, isStrict: isStrict, at: now, &random),
+            part.kind != .crossing && !part.kind.hasSecondCall || mayPair,
+            isFit(
+              part, caller: devices[caller], devices[callees], isDirect: route.isDirect, toMissing),
+            part.kind != .crossing && part.kind != .secondCall
               || devices[roster.devices(of: roster.user(of: caller))].allSatisfy(\.isThere),
-            take(part, roster.user(of: caller), callee, forwarder, at: now)
+            let third = drawThird(part, caller: caller, callees, devices, at: now, &random),
+            take(part, roster.user(of: caller), callees, route, third: third.user, at: now)
           else { continue }
           let seed = random.next()
+          let hook = drawHook(part, route, caller: caller, callees, &random)
           return CallPlan(
             part, call: CallID(high: nonce ^ seed, low: random.next() ^ nonce.byteSwapped),
-            caller: caller, callees: roster.devices(of: callee), placeAt: intended, seed: seed,
-            forwarder: forwarder)
+            caller: caller, callees: callees, placeAt: intended, seed: seed,
+            route: route, third: third.user.map { ($0, roster.devices(of: $0)) },
+            callers: roster.devices(of: roster.user(of: caller)), isStrict: isStrict, hook: hook)
         }
       }
     }
     return nil
   }
 
-  /// The user whose devices are to ring, and the one who sends the call there.
-  private func drawCallee(
-    _ part: Scenario.Part, caller: Int, _ random: inout SplitMix64
-  ) -> (callee: Int, forwarder: Int?)? {
-    if part.kind == .forwarded {
-      guard let forwarder = forwarding?.ready.randomElement(using: &random),
-        forwarder != roster.user(of: caller)
-      else { return nil }
-      return (Forwarding.target(of: forwarder), forwarder)
-    }
-    let callee = Int.random(in: 0..<roster.users, using: &random)
-    guard let forwarders = forwarding?.users, !forwarders.isEmpty else { return (callee, nil) }
-    // Who places the call of a pair that crosses is called as well.
-    let calledBack = part.kind == .crossing ? roster.user(of: caller) : callee
-    return forwarders.isDisjoint(with: [callee, calledBack]) ? (callee, nil) : nil
-  }
-
   private func isFit(
-    _ part: Scenario.Part, caller: LoadDevice, _ callees: ArraySlice<LoadDevice>, _ toMissing: Bool
+    _ part: Scenario.Part, caller: LoadDevice, _ callees: ArraySlice<LoadDevice>, isDirect: Bool,
+    _ toMissing: Bool
   ) -> Bool {
     guard caller.isAttached, !caller.sleeps else { return false }
+    if !isDirect { return callees.allSatisfy(\.isThere) }
     // A device that drops its connection must have one.
     if part.kind == .calleeReturns, callees.contains(where: \.sleeps) { return false }
     // Whoever calls back must be there.
-    if part.kind == .crossing || part.kind == .forwarded {
+    if [.crossing, .secondCall, .consulted].contains(part.kind) {
       return callees.allSatisfy(\.isThere)
     }
     return toMissing || callees.allSatisfy(\.isCallable)
   }
 
-  /// Reserves two users for a call, if they are free for it.
+  /// Reserves two users for a call, if they are free for it; of a group, all members.
   private func take(
-    _ part: Scenario.Part, _ caller: Int, _ callee: Int, _ forwarder: Int?, at now: Timestamp
+    _ part: Scenario.Part, _ caller: Int, _ callees: Range<Int>, _ route: CallRoute,
+    third: Int?, at now: Timestamp
   ) -> Bool {
+    let callee = roster.user(of: callees.lowerBound)
     let isCrossing = part.kind == .crossing
+    let isStrict = roster.isStrict(caller)
+    let calls = isCrossing || part.kind.hasSecondCall ? 2 : 1
     // Calls in both directions cross, unless one of them is answered.
     guard caller != callee, livePairs[Self.pair(callee, caller)] == nil,
+      forwarder(route).map({ livePairs[Self.pair($0, caller)] == nil }) ?? true,
       !isCrossing || livePairs[Self.pair(caller, callee)] == nil,
-      isFree(caller, alone: part.kind == .callerReturns, calls: isCrossing ? 2 : 1),
-      isFree(callee, alone: part.kind == .calleeReturns, calls: isCrossing ? 2 : 1),
+      isFree(caller, alone: part.kind == .callerReturns || isStrict, calls: calls),
+      isFree(callee, alone: part.kind == .calleeReturns || isStrict, calls: calls),
       recentPairs.take(caller, callee, at: now),
-      forwarder.map({ recentPairs.take(caller, $0, at: now) }) ?? true,
-      !isCrossing || recentPairs.take(callee, caller, at: now)
+      takePair(caller, route, at: now),
+      !isCrossing || recentPairs.take(callee, caller, at: now),
+      third.map({ takePairs(part, $0, sides: [caller, callee], at: now) }) ?? true
     else { return false }
     if part.kind == .callerReturns { isReserved[caller] = true }
     if part.kind == .calleeReturns { isReserved[callee] = true }
     count(caller, callee, 1)
+    if part.kind.hasSecondCall { count(caller, callee, 1) }
+    if let forwarder = forwarder(route) { countPair(caller, forwarder, 1) }
     if isCrossing { count(callee, caller, 1) }
+    if let third {
+      countThird(third, sides: [caller, callee], part.kind.hasSecondCall ? 2 : 1)
+    }
+    if let terms = route.group { groups?.take(terms) }
     return true
+  }
+
+  /// A transfer counts as a call of the user who transfers, and whoever asks before has called as well.
+  private func takePairs(
+    _ part: Scenario.Part, _ third: Int, sides: [Int], at now: Timestamp
+  ) -> Bool {
+    sides.allSatisfy { side in
+      switch part.kind {
+      case .secondCall: recentPairs.take(third, side, at: now)
+      case .consulted:
+        recentPairs.take(side, third, at: now) && recentPairs.take(side, third, at: now)
+      default: recentPairs.take(side, third, at: now)
+      }
+    }
+  }
+
+  /// A call that is sent on counts as one to each user to whom it goes.
+  private func takePair(_ caller: Int, _ route: CallRoute, at now: Timestamp) -> Bool {
+    switch route {
+    case .direct: true
+    case .forwarded(let user): recentPairs.take(caller, user, at: now)
+    // The first device is that of the first member, who is counted already.
+    case .group(let terms):
+      terms.members.sorted().dropFirst().allSatisfy { recentPairs.take(caller, $0, at: now) }
+    }
   }
 
   private func count(_ caller: Int, _ callee: Int, _ change: Int) {
     liveCalls[caller] += Int32(change)
     liveCalls[callee] += Int32(change)
+    countPair(caller, callee, change)
+  }
+
+  /// The user who is called, whoever's devices ring: a call of that user to the caller would cross this one.
+  private func forwarder(_ route: CallRoute) -> Int? {
+    if case .forwarded(let user) = route { user } else { nil }
+  }
+
+  private func countPair(_ caller: Int, _ callee: Int, _ change: Int) {
     let pair = Self.pair(caller, callee)
     let count = livePairs[pair, default: 0] + change
     livePairs[pair] = count > 0 ? count : nil
   }
 
-  private static func pair(_ caller: Int, _ callee: Int) -> UInt64 {
+  /// None of the three calls another one meanwhile, so that no call crosses the transfer.
+  private func countThird(_ user: Int, sides: [Int], _ change: Int) {
+    liveCalls[user] += Int32(change)
+    for side in sides {
+      countPair(side, user, change)
+      countPair(user, side, change)
+    }
+  }
+
+  static func pair(_ caller: Int, _ callee: Int) -> UInt64 {
     UInt64(caller) << 32 | UInt64(callee)
   }
 
-  private func isFree(_ user: Int, alone: Bool, calls: Int) -> Bool {
-    !isReserved[user] && Int(liveCalls[user]) + calls <= (alone ? 1 : Self.liveCallsMax)
+  func isFree(_ user: Int, alone: Bool, calls: Int) -> Bool {
+    guard !isReserved[user] else { return false }
+    return alone ? liveCalls[user] == 0 : Int(liveCalls[user]) + calls <= Self.liveCallsMax
   }
 
-  func release(_ plan: CallPlan) {
+  /// A user counts as in a call for a moment after its end, until the caller's edge has reported that. One who took a side
+  /// of another user's call does for 15 s, and whose device lost its session for longer.
+  private func restAfter(_ plan: CallPlan) -> Span {
+    .seconds(options.isDisturbed ? 30 : plan.kind == .consulted ? 16 : 2)
+  }
+
+  /// The call of a plan is over, and so is the second one, where there is one.
+  /// - Parameters:
+  ///   - winner: the device that answered, as the caller was told.
+  ///   - isSettled: whether all devices were told of the end.
+  func release(_ plan: CallPlan, winner: Int?, isSettled: Bool, at now: Timestamp) {
+    if let terms = plan.route.group {
+      groups?.release(
+        terms, answeredBy: winner.map(roster.user), isSettled: isSettled, at: now)
+    }
     let caller = roster.user(of: plan.caller)
     let callee = roster.user(of: plan.callees.lowerBound)
     count(caller, callee, -1)
+    if let forwarder = forwarder(plan.route) { countPair(caller, forwarder, -1) }
+    let third = plan.transfer?.terms.user ?? plan.second?.caller.map(roster.user)
+    if plan.second != nil { count(caller, callee, -1) }
+    if let third { countThird(third, sides: [caller, callee], plan.second == nil ? -1 : -2) }
+    if plan.isStrict {
+      for user in [caller, callee, third].compactMap(\.self) {
+        strictFreeAt[user] = now + restAfter(plan)
+      }
+    }
     if plan.dropsConnection { isReserved[plan.kind == .callerReturns ? caller : callee] = false }
   }
 }
@@ -145,35 +224,5 @@ extension Array {
       left -= weight(element)
     }
     return self[count - 1]
-  }
-}
-
-/// Keeps calls of one user to another below the cluster's limit of 10 a minute.
-private struct PairLimiter {
-  private struct Window {
-    var begins: Timestamp
-    var count: Int
-  }
-  private var windows: [UInt64: Window] = [:]
-  private var sweepAt = Timestamp.zero
-
-  private static let span: Span = .seconds(61)
-  /// Half of the limit, since two windows may touch within a minute.
-  private static let most = 5
-
-  /// Whether one more call fits, counted if so.
-  mutating func take(_ caller: Int, _ callee: Int, at now: Timestamp) -> Bool {
-    if sweepAt < now {
-      sweepAt = now + Self.span
-      windows = windows.filter { now < $0.value.begins + Self.span }
-    }
-    let key = UInt64(caller) << 32 | UInt64(callee)
-    guard let window = windows[key], now < window.begins + Self.span else {
-      windows[key] = Window(begins: now, count: 1)
-      return true
-    }
-    guard window.count < Self.most else { return false }
-    windows[key]?.count += 1
-    return true
   }
 }

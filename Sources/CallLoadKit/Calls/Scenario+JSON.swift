@@ -40,13 +40,14 @@ extension Scenario {
 }
 
 extension Scenario: Decodable {
-  enum CodingKeys: String, CodingKey, CaseIterable { case name, summary, parts }
+  enum CodingKeys: String, CodingKey, CaseIterable { case name, summary, history, parts }
 
   package init(from decoder: any Decoder) throws {
     try decoder.refuseOtherKeys(than: CodingKeys.allCases.map(\.stringValue))
     let values = try decoder.container(keyedBy: CodingKeys.self)
     name = try values.decode(String.self, forKey: .name)
     summary = try values.decodeIfPresent(String.self, forKey: .summary) ?? ""
+    history = try values.decodeIfPresent(Bool.self, forKey: .history) ?? false
     parts = try values.decode([Part].self, forKey: .parts)
     guard parts.contains(where: { $0.weight > 0 }) else {
       throw SetupError("parts: at least one needs a weight above 0")

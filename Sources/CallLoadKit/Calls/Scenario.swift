@@ -3,6 +3,8 @@ package struct Scenario: Sendable, Equatable {
   package var name: String
   package var summary: String
   package var parts: [Part]
+  /// Some users read their histories at the end, also without `--history`.
+  package var history = false
 
   /// A kind of call, and its delays. All ranges are drawn from evenly.
   package struct Part: Sendable, Equatable {
@@ -54,6 +56,17 @@ package struct Scenario: Sendable, Equatable {
     case pulled
     /// The callee's rules send the call on to another user, of whose devices one answers.
     case forwarded
+    /// A group is called. Its members ring together or in turn; some give the call on, and then one answers.
+    case group
+    /// After the answer one side hands the call over to a third user, of whose devices one answers or declines.
+    case transferred
+    /// While the call is answered a third user calls one of its two users.
+    case secondCall
+    /// After the answer one side calls a third user, who answers, and then hands the first call over to that device.
+    case consulted
+
+    /// Whether another call is placed while the first one is answered.
+    package var hasSecondCall: Bool { self == .secondCall || self == .consulted }
   }
 }
 
@@ -74,7 +87,8 @@ extension Scenario {
   private static let defaultText = #"""
     {
       "name": "default",
-      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return, users who call each other, calls that move to another device, calls that go on to another user",
+      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return, users who call each other, calls that move to another device, calls that go on to another user, calls to groups, calls that are handed over, also after consultation, calls to users who are in one, and what is in their histories at the end",
+      "history": true,
       "parts": [
         {"kind": "answered", "weight": 35, "alertMs": [5, 50], "actMs": [100, 1000], "talkMs": [200, 2000], "candidates": 0.4},
         {"kind": "twoAnswer", "weight": 10, "actMs": [100, 1000], "talkMs": [200, 1000], "candidates": 0.2},
@@ -88,7 +102,11 @@ extension Scenario {
         {"kind": "callerReturns", "weight": 3, "actMs": [100, 500], "awayMs": [100, 1000], "thenMs": [50, 500], "answered": 0.5},
         {"kind": "crossing", "weight": 4, "ringTimeoutSeconds": 5, "actMs": [0, 20], "talkMs": [200, 1000]},
         {"kind": "pulled", "weight": 4, "actMs": [100, 500], "thenMs": [0, 400], "talkMs": [500, 1500]},
-        {"kind": "forwarded", "weight": 3, "actMs": [100, 1000], "talkMs": [200, 1000], "candidates": 0.2}
+        {"kind": "forwarded", "weight": 3, "actMs": [100, 1000], "talkMs": [200, 1000], "candidates": 0.2},
+        {"kind": "group", "weight": 3, "actMs": [100, 1000], "thenMs": [100, 500], "talkMs": [200, 1000], "answered": 0.4},
+        {"kind": "transferred", "weight": 3, "actMs": [100, 800], "thenMs": [100, 500], "talkMs": [500, 1500], "answered": 0.75},
+        {"kind": "secondCall", "weight": 3, "actMs": [100, 600], "thenMs": [1100, 1600], "talkMs": [300, 1000], "answered": 0.7},
+        {"kind": "consulted", "weight": 3, "actMs": [100, 600], "thenMs": [300, 800], "talkMs": [500, 1500]}
       ]
     }
     """#

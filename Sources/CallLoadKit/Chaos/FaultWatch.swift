@@ -218,8 +218,11 @@ final class FaultWatch {
     }
   }
 
-  /// Gives devices up that have no session long after a fault.
+  /// Notes when the processors were busy, and gives devices up that have no session long after a fault.
   func tick(at now: Timestamp) {
+    if let since = rig.processorsBusySince(at: now) {
+      stage.checker.timeline.processorsWereBusy(from: since, until: now)
+    }
     let patience = Span(seconds: rig.options.settleSeconds)
     changeOpen { found in
       guard let lifted = found.liftedAt, lifted + patience < now else { return }

@@ -128,7 +128,7 @@ final class ProbeSession: DeviceLinkDelegate {
     case .reply(let id, let reply): replied(id, reply)
     case .notice(let notice):
       if notice.kind == .goAway { restart() }
-    case .delivery, .ongoing, .history: break
+    case .delivery, .ongoing, .history, .relays: break
     }
   }
 
@@ -138,7 +138,7 @@ final class ProbeSession: DeviceLinkDelegate {
     case .reply(_, .attached): "attached"
     case .reply: "an answer"
     case .notice(let notice): "notice \(notice.kind)"
-    case .delivery, .ongoing, .history: "a delivery"
+    case .delivery, .ongoing, .history, .relays: "a delivery"
     }
   }
 

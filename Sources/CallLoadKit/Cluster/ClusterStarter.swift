@@ -95,7 +95,7 @@ struct ClusterStarter {
       "--shard-count", "\(options.shards)", "--journal-replicas", "\(options.natsServers)",
     ]
     let share = Self.processorShare(of: options.nodes > 0 ? options.nodes : options.edges)
-    let ofEdges = ["--host", "127.0.0.1", "--port", "\(port)", "--event-loops", "\(share)"]
+    let ofEdges = ["--host", options.edgeHost, "--port", "\(port)", "--event-loops", "\(share)"]
     return switch role {
     case .coordinator: ["coordinator"] + ofCoordinators
     case .edge: ["edge"] + ofEdges

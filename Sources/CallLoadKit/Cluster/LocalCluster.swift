@@ -24,11 +24,19 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var app = "load"
   /// Further apps of the edges. `app-flood` places ten times as many calls as one may, at all edges together.
   package var otherApps: [String] = []
-  /// Whether the devices' app keeps its users' histories.
+  /// Whether there is the app of ``Roster/strictApp``, too.
+  package var hasStrictApp = false
+  /// Whether the devices' apps keep their users' histories.
   package var keepsHistory = false
-  /// Of the devices' app; nil: none.
+  /// Whether users of the devices' app see their ongoing calls.
+  package var showsOngoing = false
+  /// Of the devices' apps; nil: none.
   package var webhook: WebhookAddress?
+  /// Of the devices' apps, too.
+  package var hook: WebhookAddress?
   package var tls = false
+  /// The address at which edges listen.
+  package var edgeHost = "127.0.0.1"
   /// Whether the devices' app has the standard limits. Without them it can load the cluster fully.
   package var hasStandardLimits = false
   /// Settings of all nodes, by their names in docs/configuration.md.
@@ -36,6 +44,11 @@ package struct LocalClusterOptions: Sendable, Equatable {
   /// Whether nodes reach NATS through relays that can be cut.
   package var hasRelays = false
   package var patience: Duration = .seconds(30)
+
+  package init(natsPath: String, callnodePath: String) {
+    self.natsPath = natsPath
+    self.callnodePath = callnodePath
+  }
 
   /// By app.
   var appLimits: [String: [AppLimit: Int]] {
@@ -49,17 +62,35 @@ package struct LocalClusterOptions: Sendable, Equatable {
       .callsPerUser, .signalBytesPerUser, .callsPerSecond, .liveCalls, .registrationsPerSecond,
       .pushesPerSecond,
     ]
-    limits[app] = Dictionary(uniqueKeysWithValues: rates.map { ($0, $0.facts.range.upperBound) })
+    for app in apps {
+      limits[app] = Dictionary(uniqueKeysWithValues: rates.map { ($0, $0.facts.range.upperBound) })
+    }
     return limits
   }
+
+  /// Those that the devices belong to.
+  var apps: [String] { hasStrictApp ? [app, Roster.strictApp] : [app] }
 }
 
 extension LocalClusterOptions {
-  fileprivate var appExtras: AppKeys.DevelopmentExtras {
+  fileprivate var appExtras: [String: AppKeys.DevelopmentExtras] {
     var extras = AppKeys.DevelopmentExtras()
     extras.keepsHistory = keepsHistory
     extras.webhook = webhook.map { ($0.url, $0.secret) }
-    return extras
+    extras.ongoingCalls = showsOngoing
+    extras.hook = hook.map {
+      AppKeys.DevelopmentExtras.Hook(
+        url: $0.url, secret: $0.secret, timeout: HookTerms.timeout, whenAway: .refuse)
+    }
+    var all = [app: extras]
+    guard hasStrictApp else { return all }
+    extras.hook?.whenAway = .allow
+    extras.secondCalls = .busy
+    extras.ongoingCalls = true
+    all[Roster.strictApp] = extras
+    // Of several apps each may use the topics of pushes that it names.
+    all[app]?.usesAllTopics = true
+    return all
   }
 
   func edgeURL(port: Int) -> String { "\(tls ? "wss" : "ws")://127.0.0.1:\(port)" }
@@ -85,7 +116,9 @@ package struct LocalCluster: Sendable {
   package let callctl: CallctlRunner?
 
   package static let name = "load"
-  static let (caFile, certificateFile, keyFile) = ("ca.pem", "edge.pem", "edge-key.pem")
+  static let caFile = "ca.pem"
+  /// In the cluster's folder, of the edges.
+  package static let (certificateFile, keyFile) = ("edge.pem", "edge-key.pem")
 
   /// In the order of the report.
   package var processes: [SupervisedProcess] {
@@ -98,6 +131,20 @@ package struct LocalCluster: Sendable {
     coordinators + edges.filter { $0.process.role == .edge }
   }
 
+  /// Makes a certificate for the edges, good for a day. Otherwise `start` makes one for loopback.
+  /// - Parameters:
+  ///   - names: its host names.
+  ///   - addresses: its IPv4 addresses.
+  package static func makeCertificate(
+    names: [String], addresses: [String], in folder: TemporaryFolder
+  ) throws {
+    let authority = try LoopbackAuthority()
+    let identity = try authority.issue(names: names, addresses: addresses)
+    try folder.write(authority.certificate, to: caFile)
+    try folder.write(identity.certificate, to: certificateFile)
+    try folder.write(identity.key, to: keyFile)
+  }
+
   /// Starts all processes and waits until every edge is ready. The caller ends the processes, also when this throws.
   /// - Parameter isWanted: polled; the start is given up once it returns false.
   /// - Throws: ``SetupError`` with the cause; ``StartGivenUp``.
@@ -108,15 +155,11 @@ package struct LocalCluster: Sendable {
     let starter = ClusterStarter(
       options: options, folder: folder, processes: processes, isWanted: isWanted)
     let (keys, json) = AppKeys.generateDevelopment(
-      apps: [options.app] + options.otherApps, limits: options.appLimits,
-      extras: [options.app: options.appExtras])
+      apps: options.apps + options.otherApps, limits: options.appLimits,
+      extras: options.appExtras)
     try folder.write(json, to: "keys.json")
-    if options.tls {
-      let authority = try LoopbackAuthority()
-      let identity = try authority.issue()
-      try folder.write(authority.certificate, to: Self.caFile)
-      try folder.write(identity.certificate, to: Self.certificateFile)
-      try folder.write(identity.key, to: Self.keyFile)
+    if options.tls, !folder.has(Self.certificateFile) {
+      try makeCertificate(names: ["localhost"], addresses: ["127.0.0.1"], in: folder)
     }
 
     say(options.natsServers == 1 ? "starting nats-server" : "starting 3 nats-servers")

@@ -9,6 +9,8 @@ package final class ProcessSet: Sendable {
   }
   private let state = Mutex(State())
 
+  package init() {}
+
   package var all: [ChildProcess] { state.withLock { $0.children } }
 
   /// Starts a process and adds it.

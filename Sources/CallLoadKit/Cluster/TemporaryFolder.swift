@@ -52,6 +52,8 @@ package struct TemporaryFolder: Sendable {
 
   package func file(_ name: String) -> String { path + "/" + name }
 
+  package func has(_ name: String) -> Bool { FileManager.default.fileExists(atPath: file(name)) }
+
   package func remove() {
     try? FileManager.default.removeItem(atPath: path)
     close(lock)

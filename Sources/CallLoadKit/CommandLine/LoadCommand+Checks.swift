@@ -101,7 +101,10 @@ extension LoadCommand {
   }
 
   func checkApp() throws {
-    for (option, isGiven) in [("--webhooks", webhooks), ("--history", history)] where isGiven {
+    for (option, isGiven) in [
+      ("--webhooks", webhooks), ("--history", history), ("--ongoing", ongoing),
+      ("--hook", hook),
+    ] where isGiven {
       guard edge.isEmpty else {
         throw SetupError(
           "\(option): is for the app of a local cluster, which callload makes; leave --edge out")

@@ -3,7 +3,8 @@ import CallAuth
 /// The targets of the load. All methods throw ``SetupError`` that names option, value and remedy.
 extension LoadCommand {
   func localCluster(
-    chaos: ChaosPlan?, sleep: SleepOptions?, hostile: HostilePlan?, files: FileLimit
+    _ scenario: Scenario, chaos: ChaosPlan?, sleep: SleepOptions?, hostile: HostilePlan?,
+    files: FileLimit
   ) throws -> LocalClusterOptions {
     for (option, value) in [("--keys", keys), ("--app", app)] {
       try need(
@@ -32,7 +33,9 @@ extension LoadCommand {
     options.natsServers = natsServers
     // Nodes with both roles deliver to webhooks themselves.
     if sleep != nil || webhooks && options.nodes == 0 { options.pushGateways = pushGateways }
-    options.keepsHistory = history
+    options.keepsHistory = readsHistories(scenario)
+    options.showsOngoing = ongoing
+    options.hasStrictApp = hasStrictApp(scenario)
     options.shards = shards
     options.tls = tls
     if hostile != nil {
@@ -51,8 +54,22 @@ extension LoadCommand {
   }
 
   /// Whether users may send their calls on. A cluster that is already there would keep their rules, and one with nodes
-  /// of another version may refuse them. Faults may hit either of two shards, and the judge excuses by one.
-  var forwards: Bool { edge.isEmpty && otherCallnode == nil && chaos.isEmpty }
+  /// of another version may refuse them.
+  var forwards: Bool { edge.isEmpty && otherCallnode == nil }
+
+  /// Whether the cluster has an app whose users take no second call, for the scenario's parts that need one. Attackers
+  /// have a second app of their own, and a node of another version may not know its terms.
+  package func hasStrictApp(_ scenario: Scenario) -> Bool {
+    forwards && hostile.isEmpty && apps == 1
+      && scenario.parts.contains { $0.kind.hasSecondCall && $0.weight > 0 }
+  }
+
+  /// Whether some users read their histories at the end: `--history`, or the scenario where nothing speaks against it. A
+  /// store with histories grows until each user has a thousand calls.
+  package func readsHistories(_ scenario: Scenario) -> Bool {
+    history
+      || scenario.history && forwards && hostile.isEmpty && apps == 1 && !findMax && !checkGrowth
+  }
 
   private func needProgram(_ option: String, _ path: String, _ name: String) throws {
     try need(

@@ -169,8 +169,18 @@ package struct LoadCommand: ParsableCommand, Sendable {
 
   @Flag(
     help:
-      "The app of the local cluster keeps its users' histories; some users read theirs at the end, and they are judged."
+      "The app of the local cluster keeps its users' histories, also with other scenarios than default; some users read theirs at the end, and they are judged."
   ) package var history = false
+
+  @Flag(
+    help:
+      "The apps of the local cluster have a hook: callload is the server that is asked about each call, and devices must be told what it says. See THE APP above."
+  ) package var hook = false
+
+  @Flag(
+    help:
+      "The app of the local cluster shows users the calls that they are in, and all devices look. See THE APP above."
+  ) package var ongoing = false
 
   @Option(
     help: ArgumentHelp(

@@ -25,6 +25,8 @@ enum LoadHelp {
           Four of ten devices have no session; the cluster must wake them.
       callload --devices 3000 --webhooks --history
           The app's server and its users' histories must say what the devices were told.
+      callload --devices 3000 --hook --ongoing
+          The app's server decides about each call, and all devices see their users' calls.
       callload --devices 1000 --rate 50 --duration 10s --hostile each,all
           Attackers beside the load: one attack after the other, then all together.
       callload --devices 3000 --nodes 2
@@ -57,13 +59,19 @@ enum LoadHelp {
     push allows, and sleeps again when the call is over. Callers are awake. The apps are a mix of \
     SDKs, each with the payloads and the clean-up pushes that it knows.
 
+    THE APP
+      A local cluster has a second app, strict, for the parts of a scenario in which users in a call are called: \
+    its users take no second call, and their devices are shown the calls that they are in. With --ongoing \
+    those of all users are. With --hook callload is the server that both apps ask about each call: it \
+    allows, refuses, gives another display name, sends the call to somebody else, is slow, or gives no \
+    answer, which refuses the call in one app and allows it in the other one.
+
     WEBHOOKS AND HISTORIES
       With --webhooks the app of the local cluster has a webhook, and callload is its server: it \
     verifies each event, refuses one in a hundred once, and judges whether each call's events came, in \
-    order, and no others. With --history the app keeps histories: at the end the users on both sides of \
-    100 calls read theirs, until they are complete or 20 s have passed. Both cost the cluster something \
-    for each call, so they are off unless asked for, and servers' figures compare only with runs that \
-    have the same.
+    order, and no others. With --history, and with the scenario default, the app keeps histories: at the \
+    end the users on both sides of 100 calls read theirs, until they are complete or 20 s have passed. Both \
+    cost the cluster something for each call, so servers' figures compare only with runs that have the same.
 
     HOSTILE
       With --hostile the load runs once alone, then once beside each attack that is named; each run has \

@@ -53,14 +53,15 @@ package struct RunPlan: Sendable {
     settings.protocolName = command.protocol.rawValue
     settings.seed = seed
     settings.webhooks = command.webhooks
-    settings.history = command.history
+    settings.history = command.readsHistories(scenario)
+    (settings.ongoing, settings.hook) = (command.ongoing, command.hook)
     if let hostile {
       settings.durationSeconds = hostile.attackSeconds + hostile.recoverySeconds
       settings.attacks = hostile.rounds.map(\.name).joined(separator: ",")
     }
     if command.edge.isEmpty {
       let options = try command.localCluster(
-        chaos: chaos, sleep: sleep, hostile: hostile, files: files)
+        scenario, chaos: chaos, sleep: sleep, hostile: hostile, files: files)
       target = .local(options)
       parts = try command.parts(files, probes: chaos == nil ? 0 : options.shards * options.edges)
       settings.nodes = options.nodes

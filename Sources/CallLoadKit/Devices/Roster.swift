@@ -6,6 +6,8 @@ package struct Roster: Sendable {
   package let devicesPerUser: Int
   /// The number in the name of the first user: other processes have the users before it.
   private let firstUser: Int
+  /// Some users are of a second app, whose users take no second call, and see their ongoing calls.
+  package var hasStrictApp = false
 
   package init(devices: Int, devicesPerUser: Int, firstUser: Int = 0) {
     self.firstUser = firstUser
@@ -19,6 +21,22 @@ package struct Roster: Sendable {
   static let registeredPerUserMax = 10
 
   func registers(_ device: Int) -> Bool { device % devicesPerUser < Self.registeredPerUserMax }
+
+  package static let strictApp = "strict"
+  /// Three of so many users are of that app.
+  private static let strictEvery = 32
+  private static let strictPlaces = 8..<11
+
+  package func isStrict(_ user: Int) -> Bool {
+    hasStrictApp && Self.strictPlaces.contains(user % Self.strictEvery)
+  }
+
+  package var strictUsers: [Int] { (0..<users).filter(isStrict) }
+
+  /// nil: it is the load's own.
+  func app(ofUser name: String) -> String? {
+    hasStrictApp && user(name).map(isStrict) == true ? Self.strictApp : nil
+  }
 
   package var users: Int { (devices + devicesPerUser - 1) / devicesPerUser }
 
@@ -40,12 +58,18 @@ package struct Roster: Sendable {
 
   /// The number of a party's device; nil for a device outside of the load.
   package func device(_ party: Party) -> Int? {
-    guard let number = Self.number(party.user, after: UInt8(ascii: "u")),
-      let place = Self.number(party.device.text, after: UInt8(ascii: "d"))
+    guard let user = user(party.user),
+      let place = Self.number(party.device.text, after: UInt8(ascii: "d")),
+      place < devices(of: user).count
     else { return nil }
-    let user = number - firstUser
-    guard (0..<users).contains(user), place < devices(of: user).count else { return nil }
     return user * devicesPerUser + place
+  }
+
+  /// The number of a user; nil for one outside of the load.
+  package func user(_ name: String) -> Int? {
+    guard let number = Self.number(name, after: UInt8(ascii: "u")) else { return nil }
+    let user = number - firstUser
+    return (0..<users).contains(user) ? user : nil
   }
 
   private static func number(_ text: String, after prefix: UInt8) -> Int? {

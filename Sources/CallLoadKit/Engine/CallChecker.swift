@@ -33,15 +33,18 @@ package struct CallChecker: Sendable {
   /// From a command's first sending to its reply, in microseconds.
   package private(set) var waits = LatencyHistogram()
   package private(set) var repeatedCommands = 0
-  package private(set) var counts: [CorrectnessRule: Int] = [:]
-  package private(set) var examples: [CorrectnessRule: [String]] = [:]
-  private var exampleCalls: [CorrectnessRule: Set<CallID>] = [:]
-  private var records: [CallID: CallRecord] = [:]
+  package internal(set) var counts: [CorrectnessRule: Int] = [:]
+  package internal(set) var examples: [CorrectnessRule: [String]] = [:]
+  var exampleCalls: [CorrectnessRule: Set<CallID>] = [:]
+  var records: [CallID: CallRecord] = [:]
+  var talks = TalkIndex()
+  var ongoing = OngoingBook()
   private var waiting: [UInt64: Waiting] = [:]
   /// Judged calls: the caller of each, and the calls, oldest first.
-  private var remembered: [CallID: Int] = [:]
-  private var rememberedOrder = CircularBuffer<CallID>()
-  private var crossings = CrossingJudge()
+  var remembered: [CallID: Int] = [:]
+  var rememberedOrder = CircularBuffer<CallID>()
+  var crossings = CrossingJudge()
+  var consultations = ConsultationJudge()
   /// The last call that a push woke a device for.
   private var wokenFor: [Int: CallID] = [:]
 
@@ -53,9 +56,23 @@ package struct CallChecker: Sendable {
   }
 
   package mutating func planned(_ facts: Facts) {
-    let called = facts.forwarder.map { roster.devices(of: $0) } ?? facts.callees
-    records[facts.call] = CallRecord(
-      facts: facts, roster: roster, shard: timeline.shard(ofDevice: called.lowerBound))
+    let shards = shards(of: facts.route, facts.callees)
+    var record = CallRecord(
+      facts: facts, roster: roster, shard: shards[0], guestShards: Array(shards.dropFirst()),
+      thirdShard: facts.transfer.map { timeline.shard(ofUser: roster.userName($0.user)) } ?? -1)
+    noteTalks(&record)
+    records[facts.call] = record
+    for user in record.users { talks.add(facts.call, of: user) }
+  }
+
+  /// The shards that a call needs while it rings, its own first.
+  /// - Parameter transfer: who is to take a side later.
+  func shards(
+    of route: CallRoute, _ callees: Range<Int>, _ transfer: TransferTerms? = nil
+  ) -> [Int] {
+    let users = Set(callees.map(roster.user)).sorted() + (transfer.map { [$0.user] } ?? [])
+    let ofDevices = users.map { timeline.shard(ofUser: roster.userName($0)) }
+    return (route.called(roster).map { [timeline.shard(ofUser: $0)] } ?? []) + ofDevices
   }
 
   /// Whether all devices in the call were notified of its end and no command waits for its reply.
@@ -77,19 +94,29 @@ package struct CallChecker: Sendable {
       if !isRepeated { record.outstanding += 1 }
       record.note(.sent(frame.command), of: device, at: now)
       guard case .call(_, let verb) = frame.command else { return }
-      if case .pull = verb { record.change(device) { $0.pulls = true } }
+      if case .transfer(let request) = verb { record.asksForTransfer(device, request, at: now) }
+      if case .pull = verb { record.change(device) { $0.pulledAt = $0.pulledAt ?? now } }
       let act = CallActs(verb)
       if !act.isEmpty { record.change(device) { $0.act(act, at: now) } }
     }
   }
 
   /// The device gave a command up: none of its attempts got a final reply.
-  package mutating func gaveUp(device: Int, request: UInt64, at now: Timestamp) {
+  package mutating func gaveUp(
+    device: Int, request: UInt64, _ command: ClientCommand, at now: Timestamp
+  ) {
     // Where an earlier attempt was refused, the app has that as the command's result.
     if let refusal = waiting[Self.key(device, request)]?.refusal {
       return refused(device: device, request: request, refusal, at: now)
     }
-    guard let waited = finish(device, request, at: now) else { return }
+    guard let waited = finish(device, request, at: now) else {
+      // It was never sent. Without a connection for so long a client does not place a call any more.
+      guard case .place(let address, _) = command else { return }
+      return change(address.call) { record in
+        record.note(.gaveUp, of: device, at: now)
+        record.refusePlace(.notAttached)
+      }
+    }
     change(waited.call) { record in
       record.note(.gaveUp, of: device, at: now)
       record.violate(.commandLost, "no reply to \(waited.command.name)")
@@ -102,14 +129,13 @@ package struct CallChecker: Sendable {
   ) {
     guard let waited = finish(device, request, at: now) else { return }
     change(waited.call) { record in
-      record.refusal = code
       record.note(.replied(.error(CallError(code))), of: device, at: now)
-      // A caller that was notified of ringing is in the call all the same.
-      if case .place = waited.command, !record.caller.wasNotified { record.caller.left = true }
+      if case .place = waited.command { record.refusePlace(code) } else { record.refusal = code }
     }
   }
 
   package mutating func detached(device: Int, from calls: [CallID], at now: Timestamp) {
+    endsToWatch(device)
     note(.detached, of: device, in: calls, at: now) { $0.detached(at: now) }
   }
 
@@ -141,8 +167,14 @@ package struct CallChecker: Sendable {
     case .delivery(let delivery):
       guard records[delivery.call] != nil else { return late(device, delivery, at: now) }
       change(delivery.call) { $0.receive(device, delivery, at: now) }
+      if case .invite(let invite) = delivery.event {
+        examineSecond(invite, delivery.call, device, at: now)
+      }
+    case .reply(_, .attached(let info)):
+      if let state = info.ongoing { beginsToWatch(device, state, at: now) }
     case .reply(let id, let reply): replied(device, id, reply, at: now)
-    case .notice, .ongoing, .history: break
+    case .ongoing(let state): shown(device, state, at: now)
+    case .notice, .history, .relays: break
     }
   }
 
@@ -191,65 +223,6 @@ package struct CallChecker: Sendable {
         + "after the call of \(roster.party(caller).text) had ended")
   }
 
-  // MARK: Judging
-
-  /// Judges a call and forgets its history.
-  /// - Parameter isAttached: whether a device is connected now; one that is not may lack news.
-  package mutating func judge(
-    _ call: CallID, at now: Timestamp, allowed: [CallOutcome] = [], isAttached: (Int) -> Bool
-  ) -> Verdict? {
-    guard var record = records.removeValue(forKey: call) else { return nil }
-    record.examine(at: now, timeline, isAttached: isAttached)
-    for violation in record.violations {
-      broken(violation.rule, of: call, record.story(violation.reason, seed: seed))
-    }
-    remember(call, caller: record.facts.caller)
-    let outcome = record.outcome
-    if let other = record.facts.crosses,
-      let what = crossings.judged(call, crosses: other, outcome)
-    {
-      record.violate(.twoCallsOfGlare, what)
-      broken(.twoCallsOfGlare, of: call, record.story(what, seed: seed))
-    }
-    var verdict = Verdict(
-      outcome: outcome, violations: record.violations, fate: record.fate)
-    if !allowed.contains(outcome) {
-      verdict.explainedBy = record.explanation(of: outcome, timeline)?.kind
-      verdict.story = verdict.explainedBy == nil ? record.story(seed: seed, timeline) : nil
-    }
-    return verdict
-  }
-
-  /// A rule about the cluster as a whole was broken this many times.
-  package mutating func broken(_ rule: CorrectnessRule, count: Int, _ story: String) {
-    guard count > 0 else { return }
-    counts[rule, default: 0] += count
-    examples[rule, default: []].append(story)
-  }
-
-  mutating func pushesBroke(_ violation: Violation<CorrectnessRule>, of call: CallID) {
-    broken(violation.rule, of: call, "call \(call), seed \(seed): \(violation.reason)")
-  }
-
-  private mutating func broken(
-    _ rule: CorrectnessRule, of call: CallID, _ story: String
-  ) {
-    counts[rule, default: 0] += 1
-    // One example of each of three calls tells more than three of one call.
-    guard examples[rule, default: []].count < Self.examplesMax,
-      exampleCalls[rule, default: []].insert(call).inserted
-    else { return }
-    examples[rule, default: []].append(story)
-  }
-
-  private mutating func remember(_ call: CallID, caller: Int) {
-    remembered[call] = caller
-    rememberedOrder.append(call)
-    if rememberedOrder.count > Self.rememberedMax {
-      remembered[rememberedOrder.removeFirst()] = nil
-    }
-  }
-
   // MARK: Records
 
   /// Removes a command that waits no longer, and counts its wait.
@@ -261,7 +234,7 @@ package struct CallChecker: Sendable {
   }
 
   /// In place, so that the record's arrays are not copied.
-  private mutating func change(_ call: CallID, _ body: (inout CallRecord) -> Void) {
+  mutating func change(_ call: CallID, _ body: (inout CallRecord) -> Void) {
     guard let index = records.index(forKey: call) else { return }
     body(&records.values[index])
   }

@@ -6,8 +6,8 @@ package struct CallFate: Sendable, Equatable {
   package var call: CallID
   /// The device that placed it.
   package var caller: Int
-  /// The user who was called, by the number in the roster.
-  package var callee: Int
+  /// The name of the user who was called.
+  package var callee: String
   /// The cluster has confirmed the call to its caller.
   package var isAccepted = false
   /// The caller was told that a device alerts its user.
@@ -18,12 +18,28 @@ package struct CallFate: Sendable, Equatable {
   package var mayHaveMoved = false
   /// How it ended, as the caller was told; nil: the caller does not know.
   package var reason: EndReason?
-  /// A device of the callee was told of that end as of a missed call.
-  package var isToldMissed = false
-  /// The user's rules sent the call on.
-  package var wasForwarded = false
+  /// The users of whom a device rang and was told of that end as of a missed call.
+  package var missedBy: Set<Int> = []
+  /// It went on to other users than the one who was called.
+  package var wentOn = false
+  /// One side was handed over, or was to be.
+  package var transfer: Transfer?
 
-  package init(call: CallID, caller: Int, callee: Int) {
+  package struct Transfer: Sendable, Equatable {
+    package var terms: TransferTerms
+    /// The device that has the side.
+    package var takenBy: Int?
+    /// Why nobody has it. nil beside a nil `takenBy`: nobody was told what became of it.
+    package var failure: EndReason?
+
+    package init(terms: TransferTerms, takenBy: Int? = nil, failure: EndReason? = nil) {
+      self.terms = terms
+      self.takenBy = takenBy
+      self.failure = failure
+    }
+  }
+
+  package init(call: CallID, caller: Int, callee: String) {
     self.call = call
     self.caller = caller
     self.callee = callee
@@ -32,7 +48,7 @@ package struct CallFate: Sendable, Equatable {
   /// Whether nobody can have answered: the call ended in a way that only unanswered calls do.
   package var excludesAnswer: Bool {
     switch reason {
-    case .hungUp, .failed, nil: false
+    case .hungUp, .failed, .transferred, nil: false
     case .answeredElsewhere, .declined, .cancelled, .unanswered, .busy, .unreachable, .glare,
       .moved:
       answeredBy == nil
@@ -41,18 +57,30 @@ package struct CallFate: Sendable, Equatable {
 }
 
 extension CallRecord {
+  /// The user who was called, whoever's devices ring.
+  var calleeName: String {
+    facts.route.called(roster) ?? roster.userName(roster.user(of: facts.callees.lowerBound))
+  }
+
   var fate: CallFate {
-    var fate = CallFate(
-      call: facts.call, caller: facts.caller,
-      callee: facts.forwarder ?? roster.user(of: facts.callees.lowerBound))
-    fate.wasForwarded = facts.forwarder != nil
+    var fate = CallFate(call: facts.call, caller: facts.caller, callee: calleeName)
+    fate.wentOn = !facts.route.isDirect
     fate.isAccepted = accepted || caller.wasNotified
     fate.hasRung = hasRungAtCaller
     fate.answeredBy = answeredBy ?? winners.first?.device
     fate.mayHaveMoved = puller != nil || callees.contains { $0.pulls }
-    fate.reason = caller.end?.reason
-    fate.isToldMissed = callees.contains {
-      $0.stop?.missed == true && $0.stop?.reason == fate.reason
+    let winner = calleesWinner
+    let sides = [true, false].compactMap { side(ofCaller: $0, winner: winner) }
+    fate.reason =
+      taker == nil
+      ? caller.end?.reason : sides.compactMap { record(of: $0)?.end?.reason }.first
+    if let transfer, transfer.asked != nil {
+      fate.transfer = CallFate.Transfer(
+        terms: transfer.terms, takenBy: taker, failure: transfer.failure?.end.reason)
+    }
+    for callee in callees
+    where callee.stop?.missed == true && callee.stop?.reason == fate.reason {
+      fate.missedBy.insert(roster.user(of: callee.device))
     }
     return fate
   }

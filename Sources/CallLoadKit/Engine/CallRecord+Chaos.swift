@@ -3,12 +3,14 @@ import CallJudge
 
 /// What faults explain, and what they never do.
 extension CallRecord {
-  /// Excuses what waited in a frozen process or a cut network, and what another edge sent before, as its
-  /// version proves: a device that moves has two sessions for a moment.
+  /// Excuses what waited in a frozen process, a cut network or for a processor, and what another edge sent before, as
+  /// its version proves: a device that moves has two sessions for a moment.
   mutating func examineOddities(_ timeline: FaultTimeline) {
     for oddity in oddities {
       let waited = timeline.mayComeLate(to: oddity.device, at: oddity.at)
-      let stale = oddity.isOld && timeline.mayBeStale(shard: shard, at: oddity.at)
+      let stale =
+        oddity.isOld
+        && (timeline.mayBeStale(shard: shard, at: oddity.at) || timeline.wasBusy(at: oddity.at))
       let isExplained = stale || oddity.isOvertaken || oddity.rule != .duplicateEnd && waited
       if !isExplained { violate(oddity.rule, oddity.what) }
     }
@@ -17,7 +19,7 @@ extension CallRecord {
   func isDisturbed(
     _ device: Int, from begin: Timestamp, to end: Timestamp, _ timeline: FaultTimeline
   ) -> Bool {
-    begin <= end && timeline.isDisturbed(shard: shard, or: [device], from: begin, to: end)
+    begin <= end && timeline.isDisturbed(shards: [shard], or: [device], from: begin, to: end)
   }
 
   /// A call that the cluster accepted reaches an end on which both sides agree.
@@ -36,7 +38,8 @@ extension CallRecord {
     for callee in callees {
       // A device that refused was notified of the end of its own part; a loser is not in the call any more.
       guard winner == nil || winner == callee.device, let told = callee.stop?.reason, told != end,
-        callee.acts.isDisjoint(with: .refusal), end != .glare || told != .answeredElsewhere
+        callee.acts.isDisjoint(with: .refusal), !hasOwnEnd(callee),
+        end != .glare || told != .answeredElsewhere
       else { continue }
       return violate(
         .acceptedThenForgotten,
@@ -59,14 +62,14 @@ extension CallRecord {
     guard let due = ringsOutAt else { return }
     // A sleeping device is notified when it wakes.
     let told = ([caller] + callees.filter { $0.invitedAt != nil })
-      .filter { $0.end?.reason == .unanswered }
+      .filter { $0.end?.reason == .unanswered && !hasOwnEnd($0) }
     guard let first = told.compactMap({ $0.end?.at }).min() else { return }
     // The least excused device counts; one that was away is excused until it was back.
     let excused = told.map { device in
       let faults = timeline.excuse(
-        shard: shard, device: device.device, due: due, slack: Self.timeoutSlack)
+        shards: [shard], device: device.device, due: due, slack: Self.timeoutSlack)
       guard device.wasAway, let end = device.end else { return faults }
-      let back = device.attachedAt ?? .distantFuture
+      let back = (device.attachedAt ?? .distantFuture).later(by: newsDelay(of: device.device))
       return end.at < back ? faults : max(faults, back)
     }
     guard let excuse = excused.min(), excuse.later(by: Self.timeoutSlack) < first else { return }
@@ -95,15 +98,21 @@ extension CallRecord {
       FaultTimeline.Place.device(facts.caller), facts.callees.map(FaultTimeline.Place.device)
     )
     switch outcome {
-    case .refused(.tryAgain), .refused(.overloaded), .refused(.draining):
+    case .refused(.tryAgain), .refused(.overloaded), .refused(.draining), .refused(.appAway):
       return fault([.shard(shard), caller])
+    case .refused(.notAttached): return fault([caller])
     case .ended(.unreachable):
       // A new owner learns who is attached; only what an edge carried, or NATS, may be missing.
-      return fault(callees) ?? timeline.lostMessages(shard: shard, from: begin, to: last)
+      return fault(callees)
+        ?? shards.lazy.compactMap { timeline.lostMessages(shard: $0, from: begin, to: last) }.first
+        ?? guestShards.lazy.compactMap { timeline.silence(ofShard: $0, until: last) }.first
     case .ended(.unanswered):
       // A command sent in time is decided once the fault is over, unless ringing has ended by then.
       let over = ringsOutAt ?? deadline
-      let canBeLate = refusal != nil || self.callees.contains { !$0.wasThere }
+      // A member of a group has to answer in its turn.
+      let canBeLate =
+        refusal != nil || facts.route.group?.isInTurn == true
+        || self.callees.contains { !$0.wasThere }
       // Whether two calls that cross become one is up to both their shards.
       let other =
         facts.crosses.flatMap { _ in
@@ -112,9 +121,10 @@ extension CallRecord {
       if let other { return other }
       let since = canBeLate ? begin : max(begin, over - Self.retransmissionMax)
       let until = max(since, canBeLate ? last : over)
-      return fault([caller] + callees + [.shard(shard)], from: since, to: until)
+      return fault(
+        [caller] + callees + shards.map(FaultTimeline.Place.shard), from: since, to: until)
     case .ended(.declined), .ended(.busy), .ended(.failed):
-      return fault([.shard(shard)] + callees + [caller])
+      return fault(shards.map(FaultTimeline.Place.shard) + callees + [caller])
     case .ended(.cancelled):
       guard self.caller.wasAway else { return nil }
       return fault([caller]) ?? hindrance(timeline, last)
@@ -123,7 +133,7 @@ extension CallRecord {
       return self.caller.wasAway ? hindrance(timeline, last) : nil
     // No fault explains any other end, and least of all a call without an end.
     case .refused, .answered, .unfinished, .ended(.answeredElsewhere), .ended(.glare),
-      .ended(.moved):
+      .ended(.moved), .ended(.transferred):
       return nil
     }
   }

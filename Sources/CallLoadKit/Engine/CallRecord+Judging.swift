@@ -5,10 +5,14 @@ import CallWire
 /// Judges a call as a whole, once nothing more is to come.
 extension CallRecord {
   mutating func examine(at now: Timestamp, _ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
+    examineUnrepliedPulls(timeline)
     examineOddities(timeline)
     examineWinners(timeline, isAttached: isAttached)
     examineMoves(timeline, isAttached: isAttached)
+    examineGroup(timeline)
+    examineTransfer(timeline, isAttached: isAttached)
     examineEnd(isAttached: isAttached)
+    examineHook(timeline)
     examineUnreachable(timeline)
     examineRung(timeline)
     examineSignals(timeline)
@@ -21,7 +25,7 @@ extension CallRecord {
         "\(name(of: error.device)) said \(error.command.name) and heard \(error.code.rawValue) "
           + error.code.name)
     }
-    let everybodyIsThere = everybody.allSatisfy { isAttached($0.device) }
+    let everybodyIsThere = (everybody + thirdDevices).allSatisfy { isAttached($0.device) }
     if outstanding > 0, everybodyIsThere, !violations.contains(where: { $0.rule == .commandLost }) {
       violate(.commandLost, "\(outstanding) commands have no reply at the end")
     }
@@ -41,9 +45,14 @@ extension CallRecord {
     // Then it stops the user's other devices because another call was answered.
     if survivor != nil, answeredBy == nil { return }
     if answeredBy != nil || everybody.contains(where: { $0.end?.reason == .answeredElsewhere }) {
-      // A winner that is gone could not be notified.
-      let answerers = callees.filter { $0.acts.contains(.answer) }
-      if answerers.isEmpty || answerers.contains(where: { isAttached($0.device) }) {
+      // A winner that is gone could not be notified, and one that learns that its side has moved needs no more.
+      let answerers = callees.filter {
+        $0.acts.contains(.answer) || facts.crosses != nil && $0.device == answeredBy
+      }
+      let untold = answerers.filter {
+        isAttached($0.device) && $0.end?.reason != .moved && !cameBackAfterCrossing($0)
+      }
+      if answerers.isEmpty || !untold.isEmpty {
         violate(.noWinner, "somebody was told of an answer, but no device that it won")
       }
     } else if let winner = deservedWinner(timeline) {
@@ -51,13 +60,24 @@ extension CallRecord {
     }
   }
 
+  /// Whether a device has the call because it placed the crossing one, and was away from before that until the end. It has
+  /// said nothing to which a reply would tell it that it won.
+  private func cameBackAfterCrossing(_ device: DeviceRecord) -> Bool {
+    facts.crosses != nil && !device.acts.contains(.answer) && device.wasAway
+      && device.end?.reason.followsAnswer == true
+  }
+
   /// A device that answered while nothing spoke against it.
   private func deservedWinner(_ timeline: FaultTimeline) -> Int? {
     // The app was notified of a refusal; that is no answer that was lost.
     guard refusal == nil, caller.acts.isDisjoint(with: [.cancel, .hangUp]), !caller.wasAway,
-      !callees.contains(where: { $0.acts.contains(.declineEverywhere) })
+      facts.route.group != nil
+        || !callees.contains(where: { $0.acts.contains(.declineEverywhere) })
     else { return nil }
     return callees.first { callee in
+      if family(of: callee.device).contains(where: { $0.acts.contains(.declineEverywhere) }) {
+        return false
+      }
       guard let at = callee.time(of: .answer), callee.invitedAt != nil, !callee.wasAway else {
         return false
       }
@@ -101,17 +121,22 @@ extension CallRecord {
     if stop.reason == .busy, stop.by == device.device, device.acts.contains(.busy), !stop.missed {
       return
     }
+    // The call left its user.
+    if isOwnEnd(stop, of: device) {
+      if stop.missed {
+        violate(.wrongReason, "\(name(of: device.device)) was told of a missed call that went on")
+      }
+      return
+    }
     // A user who declined on one device has seen the call. Where that crossed the end, either is right.
-    let declines = callees.compactMap { callee in
+    let declines = family(of: device.device).compactMap { callee in
       callee.time(of: .declineHere).map { (device: callee.device, at: $0) }
     }
     let decline = declines.min { $0.at < $1.at }
     if let decline {
       if stop.at < decline.at + CallChecker.early { return }
       // A fault held the decline up until after the ring timeout.
-      if stop.missed, isDisturbed(decline.device, from: decline.at, to: stop.at, timeline) {
-        return
-      }
+      if stop.missed, isHeldUp(decline.device, from: decline.at, to: stop.at, timeline) { return }
     }
     if stop.missed != (stop.reason.isMissedCall && decline == nil) {
       violate(
@@ -121,10 +146,22 @@ extension CallRecord {
     }
   }
 
+  /// A device that sleeps acts over HTTP, through whichever edge.
+  private func isHeldUp(
+    _ device: Int, from begin: Timestamp, to end: Timestamp, _ timeline: FaultTimeline
+  ) -> Bool {
+    if isDisturbed(device, from: begin, to: end, timeline) { return true }
+    guard let device = record(of: device), !device.wasThere, device.attachedAt == nil else {
+      return false
+    }
+    return timeline.disturbedEdges(from: begin, to: end)
+  }
+
   /// What does not fit between an end and what devices did; nil where all fits.
-  private func objection(to end: DeviceRecord.End, for device: DeviceRecord) -> String? {
+  func objection(to end: DeviceRecord.End, for device: DeviceRecord) -> String? {
     let isCaller = device.device == facts.caller
     let winner = winners.first?.device ?? answeredBy
+    if isOwnEnd(end, of: device) { return nil }
     switch end.reason {
     case .answeredElsewhere:
       if isCaller { return "it is the caller" }
@@ -136,26 +173,34 @@ extension CallRecord {
     case .declined where end.by == device.device && !device.acts.isDisjoint(with: .decline):
       return nil
     case .busy where device.acts.contains(.busy): return nil
-    case .hungUp where winner != nil && !isCaller && (puller ?? winner) != device.device:
+    case .hungUp
+    where winner != nil && !isCaller && !isThird(device.device)
+      && side(ofCaller: false, winner: puller ?? winner) != device.device:
       return "it was not in the call"
     case .moved: return end.by == nil ? "no device was named" : nil
-    case .declined, .cancelled, .unanswered, .busy, .unreachable, .hungUp, .failed, .glare:
+    case .transferred where transfer == nil && facts.during == nil:
+      return "nobody was asked in it about another call"
+    case .declined, .cancelled, .unanswered, .busy, .unreachable, .hungUp, .failed, .glare,
+      .transferred:
       return evidence(winner: puller ?? winner, at: end.at).objection(to: end.callEnd)?.text
     }
   }
 
   private func evidence(winner: Int?, at time: Timestamp) -> EndEvidence<Int> {
     var evidence = EndEvidence(
-      caller: facts.caller, winner: winner,
+      caller: side(ofCaller: true, winner: winner),
+      winner: winner.flatMap { side(ofCaller: false, winner: $0) },
       acts: { record(of: $0)?.acts ?? [] }, mayBeLost: { record(of: $0)?.wasAway ?? false })
     evidence.isBeforeTimeout = time + CallChecker.early < deadline
-    evidence.everybodyRefused = callees.allSatisfy {
-      $0.invitedAt == nil || !$0.acts.isDisjoint(with: [.busy, .declineHere])
+    // The part of a group's member whose turn is over does not count: the call ends as the last one's does.
+    let rung = callees.filter { $0.invitedAt != nil && !hasOwnEnd($0) }
+    evidence.everybodyRefused = rung.allSatisfy {
+      !$0.acts.isDisjoint(with: [.busy, .declineHere])
     }
-    evidence.isReachable = callees.contains { $0.invitedAt != nil && !$0.wasAway }
+    evidence.isReachable = rung.contains { !$0.wasAway }
     // The callee's device that placed the other call is named, and told the same.
     evidence.crossed = facts.crosses != nil && survivor == facts.crosses
-    evidence.mayHaveFailed = everybody.contains { $0.wasAway }
+    evidence.mayHaveFailed = (everybody + thirdDevices).contains { $0.wasAway }
     return evidence
   }
 
@@ -165,7 +210,11 @@ extension CallRecord {
   private func isExplained(
     _ device: Int, _ command: ClientCommand, _ code: CallError.Code, at time: Timestamp
   ) -> Bool {
-    if case .place = command { return false }
+    // One that is not the hook's answer is an oddity of its own.
+    if case .place = command { return code == refusalByHook || code == hookOddity }
+    if case .call(_, .transfer) = command {
+      return code == .wrongState && explainsRefusedTransfer(at: time)
+    }
     switch code {
     case .wrongState: break
     case .notParty: if case .call(_, .resume) = command { return false }
@@ -173,8 +222,14 @@ extension CallRecord {
     case .unknownCall: return !accepted && refusal != nil
     default: return false
     }
-    if deadline < time + CallChecker.early { return true }
-    return everybody.contains { other in
+    if deadline < time + CallChecker.early || isTurnOver(for: device, at: time) { return true }
+    // A new owner invites anew, so that a turn looks shorter than it was.
+    if let own = record(of: device), hasOwnEnd(own), let end = own.end,
+      end.at <= time.later(by: Self.arrivalSlack)
+    {
+      return true
+    }
+    return (everybody + thirdDevices).contains { other in
       guard other.device != device else { return false }
       let acts: [CallActs] = [.answer, .declineEverywhere, .cancel, .hangUp]
       return (acts.map { other.time(of: $0) } + [other.end?.at])

@@ -1,5 +1,6 @@
 import CallCore
 import CallJudge
+import CallWire
 
 /// Judges calls that another device of the callee took over.
 extension CallRecord {
@@ -28,5 +29,49 @@ extension CallRecord {
       violate(
         .movedWrongly, "the caller was never told that \(name(of: puller.device)) took it over")
     }
+  }
+
+  // MARK: Pulls without a reply
+
+  /// A device whose pull took effect may lose the reply to it with its edge, and be back only when the call is over. Then
+  /// the reply is the call's end. Nothing that it was told itself says that it had the call, but others were told.
+  mutating func examineUnrepliedPulls(_ timeline: FaultTimeline) {
+    for callee in callees where callee.mayHaveTakenOver {
+      guard let asked = callee.pulledAt else { continue }
+      if isKnownToHaveTakenOver(callee), mayHaveLostReply(callee, asked, timeline) {
+        change(callee.device) {
+          $0.tookOver = (asked, 0)
+          ($0.stop, $0.replied, $0.left) = ($0.endAfterPull, nil, false)
+        }
+      } else if let end = callee.endAfterPull {
+        judge(end, of: callee)
+      }
+    }
+  }
+
+  /// The device that had the call, or the other side, was told so, and no reply said the opposite.
+  private func isKnownToHaveTakenOver(_ callee: DeviceRecord) -> Bool {
+    let isTold =
+      caller.moves.contains(callee.device)
+      || callees.contains { $0.stop?.reason == .moved && $0.stop?.by == callee.device }
+    let isRefused = errors.contains { device, command, _, _ in
+      guard case .call(_, .pull) = command else { return false }
+      return device == callee.device
+    }
+    return isTold && callee.replied == nil && !isRefused
+  }
+
+  private func mayHaveLostReply(
+    _ callee: DeviceRecord, _ asked: Timestamp, _ timeline: FaultTimeline
+  ) -> Bool {
+    if let since = callee.awaySince, asked <= since { return true }
+    return isDisturbed(callee.device, from: asked, to: asked + Self.retransmissionMax, timeline)
+  }
+
+  /// An end of the answered call for a device that did not have it.
+  private mutating func judge(_ end: DeviceRecord.End, of callee: DeviceRecord) {
+    guard let first = callee.end else { return change(callee.device) { $0.stop = end } }
+    let name = name(of: callee.device)
+    violate(.duplicateEnd, "\(name) was told \(first.reason.name), then \(end.reason.name)")
   }
 }

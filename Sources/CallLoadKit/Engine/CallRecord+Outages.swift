@@ -5,11 +5,18 @@ import CallJudge
 extension CallRecord {
   /// A device may ring, and a candidate may arrive, later by this much than faults excuse.
   static let arrivalSlack: Span = .seconds(1)
+  /// A call that went on asks the shards of other users for their devices at this interval while it rings.
+  static let visitInterval: Span = .seconds(1)
+
+  /// By how much later than faults excuse the call may know of a callee's device that they concerned.
+  func newsDelay(of device: Int) -> Span {
+    facts.route.isDirect || device == facts.caller ? .zero : Self.visitInterval
+  }
 
   /// A call does not end as unreachable while a device of the callee is attached.
   mutating func examineUnreachable(_ timeline: FaultTimeline) {
     let ends = everybody.compactMap(\.end).filter { $0.reason == .unreachable }
-    guard let told = ends.map(\.at).min(),
+    guard let told = ends.map(\.at).min(), !waitedInVain(until: told, timeline),
       let attached = callees.first(where: {
         $0.stayedAttached && !timeline.isBeyondReach($0.device, at: told)
       })
@@ -23,32 +30,45 @@ extension CallRecord {
     violate(.unreachableThoughAttached, ([what] + story).joined(separator: "; "))
   }
 
+  /// Whether the shard of a user to whom the call went on could not say which devices there are.
+  private func waitedInVain(until moment: Timestamp, _ timeline: FaultTimeline) -> Bool {
+    !facts.route.isDirect && shards.contains { timeline.silence(ofShard: $0, until: moment) != nil }
+  }
+
   /// Every device that is attached when the call is placed rings, if the call rings for long enough.
   mutating func examineRung(_ timeline: FaultTimeline) {
-    guard let acceptedAt, let over = ringingEndedAt else { return }
-    let begin = callees.compactMap(\.invitedAt).min() ?? acceptedAt
-    for callee in callees where callee.stayedAttached && callee.invitedAt == nil {
-      guard isDue(begin, at: callee.device, before: over, timeline) else { continue }
+    guard let acceptedAt else { return }
+    for callee in callees
+    where callee.stayedAttached && callee.invitedAt == nil && isAsked(callee) {
+      let family = family(of: callee.device)
+      let begin = family.compactMap(\.invitedAt).min() ?? acceptedAt
+      guard let over = ringingEndedAt(for: family),
+        isDue(begin, at: callee.device, before: over, timeline)
+      else { continue }
       violate(
         .attachedNotRung,
         "\(name(of: callee.device)) was attached from before the call was placed, and never rang")
     }
   }
 
-  /// When the first device did what ends the ringing, or was notified of its end.
-  private var ringingEndedAt: Timestamp? {
-    let acts: [CallActs] = [.answer, .declineEverywhere, .cancel]
-    return everybody.flatMap { device in
-      acts.map { device.time(of: $0) } + [device.end?.at, device.wonAt]
-    }.compactMap(\.self).min()
+  /// When the first device did what ends the ringing at a user's devices, or was notified of its end.
+  private func ringingEndedAt(for family: [DeviceRecord]) -> Timestamp? {
+    let acts: [CallActs] = [.answer, .cancel]
+    let ends = everybody.flatMap { device in
+      acts.map { device.time(of: $0) } + [device.wonAt, hasOwnEnd(device) ? nil : device.end?.at]
+    }
+    let own = family.flatMap { [$0.time(of: .declineEverywhere), $0.end?.at] }
+    return (ends + own).compactMap(\.self).min()
   }
 
   /// Whether what was due at a time had to reach a device before `over`, all faults considered.
   private func isDue(
     _ due: Timestamp, at device: Int, before over: Timestamp, _ timeline: FaultTimeline
   ) -> Bool {
-    let excused = timeline.excuse(shard: shard, device: device, due: due, slack: Self.arrivalSlack)
-    return excused.later(by: Self.arrivalSlack) <= over
+    let excused = timeline.excuse(
+      shards: shards, device: device, due: due, slack: Self.arrivalSlack)
+    let news = excused == due ? .zero : newsDelay(of: device)
+    return excused.later(by: news).later(by: Self.arrivalSlack) <= over
   }
 
   mutating func receiveCandidate(_ candidate: NumberedCandidate, by receiver: Int) {
@@ -68,7 +88,11 @@ extension CallRecord {
     var lost: [SignalLedger.Stream: Set<Int>] = [:]
     for stream in signals.receptions.keys { lost[stream] = Set(signals.gaps(in: stream)) }
     if let winner = winners.first?.device ?? answeredBy, winner >= 0 {
-      for stream in SignalLedger.Stream.bothWays(facts.caller, winner) {
+      let (one, other) = (
+        side(ofCaller: true, winner: winner) ?? facts.caller,
+        side(ofCaller: false, winner: winner) ?? winner
+      )
+      for stream in SignalLedger.Stream.bothWays(one, other) {
         lost[stream, default: []].formUnion(lostAtTheEnd(of: stream, timeline))
       }
     }
@@ -87,7 +111,7 @@ extension CallRecord {
       receiver.device == facts.caller || receiver.wonAt != nil
     else { return [] }
     let ends = [receiver, sender].flatMap {
-      [$0.time(of: .hangUp), $0.time(of: .cancel), $0.end?.at]
+      [$0.time(of: .hangUp), $0.time(of: .cancel), $0.end?.at, $0.handedOver?.at]
     }
     guard let over = ends.compactMap(\.self).min() else { return [] }
     let back = receiver.attachedAt ?? .distantFuture

@@ -7,13 +7,17 @@ extension CallRecord {
   mutating func receive(_ device: Int, _ delivery: Delivery, at now: Timestamp) {
     note(.delivered(delivery), of: device, at: now)
     change(device) { $0.wasNotified = true }
+    if transfer != nil, receiveOfTransfer(device, delivery, at: now) { return }
     switch delivery.event {
     case .invite(let invite):
       // The cluster's clock may differ from ours; how long the call still rings does not.
       rings(until: now + (invite.deadline - delivery.at))
       examineForwarding(of: invite, to: device)
+      examineHook(invite, to: device)
       invited(device, delivery.version, at: now)
+      change(device) { $0.inviteSentAt = min($0.inviteSentAt ?? delivery.at, delivery.at) }
     case .answered(let answered):
+      answerSentAt = answerSentAt ?? delivery.at
       self.answered(device, by: number(of: answered.by), delivery.version, at: now)
     case .stop(let stop):
       gaveWay(device, stop.reason, to: stop.survivor)
@@ -26,25 +30,15 @@ extension CallRecord {
       let to = number(of: moved.to)
       change(device) { $0.moves.append(to) }
     case .ringing: if device == facts.caller { hasRungAtCaller = true }
-    case .signal: break
-    }
-  }
-
-  /// A device was told that the call gave way to another one.
-  mutating func gaveWay(_ device: Int, _ reason: EndReason?, to call: CallID?) {
-    guard reason == .glare else { return }
-    survivor = survivor ?? call
-    if call == nil || call != facts.crosses {
-      violate(
-        .wrongReason, "\(name(of: device)) was told that it gave way, but not to the crossing call")
+    case .signal, .transfer: break
     }
   }
 
   private mutating func rings(until end: Timestamp) { ringsOutAt = min(ringsOutAt ?? end, end) }
 
-  /// An invite names the user who sent the call on, and only where one did.
+  /// An invite names the user, or the group, from whom the call came, where that was another one.
   private mutating func examineForwarding(of invite: Invite, to device: Int) {
-    let by = facts.forwarder.map(roster.userName) ?? ""
+    let by = facts.route.called(roster) ?? ""
     guard invite.divertedBy != by else { return }
     func who(_ user: String) -> String { user.isEmpty ? "nobody" : user }
     violate(
@@ -72,6 +66,8 @@ extension CallRecord {
     }
     if before.isOver {
       odd("it was told of the end")
+    } else if facts.crosses != nil, device == answeredBy {
+      // It has the call because it placed the crossing one. The invite brings it the offer, also from a new owner.
     } else if let over = ringOverAt, over + CallChecker.skew < now {
       odd("the caller knew of the end")
     } else if (ringsOutAt ?? deadline) + CallChecker.skew < now {
@@ -114,6 +110,9 @@ extension CallRecord {
     guard let before = record(of: device) else { return }
     // Of its part before it took the call over.
     if let taken = before.tookOver, end.version <= taken.version { return }
+    if before.mayHaveTakenOver, end.reason.followsAnswer {
+      return change(device) { $0.endAfterPull = $0.endAfterPull ?? end }
+    }
     if device == facts.caller { ringOverAt = ringOverAt ?? end.at }
     let name = name(of: device)
     if before.wonAt != nil, end.reason == .answeredElsewhere {
@@ -154,6 +153,7 @@ extension CallRecord {
       if isForgotten { forgottenBy = forgottenBy ?? device }
       if case .place = command {
         refusal = error.code
+        examineHook(error)
       } else if !isForgotten {
         // A call that is not known yet may still come.
         return
@@ -166,6 +166,7 @@ extension CallRecord {
   private mutating func agree(_ device: Int, _ command: ClientCommand, at now: Timestamp) {
     switch command {
     case .place: acceptedAt = acceptedAt ?? now
+    case .call(_, .transfer): if transfer?.acceptedAt == nil { transfer?.acceptedAt = now }
     // A cancel, decline or busy that crossed an answer has no effect, as the reply's state says.
     case .call(_, .cancel) where device == facts.caller && answeredBy != nil: break
     case .call(_, .decline), .call(_, .busy), .call(_, .cancel):
@@ -180,14 +181,22 @@ extension CallRecord {
   ) {
     switch state.phase {
     case .ended:
+      if state.reason == .transferred, transfer != nil, !isThird(device) {
+        let end = CallEnd(reason: .transferred, by: state.by.map(number))
+        return handedOver(
+          device,
+          DeviceRecord.End(callEnd: end, missed: false, version: state.version, at: now))
+      }
       gaveWay(device, state.reason, to: state.survivor)
       if device == facts.caller { ringOverAt = ringOverAt ?? now }
       guard let reason = state.reason else { return }
-      let name = name(of: device)
-      if let first = record(of: device)?.end, first.reason != reason {
+      let (name, before) = (name(of: device), record(of: device))
+      // Where a pull has no reply yet, it decides which end this is.
+      let isOfPull = before?.mayHaveTakenOver == true && reason.followsAnswer
+      if let first = before?.end, first.reason != reason, !isOfPull {
         violate(.duplicateEnd, "\(name) was told \(first.reason.name), then \(reason.name)")
       }
-      if record(of: device)?.wonAt != nil, reason == .answeredElsewhere {
+      if before?.wonAt != nil, reason == .answeredElsewhere {
         violate(.winnerToldItLost, "\(name) won, and a reply said \(reason.name)")
       }
       replied(device, state, reason, at: now)
@@ -210,7 +219,13 @@ extension CallRecord {
     let end = DeviceRecord.End(
       callEnd: CallEnd(reason: reason, by: state.by.map(number)), missed: state.missed,
       version: state.version, at: now)
-    change(device) { $0.replied = $0.replied ?? end }
+    change(device) {
+      if $0.mayHaveTakenOver, reason.followsAnswer {
+        $0.endAfterPull = $0.endAfterPull ?? end
+      } else {
+        $0.replied = $0.replied ?? end
+      }
+    }
   }
 
   private mutating func won(_ device: Int, at now: Timestamp) {
@@ -222,7 +237,9 @@ extension CallRecord {
   }
 
   private mutating func lost(_ device: Int, _ state: CallState, at now: Timestamp) {
-    if record(of: device)?.wonAt != nil {
+    // The reply to a repeated answer says what has become of the call since it was won.
+    let isLater = state.reason.map { $0 == .moved || $0.followsAnswer } ?? false
+    if record(of: device)?.wonAt != nil, !isLater {
       violate(.winnerToldItLost, "\(name(of: device)) was told that it won, then that it lost")
     }
     replied(device, state, state.reason ?? .answeredElsewhere, at: now)

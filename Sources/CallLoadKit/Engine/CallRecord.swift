@@ -1,5 +1,5 @@
 import CallClient
-package import CallCore
+import CallCore
 import CallJudge
 import CallWire
 
@@ -30,6 +30,8 @@ struct DeviceRecord: Sendable {
   private(set) var acts: CallActs = []
   private var actedAt: [CallActs: Timestamp] = [:]
   var invitedAt: Timestamp?
+  /// When the first invite was sent, by the cluster's clock.
+  var inviteSentAt: Timestamp?
   var wonAt: Timestamp?
   /// The first end that a delivery notified of.
   var stop: End?
@@ -47,10 +49,15 @@ struct DeviceRecord: Sendable {
   var wasNotified = false
   /// It had a session before the call was placed.
   var wasThere = false
-  /// It asked to take the answered call over.
-  var pulls = false
+  /// When it first asked to take the answered call over.
+  var pulledAt: Timestamp?
   /// When it was told that it has taken the call over, and the version at that time.
   var tookOver: (at: Timestamp, version: UInt64)?
+  /// The first end of an answered call that it was told after it had asked to take that over, and had no reply.
+  /// Others' deliveries decide what it means.
+  var endAfterPull: End?
+  /// It was told that a device of another user has its side.
+  var handedOver: End?
   /// The devices that the other side goes on with, as it was told.
   var moves: [Int] = []
 
@@ -60,8 +67,13 @@ struct DeviceRecord: Sendable {
   var stayedAttached: Bool { wasThere && keptConnection }
   /// Its connection never broke in this call.
   var keptConnection: Bool { !wasAway && attachedAt == nil }
-  var isOver: Bool { stop != nil || replied != nil || left }
+  var isOver: Bool {
+    stop != nil || replied != nil || left || endAfterPull != nil || handedOver != nil
+  }
   var end: End? { stop ?? replied }
+  var pulls: Bool { pulledAt != nil }
+  /// It asked to take the call over, and was not told whether it has.
+  var mayHaveTakenOver: Bool { pulls && tookOver == nil && wonAt == nil }
 
   mutating func act(_ act: CallActs, at now: Timestamp) {
     if acts.insert(act).inserted { actedAt[act] = now }
@@ -85,47 +97,18 @@ struct DeviceRecord: Sendable {
   }
 }
 
-extension CallChecker {
-  package struct Facts: Sendable {
-    package var call: CallID
-    package var part: Scenario.Kind
-    package var caller: Int
-    package var callees: Range<Int>
-    package var placedAt: Timestamp
-    package var ringTimeout: Span
-    /// The callee's devices that had a session before the call was placed.
-    package var attached: Set<Int>
-    /// The call that is to cross this one.
-    package var crosses: CallID?
-    /// The user who was called, where its rules send the call on to the callees.
-    package var forwarder: Int?
-
-    package init(
-      call: CallID, part: Scenario.Kind, caller: Int, callees: Range<Int>, placedAt: Timestamp,
-      ringTimeout: Span, attached: Set<Int> = [], crosses: CallID? = nil,
-      forwarder: Int? = nil
-    ) {
-      self.forwarder = forwarder
-      self.crosses = crosses
-      self.call = call
-      self.part = part
-      self.caller = caller
-      self.callees = callees
-      self.placedAt = placedAt
-      self.ringTimeout = ringTimeout
-      self.attached = attached
-    }
-  }
-}
-
 /// One call as the checker keeps it until it is judged.
 struct CallRecord: Sendable {
   let facts: CallChecker.Facts
   let roster: Roster
-  /// The shard that owns the call: the callee's.
+  /// The shard that owns the call: that of the user who was called.
   let shard: Int
+  /// Those of the users to whom the call goes on. The call's shard asks them for these users' devices.
+  let guestShards: [Int]
   var caller: DeviceRecord
   var callees: [DeviceRecord]
+  /// Of a call that is to be handed over.
+  var transfer: TransferRecord?
   var trace: [TraceLine] = []
   var outstanding = 0
   var acceptedAt: Timestamp?
@@ -149,39 +132,66 @@ struct CallRecord: Sendable {
   var signals = SignalLedger()
   /// The call that goes on, as devices were told that this one gave way.
   var survivor: CallID?
+  /// An error of the app's hook that it did not cause.
+  var hookOddity: CallError.Code?
+  /// When it was answered, by the cluster's clock.
+  var answerSentAt: Timestamp?
+  /// What devices were shown of it as of an ongoing call.
+  var sights: [OngoingSight] = []
+  /// Of the user who is called, when the call was placed.
+  var talk = UserTalk()
 
   static let traceMax = 200
   /// Candidates take at most this many lines, so that the call's end has room.
   static let signalTraceMax = 100
 
-  init(facts: CallChecker.Facts, roster: Roster, shard: Int) {
+  init(
+    facts: CallChecker.Facts, roster: Roster, shard: Int, guestShards: [Int] = [],
+    thirdShard: Int = -1
+  ) {
     self.facts = facts
     self.roster = roster
     self.shard = shard
+    self.guestShards = guestShards
     self.caller = DeviceRecord(device: facts.caller)
     self.callees = facts.callees.map {
       var device = DeviceRecord(device: $0)
       device.wasThere = facts.attached.contains($0)
       return device
     }
+    transfer = facts.transfer.map {
+      TransferRecord($0, roster, attached: facts.attached, shard: thirdShard)
+    }
+  }
+
+  /// All who may have a side of the call.
+  var users: Set<Int> {
+    Set((facts.devices + thirdDevices.map(\.device)).map(roster.user))
   }
 
   func name(of device: Int) -> String { roster.party(device).text }
   /// -1 for a device outside of the load.
   func number(of party: Party) -> Int { roster.device(party) ?? -1 }
 
+  /// All shards that the call needs while it rings.
+  var shards: [Int] { [shard] + guestShards }
   var accepted: Bool { acceptedAt != nil }
   var deadline: Timestamp { facts.placedAt + facts.ringTimeout }
 
   /// The caller, and every device that was told to ring, were notified of the end.
   var isSettled: Bool {
-    outstanding == 0 && caller.isOver && callees.allSatisfy { $0.invitedAt == nil || $0.isOver }
+    outstanding == 0 && caller.isOver
+      && (callees + thirdDevices).allSatisfy { $0.invitedAt == nil || $0.isOver }
   }
 
+  var thirdDevices: [DeviceRecord] { transfer?.devices ?? [] }
+  /// All but those to whom the call is handed over.
   var everybody: [DeviceRecord] { [caller] + callees }
-  /// The call's end. For a device that refused, its own part ends earlier, so its end does not count.
+  /// The call's end. For a device that refused, or that the call left, its own part ends earlier, so its end does not
+  /// count.
   var firstEndAt: Timestamp? {
-    everybody.filter { $0.acts.isDisjoint(with: .refusal) }.compactMap { $0.end?.at }.min()
+    everybody.filter { $0.acts.isDisjoint(with: .refusal) && !hasOwnEnd($0) }
+      .compactMap { $0.end?.at }.min()
   }
   var winners: [DeviceRecord] { callees.filter { $0.wonAt != nil } }
   /// The device that took the call over last.
@@ -192,7 +202,11 @@ struct CallRecord: Sendable {
 
   func record(of device: Int) -> DeviceRecord? {
     if device == facts.caller { return caller }
-    guard facts.callees.contains(device) else { return nil }
+    guard facts.callees.contains(device) else {
+      return transfer.flatMap { transfer in
+        transfer.index(of: device).map { transfer.devices[$0] }
+      }
+    }
     return callees[device - facts.callees.lowerBound]
   }
 
@@ -202,7 +216,15 @@ struct CallRecord: Sendable {
       change(&caller)
     } else if facts.callees.contains(device) {
       change(&callees[device - facts.callees.lowerBound])
+    } else if let index = transfer?.index(of: device) {
+      transfer?.change(index, change)
     }
+  }
+
+  mutating func refusePlace(_ code: CallError.Code) {
+    refusal = code
+    // A caller that was notified of ringing is in the call all the same.
+    if !caller.wasNotified { caller.left = true }
   }
 
   mutating func note(_ event: TraceLine.Event, of device: Int, at now: Timestamp) {

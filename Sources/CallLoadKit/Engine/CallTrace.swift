@@ -112,6 +112,8 @@ extension TraceLine.Event {
     case .stop(let stop): "stop \(stop.reason.name)\(text(by: stop.by))"
     case .signal(let signal): "signal \(number(signal.body))"
     case .moved(let moved): "moved\(text(by: moved.to))"
+    case .transfer(let news):
+      "transfer \(news.number) \(news.reason?.name ?? "rings")\(text(by: news.by))"
     }
   }
 

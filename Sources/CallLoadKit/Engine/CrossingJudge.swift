@@ -22,3 +22,20 @@ struct CrossingJudge: Sendable {
     }
   }
 }
+
+extension CallRecord {
+  /// A device was told that the call gave way to another one.
+  mutating func gaveWay(_ device: Int, _ reason: EndReason?, to call: CallID?) {
+    if reason == .transferred, let first = facts.during?.first, call != first {
+      violate(
+        .transferredWrongly,
+        "\(name(of: device)) was not told which call the one goes on with in which it was asked")
+    }
+    guard reason == .glare else { return }
+    survivor = survivor ?? call
+    if call == nil || call != facts.crosses {
+      violate(
+        .wrongReason, "\(name(of: device)) was told that it gave way, but not to the crossing call")
+    }
+  }
+}

@@ -13,9 +13,9 @@ extension FaultTimeline {
   }
 
   func isDisturbed(
-    shard: Int, or devices: [Int], from begin: Timestamp, to end: Timestamp
+    shards: [Int], or devices: [Int], from begin: Timestamp, to end: Timestamp
   ) -> Bool {
-    ([.shard(shard)] + devices.map(Place.device))
+    (shards.map(Place.shard) + devices.map(Place.device))
       .contains { disturbed($0, from: begin, to: end) != nil }
   }
 
@@ -49,6 +49,14 @@ extension FaultTimeline {
     return found.first.flatMap { faults[$0.fault]?.fault }
   }
 
+  /// Whether an edge was in trouble between two times.
+  func disturbedEdges(from begin: Timestamp, to end: Timestamp) -> Bool {
+    faults.values.contains { course in
+      !course.fault.edges.isEmpty && course.beganAt <= end
+        && course.liftedAt.map { begin <= $0 + Self.keptWaiting } ?? true
+    }
+  }
+
   package func began(
     _ isMeant: (ChaosKind) -> Bool, from begin: Timestamp, to end: Timestamp
   ) -> Bool {
@@ -73,14 +81,39 @@ extension FaultTimeline {
     let windows = windows(.device(device)).filter {
       faults[$0.fault]?.fault.keepsDevicesWaiting == true
     }
-    var since = Timestamp.zero
-    var until = since
+    return stretch(of: windows, until: moment).map { $0.since + Self.beyondReach <= moment }
+      ?? false
+  }
+
+  /// A call waits for the shard of a user to whom it went on for 15 s (`Guest.patience`). A bit less, since nobody
+  /// sees here when it asked.
+  private static let visitPatience: Span = .seconds(13)
+
+  /// The fault by which a shard was silent for so long that a call which had gone on to one of its users waited no
+  /// longer, at a moment.
+  package func silence(ofShard shard: Int, until moment: Timestamp) -> ChaosFault? {
+    guard let silence = stretch(of: windows(.shard(shard)), until: moment),
+      silence.since + Self.visitPatience <= moment
+    else { return nil }
+    return faults[silence.last]?.fault
+  }
+
+  /// The time until a moment that windows cover, and the last fault in it; nil where that is none. Two windows with
+  /// little time between them count as one, since nothing was made up for in between.
+  private func stretch(
+    of windows: [FaultCalendar.Window], until moment: Timestamp
+  ) -> (since: Timestamp, last: Int)? {
+    var found: (since: Timestamp, until: Timestamp, last: Int)?
     for window in windows.sorted(by: { $0.from < $1.from }) where window.from <= moment {
-      // Two windows with less time between them count as one: the device was not announced in between.
-      if until.later(by: Self.keptWaiting) < window.from { since = window.from }
-      until = max(until, window.until ?? .distantFuture)
+      let end = window.until ?? .distantFuture
+      if let before = found, window.from <= before.until.later(by: Self.keptWaiting) {
+        found = (before.since, max(before.until, end), window.fault)
+      } else {
+        found = (window.from, end, window.fault)
+      }
     }
-    return since + Self.beyondReach <= moment && moment <= until.later(by: Self.keptWaiting)
+    guard let found, moment <= found.until.later(by: Self.keptWaiting) else { return nil }
+    return (found.since, found.last)
   }
 
   /// Whether edges send their devices away at this time, since no shard has answered for 8 s.
@@ -99,15 +132,19 @@ extension FaultTimeline {
     }
   }
 
+  /// Whether something may come late because the processors were busy.
+  func wasBusy(at now: Timestamp) -> Bool { busy.first(from: now, to: now) != nil }
+
   /// Until when faults excuse that a device was not notified of something which was due: from one that
-  /// lasts at the due time, or begins within `slack` of it, to its end, and on with the next.
-  package func excuse(shard: Int, device: Int, due: Timestamp, slack: Span) -> Timestamp {
-    let all = windows(.shard(shard)) + windows(.device(device))
+  /// lasts at the due time, or begins within `slack` of it, to its end, and on with the next. Busy processors excuse
+  /// that, too.
+  package func excuse(shards: [Int], device: Int, due: Timestamp, slack: Span) -> Timestamp {
+    let all = shards.flatMap { windows(.shard($0)) } + windows(.device(device)) + busy.windows
     var until = due
     for window in all.sorted(by: { $0.from < $1.from }) where window.from <= until.later(by: slack)
     {
       // After a take-over the new owner notifies all devices at once.
-      let isRetransmitted = faults[window.fault]?.fault.losesMessages ?? false
+      let isRetransmitted = faults[window.fault]?.fault.losesMessages ?? true
       let end = window.until.map { isRetransmitted ? $0 + window.afterglow : $0 }
       until = max(until, end ?? .distantFuture)
     }

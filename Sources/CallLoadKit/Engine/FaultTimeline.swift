@@ -27,26 +27,36 @@ package struct FaultTimeline: Sendable {
 
   private let roster: Roster
   private(set) var calendars: [Place: FaultCalendar] = [:]
+  /// When the machine's processors had nothing left for anybody.
+  private(set) var busy = FaultCalendar()
   private(set) var faults: [Int: Course] = [:]
-  private var shardOfUser: [Int32]
+  private let app: String
+  private let shardCount: Int
 
   /// After its end a frozen edge may need this long to pass on what waited.
   static let keptWaiting: Span = .seconds(2)
+  /// What waited for a processor is retransmitted as after a fault that loses messages.
+  private static let busyAfterglow: Span = .milliseconds(4_500)
   /// No call is judged by older faults: the longest one rings for three minutes.
   private static let memory: Span = .seconds(600)
 
   package init(roster: Roster, app: String, shardCount: Int) {
     self.roster = roster
-    self.shardOfUser = (0..<(shardCount > 0 ? roster.users : 0)).map {
-      Int32(ShardHash.shard(of: UserKey(app: app, user: roster.userName($0)), count: shardCount))
-    }
+    self.app = app
+    self.shardCount = shardCount
   }
 
   package var isEmpty: Bool { faults.isEmpty }
 
   func shard(ofDevice device: Int) -> Int {
-    let user = roster.user(of: device)
-    return user < shardOfUser.count ? Int(shardOfUser[user]) : -1
+    shard(ofUser: roster.userName(roster.user(of: device)))
+  }
+
+  /// -1 where the cluster's shards are not known.
+  func shard(ofUser user: String) -> Int {
+    guard shardCount > 0 else { return -1 }
+    let app = roster.app(ofUser: user) ?? app
+    return ShardHash.shard(of: UserKey(app: app, user: user), count: shardCount)
   }
 
   func windows(_ place: Place) -> [FaultCalendar.Window] { calendars[place]?.windows ?? [] }
@@ -63,6 +73,12 @@ package struct FaultTimeline: Sendable {
       calendars[place]?.forget(before: now - Self.memory)
       if calendars[place]?.isEmpty == true { calendars[place] = nil }
     }
+    busy.forget(before: now - Self.memory)
+  }
+
+  package mutating func processorsWereBusy(from begin: Timestamp, until end: Timestamp) {
+    busy.add(
+      FaultCalendar.Window(fault: 0, from: begin, until: end, afterglow: Self.busyAfterglow))
   }
 
   /// The fault concerns further shards, or the same ones again.
@@ -101,7 +117,9 @@ package struct FaultTimeline: Sendable {
     for course in faults.values where edge.map(course.fault.edges.contains) == true {
       guard course.fault.keepsDevicesWaiting, course.lasts(at: now, andFor: Self.keptWaiting)
       else { continue }
-      add(course.fault, to: .device(device), from: course.beganAt, until: now)
+      // One that lasts keeps the device waiting still: it stopped the edge right after this session began.
+      let until = course.liftedAt == nil ? nil : now
+      add(course.fault, to: .device(device), from: course.beganAt, until: until)
     }
   }
 

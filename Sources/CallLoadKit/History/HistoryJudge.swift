@@ -3,7 +3,7 @@ package import CallJudge
 
 /// Compares histories that users read with what devices were told of the calls.
 package struct HistoryJudge: Sendable {
-  private let roster: Roster
+  let roster: Roster
   private let fates: [CallID: CallFate]
   /// Whether these are all calls of the run, so that no history can have others.
   private let isWhole: Bool
@@ -30,8 +30,11 @@ package struct HistoryJudge: Sendable {
   static func readers(of fate: CallFate, _ roster: Roster) -> [Int] {
     guard fate.isAccepted, let reason = fate.reason, reason != .glare else { return [] }
     let caller = roster.user(of: fate.caller)
-    guard fate.wasForwarded else { return [caller, fate.callee] }
-    return [caller] + (fate.answeredBy.map { [roster.user(of: $0)] } ?? [])
+    guard fate.wentOn else {
+      return [caller] + (roster.user(fate.callee).map { [$0] } ?? []) + thirdReader(of: fate)
+    }
+    // Who rang in vain has missed it. Whoever answered knows better than who was told otherwise.
+    return [caller] + (fate.answeredBy.map { [roster.user(of: $0)] } ?? fate.missedBy.sorted())
   }
 
   package func lacks(_ entries: [HistoryEntry], of user: Int) -> Bool {
@@ -61,7 +64,7 @@ package struct HistoryJudge: Sendable {
         }
         if let what = objection(to: entry, of: user) {
           find(.historyDisagrees, entry.call, what)
-        } else if let other = first[entry.call], !Self.agree(entry, other.entry) {
+        } else if let other = first[entry.call], !agree((user, entry), other) {
           find(
             .historyDisagrees, entry.call,
             "has other times or another end than that of \(roster.userName(other.user))")
@@ -81,9 +84,15 @@ package struct HistoryJudge: Sendable {
     return counts.values.count { $0 > 1 }
   }
 
-  private static func agree(_ one: HistoryEntry, _ other: HistoryEntry) -> Bool {
+  private func agree(
+    _ one: (user: Int, entry: HistoryEntry), _ other: (user: Int, entry: HistoryEntry)
+  ) -> Bool {
+    if let transfer = fates[one.entry.call]?.transfer {
+      return Self.agreeOnTransfer(one, other, transfer)
+    }
+    let (one, other) = (one.entry, other.entry)
     // For a user whom the call left it was over sooner.
-    one.wentOn || other.wentOn
+    return one.isOfUserAlone || other.isOfUserAlone
       || one.placedAt == other.placedAt && one.answeredAt == other.answeredAt
         && one.endedAt == other.endedAt && one.reason == other.reason && one.video == other.video
   }
@@ -93,40 +102,66 @@ package struct HistoryJudge: Sendable {
     guard let fate = fates[entry.call] else {
       return isWhole ? "has a call that nobody placed" : nil
     }
+    if let transfer = fate.transfer, transfer.terms.user == user {
+      return objection(toEntryOfThird: entry, fate, transfer)
+    }
     let caller = roster.user(of: fate.caller)
     let isPlaced = user == caller
     if entry.isPlaced != isPlaced { return "says \(isPlaced ? "received" : "placed") of the call" }
-    if entry.callee != roster.userName(fate.callee) { return "names the callee \(entry.callee)" }
-    let peer = roster.userName(isPlaced ? fate.callee : caller)
+    if entry.callee != fate.callee { return "names the callee \(entry.callee)" }
+    let peer = isPlaced ? fate.callee : roster.userName(caller)
     if entry.peer != peer { return "names \(entry.peer) as the other side, and not \(peer)" }
+    if let what = objection(toAnswererOf: entry, fate, of: user) { return what }
     // It says what the user's devices were told when the call left them.
-    if entry.wentOn { return fate.wasForwarded ? nil : "says that the call went on" }
-    if let reason = fate.reason {
+    if entry.isOfUserAlone { return fate.wentOn ? nil : "says that the call went on" }
+    if let reason = Self.reason(in: fate, isPlaced: isPlaced) {
       if reason == .glare { return "has a call that gave way to another one" }
       if entry.reason != reason {
-        return "says \(entry.reason.name), and the caller was told \(reason.name)"
+        return "says \(entry.reason.name), and devices were told \(reason.name)"
       }
     }
     return objection(toAnswerOf: entry, fate, of: user, isPlaced: isPlaced)
   }
 
+  /// Who answered in place of the callee, as far as that is known.
+  private func objection(
+    toAnswererOf entry: HistoryEntry, _ fate: CallFate, of user: Int
+  ) -> String? {
+    guard fate.transfer == nil, let answerer = fate.answeredBy.map({ roster.user(of: $0) }) else {
+      return nil
+    }
+    let other = fate.wentOn && answerer != user ? roster.userName(answerer) : ""
+    return entry.answeredBy == other
+      ? nil : "says that \"\(entry.answeredBy)\" answered in place of the callee"
+  }
+
   private func objection(
     toAnswerOf entry: HistoryEntry, _ fate: CallFate, of user: Int, isPlaced: Bool
   ) -> String? {
+    let isInPlace = fate.wentOn && !isPlaced && roster.userName(user) != fate.callee
+    if isInPlace, fate.answeredBy.map({ roster.user(of: $0) != user }) ?? false {
+      return "has a call that the user did not answer"
+    }
     if fate.answeredBy != nil, entry.answeredAt == nil { return "lacks the time of the answer" }
     if fate.excludesAnswer, entry.answeredAt != nil { return "says that it was answered" }
     let device = isPlaced ? fate.caller : fate.answeredBy
     if let device, isPlaced || !fate.mayHaveMoved, entry.device != roster.party(device).device {
       return "names the device \(entry.device?.text ?? "of nobody")"
     }
-    let isInPlace = fate.wasForwarded && !isPlaced && user != fate.callee
-    let by = isInPlace ? roster.userName(fate.callee) : ""
+    let by = isInPlace ? fate.callee : ""
     if entry.divertedBy != by { return "says that \"\(entry.divertedBy)\" sent the call on" }
-    let mayBeMissed = !isPlaced && !isInPlace && (fate.reason?.isMissedCall ?? true)
+    let mayBeMissed = !isPlaced && (fate.reason?.isMissedCall ?? true)
     if entry.isMissed, !mayBeMissed { return "says that the call was missed" }
-    if fate.isToldMissed, mayBeMissed, !fate.wasForwarded, !entry.isMissed {
+    if fate.missedBy.contains(user), mayBeMissed, !entry.isMissed {
       return "does not say that the call was missed"
     }
     return nil
+  }
+}
+
+extension HistoryEntry {
+  /// The call went on, or rang on, without the user: it says how it ended there.
+  fileprivate var isOfUserAlone: Bool {
+    wentOn || !divertedBy.isEmpty && reason == .declined && answeredAt == nil
   }
 }

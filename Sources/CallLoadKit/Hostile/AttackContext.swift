@@ -66,14 +66,15 @@ final class AttackContext {
 
   // MARK: Pace
 
-  /// Acts at a rate, whatever the result. Acts that a busy machine delays by more than a second are left out.
+  /// Acts at a rate, whatever the result. Acts that a busy machine delays by more than a tenth of a second are left out:
+  /// all attacks share a thread, and the first ones would leave no time for the others.
   func pace(_ perSecond: Double, _ act: @escaping () -> Void) {
     let began = loop.now
     var done = 0
     every(.milliseconds(10)) { [weak self] in
       guard let self else { return }
       let due = Int(Double((loop.now - began).microseconds) / 1e6 * perSecond) + 1
-      done = max(done, due - Int(perSecond) - 1)
+      done = max(done, due - Int(perSecond / 10) - 1)
       while done < due {
         done += 1
         act()
@@ -156,13 +157,15 @@ final class AttackContext {
     return (try? keys.mintToken(app: app, user: user, lifetimeSeconds: 3_600, now: now)) ?? ""
   }
 
-  /// A token with a wrong signature.
-  func forgedToken(user: String) -> String {
+  /// Tokens of one user with wrong signatures, each with another.
+  func forgedTokens(_ count: Int, user: String) -> [String] {
     let kid = keys.keyID(app: app, algorithm: "ES256") ?? "dev-es256"
     let header = Base64URL.text(Array(#"{"alg":"ES256","kid":"\#(kid)","typ":"JWT"}"#.utf8))
     let claims = token(user: user).split(separator: ".").dropFirst().first ?? ""
-    let signature = (0..<64).map { _ in UInt8.random(in: 0...255, using: &random) }
-    return "\(header).\(claims).\(Base64URL.text(signature))"
+    return (0..<count).map { _ in
+      let signature = (0..<64).map { _ in UInt8.random(in: 0...255, using: &random) }
+      return "\(header).\(claims).\(Base64URL.text(signature))"
+    }
   }
 
   func callID() -> CallID { CallID(high: random.next(), low: random.next()) }

@@ -79,10 +79,10 @@ final class AttackSession: DeviceLinkDelegate {
       switch delivery.event {
       case .invite: onInvite(self, delivery.call)
       case .stop: onStopped(self)
-      case .answered, .ringing, .signal, .moved: break
+      case .answered, .ringing, .signal, .moved, .transfer: break
       }
     case .notice(let notice): attack.account.count(answer: "notice \(notice.kind.name)")
-    case .ongoing, .history: break
+    case .ongoing, .history, .relays: break
     }
   }
 

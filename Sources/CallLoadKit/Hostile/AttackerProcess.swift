@@ -14,8 +14,8 @@ final class AttackerProcess: Sendable {
   private let processes: ProcessSet
   private let state = Mutex(State())
 
-  /// The attackers' process may take this much longer than its orders, to start and to end.
-  private static let patience: Duration = .seconds(20)
+  /// The attackers' process may take this much longer than its orders: to start, until each has acted, and to end.
+  static let patience: Duration = .seconds(40)
 
   init(
     _ round: HostilePlan.Round, orders: AttackOrders, folder: TemporaryFolder, processes: ProcessSet

@@ -17,6 +17,7 @@ enum AttackerProgram {
       let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
       let contexts = try await begin(orders, keys, on: group.next())
       try await Task.sleep(for: .seconds(orders.seconds))
+      try await waitUntilAllActed(contexts, on: group.next())
       let accounts = try await group.next().submit {
         Dictionary(uniqueKeysWithValues: contexts.value.map { ($0.attack, $0.stop()) })
       }.get()
@@ -39,6 +40,19 @@ enum AttackerProgram {
       for context in contexts { context.begin() }
       return NIOLoopBound(contexts, eventLoop: eventLoop)
     }.get()
+  }
+
+  /// At their low priority, attackers may get no processor for seconds on a busy machine. An attack that has not begun
+  /// says nothing about the cluster.
+  private static func waitUntilAllActed(
+    _ contexts: NIOLoopBound<[AttackContext]>, on eventLoop: any EventLoop
+  ) async throws {
+    let deadline = ContinuousClock.now + AttackerProcess.patience / 2
+    while ContinuousClock.now < deadline {
+      let acted = eventLoop.submit { contexts.value.allSatisfy { $0.account.attempts > 0 } }
+      if try await acted.get() { return }
+      try await Task.sleep(for: .milliseconds(50))
+    }
   }
 }
 

@@ -14,6 +14,7 @@ package struct Servers: Sendable {
   package var local: LocalCluster?
   package var ground: PushGround?
   package var webhooks: WebhookGround?
+  package var hook: HookGround?
 
   func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
     guard let local else { return [] }

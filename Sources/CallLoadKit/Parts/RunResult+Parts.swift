@@ -30,6 +30,8 @@ extension RunResult {
     webhooksDue += part.webhooksDue
     webhooks = webhooks ?? part.webhooks
     history = Self.sum(history, part.history) { $0.add($1) }
+    hook = hook ?? part.hook
+    ongoing = Self.sum(ongoing, part.ongoing) { $0.add($1) }
   }
 
   private static func sum<Value>(
@@ -99,6 +101,13 @@ extension HistoryResult {
     users += part.users
     entries += part.entries
     callsOfBothSides += part.callsOfBothSides
+  }
+}
+
+extension OngoingResult {
+  fileprivate mutating func add(_ part: OngoingResult) {
+    states += part.states
+    calls += part.calls
   }
 }
 

@@ -180,7 +180,7 @@ final class PushDesk {
       // A callee's device may have ended its own part alone.
       guard device.index == plan.caller else { return }
       pushJudge.over(delivery.call, decidedAt: delivery.at, heardAt: now)
-    case .invite, .ringing, .signal, .moved: break
+    case .invite, .ringing, .signal, .moved, .transfer: break
     }
   }
 
@@ -198,7 +198,7 @@ final class PushDesk {
     var faults = PushJudge.Faults()
     faults.disturbed = { device, begin, end in
       let shard = timeline.shard(ofDevice: device)
-      return timeline.isDisturbed(shard: shard, or: [device], from: begin, to: end)
+      return timeline.isDisturbed(shards: [shard], or: [device], from: begin, to: end)
     }
     // The queue may hand a job to a gateway that has just died; a server is away for seconds.
     faults.ringUncertain = { begin, end in

@@ -93,7 +93,7 @@ package struct PushJudge: Sendable {
     package var disturbed: (_ device: Int, Timestamp, Timestamp) -> Bool = { _, _, _ in false }
     /// Whether a gateway died between two times, perhaps while it sent a ring, or nats-server, perhaps with a
     /// gateway's report that it sent none. The cluster cannot know then whether a ring was sent, so the device
-    /// gets the clean-up all the same.
+    /// gets the clean-up all the same. A ring that was decided before the end may be sent after it.
     package var ringUncertain: (Timestamp, Timestamp) -> Bool = { _, _ in false }
     package init() {}
   }
@@ -117,7 +117,7 @@ package struct PushJudge: Sendable {
         if isLate { finding.late[arrival.purpose, default: 0] += 1 }
       }
       if arrival.purpose == .ring {
-        judgeRing(arrival, call, what, &finding)
+        judgeRing(arrival, call, what, faults, &finding)
       } else {
         judgeCleanUp(arrival, call, what, faults, &finding)
       }
@@ -131,12 +131,15 @@ package struct PushJudge: Sendable {
   }
 
   private func judgeRing(
-    _ arrival: Arrival, _ call: Call, _ what: String, _ finding: inout Finding
+    _ arrival: Arrival, _ call: Call, _ what: String, _ faults: Faults, _ finding: inout Finding
   ) {
     if let over = call.overDecidedAt, let sentAt = arrival.sentAt, over < sentAt {
       return finding.add(.pushedAfterEnd, "\(what), decided after the end")
     }
-    if let over = call.overHeardAt, over + Self.slack < arrival.at {
+    // The job waited for the server, or was handed out again when a gateway had died with it.
+    if let over = call.overHeardAt, over + Self.slack < arrival.at,
+      !faults.ringUncertain(call.plannedAt, arrival.at)
+    {
       let milliseconds = (arrival.at - over).microseconds / 1000
       finding.add(.pushedAfterEnd, "\(what) \(milliseconds) ms after the caller knew of the end")
     }

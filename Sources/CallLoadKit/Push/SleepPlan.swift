@@ -39,7 +39,9 @@ package struct SleepPlan: Sendable {
     self.seed = seed
     profiles = (0..<roster.devices).map { device in
       var random = SplitMix64(seed: seed &* 0x2545_F491_4F6C_DD1D &+ UInt64(device))
-      guard Double.random(in: 0..<1, using: &random) < options.share else { return nil }
+      guard Double.random(in: 0..<1, using: &random) < options.share,
+        !roster.isStrict(roster.user(of: device))
+      else { return nil }
       return PushProfile.all.drawn(by: \.weight, &random)
     }
     var tokens: [String: Int] = [:]
@@ -115,7 +117,7 @@ extension CallPlan {
     case .twoAnswer: device == actor || device == other
     case .declinedHere: device == actor || answersThen && device == other
     case .answered, .declinedEverywhere, .cancelled, .cancelAtAnswer, .calleeReturns,
-      .callerReturns, .pulled, .forwarded:
+      .callerReturns, .pulled, .forwarded, .group, .transferred, .secondCall, .consulted:
       device == actor
     }
   }

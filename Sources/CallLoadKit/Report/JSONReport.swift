@@ -5,7 +5,7 @@ extension RunReport {
   /// added. Figures that were not measured are left out.
   package func json(search: SearchReport? = nil) -> JSONObject {
     let verdict = Verdict(self)
-    let app = AppRunReport(webhooks: result.webhooks, history: result.history)
+    let app = AppRunReport(result)
     return [
       "ok": verdict.isOK, "problems": verdict.problems, "interrupted": result.interrupted,
       "devices": devicesJSON, "calls": callsJSON, "failures": result.failures,
@@ -31,6 +31,7 @@ extension RunReport {
         PushRunReport(pushes: $0, callsPlaced: result.callsPlaced).json
       },
       "webhooks": app.webhooksJSON, "history": app.historyJSON,
+      "ongoing": app.ongoingJSON, "hook": app.hookJSON,
       "hostile": HostileReport(hostile)?.json,
     ]
   }
@@ -79,6 +80,7 @@ extension RunSettings {
       "other_callnode": otherCallnode,
       "push_gateways": sleepingShare > 0 || webhooks ? pushGateways : nil,
       "webhooks": webhooks ? true : nil, "history": history ? true : nil,
+      "ongoing": ongoing ? true : nil, "hook": hook ? true : nil,
       "sleeping_share": sleepingShare > 0 ? sleepingShare : nil, "edge_urls": edgeURLs,
     ]
   }

@@ -12,7 +12,7 @@ extension RunReport {
     if let pushes = result.pushes {
       lines += PushRunReport(pushes: pushes, callsPlaced: result.callsPlaced).lines(style)
     }
-    lines += AppRunReport(webhooks: result.webhooks, history: result.history).lines(style)
+    lines += AppRunReport(result).lines(style)
     lines += HostileReport(hostile)?.lines(style) ?? []
     if !growth.isEmpty {
       lines += ["", style.bold("Growth") + "  medians of the second quarter and of the last"]

@@ -28,6 +28,9 @@ package struct RunSettings: Sendable, Equatable {
   package var sleepingShare: Double = 0
   package var webhooks = false
   package var history = false
+  /// The devices of all users are shown their users' calls.
+  package var ongoing = false
+  package var hook = false
   package init() {}
 }
 

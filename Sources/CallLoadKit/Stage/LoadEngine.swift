@@ -17,6 +17,7 @@ package final class LoadEngine: LoadSource {
     let loop: any EventLoop
     let rig: NIOLoopBound<LoadRig>
     let runner: PushActionRunner?
+    let server: AppServer?
   }
 
   private struct State {
@@ -82,6 +83,7 @@ package final class LoadEngine: LoadSource {
   package func disconnect() async {
     guard let running = state.withLock({ $0.running.take() }) else { return }
     running.runner?.close()
+    running.server?.close()
     await withCheckedContinuation { continuation in
       running.loop.execute {
         running.rig.value.disconnect { continuation.resume() }
@@ -105,6 +107,9 @@ package final class LoadEngine: LoadSource {
     let runner = options.sleep.map { _ in
       PushActionRunner(edges: options.edges, trust: options.trust)
     }
+    let server = options.mintServerToken.map {
+      AppServer(edges: options.edges, trust: options.trust, mintToken: $0)
+    }
     let rig = try await eventLoop.submit { [options, progress] in
       let rig = LoadRig(
         options: options, progress: progress,
@@ -112,10 +117,12 @@ package final class LoadEngine: LoadSource {
         network: NIODeviceNetwork(
           eventLoop: eventLoop, codec: options.codec, trust: options.trust, sources: Self.sources),
         nonce: UInt64.random(in: 0 ... .max))
+      rig.setGroup = server.map { Self.making($0, on: eventLoop) }
       rig.actByPush = runner.map { Self.acting($0, on: eventLoop) }
+      if options.isDisturbed { rig.processors = ProcessorMeter() }
       return NIOLoopBound(rig, eventLoop: eventLoop)
     }.get()
-    let running = Running(group: group, loop: eventLoop, rig: rig, runner: runner)
+    let running = Running(group: group, loop: eventLoop, rig: rig, runner: runner, server: server)
     let isStopped = state.withLock {
       $0.running = running
       return $0.isStopped
@@ -126,6 +133,15 @@ package final class LoadEngine: LoadSource {
 
   /// Devices of a local cluster come from 127.1.0.0/16, ten to an address where there are 10,000.
   private static let sources = SourceAddresses(second: 1, count: 1_000)
+
+  private static func making(
+    _ server: AppServer, on loop: any EventLoop
+  ) -> (String, CallGroup, @escaping (CallError?) -> Void) -> Void {
+    { name, group, completion in
+      let completion = NIOLoopBound(completion, eventLoop: loop)
+      server.make(name, group) { error in loop.execute { completion.value(error) } }
+    }
+  }
 
   private static func acting(
     _ runner: PushActionRunner, on loop: any EventLoop

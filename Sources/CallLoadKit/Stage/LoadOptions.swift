@@ -26,6 +26,8 @@ package struct LoadOptions: Sendable {
   /// Of the run. With ``part`` it decides who calls whom, the part of each call, and all delays.
   package var seed: UInt64 = 1
   package var app = "load"
+  /// The cluster has a second app, whose users take no second call.
+  package var hasStrictApp = false
   package var mintToken: @Sendable (_ user: String, _ device: String) throws -> String
   /// How long after the last arrival calls may take to end, beyond what their part plans.
   package var settleSeconds: Double = 15
@@ -38,10 +40,18 @@ package struct LoadOptions: Sendable {
   package var followsNearer = false
   /// Some users set rules that send their calls on, where the scenario has such calls. A cluster keeps rules for ever.
   package var forwards = false
+  /// The scenario's calls that are handed over are played. An earlier version's nodes refuse transfers.
+  package var transfers = true
   /// Reports for each call which events the app's webhook must get.
   package var reportsWebhooks = false
+  /// Signs a token of the app's server, which makes groups; nil: there are none.
+  package var mintServerToken: (@Sendable () throws -> String)?
   /// At the end of a stage some users read their histories. The app must have them.
   package var readsHistories = false
+  /// An app's server is asked about each call, and says what a header of it wants.
+  package var hasHook = false
+  /// All devices ask for the calls that their users are in. The app must show them.
+  package var showsOngoing = false
   /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
   package var keepsRings = false
   /// The ramp ends after this time, and the devices connected by then take part.
@@ -56,7 +66,15 @@ package struct LoadOptions: Sendable {
   }
 
   var roster: Roster {
-    Roster(devices: devices, devicesPerUser: devicesPerUser, firstUser: part.firstUser)
+    var roster = Roster(
+      devices: devices, devicesPerUser: devicesPerUser, firstUser: part.firstUser)
+    roster.hasStrictApp = hasStrictApp
+    return roster
+  }
+
+  /// In the strict app all devices are shown their users' calls.
+  func showsOngoing(to device: Int) -> Bool {
+    showsOngoing || roster.isStrict(roster.user(of: device))
   }
 
   /// What this process draws from: the run's seed, and another one for each further process.

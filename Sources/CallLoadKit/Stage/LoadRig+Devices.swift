@@ -19,9 +19,12 @@ extension LoadRig {
     configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
     configuration.commandAttempts = options.isDisturbed ? 6 : 2
     configuration.endedCallsMax = 4
+    // What is judged is what the cluster says of calls.
+    configuration.ringGrace = nil
     if let spread = options.reconnectSpreadSeconds {
       configuration.reconnectSpread = Span(seconds: spread)
     }
+    configuration.wantsOngoing = options.showsOngoing(to: index)
     configuration.followsNearer = options.followsNearer
     configuration.nearerSpread = Self.nearerSpread
     configuration.nearerPause = .seconds(10)
@@ -55,7 +58,7 @@ extension LoadRig {
   func handle(_ event: ClientEvent, _ device: LoadDevice) {
     switch event {
     case .attached(_, let again): attached(device, again: again)
-    case .detached, .ongoing, .history: break
+    case .detached, .ongoing, .history, .relays: break
     case .notTrusted: ramp?.failed(device)
     case .refused(let error):
       count("device refused: \(error.code.name)")

@@ -17,16 +17,23 @@ package final class LoadRig {
   package let sleep: SleepPlan?
   /// Sends a command over HTTP for a device without a session. Called on the loop, and completes there.
   package var actByPush: ((PushAction, @escaping (Result<CallState, CallError>) -> Void) -> Void)?
+  /// Makes a group as the app's server does; the error, if the cluster refused it. Called on the loop, and completes
+  /// there. nil: nothing can.
+  package var setGroup:
+    ((_ name: String, CallGroup, _ completion: @escaping (CallError?) -> Void) -> Void)?
   private(set) var devices: [LoadDevice] = []
   var connectedCount = 0
   private(set) var setupFailures: [String: Int] = [:]
   private(set) var ramp: Ramp?
   private(set) lazy var registrations = Registrations(self)
   private(set) lazy var forwarding = Forwarding(self)
+  private(set) lazy var groups = Groups(self)
   let planner: CallPlanner
   private(set) var stage: Stage?
   private var stageCount: UInt64 = 0
   private(set) var probes: ShardProbes?
+  /// Of the machine with the cluster; nil where no faults are injected, or time is virtual.
+  var processors: ProcessorMeter?
   private(set) var isInterrupted = false
   /// An upper bound of when the frame that is being handled arrived.
   var arrivedAt = Timestamp.zero
@@ -69,8 +76,8 @@ package final class LoadRig {
       let missing = devices.count - connectedCount
       if missing > 0 { setupFailures["device: not connected", default: 0] += missing }
       progress.update { $0.devicesConnected = self.connectedCount }
-      planner.forwarding = forwarding
-      forwarding.begin { [unowned self] in begun(completion) }
+      (planner.forwarding, planner.groups) = (forwarding, groups)
+      forwarding.begin { [unowned self] in groups.begin { [unowned self] in begun(completion) } }
     }
     self.ramp = ramp
     ramp.begin()
@@ -159,6 +166,13 @@ package final class LoadRig {
     guard !isTicking else { return }
     isTicking = true
     loop.schedule(at: loop.now + Self.tick) { [weak self] in self?.tickNow() }
+  }
+
+  /// Since when the machine's processors had nothing left; nil where they had.
+  func processorsBusySince(at now: Timestamp) -> Timestamp? {
+    processors?.busySince(at: now) {
+      ProcessFiles.read("/proc/stat").flatMap { ProcessorMeter.Ticks(stat: $0) }
+    }
   }
 
   private func tickNow() {

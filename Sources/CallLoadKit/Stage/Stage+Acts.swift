@@ -13,16 +13,20 @@ extension Stage {
     }
   }
 
-  /// The address under which the callee's devices refer to the call. Where it was sent on, it is another user's.
+  /// The address under which a device that rings refers to the call. Only its own user goes without saying.
   func calleesAddress(_ plan: CallPlan) -> CallAddress {
-    CallAddress(callee: plan.forwarder.map(rig.roster.userName) ?? "", call: plan.call)
+    CallAddress(callee: plan.route.called(rig.roster) ?? "", call: plan.call)
   }
 
   func scheduleActs(_ live: LiveCall, from since: Timestamp) {
     let plan = live.plan
     let act = since + plan.act
     switch plan.kind {
-    case .answered, .pulled, .forwarded: answer(live, plan.actor, at: act)
+    case .answered, .pulled, .forwarded, .transferred, .consulted:
+      answer(live, plan.actor, at: act)
+    case .secondCall where plan.during != nil && !plan.answersThen:
+      refuse(live, plan.actor, .decline(.everywhere), at: act)
+    case .secondCall: answer(live, plan.actor, at: act)
     case .twoAnswer:
       answer(live, plan.actor, at: act)
       if plan.other != plan.actor { answer(live, plan.other, at: act) }
@@ -36,7 +40,7 @@ extension Stage {
     case .cancelAtAnswer:
       answer(live, plan.actor, at: act)
       cancel(live, at: act)
-    case .unanswered, .crossing: break
+    case .unanswered, .crossing, .group: break
     case .busy:
       for callee in plan.callees { refuse(live, callee, .busy, at: act + plan.alert(callee)) }
     case .calleeReturns:
@@ -65,7 +69,7 @@ extension Stage {
     answer(live, answerer, at: loop.now + live.plan.then)
   }
 
-  private func answer(_ live: LiveCall, _ device: Int, at time: Timestamp) {
+  func answer(_ live: LiveCall, _ device: Int, at time: Timestamp) {
     live.answerIntended[device] = time
     at(time, live.plan.call) { [unowned self] live in
       // A person can only answer what rings, but does so at once then; the delay counts.
@@ -82,6 +86,7 @@ extension Stage {
     let (plan, holder) = (live.plan, rig.roster.party(winner).device)
     for callee in plan.callees
     where callee != winner && live.invited.contains(callee) && devices[callee].isAttached {
+      live.pulling.insert(callee)
       let request = PullRequest(from: holder, description: LiveCall.description)
       devices[callee].submit(.call(calleesAddress(plan), .pull(request)))
     }
@@ -93,7 +98,7 @@ extension Stage {
       .call(calleesAddress(live.plan), .answer(description: LiveCall.description)))
   }
 
-  private func refuse(_ live: LiveCall, _ device: Int, _ verb: CallVerb, at time: Timestamp) {
+  func refuse(_ live: LiveCall, _ device: Int, _ verb: CallVerb, at time: Timestamp) {
     at(time, live.plan.call) { [unowned self] in refuse($0, device, verb) }
   }
 
@@ -112,7 +117,7 @@ extension Stage {
     if let verb = live.refusesOnInvite.removeValue(forKey: device) { refuse(live, device, verb) }
   }
 
-  private func cancel(_ live: LiveCall, at time: Timestamp) {
+  func cancel(_ live: LiveCall, at time: Timestamp) {
     live.cancelIntended = time
     at(time, live.plan.call) { [unowned self] live in
       let caller = devices[live.plan.caller]

@@ -30,6 +30,7 @@ extension Stage {
       checker.refused(device: device.index, request: request, error.code, at: loop.now)
     }
     if let live = live[call] {
+      if case .call(_, .transfer) = command, reply.isError { transferIsOver(live) }
       switch command {
       case .call(_, .decline), .call(_, .busy), .call(_, .hangUp), .call(_, .cancel):
         // A cancel that an answer overtook, or that was refused, ends nothing.
@@ -44,8 +45,10 @@ extension Stage {
 
   func gaveUp(_ device: LoadDevice, _ request: UInt64, _ command: ClientCommand) {
     if case .history = command { histories?.replied(device, nil) }
-    checker.gaveUp(device: device.index, request: request, at: loop.now)
-    if let call = command.address?.call { finishIfSettled(call) }
+    checker.gaveUp(device: device.index, request: request, command, at: loop.now)
+    guard let call = command.address?.call else { return }
+    if case .call(_, .transfer) = command, let live = live[call] { transferIsOver(live) }
+    finishIfSettled(call)
   }
 
   func attachedAgain(_ device: LoadDevice) {
@@ -57,13 +60,14 @@ extension Stage {
 
   func happened(_ call: CallID, _ event: CallEvent, _ device: LoadDevice) {
     guard let live = live[call] else { return }
+    if live.plan.transfer != nil, transferHappened(live, event, device) { return }
     switch event {
     case .invited: invited(live, device)
     case .answered(let answered): self.answered(live, by: rig.roster.device(answered.by))
     case .won: won(live, device)
     case .stopped(let stop): stopped(live, stop.reason, device)
     case .signal(let signal): checker.appReceived(device: device.index, in: live.plan.call, signal)
-    case .ringing, .moved: break
+    case .ringing, .moved, .transfer: break
     }
   }
 
@@ -75,7 +79,9 @@ extension Stage {
     if !device.sleeps {
       live.awakeInvited += 1
       // A call that goes on takes two more messages between shards, which would hide among the others.
-      if live.awakeInvited == live.expectedInvites, live.plan.forwarder == nil {
+      if live.awakeInvited == live.expectedInvites, live.plan.route.isDirect,
+        live.plan.hook?.delays != true
+      {
         rang(live.plan, at: rig.arrivedAt)
       }
     }
@@ -83,6 +89,7 @@ extension Stage {
       live.ringsSince = now
       scheduleActs(live, from: now)
     }
+    rangMember(live, device.index)
     signalWhileRinging(live, device.index)
     if live.answersOnInvite.remove(device.index) != nil { sendAnswer(live, device.index) }
     refuseOnInvite(live, device.index)
@@ -94,12 +101,14 @@ extension Stage {
 
   private func answered(_ live: LiveCall, by winner: Int?) {
     let plan = live.plan
+    live.winner = live.winner ?? winner
     if let winner, let intended = live.answerIntended[winner], !plan.dropsConnection {
       record(.answer, due: intended, at: loop.now)
     }
     let caller = devices[plan.caller]
     caller.submit(.call(caller.address(plan.call), .connected))
     signalAfterAnswer(live, plan.caller, delaysMs: [5])
+    if let winner, goesOn(live, winner) { return }
     after(plan.talk, plan.call) { [unowned self] in hangUp($0, winner: winner) }
     if plan.kind == .pulled, let winner {
       after(plan.then, plan.call) { [unowned self] in pull($0, from: winner) }
@@ -107,8 +116,14 @@ extension Stage {
   }
 
   private func won(_ live: LiveCall, _ device: LoadDevice) {
-    // One that was stopped before has taken the call over.
-    if live.isOver.remove(device.index) != nil { live.puller = device.index }
+    // If the talk is over by then, the former device has hung up in vain, or was stopped before it could.
+    if live.pulling.contains(device.index) {
+      live.isOver.remove(device.index)
+      live.puller = device.index
+      if live.isTalkOver {
+        after(live.plan.talk, live.plan.call) { [unowned self] in hangUp($0, winner: nil) }
+      }
+    }
     device.submit(.call(calleesAddress(live.plan), .connected))
     signalAfterAnswer(live, device.index, delaysMs: [5, 20])
   }
@@ -122,11 +137,14 @@ extension Stage {
     case .cancelled where rang: live.lastCancelAt = loop.now
     case .unanswered:
       // Compares lengths alone, so that clocks may differ.
-      guard let since = live.ringsSince, let span = live.ringSpan else { return }
+      // A group's member is told so when its turn is over.
+      guard live.plan.script == nil, let since = live.ringsSince, let span = live.ringSpan else {
+        return
+      }
       let late = (loop.now - since).microseconds - span.microseconds
       book.record(.timeout, Span(microseconds: abs(late)))
     case .answeredElsewhere, .cancelled, .declined, .busy, .unreachable, .hungUp, .failed, .glare,
-      .moved:
+      .moved, .transferred:
       break
     }
   }

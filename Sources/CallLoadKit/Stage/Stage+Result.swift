@@ -35,6 +35,7 @@ extension Stage {
     result.loadSeconds = max(0, ((interruptedAt ?? arrivalsEndAt) - startedAt).seconds)
     result.pushes = pushes?.result
     result.history = histories?.result
+    result.ongoing = checker.ongoing.result
     if options.isDisturbed {
       var chaos = faults.result
       chaos.courses = faults.courses

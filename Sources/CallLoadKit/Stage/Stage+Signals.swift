@@ -33,7 +33,7 @@ extension Stage {
   func signalWhileRinging(_ live: LiveCall, _ device: Int) {
     let plan = live.plan
     let answers = device == plan.actor || plan.kind == .twoAnswer && device == plan.other
-    if options.signals > 0, answers { stream(device, live) }
+    if options.signals > 0, plan.streams, plan.script == nil, answers { stream(device, live) }
   }
 
   func signalAfterAnswer(_ live: LiveCall, _ device: Int, delaysMs: [Int64]) {
@@ -68,7 +68,7 @@ extension Stage {
   /// information. Both are judged as one stream.
   private func candidate(_ device: Int, _ live: LiveCall) {
     // What is on its way to a device that gives the call up is dropped, rightly.
-    guard !live.isOver.contains(device), live.plan.kind != .pulled else { return }
+    guard !live.isOver.contains(device), live.plan.streams else { return }
     let address = devices[device].address(live.plan.call)
     let next = NumberedCandidate(sender: device, number: (live.candidatesSent[device] ?? 0) + 1)
     let kind: SignalKind =
@@ -82,15 +82,17 @@ extension Stage {
   /// One side hangs up, after the arrival of both streams where there are any.
   func hangUp(_ live: LiveCall, winner: Int?, delays: Int = 0) {
     let plan = live.plan
+    live.isTalkOver = true
     guard let leaver = plan.hangUpByCaller ? plan.caller : live.puller ?? winner else { return }
-    guard !live.isOver.contains(leaver) else { return }
-    if options.signals > 0, plan.kind != .pulled, delays < Self.hangUpDelaysMax,
+    guard !live.isOver.contains(leaver), !live.hangingUp.contains(leaver) else { return }
+    if options.signals > 0, plan.streams, delays < Self.hangUpDelaysMax,
       !haveStreamsArrived(live, winner)
     {
       return after(Self.hangUpDelay, plan.call) { [unowned self] in
         hangUp($0, winner: winner, delays: delays + 1)
       }
     }
+    live.hangingUp.insert(leaver)
     devices[leaver].submit(.call(devices[leaver].address(plan.call), .hangUp))
   }
 

@@ -17,6 +17,8 @@ final class Stage {
   /// Apart from that of the arrivals, which depend on the seed alone.
   var pingRandom: SplitMix64
   private var nextArrival: Timestamp
+  /// Fewer are expected where a second call is not placed.
+  private let callsToDraw: Int
   private var drawn = 0
   var result: RunResult
   var placedAtLastLook = 0
@@ -25,8 +27,10 @@ final class Stage {
   var book = LatencyBook()
   private(set) var live: [CallID: LiveCall] = [:]
   /// Calls that are over for everybody, kept a while in case something is retransmitted.
-  private var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
-  private(set) var plans: [CallID: CallPlan] = [:]
+  var quiet = CircularBuffer<(call: CallID, until: Timestamp)>()
+  var plans: [CallID: CallPlan] = [:]
+  /// Calls that are over before those that were placed while they were answered, by these.
+  var waitingForSecond: [CallID: LiveCall] = [:]
   var arrivalsDone = false
   var interruptedAt: Timestamp?
   /// The stage does not end before: devices are about to wake or to register.
@@ -36,7 +40,7 @@ final class Stage {
   private(set) lazy var histories = options.readsHistories ? HistoryDesk(self, rig) : nil
 
   /// A call that is over is watched for retransmissions for this long, then judged.
-  private static let quietSpan: Span = .milliseconds(1700)
+  static let quietSpan: Span = .milliseconds(1700)
   private static let interruptedSpan: Span = .seconds(2)
   /// Calls that a fault held up may keep their users busy for this long after it.
   private static let busyAfterFault: Span = .seconds(10)
@@ -48,6 +52,7 @@ final class Stage {
     self.loop = rig.loop
     self.options = rig.options
     result = rig.setupResult
+    callsToDraw = calls
     result.callsExpected = calls
     if options.keepsSeries { result.series = LatencySeries(durationSeconds: duration) }
     self.completion = completion
@@ -67,13 +72,16 @@ final class Stage {
   var isInterrupted: Bool { interruptedAt != nil }
   /// Calls are placed, or faults are not settled.
   var mayStillBeDisturbed: Bool { !arrivalsDone || faults.isSettling }
-  private var settle: Span { Span(seconds: options.settleSeconds) }
+  var settle: Span { Span(seconds: options.settleSeconds) }
 
   func stay(until time: Timestamp) { staysUntil = max(staysUntil, time) }
 
   func begin() {
     rig.progress.restart(
       .calling, of: result.callsExpected, devicesConnected: rig.connectedCount)
+    for device in devices where device.isAttached && options.showsOngoing(to: device.index) {
+      checker.beginsToWatch(device.index, device.driver.machine.ongoing, at: loop.now)
+    }
     scheduleArrival()
     // While faults are injected a ping measures outages.
     if !options.isDisturbed { schedulePing(at: startedAt) }
@@ -90,8 +98,8 @@ final class Stage {
   /// Draws the next of the remaining arrivals evenly at random: a Poisson process, given its count.
   private func scheduleArrival() {
     guard !arrivalsDone else { return }
-    guard drawn < result.callsExpected else { return endArrivals() }
-    let left = Double(result.callsExpected - drawn)
+    guard drawn < callsToDraw else { return endArrivals() }
+    let left = Double(callsToDraw - drawn)
     let share = 1 - Glibc.pow(1 - Double.random(in: 0..<1, using: &random), 1 / left)
     let span = Double((arrivalsEndAt - nextArrival).microseconds)
     nextArrival = nextArrival + Span(microseconds: Int64(span * share))
@@ -114,12 +122,13 @@ final class Stage {
     scheduleArrival()
     let plan = rig.planner.draw(
       number: number, intended: intended, now: loop.now,
-      mayCross: drawn < result.callsExpected, devices)
+      mayPair: drawn < callsToDraw, devices)
     guard let plan else { return noFreePair(at: intended) }
     place(plan)
+    // Those of two that belong together are both of the calls that are to be placed.
+    if plan.second != nil { drawn += 1 }
     let callees = rig.roster.devices(of: rig.roster.user(of: plan.caller))
     guard let back = CallPlan(callBackOf: plan, to: callees) else { return }
-    // It is one of the calls that are to be placed.
     drawn += 1
     loop.schedule(at: back.placeAt) { [weak self] in self?.place(back) }
   }
@@ -131,9 +140,10 @@ final class Stage {
     faults.explains("not placed, no pair of users was free", by: fault.kind)
   }
 
-  private func place(_ plan: CallPlan) {
-    let attached = plan.callees.filter { devices[$0].isAttached }
-    let live = LiveCall(plan: plan, expectedInvites: attached.count { !devices[$0].sleeps })
+  func place(_ plan: CallPlan) {
+    let attached = plan.devices.filter { devices[$0].isAttached }
+    let expected = plan.callees.count { devices[$0].isThere }
+    let live = LiveCall(plan: plan, expectedInvites: expected)
     self.live[plan.call] = live
     plans[plan.call] = plan
     result.callsPlaced += 1
@@ -142,17 +152,22 @@ final class Stage {
       CallChecker.Facts(
         call: plan.call, part: plan.kind, caller: plan.caller, callees: plan.callees,
         placedAt: loop.now, ringTimeout: .seconds(Int64(plan.ringTimeoutSeconds)),
-        attached: Set(attached), crosses: plan.crosses, forwarder: plan.forwarder))
+        attached: Set(attached), crosses: plan.crosses, route: plan.route,
+        transfer: plan.transfer?.terms, during: plan.during,
+        hook: plan.hook.map {
+          CallChecker.HookFacts($0, allowsWithoutAnswer: plan.isStrict)
+        }))
     faults.placed(plan.call)
     pushes?.planned(plan)
     for device in plan.devices { devices[device].calls.append(plan.call) }
-    let callee = rig.roster.userName(plan.callee(rig.roster))
+    let callee = plan.callee(rig.roster)
     devices[plan.caller].submit(
       .place(
         CallAddress(callee: callee, call: plan.call),
         PlaceRequest(
           call: plan.call, ringTimeoutSeconds: plan.ringTimeoutSeconds,
-          description: LiveCall.description)))
+          description: LiveCall.description,
+          headers: plan.hook.map { [CustomHeader(name: HookTerms.header, value: $0.text)] } ?? [])))
     signalAfterPlacing(live)
   }
 
@@ -166,14 +181,16 @@ final class Stage {
   private func finish(_ call: LiveCall) {
     let plan = call.plan
     recordLast(call)
+    secondIsOver(call)
     quiet.append((plan.call, loop.now + Self.quietSpan))
-    forget(plan)
+    forget(call)
   }
 
-  private func forget(_ plan: CallPlan) {
+  private func forget(_ call: LiveCall) {
+    let plan = call.plan
     live[plan.call] = nil
     for device in plan.devices { devices[device].calls.removeAll { $0 == plan.call } }
-    rig.planner.release(plan)
+    release(call)
   }
 
   func tick(at now: Timestamp, ticks: Int) {
@@ -187,49 +204,7 @@ final class Stage {
     endIfDone(at: now)
   }
 
-  private func judge(_ call: CallID, at now: Timestamp) {
-    guard let plan = plans[call] else { return }
-    // A lost delivery may still be retransmitted.
-    guard !isDisturbed(plan, at: now) else {
-      return quiet.append((call, now + Self.quietSpan))
-    }
-    plans[call] = nil
-    let found = checker.judge(call, at: now, allowed: plan.allowed) { devices[$0].isCallable }
-    guard let verdict = found else { return }
-    defer { pushes?.callJudged(plan) }
-    histories?.judged(verdict.fate)
-    if options.reportsWebhooks { result.webhooksDue.append(WebhookDue(verdict.fate)) }
-    faults.judged(call, fate(verdict, plan))
-  }
-
-  private func fate(_ verdict: CallChecker.Verdict, _ plan: CallPlan) -> ChaosResult.Fate {
-    if let violation = verdict.violations.first {
-      fail("rule broken: \(violation.rule.title)")
-      return .wrong
-    }
-    if plan.allowed.contains(verdict.outcome) {
-      result.callsCompleted += 1
-      return .asPlanned
-    }
-    if let fault = verdict.explainedBy {
-      faults.explains("\(verdict.outcome.name) instead of \(plan.allowed[0].name)", by: fault)
-      return verdict.outcome.isRefusal ? .refused : .changed
-    }
-    let planned = plan.allowed.map(\.name).joined(separator: " or ")
-    let cause = "\(verdict.outcome.name) instead of \(planned)"
-    fail(cause)
-    result.failureExamples[cause] = result.failureExamples[cause] ?? verdict.story
-    return .wrong
-  }
-
-  private func isDisturbed(_ plan: CallPlan, at now: Timestamp) -> Bool {
-    guard !checker.timeline.isEmpty, now < plan.overAt + settle else { return false }
-    let shard = checker.timeline.shard(
-      ofDevice: rig.roster.devices(of: plan.callee(rig.roster)).lowerBound)
-    return checker.timeline.isDisturbed(shard: shard, or: plan.devices, from: now, to: now)
-  }
-
-  private func fail(_ cause: String) {
+  func fail(_ cause: String) {
     result.failures[cause, default: 0] += 1
     failed += 1
   }
@@ -252,7 +227,7 @@ final class Stage {
     result.failures["ended early", default: 0] += live.count
     for call in live.values {
       plans[call.plan.call] = nil
-      forget(call.plan)
+      forget(call)
     }
   }
 }

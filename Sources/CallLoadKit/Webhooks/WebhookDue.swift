@@ -22,7 +22,7 @@ package struct WebhookDue: Codable, Sendable, Equatable {
     if fate.hasRung { needed.formUnion(AppEventKinds(.ringing)) }
     if fate.answeredBy != nil { needed.formUnion(AppEventKinds(.answered)) }
     if fate.isAccepted, fate.reason != nil { needed.formUnion(AppEventKinds(.ended)) }
-    if fate.isToldMissed, !fate.wasForwarded { needed.formUnion(AppEventKinds(.missed)) }
+    if !fate.missedBy.isEmpty, !fate.wentOn { needed.formUnion(AppEventKinds(.missed)) }
     var allowed = AppEventKinds.all
     if fate.excludesAnswer { allowed.subtract(AppEventKinds(.answered)) }
     if let reason = fate.reason, !reason.isMissedCall {

@@ -2,13 +2,13 @@ import CallAuth
 package import CallTestKit
 import Synchronization
 
-/// Where the webhook of the local cluster's app points, and the secret that signs its events.
+/// Where the webhook of the local cluster's apps points, and the secret that signs its events.
 package struct WebhookAddress: Sendable, Equatable {
   package var url: String
   package var secret: [UInt8]
 }
 
-/// The server of the local cluster's app. It verifies and takes each event, but refuses one in a hundred once, so
+/// The server of the local cluster's apps. It verifies and takes each event, but refuses one in a hundred once, so
 /// that retries are part of every run.
 package struct WebhookGround: Sendable {
   package let address: WebhookAddress
@@ -23,8 +23,8 @@ package struct WebhookGround: Sendable {
     let inside: Mutex<Inside>
     let endpoint: SignedEndpoint
 
-    init(app: String, secret: [UInt8]) {
-      inside = Mutex(Inside(judge: WebhookJudge(app: app)))
+    init(apps: [String], secret: [UInt8]) {
+      inside = Mutex(Inside(judge: WebhookJudge(apps: apps)))
       endpoint = SignedEndpoint(url: "", secrets: [secret])
     }
   }
@@ -33,9 +33,9 @@ package struct WebhookGround: Sendable {
   private static let pollInterval: Duration = .milliseconds(100)
 
   /// - Throws: where it cannot listen.
-  package static func start(app: String) async throws -> WebhookGround {
+  package static func start(apps: [String]) async throws -> WebhookGround {
     let secret = (0..<32).map { _ in UInt8.random(in: 0 ... .max) }
-    let state = State(app: app, secret: secret)
+    let state = State(apps: apps, secret: secret)
     let server = try await SimulatedHTTPServer.start(authority: nil) { Self.answer($0, state) }
     return WebhookGround(
       address: WebhookAddress(url: "\(server.origin)/events", secret: secret), server: server,

@@ -59,18 +59,18 @@ package struct WebhookJudge: Sendable {
     var isMissed = false
   }
 
-  private let app: String
+  private let apps: Set<String>
   private var seen: [CallID: Seen] = [:]
   private var findings: [CorrectnessRule: (count: Int, examples: [String])] = [:]
   package private(set) var events = 0
   package private(set) var repeated = 0
 
-  package init(app: String) { self.app = app }
+  package init(apps: [String]) { self.apps = Set(apps) }
 
   // MARK: What arrives
 
   package mutating func take(_ event: WebhookEvent) {
-    guard event.app == app else {
+    guard apps.contains(event.app) else {
       return find(.webhookInvented, event.call, "\(event.kind.type) is another app's, \(event.app)")
     }
     var call = seen[event.call] ?? Seen()

@@ -62,6 +62,9 @@ package enum HistoryEvent: Sendable {
   case remembered(UserKey, UInt64, HistoryMessage)
   /// The stream of events for webhooks has a new message.
   case learned([AppEvent])
+  /// The store has other rules of a user, or another name; nil: neither.
+  case decided(user: String, UserRules?)
+  case server(AppServerEvent)
 }
 
 /// The rules that histories are judged by; `docs/simulation.md` says what each means. Their names are
@@ -100,7 +103,18 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case busyInCall = "a user in a call is busy"
   case movesOnce = "a call moves to one device"
   case movesTold = "the other side learns of a move"
+  case transfersAsked = "a call is transferred as its device said"
+  case transfersTold = "who transfers a call learns what comes of it"
+  case consultedEnd = "a call to ask about another ends with that"
   case ongoingSeen = "a user's devices see its calls"
+  case rulesKept = "rules are kept"
+  case rulesFollowed = "a call goes where rules send it"
+  case silenceKept = "who is not to be disturbed is not rung"
+  case firstRingFirst = "first devices ring first"
+  case placedAsAsked = "a call is placed between whom the app's server named"
+  case secondRings = "the second user rings once somebody has answered"
+  case secondCallTold = "a second call is told to be one"
+  case namesShown = "a caller has the name that is stored"
   case noStrangeError = "no error without a reason"
   case newsOnce = "each piece of news once"
   case noPushAfterEnd = "no push after the end"

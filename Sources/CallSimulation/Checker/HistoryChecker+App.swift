@@ -16,15 +16,22 @@ extension HistoryChecker {
       try require(
         calendar.calm(for: calm, from: now - calm, now: now) == nil, .commandsAnswered,
         command.address?.call, "\(who) gave a command up though nothing was wrong")
+      if case .place(let address, _) = command { gaveUpPlace(address.call, who, true) }
     case .replied(_, .place(let address, _), .error(let error)):
-      if let facts = calls[address.call], facts.caller == who, !facts.accepted {
-        // The app's server may decide otherwise when the call is placed again.
-        calls[address.call]?.givenUp = error.code.asksForRetry || error.code == .refusedByApp
-      }
+      // The app's server may decide otherwise when the call is placed again.
+      gaveUpPlace(address.call, who, error.code.asksForRetry || error.code == .refusedByApp)
     // It is not delivered, or later than its sender believes.
     case .replied(_, .call(_, .signal(_, let body)), .error): senders.gaveUp(body)
     case .ongoing(let calls): shown[who] = calls
-    case .attached, .detached, .notTrusted, .refused, .replied, .notice, .history: break
+    case .attached, .detached, .notTrusted, .refused, .replied, .notice, .history, .relays:
+      break
+    }
+  }
+
+  /// - Parameter mayBeTaken: whether the cluster may take it all the same.
+  private mutating func gaveUpPlace(_ call: CallID, _ who: Who, _ mayBeTaken: Bool) {
+    if let facts = calls[call], facts.caller == who, !facts.accepted {
+      calls[call]?.givenUp = mayBeTaken
     }
   }
 
@@ -34,6 +41,7 @@ extension HistoryChecker {
     var app = calls[call, default: Facts()].told[who, default: Told()].app
     // It takes the call over: its part in it begins anew.
     if case .won = event, app.stopped, calls[call]?.tookOver(who) ?? false { app = App() }
+    if app.stopped, case .invited(let invite) = event, invite.transferredBy != nil { app = App() }
     if app.stopped, case .invited = event {
       try require(
         false, .noInviteAfterStop, call, "the app of \(who) is told to ring after the stop")
@@ -46,7 +54,7 @@ extension HistoryChecker {
     }
     switch event {
     case .invited: try once(&app.invited, "to ring")
-    case .ringing, .moved: break
+    case .ringing, .moved, .transfer: break
     case .answered: try once(&app.answered, "that somebody answered")
     case .won: try once(&app.won, "that it won")
     case .stopped(let stop):
@@ -118,14 +126,21 @@ extension HistoryChecker {
       // A call that never came to be, or not before somebody asked who did not wait for that.
       guard let facts = command.address.flatMap({ calls[$0.call] }) else { return true }
       // An app that was started again does not know that a call of its user was to somebody else.
-      if command.address?.callee.isEmpty == true, facts.wentOn(to: who.user) { return true }
-      return facts.placedAt.map { asked <= $0 && (facts.caller != who || facts.callerForgot) }
-        ?? true
+      // Nor does one whose user has handed its side over.
+      if !facts.transfers.isEmpty { return true }
+      if command.address?.callee.isEmpty == true, facts.wentOn(to: who.user) {
+        return true
+      }
+      // Nor does a caller wait who was refused, and has placed it once more.
+      let isEarly = facts.caller != who || facts.callerForgot || hasHook
+      return facts.placedAt.map { asked <= $0 && isEarly } ?? true
     case .wrongState:
       return isTooLate(command, who, asked: asked)
     case .notParty:
       // The caller's own device rings on none of the caller's calls.
-      return command.address.map { calls[$0.call]?.caller == who } ?? false
+      guard let facts = command.address.flatMap({ calls[$0.call] }) else { return false }
+      return facts.caller == who || !facts.transfers.isEmpty || command.isOfTransfer
+    case .transferring, .tooManyMoves: return command.isOfTransfer
     default: return false
     }
   }
@@ -135,13 +150,18 @@ extension HistoryChecker {
     guard let address = command.address, let facts = calls[address.call] else { return false }
     guard case .call(_, let verb) = command else { return false }
     switch verb {
+    case .answer where facts.transferRang(who.user), .decline where facts.transferRang(who.user),
+      .busy where facts.transferRang(who.user), .hangUp where facts.transferRang(who.user):
+      return true
     case .answer: return facts.legEnds[facts.key(who)] != nil || facts.left(who.user) != nil
-    case .decline, .busy: return facts.journalWinner == who
+    case .decline, .busy: return facts.hadSide(who, ofCaller: false)
     case .hangUp: return facts.answered == nil || facts.caller != who
     case .connected: return facts.answered == nil
     case .pull:
       let isOtherSide = [true, false].contains { facts.hadSide(who, ofCaller: $0) }
       return isOtherSide || facts.answeredAt.map { asked <= $0 } ?? true
+    case .transfer, .cancelTransfer: return true
+    case .signal(.information, _) where facts.transferRang(who.user): return true
     case .signal(.information, _): return facts.answeredAt.map { asked <= $0 } ?? true
     default: return false
     }
@@ -149,6 +169,13 @@ extension HistoryChecker {
 }
 
 extension ClientCommand {
+  var isOfTransfer: Bool {
+    switch self {
+    case .call(_, .transfer), .call(_, .cancelTransfer): true
+    default: false
+    }
+  }
+
   package var kind: String {
     if case .call(_, let verb) = self { return verb.name }
     // The name of the case, without its values.

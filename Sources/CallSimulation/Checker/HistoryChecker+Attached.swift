@@ -92,10 +92,11 @@ extension HistoryChecker {
   /// An attached device that got no invite to a ringing call, though there was no fault.
   mutating func notRung(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let placedAt = facts.placedAt, facts.diversions.isEmpty else { return nil }
-    let due = placedAt + bounds.ring
-    guard due < facts.overAt ?? now, due < now else { return nil }
-    for link in witnesses(facts)
-    where isQuiet(link, facts.shard, from: placedAt - bounds.takeover, until: due) {
+    for link in witnesses(facts) {
+      let due = placedAt + bounds.ring + stage(of: link.who)
+      guard due < facts.overAt ?? now, due < now,
+        isQuiet(link, facts.shard, from: placedAt - bounds.takeover, until: due)
+      else { continue }
       if facts.told[link.who]?.invited ?? false {
         judged[.attachedRing, default: 0] += 1
       } else if !isFull(facts) {

@@ -11,7 +11,7 @@ extension HistoryChecker {
     guard busyWhileInCall, !placed.legs.isEmpty else { return }
     for other in live where other != call {
       guard let facts = calls[other], let theirs = facts.placed, facts.answered != nil,
-        facts.ended == nil
+        facts.ended == nil, facts.transfers.isEmpty
       else { continue }
       let isTo =
         theirs.callee.user.hasBytes(of: placed.callee.user)
@@ -41,20 +41,26 @@ extension HistoryChecker {
     throws(HistoryViolation)
   {
     guard end.reason == .busy, end.by == nil, let placed = facts.placed, placed.legs.isEmpty,
-      !isFull(facts), facts.diversions.isEmpty
+      !isFull(facts), facts.diversions.isEmpty,
+      !hadRules(placed.callee.user, { $0.doNotDisturb != nil })
     else { return }
     judged[.busyInCall, default: 0] += 1
     let since = now - resumeGrace - .seconds(10)
     guard calendar.isCalm(from: since, until: now) else { return }
-    let isInCall = calls.contains { id, other in
+    try require(
+      busyWhileInCall && mayBeInCall(placed.callee.user, besides: call, since: since), .busyInCall,
+      call, "its callee is busy, and in no call")
+  }
+
+  /// Whether a user is in another answered call, or was since a time.
+  func mayBeInCall(_ user: String, besides call: CallID, since: Timestamp) -> Bool {
+    calls.contains { id, other in
       guard id != call, other.answered != nil, let theirs = other.placed,
-        other.answered?.by.user.hasBytes(of: placed.callee.user) ?? false
-          || theirs.callee.user.hasBytes(of: placed.callee.user)
-          || theirs.caller.user.hasBytes(of: placed.callee.user)
+        other.answered?.by.user.hasBytes(of: user) ?? false
+          || theirs.callee.user.hasBytes(of: user) || theirs.caller.user.hasBytes(of: user)
+          || other.transferRang(user)
       else { return false }
       return other.endedAt.map { since < $0 } ?? true
     }
-    try require(
-      busyWhileInCall && isInCall, .busyInCall, call, "its callee is busy, and in no call")
   }
 }

@@ -44,7 +44,8 @@ extension HistoryChecker {
         guard let caller = calls[rung]?.placed?.caller.user,
           let callee = calls[placed]?.placed?.callee.user, caller.hasBytes(of: callee),
           calls[rung]?.placed?.callee.user.hasBytes(of: who.user) ?? false,
-          !crossings.contains(where: { $0.placed == placed && $0.rung == rung })
+          !crossings.contains(where: { $0.placed == placed && $0.rung == rung }),
+          calls[rung]?.isForServer != true
         else { continue }
         crossings.append(CrossingPair(who: who, placed: placed, rung: rung, since: now))
       }

@@ -21,15 +21,18 @@ extension HistoryChecker.Facts {
     diversions.first { $0.from.hasBytes(of: user) }
   }
 
-  /// How the call came to the group in whose queue a user is.
-  func queue(of user: String) -> DivertedFacts? {
-    diversions.first { $0.queue.contains { $0.hasBytes(of: user) } }
-  }
+  /// How the call came to the group as whose member a user has its turn.
+  func queue(of user: String) -> DivertedFacts? { diversions.queue(of: user) }
 
   /// Whether the call came to a user as to a member of a group.
   func isMember(_ user: String) -> Bool {
     queue(of: user) != nil
       || diversions.contains { $0.reason == .group && $0.to.contains { $0.hasBytes(of: user) } }
+  }
+
+  /// Whether a user declined on one device, and so has seen the call.
+  func hasDeclined(_ user: String) -> Bool {
+    declinedHere.contains { $0.user.hasBytes(of: user) }
   }
 
   func wentOn(to user: String) -> Bool {
@@ -54,6 +57,23 @@ extension PushEvidence {
     (isOver, userKnows) = (true, !isMissed)
     endedItsPart = endedItsPart || diverted.by.map(Who.init) == who
   }
+}
+
+extension [DivertedFacts] {
+  /// How the call came to a user.
+  private func way(to user: String) -> DivertedFacts? {
+    first { $0.to.contains { $0.hasBytes(of: user) } }
+  }
+
+  /// How the call came to the group as whose member a user has its turn. A member may ring for another reason.
+  fileprivate func queue(of user: String) -> DivertedFacts? {
+    guard let way = way(to: user), way.queue.isEmpty else { return way(to: user) }
+    guard way.reason == .turn || way.reason == .declined else { return nil }
+    return first { $0.queue.contains { $0.hasBytes(of: user) } }
+  }
+
+  /// From whom the call came to a user, which is the group for each of its members.
+  func source(of user: String) -> String { (queue(of: user) ?? way(to: user))?.from ?? "" }
 }
 
 extension HistoryChecker {
@@ -139,10 +159,40 @@ extension HistoryChecker {
     return nil
   }
 
+  /// A call ends because nobody is left to answer: no device of a user to whom it went on waits for the user's first ones.
+  mutating func endsByStages(
+    _ end: EndedFacts, _ facts: Facts, _ call: CallID
+  ) throws(HistoryViolation) {
+    guard [.declined, .busy, .unreachable].contains(end.reason), facts.answered == nil,
+      facts.transfers.isEmpty
+    else { return }
+    // Else a person has declined for all devices.
+    if let by = end.by.map(Who.init), facts.legEnds[facts.key(by)] == nil { return }
+    for (user, since) in facts.others {
+      guard let rules = rules(of: user, since: since), !rules.firstDevices.isEmpty else { continue }
+      for link in witnesses(of: user, since, facts, by: rules)
+      where isQuiet(link, user, facts, from: since - bounds.takeover, until: now) {
+        judged[.firstRingFirst, default: 0] += 1
+        try require(
+          facts.told[link.who]?.invited ?? false, .firstRingFirst, call,
+          "\(end.reason.name), and \(link.who) waits for the first devices")
+      }
+    }
+  }
+
   /// A user's devices that were attached before the call came to the user, and that it has to ring.
-  private func witnesses(of user: String, _ since: Timestamp, _ facts: Facts) -> [Link] {
+  /// - Parameter rules: those that the user has had since then; nil: any that there have been.
+  func witnesses(
+    of user: String, _ since: Timestamp, _ facts: Facts, by rules: UserRules? = nil
+  ) -> [Link] {
+    let rings =
+      rules.map { $0.doNotDisturb == nil && $0.always == nil }
+      ?? !hadRules(user) {
+        $0.doNotDisturb != nil || $0.always != nil || !$0.firstDevices.isEmpty
+      }
     // Whether the user's shard takes the user for busy is judged by no rule.
-    guard !busyWhileInCall, !isBusy(user, facts), !(facts.isMember(user) && hasCall(user, facts))
+    guard !busyWhileInCall, !isBusy(user, facts), !(facts.isMember(user) && hasCall(user, facts)),
+      rings
     else { return [] }
     return links.filter { _, link in
       guard let attachedAt = link.attachedAt, attachedAt + bounds.ring <= since,
@@ -174,7 +224,7 @@ extension HistoryChecker {
   }
 
   /// Whether neither the way between the device and the call's shard nor that shard's way to the user's had a fault.
-  private func isQuiet(
+  func isQuiet(
     _ link: Link, _ user: String, _ facts: Facts, from start: Timestamp, until end: Timestamp
   ) -> Bool {
     let shard = ShardHash.shard(

@@ -63,7 +63,7 @@ extension HistoryChecker.Facts {
       let hasHappened =
         switch kind {
         case .placed: placed != nil
-        case .ringing: !alerting.isEmpty
+        case .ringing: hasRung
         case .answered: answered != nil
         case .ended: ended != nil
         case .missed: ended?.missed ?? false

@@ -9,22 +9,33 @@ extension HistoryChecker {
     // In the journal.
     var placed: PlacedFacts?
     var alerting: Set<String> = []
+    /// A device alerted before anybody answered.
+    var hasRung = false
     var answered: AnsweredFacts?
     var connected: (caller: Bool, winner: Bool) = (false, false)
     var connectDeadline = Timestamp(microseconds: 0)
+    /// Devices of the callee wait until the first ones have rung.
+    var othersWait = false
     var diversions: [DivertedFacts] = []
     /// True times of the diversions.
     var diversionTimes: [Timestamp] = []
     /// All until when it rang.
     var deadlines: [Timestamp] = []
+    /// The users of whom a device joined.
+    var joined: [String] = []
     var moves: [MovedFacts] = []
+    var transfers: [TransferFacts] = []
     var legEnds: [String: LegEnd] = [:]
+    /// The devices that declined for themselves.
+    var declinedHere: Set<Who> = []
     var lostUntil: (caller: Timestamp?, winner: Timestamp?) = (nil, nil)
     var ended: EndedFacts?
     /// The stream of records has one of it.
     var isRecorded = false
     /// The sides whose histories have it.
     var rememberedBy: Set<HistorySide> = []
+    /// The users whose histories have it.
+    var usersWithHistory: [String] = []
     /// The events of it that the stream has for webhooks.
     var events: AppEventKinds = []
     /// True times.
@@ -55,6 +66,8 @@ extension HistoryChecker {
     var told: [Who: Told] = [:]
     /// Each device's commands that can end the call, or its part in it.
     var acts: [Who: CallActs] = [:]
+    /// Who asked to transfer it to whom.
+    var transfersAsked: [(who: Who, request: TransferRequest)] = []
     /// A side's session may have broken: a new owner presumes that without a record.
     var mayBeLost = false
     var epoch: UInt64 = 0
@@ -65,7 +78,9 @@ extension HistoryChecker {
     var isConnected: Bool { connected.caller && connected.winner }
 
     mutating func note(_ command: ClientCommand, by who: Who) {
-      if case .call(_, let verb) = command { acts[who, default: []].formUnion(CallActs(verb)) }
+      guard case .call(_, let verb) = command else { return }
+      acts[who, default: []].formUnion(CallActs(verb))
+      if case .transfer(let request) = verb { transfersAsked.append((who, request)) }
     }
   }
 
@@ -79,6 +94,8 @@ extension HistoryChecker {
     var signals: [UInt64: String] = [:]
     /// By index, the other side's moves that it was told of.
     var moves: Set<Int> = []
+    /// By index, transfers of which it was told that nobody took the call.
+    var transfers: Set<Int> = []
     /// The app was started again.
     var forgot = false
     var app = App()
@@ -108,6 +125,8 @@ extension HistoryChecker {
     var disturbedAt: Timestamp?
     /// The user's calls as they were last sent here; nil: the device did not ask, or its app does not have that.
     var ongoing: OngoingCalls?
+    /// When the session here had learned its user's newest name, how many names that had had, and by whom it learned it.
+    var named: (names: Int, since: Timestamp, epoch: UInt64)?
     /// The state of the user's history as it was last sent here; nil: it was not.
     var history: HistoryState?
   }

@@ -8,9 +8,14 @@ enum HistorySide: Sendable {
   case received
   /// That of a user who answered in place of the callee.
   case inPlace
+  /// That of a user to whom the call went on, and who did not answer.
+  case inVain
 
   fileprivate init(_ entry: HistoryEntry) {
-    self = entry.isPlaced ? .placed : entry.divertedBy.isEmpty ? .received : .inPlace
+    self =
+      if entry.isPlaced { .placed } else if entry.divertedBy.isEmpty { .received } else {
+        entry.answeredAt == nil ? .inVain : .inPlace
+      }
   }
 }
 
@@ -27,6 +32,17 @@ extension HistoryChecker {
     try require(
       facts.ended != nil, .historyOnBothSides, entry.call,
       "an entry of a call that did not end")
+    calls[entry.call]?.usersWithHistory.append(user.user)
+    if !facts.transfers.isEmpty {
+      try require(
+        facts.tookPart(user.user), .historyOnBothSides, entry.call,
+        "an entry of a user who was not in it")
+      guard let placed = facts.placed, placed.caller.user.hasBytes(of: user.user) else { return }
+      let difference = facts.differenceOfSecond(entry)
+      return try require(
+        difference == nil, .historyOnBothSides, entry.call,
+        "an entry of the second user has another \(difference ?? "")")
+    }
     let difference = Self.difference(entry, of: user, facts)
     try require(
       difference == nil, .historyOnBothSides, entry.call, "an entry has another \(difference ?? "")"
@@ -42,18 +58,26 @@ extension HistoryChecker {
     guard let placed = facts.placed, let ended = facts.ended else { return "history" }
     let side = HistorySide(entry)
     let caller = UserKey(app: placed.callee.app, user: placed.caller.user)
-    if user != facts.user(side) { return "user" }
+    if side == .inVain {
+      if !facts.wasInVain(user.user) { return "user" }
+    } else if user != facts.user(side) {
+      return "user"
+    }
     if side == .received, caller == placed.callee { return "side" }
     let peer = side == .placed ? placed.callee.user : placed.caller.user
     if !entry.peer.hasBytes(of: peer) || !entry.callee.hasBytes(of: placed.callee.user) {
       return "party"
     }
     if entry.peerName != (side == .placed ? "" : placed.caller.name) { return "name" }
-    if !entry.divertedBy.hasBytes(of: side == .inPlace ? facts.source(of: user.user) : "") {
+    let isOthers = side == .inPlace || side == .inVain
+    if !entry.divertedBy.hasBytes(of: isOthers ? facts.source(of: user.user) : "") {
       return "user who sent it there"
     }
     // For a user whom it left it was over then.
-    let left = side == .received ? facts.left(user.user) : nil
+    let left = side == .received || side == .inVain ? facts.left(user.user) : nil
+    let answerer = facts.answered?.by.user ?? ""
+    let isOthersAnswer = side != .inPlace && !answerer.hasBytes(of: placed.callee.user)
+    if !entry.answeredBy.hasBytes(of: isOthersAnswer ? answerer : "") { return "user who answered" }
     if entry.wentOn != (left?.to.isEmpty == false) { return "word on whether it went on" }
     let answered = left == nil ? facts.answered : nil
     let device = side == .placed ? placed.caller.device : answered?.by.device
@@ -66,16 +90,19 @@ extension HistoryChecker {
     }
     let hasDeclined = left?.reason == .declined
     let isMissed =
-      side == .received && !hasDeclined && (left?.stop.missed ?? false || ended.missed)
+      (side == .received || side == .inVain) && !hasDeclined && !facts.hasDeclined(user.user)
+      && (left?.stop.missed ?? false || ended.missed)
     if entry.isMissed != isMissed { return "word on whether it is missed" }
     return entry.video == placed.video ? nil : "kind"
   }
 
   /// The sides whose histories are to have an ended call. One that gave way leaves that to the one that went on.
   func sidesToRemember(_ facts: Facts) -> Set<HistorySide> {
+    guard facts.transfers.isEmpty else { return [] }
     guard keepsHistory, let placed = facts.placed, let ended = facts.ended, ended.reason != .glare
     else { return [] }
-    var sides: Set<HistorySide> = [.placed]
+    // The user for whom the app's server places a call has an entry once it rings there.
+    var sides: Set<HistorySide> = facts.isForServer ? [] : [.placed]
     if !placed.caller.user.hasBytes(of: placed.callee.user) { sides.insert(.received) }
     if let answered = facts.answered, !answered.by.user.hasBytes(of: placed.callee.user) {
       sides.insert(.inPlace)
@@ -83,12 +110,30 @@ extension HistoryChecker {
     return sides
   }
 
+  /// Further users whose histories are to have it: those to whom it went on in vain. Of a call that was transferred all who
+  /// had a side, and those who missed it.
+  func usersToRemember(_ facts: Facts) -> [String] {
+    guard keepsHistory, let placed = facts.placed, let ended = facts.ended else { return [] }
+    if facts.transfers.isEmpty {
+      return ended.reason == .glare ? [] : facts.joined.filter(facts.wasInVain)
+    }
+    // The second user of a call that the app's server placed is one whom a transfer rings.
+    let placers = facts.isForServer ? [] : [placed.caller.user]
+    return placers + [placed.callee.user] + facts.moves.map(\.to.user)
+      + facts.joined.filter(facts.wasInVain)
+      + facts.transfers.filter { $0.end != nil }.flatMap(\.start.to)
+  }
+
   func missingHistory() -> [HistoryViolation] {
     calls.inOrder.compactMap { call, facts in
+      let users = usersToRemember(facts).filter { user in
+        !facts.usersWithHistory.contains { $0.hasBytes(of: user) }
+      }
       let missing = sidesToRemember(facts).subtracting(facts.rememberedBy)
-      guard !missing.isEmpty else { return nil }
+      guard !missing.isEmpty || !users.isEmpty else { return nil }
       return HistoryViolation(
-        .historyOnBothSides, "it ended and \(missing.count) of its entries are not there",
+        .historyOnBothSides,
+        "it ended and \(missing.count + users.count) of its entries are not there",
         call: call)
     }
   }
@@ -135,12 +180,29 @@ extension HistoryChecker.Facts {
     case .placed: return UserKey(app: placed.callee.app, user: placed.caller.user)
     case .received: return placed.callee
     case .inPlace: return answered.map { UserKey(app: placed.callee.app, user: $0.by.user) }
+    case .inVain: return nil
     }
   }
 
-  /// From whom the call came to a user; empty: it was placed to the user.
-  func source(of user: String) -> String {
-    let diverted = queue(of: user) ?? diversions.first { $0.to.contains { $0.hasBytes(of: user) } }
-    return diverted?.from ?? ""
+  /// Whether the call went on to a user who missed or declined it.
+  fileprivate func wasInVain(_ user: String) -> Bool {
+    guard let ended, wentOn(to: user), !(answered?.by.user.hasBytes(of: user) ?? false) else {
+      return false
+    }
+    let left = left(user)
+    return left?.reason == .declined
+      || ended.reason == .declined && ended.by?.user.hasBytes(of: user) == true
+      || !hasDeclined(user) && (ended.missed || left?.stop.missed ?? false)
   }
+
+  fileprivate func tookPart(_ user: String) -> Bool {
+    let users =
+      [placed?.caller.user, placed?.callee.user, answered?.by.user].compactMap(\.self)
+      + moves.map(\.to.user) + diversions.flatMap(\.to)
+      + transfers.flatMap { [$0.start] + $0.diversions }.flatMap(\.to)
+    return users.contains { $0.hasBytes(of: user) }
+  }
+
+  /// From whom the call came to a user; empty: it was placed to the user.
+  func source(of user: String) -> String { diversions.source(of: user) }
 }

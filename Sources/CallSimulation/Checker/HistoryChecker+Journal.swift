@@ -17,7 +17,11 @@ extension HistoryChecker {
       facts.epoch = record.epoch
       facts.shard = shard
       live.append(call)
+      try mayBePlaced(placed, call)
       try mayRing(placed, call, shard)
+      try isSecondCall(placed, call)
+      try isNamed(placed, facts, call)
+      try ringsByRules(&facts, call)
       try require(
         placed.follows.contains(.history) == keepsHistory, .historyOnBothSides, call,
         "its placing does not say whether the app has histories")
@@ -28,20 +32,44 @@ extension HistoryChecker {
       facts.placed != nil, .nothingLost, call, "the journal speaks of a call that it does not hold")
     if record.epoch != facts.epoch { facts.mayBeLost = true }
     switch entry.change {
-    case .placed, .legJoined, .signal, .settled: break
+    case .placed, .signal, .settled: break
+    case .legJoined(let party):
+      if !facts.joined.contains(where: { $0.hasBytes(of: party.user) }) {
+        facts.joined.append(party.user)
+      }
+      try joinsByRules(party, facts, record, call)
+      try rungForTransfer(party, &facts, call)
+    case .transferEnded(let end): try transferEnded(end, &facts, call)
     case .recorded:
       try require(
         facts.isRecorded, .recordOfEachCall, call, "the journal says it is recorded; it is not")
       try require(
-        facts.rememberedBy.isSuperset(of: sidesToRemember(facts)), .historyOnBothSides, call,
+        facts.rememberedBy.isSuperset(of: sidesToRemember(facts))
+          && usersToRemember(facts).allSatisfy { user in
+            facts.usersWithHistory.contains { $0.hasBytes(of: user) }
+          }, .historyOnBothSides, call,
         "the journal says that histories have it; one has not")
       try require(
         facts.unlearned.isEmpty, .learnsOfEachCall, call, "the journal says its events are stored")
     case .pushed(let device, let purpose):
       try mayPush(device.text, purpose, facts, call)
       facts.pushed[device.inASCII, default: []].insert(purpose)
-    case .alerting(let device): facts.alerting.insert(device.inASCII)
-    case .diverted(let diverted): try self.diverted(diverted, &facts, call)
+    case .alerting(let device):
+      facts.alerting.insert(device.inASCII)
+      facts.hasRung = facts.hasRung || facts.answered == nil
+    case .diverted(let diverted) where diverted.reason == .transferred:
+      if facts.isVacant, diverted.from.isEmpty {
+        try callsSecond(diverted, &facts, call)
+      } else {
+        try transferring(diverted, &facts, call)
+      }
+    case .diverted(let diverted) where facts.pendingTransfer != nil:
+      try divertedByRules(diverted, facts, call)
+      try transferDiverted(diverted, &facts, call)
+    case .diverted(let diverted):
+      try divertedByRules(diverted, facts, call)
+      try self.diverted(diverted, &facts, call)
+      try goesOnAgain(facts, call)
     case .answered(let answer):
       try require(facts.answered == nil, .oneRecord, call, "answered twice in the journal")
       try require(facts.ended == nil, .oneRecord, call, "answered after its end")
@@ -50,7 +78,9 @@ extension HistoryChecker {
       facts.answeredAt = now
       facts.connectDeadline = answer.connectDeadline
     case .moved(let move): try moved(move, &facts, call)
-    case .legEnded(let device, let end, _): facts.legEnds[device.inASCII] = end
+    case .legEnded(let device, let end, _):
+      facts.legEnds[device.inASCII] = end
+      if end == .declinedHere { facts.declinedHere.insert(facts.who(device.text)) }
     case .connected(let caller):
       if caller { facts.connected.caller = true } else { facts.connected.winner = true }
     case .callerLost(let until):
@@ -61,12 +91,17 @@ extension HistoryChecker {
       facts.mayBeLost = true
     case .ended(let end):
       try require(facts.ended == nil, .oneRecord, call, "ended twice in the journal")
+      try require(
+        facts.pendingTransfer == nil, .nobodyRingsOn, call, "it ended, and a transfer goes on")
       if let objection = objection(to: end, facts, call) {
         let rule: HistoryRule =
           if case .contradiction = objection { .oneStory } else { .endsHaveCauses }
         try require(false, rule, call, "\(end.reason.name), but \(objection.text)")
       }
       try mayBeBusy(end, facts, call)
+      try endsByRules(end, facts, call)
+      try endsByStages(end, facts, call)
+      try mayEndAsAsked(end, facts, call)
       let why = unreachableThoughAttached(end, facts, record)
       try require(why == nil, .unreachableAttached, call, why ?? "")
       facts.ended = end
@@ -76,6 +111,9 @@ extension HistoryChecker {
   }
 
   private func objection(to end: EndedFacts, _ facts: Facts, _ call: CallID) -> EndObjection? {
+    if let isExplained = serversCause(end, facts, call) {
+      return isExplained ? nil : .noCause("the app's server did not cause that")
+    }
     // A session may break, or be presumed to have, without a record.
     var evidence = EndEvidence(
       caller: facts.holder(ofCaller: true), winner: facts.holder(ofCaller: false),

@@ -22,7 +22,7 @@ extension HistoryChecker.Facts {
   func isStale(_ end: CallEnd<Who>, of who: Who) -> Bool {
     guard let taken = moves.lastIndex(where: { Who($0.to) == who }) else { return false }
     if end.reason == .answeredElsewhere { return true }
-    return end.reason == .moved
+    return (end.reason == .moved || end.reason == .transferred)
       && !moves[taken...].contains { Who($0.from) == who && Who($0.to) == end.by }
   }
 }
@@ -37,6 +37,10 @@ extension HistoryChecker {
     try require(
       holder == Who(move.from), .movesOnce, call,
       "\(Who(move.to)) takes it over from \(Who(move.from)), which does not have it")
+    let isOfVacancy = move.ofCaller && facts.isVacant
+    if isOfVacancy || !move.to.user.hasBytes(of: move.from.user) {
+      try transferred(move, &facts, call)
+    }
     facts.moves.append(move)
     facts.moveTimes.append(now)
     facts.connectDeadline = max(facts.connectDeadline, move.connectDeadline)
@@ -92,7 +96,11 @@ extension HistoryChecker {
     else { return nil }
     let former = Who(move.from)
     let otherIsTold = facts.told[other]?.moves.contains(facts.moves.count - 1) ?? false
-    let formerIsTold = facts.told[former]?.end?.reason == .moved
+    let reason = facts.told[former]?.end?.reason
+    // A later transfer may ring it once more, which begins its part anew.
+    let ringsAgain =
+      facts.transfers.last.map { $0.startedAt > movedAt && $0.rang(former.user) } ?? false
+    let formerIsTold = reason == .moved || reason == .transferred || ringsAgain
     return untold(other, otherIsTold, of: move, movedAt, call, facts)
       ?? untold(former, formerIsTold, of: move, movedAt, call, facts)
   }

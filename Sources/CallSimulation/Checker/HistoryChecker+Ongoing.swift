@@ -15,11 +15,13 @@ extension HistoryChecker {
     links[link]?.ongoing = ongoing
     for entry in ongoing.calls where knowsJournal {
       let facts = calls[entry.call, default: Facts()]
+      // Who is at the other side then is not followed here.
+      guard facts.transfers.isEmpty else { continue }
       try require(
         facts.ongoing(entry.isPlaced, of: who.user, entry.device) == entry.inMilliseconds,
         .ongoingSeen, entry.call,
         "\(who) sees a call that the journal does not have like that")
-      let user = entry.isPlaced ? facts.placed?.caller.user : facts.placed?.callee.user
+      let user = entry.isPlaced ? facts.placed?.caller.user : facts.answered?.by.user
       try require(
         user?.hasBytes(of: who.user) ?? false, .ongoingSeen, entry.call,
         "\(who) sees another user's call")
@@ -43,7 +45,7 @@ extension HistoryChecker {
 
   private func overThere(_ link: Link, _ shard: Int) -> HistoryViolation? {
     for entry in shown[link.who] ?? [] {
-      guard let facts = calls[entry.call], let endedAt = facts.endedAt,
+      guard let facts = calls[entry.call], facts.transfers.isEmpty, let endedAt = facts.endedAt,
         endedAt + bounds.ring < now
       else { continue }
       // The user's shard learns from the caller's edge, or by waiting for the caller in vain, that a placed call is over.
@@ -51,6 +53,11 @@ extension HistoryChecker {
       guard !entry.isPlaced || endedAt + waited < now || learned(of: facts, endedAt, shard) else {
         continue
       }
+      // As does that of a user to whom it went on, from the call's shard.
+      guard
+        facts.placed?.callee.user.hasBytes(of: link.who.user) ?? false || entry.isPlaced
+          || isQuiet(link, facts.shard, from: endedAt - bounds.takeover, until: now)
+      else { continue }
       return HistoryViolation(
         .ongoingSeen, "\(link.who) still shows it, on \(entry.device)", call: entry.call)
     }
@@ -59,12 +66,14 @@ extension HistoryChecker {
 
   private mutating func lacking(_ link: Link, _ shard: Int) -> HistoryViolation? {
     for id in live {
-      guard let facts = calls[id], facts.ended == nil, let answeredAt = facts.answeredAt,
-        let placed = facts.placed
+      guard let facts = calls[id], facts.ended == nil, facts.transfers.isEmpty,
+        let answeredAt = facts.answeredAt, let placed = facts.placed
       else { continue }
       let isTo =
-        placed.callee.user.hasBytes(of: link.who.user) && answeredAt + bounds.ring < now
+        answeredAt + bounds.ring < now
         && facts.answered?.by.user.hasBytes(of: link.who.user) ?? false
+        && (placed.callee.user.hasBytes(of: link.who.user)
+          || isQuiet(link, facts.shard, from: now - bounds.takeover, until: now))
       let isFrom =
         placed.caller.user.hasBytes(of: link.who.user)
         && facts.callerToldAt.map { $0 + bounds.ring < now && learned(of: facts, $0, shard) }
@@ -118,7 +127,7 @@ extension HistoryChecker.Facts {
     return OngoingCall(
       call: CallID(high: 0, low: 0), callee: placed.callee.user, isPlaced: isPlaced,
       device: device,
-      peer: isPlaced ? placed.callee.user : placed.caller.user,
+      peer: isPlaced ? answered.by.user : placed.caller.user,
       peerName: isPlaced ? "" : placed.caller.name,
       since: Timestamp(microseconds: answered.at.milliseconds * 1000))
   }

@@ -44,6 +44,12 @@ extension HistoryChecker {
     try require(
       !purpose.isCleanUp || !before.contains(where: \.isCleanUp), .pushedOnce, call,
       "\(what): a second clean-up")
+    // A transfer rings while the call is answered, and each has pushes of its own.
+    if facts.transferRang(facts.who(device).user) {
+      return try require(
+        purpose != .ring || facts.pendingTransfer != nil, .noPushAfterEnd, call,
+        "\(what): nobody rings")
+    }
     let isNotice = purpose == .missedNotice
     try require(
       !isNotice || facts.ended != nil, .noticesOfMissed, call, "\(what): the call is not over")
@@ -63,9 +69,8 @@ extension HistoryChecker {
     evidence.isOver = facts.answered != nil || facts.ended != nil
     evidence.isAnswered = facts.answered != nil
     evidence.endReason = facts.ended?.reason
-    // A user who declined on one device has seen the call.
     evidence.userKnows =
-      facts.legEnds.values.contains(.declinedHere) || facts.ended.map { !$0.missed } ?? false
+      facts.hasDeclined(who.user) || facts.ended.map { !$0.missed } ?? false
     evidence.takes = takes(who)
     evidence.wasRung = facts.pushed[DeviceID(device).inASCII]?.contains(.ring) ?? false
     evidence.isWinner = facts.journalWinner == who
@@ -100,13 +105,15 @@ extension HistoryChecker {
     try require(
       history.jobs.updateValue(job.deadline, forKey: key) == nil, .pushedOnce, job.call,
       "\(key): the work queue has a second job for it")
-    let over = (job.purpose == .ring ? facts?.overAt : nil) ?? .distantFuture
+    let over =
+      (job.purpose == .ring && job.round == 0 ? facts?.overAt : nil) ?? .distantFuture
     try require(
       decided - .milliseconds(1) <= over, .noPushAfterEnd, job.call,
       "\(key): decided after the call was over")
     // Nobody can notify a shard that its registration lost a token if that shard lacks the registration.
     // And the shard of a call that went on knows the registrations of other users as their shards said last.
-    let isGuest = facts?.wentOn(to: key.who.user) ?? false
+    let isGuest =
+      facts.map { $0.wentOn(to: key.who.user) || $0.transferRang(key.who.user) } ?? false
     let known = isGuest ? decided + Span(microseconds: -bounds.takeover.microseconds) : decided
     if !history.unheard.contains(key.who),
       let owner = otherOwner(of: job.token, than: key.who, known)
@@ -157,10 +164,16 @@ extension HistoryChecker {
     if let who, history.woken[who] != nil { history.unsteady[who] = now }
   }
 
+  /// Whoever has ended a call, perhaps by HTTP, knows.
+  private func hasEnded(_ call: CallID, _ who: Who) -> Bool {
+    calls[call]?.ended?.by.map(Who.init) == who
+  }
+
   /// A woken device with a connection that was not notified in time.
   func wokenInVain() -> HistoryViolation? {
     for (who, waiting) in history.woken where !(linksOf[who]?.isEmpty ?? true) {
       for (call, since) in waiting {
+        if hasEnded(call, who) { continue }
         let from = max(since, history.unsteady[who] ?? since)
         guard let calm = calendar.calm(for: bounds.takeover, from: from, now: now), calm < now
         else { continue }
@@ -172,7 +185,7 @@ extension HistoryChecker {
 
   func stillWoken() -> [HistoryViolation] {
     history.woken.inOrder.flatMap { who, waiting in
-      waiting.keys.sorted { $0.description < $1.description }.map {
+      waiting.keys.filter { !hasEnded($0, who) }.sorted { $0.description < $1.description }.map {
         HistoryViolation(.wokenAreTold, "\(who) was woken and never heard of the call", call: $0)
       }
     }
@@ -191,7 +204,8 @@ extension HistoryChecker {
     switch state.phase {
     case .placed, .ringing:
       try require(
-        facts.overAt ?? .distantFuture >= question.at || facts.wentOn(to: who.user),
+        facts.overAt ?? .distantFuture >= question.at || facts.wentOn(to: who.user)
+          || facts.transferRang(who.user),
         .attachAnswered, call,
         "\(what): it rings, though it was over")
     case .answered:

@@ -11,6 +11,7 @@ extension HistoryChecker {
     case .delivery(let delivery): try delivered(who, delivery)
     case .ongoing(let ongoing): try toldOngoing(who, ongoing, on: link)
     case .history(let state): try toldHistory(who, state, on: link)
+    case .relays: break
     case .reply(let id, let reply):
       if case .attached(let info) = reply {
         attached(who, on: link)
@@ -42,6 +43,12 @@ extension HistoryChecker {
         before == now, .sameAnswer, call,
         "\(who) asked twice whether it won: \(before), then \(now)")
     case (.call, .error(let error)):
+      // A device that lacks the reply may have ended the call meanwhile, or rings in it for who was to take its side.
+      if case .call(_, .transfer) = question.command, let facts = call.flatMap({ calls[$0] }),
+        facts.ended != nil || facts.transfers.count > 1
+      {
+        return
+      }
       try require(error.code.rawValue >= 500, .sameAnswer, call, "\(who) asked again: \(error)")
     default: break
     }
@@ -51,13 +58,16 @@ extension HistoryChecker {
     _ who: Who, _ question: Asked, _ reply: ServerReply
   ) throws(HistoryViolation) {
     switch reply {
-    case .done, .rules: break
+    case .done: break
+    case .rules(let told):
+      if case .rules(.write(let rules)) = question.command {
+        try toldRules(told, asked: rules, of: who.user)
+      }
     case .error(let error): try refused(who, question, error)
     case .attached(let info):
       try attached(who, question, info)
-      // Of a call that went on to the user, the user's own shard may not know.
       if let state = info.forCall,
-        state.phase != .unknown || !(calls[state.call]?.wentOn(to: who.user) ?? false)
+        state.phase != .unknown || !mayBeUnknown(state.call, at: who)
       {
         try toldState(who, state, asked: question.at)
       }
@@ -84,6 +94,12 @@ extension HistoryChecker {
     case .calls(let live):
       for state in live.placed + live.received { try toldState(who, state, asked: question.at) }
     }
+  }
+
+  /// Of a call that went on to the user, or was transferred, the user's own shard may not know.
+  private func mayBeUnknown(_ call: CallID, at who: Who) -> Bool {
+    guard let facts = calls[call] else { return false }
+    return facts.wentOn(to: who.user) || facts.transferRang(who.user)
   }
 
   private mutating func toldState(
@@ -122,7 +138,7 @@ extension HistoryChecker {
       "\(who) hears of a call that no record speaks of")
     let isLast = version > told.endVersion ?? .max
     try require(
-      !isLast || delivery.event.isStop,
+      !isLast || delivery.event.isStop || !facts.transfers.isEmpty,
       delivery.event.isInvite ? .noInviteAfterStop : .versionsGrow, call,
       "\(who) hears more of the call after its end")
     told.events[version] = delivery.event
@@ -148,9 +164,12 @@ extension HistoryChecker {
       try toldSurvivor(who, stop.reason, stop.survivor, call)
       try toldEnd(who, end, call, version: version)
     case .moved(let moved): try toldMove(who, moved, call)
+    case .transfer(let news): try toldOfTransfer(who, news, call)
     case .signal(let signal):
       try require(
-        told.signals[signal.index] ?? signal.body == signal.body, .signalsInPlace, call,
+        told.signals[signal.index] ?? signal.body == signal.body || facts.tookOver(who)
+          || !facts.transfers.isEmpty,
+        .signalsInPlace, call,
         "two signals of index \(signal.index)")
       calls[call]?.told[who]?.signals[signal.index] = signal.body
     }
@@ -160,6 +179,10 @@ extension HistoryChecker {
     _ who: Who, _ invite: Invite, _ call: CallID, decided: Timestamp
   ) throws(HistoryViolation) {
     calls[call]?.told[who]?.invited = true
+    if let by = invite.transferredBy { return try invitedToTransfer(who, invite, by, call) }
+    if let facts = calls[call], facts.isForServer, !invite.caller.device.text.isEmpty {
+      return try invitedToSecondSide(who, invite, call, facts)
+    }
     noteCrossings(who)
     var deadline = calls[call]?.placed?.deadline ?? invite.deadline
     // Who takes a call because its own one gave way gets the invite for the description in it.
@@ -175,9 +198,11 @@ extension HistoryChecker {
     try require(
       !SimOptions.onlyPlaces(who) || taken != nil, .placersDoNotRing, call,
       "\(who) is told to ring")
+    let caller = calls[call]?.placed?.caller ?? invite.caller
     try require(
-      invite.caller.name == SimOptions.displayName(invite.caller.user), .oneStory, call,
-      "\(who) sees the caller as \"\(invite.caller.name)\"")
+      invite.caller.user.hasBytes(of: caller.user) && invite.caller.name.hasBytes(of: caller.name),
+      .oneStory, call, "\(who) sees \(invite.caller.user) as \"\(invite.caller.name)\"")
+    try toldSecondCall(who, invite.isSecondCall, calls[call, default: Facts()], call)
     try require(
       invite.pushData == SimOptions.pushData(call), .oneStory, call,
       "\(who) is given other data than the caller gave")
@@ -185,112 +210,6 @@ extension HistoryChecker {
     try require(
       decided <= invite.deadline + .seconds(4), .noLateInvite, call,
       "\(who) is told to ring after the deadline")
-  }
-
-  // MARK: Who won, and how it ended
-
-  private mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
-    let facts = calls[call, default: Facts()]
-    let winner = facts.winner ?? who
-    try require(winner == who, .oneWinner, call, "\(winner) and \(who) are told that they won")
-    if let end = facts.told[who]?.end {
-      try require(
-        end.reason.followsAnswer, .winnerStopped, call,
-        "\(who) won after it was told \(end.reason.name)")
-    }
-    calls[call, default: Facts()].winner = who
-    calls[call]?.told[who, default: Told()].won = true
-    try toldAnswer(who, call, teller: who)
-  }
-
-  private mutating func toldAnswered(
-    _ by: Who, _ call: CallID, teller: Who
-  ) throws(HistoryViolation) {
-    if calls[call]?.moves.contains(where: { !$0.ofCaller && Who($0.to) == by }) ?? false { return }
-    if by == teller { try toldWon(by, call) } else { try toldAnswer(by, call, teller: teller) }
-  }
-
-  private mutating func toldAnswer(
-    _ by: Who, _ call: CallID, teller: Who
-  ) throws(HistoryViolation) {
-    let facts = calls[call, default: Facts()]
-    let what = "\(teller) hears that \(by) answered"
-    try require(
-      facts.journalWinner == by || !knowsJournal, .appendThenSpeak, call,
-      "\(what); the journal does not say so")
-    let known = facts.answeredBy ?? by
-    try require(known == by, .oneWinner, call, "\(what); others that \(known) did")
-    if let end = facts.end {
-      try require(
-        end.reason.followsAnswer, .oneStory, call,
-        "\(what) a call that ended as \(end.reason.name)")
-    }
-    calls[call, default: Facts()].answeredBy = by
-  }
-
-  private mutating func toldEnd(
-    _ who: Who, _ end: CallEnd<Who>, _ call: CallID, version: UInt64?
-  ) throws(HistoryViolation) {
-    let facts = calls[call, default: Facts()]
-    let told = facts.told[who, default: Told()]
-    if facts.isStale(end, of: who) { return }
-    if end.reason == .moved { return try toldMovedAway(who, end, call, version: version) }
-    // The end of its own leg: the call may go on.
-    if end.by == who, facts.legEnds[facts.key(who)] != nil, end.reason.isOwnPart { return }
-    if try toldLeft(who, end, call, facts) { return }
-    try require(
-      !told.won || end.reason.followsAnswer, .winnerStopped, call,
-      "\(who) won, and is told \(end.reason.name)")
-    let before = told.end ?? end
-    try require(
-      before == end, .oneEnd, call,
-      "\(who) was told \(before.reason.name), and now \(end.reason.name)")
-    if end.reason == .answeredElsewhere, let truth = facts.ended, truth.reason == .glare {
-      try require(
-        end.by == truth.by.map(Who.init) && who != end.by && who != facts.journalCaller, .oneStory,
-        call, "\(who) is told answered elsewhere of a call that gave way")
-    } else if end.reason == .answeredElsewhere {
-      let by = end.by ?? who
-      try require(by != who, .oneStory, call, "\(who): answered elsewhere by itself, or nobody")
-      try toldAnswer(by, call, teller: who)
-    } else {
-      try toldCallEnd(who, end, call, facts)
-    }
-    calls[call, default: Facts()].told[who, default: Told()].end = end
-    if let version {
-      let last = max(calls[call]?.told[who]?.endVersion ?? 0, version)
-      calls[call]?.told[who]?.endVersion = last
-    }
-  }
-
-  /// Who is told that a call gave way is told for which one.
-  private func toldSurvivor(
-    _ who: Who, _ reason: EndReason?, _ survivor: CallID?, _ call: CallID
-  ) throws(HistoryViolation) {
-    let truth = reason == .glare ? calls[call]?.ended?.survivor : nil
-    try require(
-      survivor == truth || !knowsJournal, .crossingsMerge, call,
-      "\(who) is not told which call goes on")
-  }
-
-  private mutating func toldCallEnd(
-    _ who: Who, _ end: CallEnd<Who>, _ call: CallID, _ facts: Facts
-  ) throws(HistoryViolation) {
-    let what = "\(who) is told \(end.reason.name)"
-    try require(
-      facts.ended != nil || !knowsJournal, .appendThenSpeak, call,
-      "\(what); no record says that it ended")
-    if let truth = facts.ended {
-      try require(
-        truth.reason == end.reason && truth.by.map(Who.init) == end.by, .oneStory, call,
-        "\(what); the journal says \(truth.reason.name)")
-    }
-    let known = facts.end ?? end
-    try require(known == end, .oneStory, call, "\(what), others \(known.reason.name)")
-    try require(
-      end.reason.followsAnswer || facts.answeredBy == nil, .oneStory, call,
-      "\(what) of a call that was answered")
-    calls[call, default: Facts()].end = end
   }
 }
 

@@ -8,6 +8,7 @@ extension HistoryChecker {
   /// Looks for what is late. The cost grows with the number of live calls.
   package mutating func lateness(at now: Timestamp) -> HistoryViolation? {
     self.now = now
+    learnNames()
     for (id, link) in links {
       for (request, since) in link.waiting where since + bounds.answer < now {
         let command = asked[link.who]?[request]?.command
@@ -22,6 +23,8 @@ extension HistoryChecker {
       guard let facts = calls[call] else { continue }
       if let violation = overdue(call, facts) ?? notRung(call, facts)
         ?? notRungElsewhere(call, facts) ?? notToldOfMove(call, facts)
+        ?? notToldOfTransfer(call, facts) ?? consultedGoesOn(call, facts)
+        ?? secondNotRung(call, facts)
       {
         return violation
       }
@@ -29,6 +32,18 @@ extension HistoryChecker {
     }
     live = still
     return unmergedCrossing() ?? wokenInVain() ?? delayedJob() ?? wrongOngoing()
+  }
+
+  /// Whether a call rings: with members of a group in turn that takes long.
+  package var isRinging: Bool {
+    live.contains { call in
+      guard let facts = calls[call], facts.placed != nil, facts.ended == nil else { return false }
+      return facts.answered == nil || facts.pendingTransfer != nil
+    }
+  }
+
+  package func hasEnded(since time: Timestamp) -> Bool {
+    calls.values.contains { $0.endedAt.map { $0 >= time } ?? false }
   }
 
   private func overdue(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
@@ -59,10 +74,18 @@ extension HistoryChecker {
       }
       return (placed.deadline, "the ring timeout", .zero)
     }
+    if facts.isVacant {
+      return facts.pendingTransfer.map { ($0.deadline, "the second user's ring timeout", .zero) }
+    }
     if !facts.isConnected {
       return (facts.connectDeadline, "the connect grace", answer.connectDeadline - answer.at)
     }
-    let lost = [facts.lostUntil.caller, facts.lostUntil.winner].compactMap { $0 }.max()
+    // Who transfers a call need not come back before that is over.
+    if let transfer = facts.pendingTransfer {
+      return (transfer.deadline, "the ring timeout of a transfer", .zero)
+    }
+    var lost = [facts.lostUntil.caller, facts.lostUntil.winner].compactMap { $0 }.max()
+    if let last = facts.transfers.last?.endedAt, let until = lost { lost = max(until, last) }
     // The later of the two: the other side may have returned since.
     return lost.map { ($0, "the resume grace", grace) }
   }
@@ -134,7 +157,14 @@ extension HistoryChecker {
     }
     guard let truth = facts.ended, let stop = view.stop else { return nil }
     if view.role == .caller, facts.givenUp, stop.reason == .failed { return nil }
-    if stop.reason == .moved, facts.holder(ofCaller: view.role == .caller) != who { return nil }
+    // It may have taken its side back, and lack the reply.
+    if stop.reason == .moved, facts.moves.contains(where: { Who($0.from) == who }) { return nil }
+    if facts.holder(ofCaller: view.role == .caller) != who {
+      if stop.reason == .moved || stop.reason == .transferred { return nil }
+      // It was to ring for it once more, before it had learned that its part was over.
+      let end = CallEnd(reason: stop.reason, by: stop.by.map(Who.init))
+      if facts.isEndOfTransfer(end, of: who) { return nil }
+    }
     if view.role == .caller || view.won {
       guard facts.accepted || view.role == .callee, stop.reason != truth.reason else { return nil }
       return HistoryViolation(

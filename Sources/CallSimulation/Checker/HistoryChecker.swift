@@ -75,6 +75,11 @@ package struct HistoryChecker: Sendable {
   var gaveWay: [CallID] = []
   /// The user's calls as its apps show them.
   var shown: [Who: [OngoingCall]] = [:]
+  var decided: [UserKey: Decided] = [:]
+  var names: [UserKey: [StoredName]] = [:]
+  /// What the app's server asked to place, and when it asked to end what.
+  var serverPlaces: [CallID: HTTPBodies.PlaceCall] = [:]
+  var serverEnds: [CallID: Timestamp] = [:]
   /// Of each user, by the store.
   var histories: [UserKey: [(cursor: HistoryCursor, message: HistoryMessage)]] = [:]
   /// True once a record of the journal was seen.
@@ -117,6 +122,8 @@ package struct HistoryChecker: Sendable {
       case .remembered(let user, let number, let message):
         try remembered(user, number, message)
       case .learned(let events): try learned(events)
+      case .decided(let user, let rules): decided(user, rules)
+      case .server(let event): try server(event)
       }
       return nil
     } catch {

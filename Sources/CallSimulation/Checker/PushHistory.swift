@@ -34,8 +34,10 @@ struct PushHistory: Sendable {
     let call: CallID
     let who: Who
     let purpose: PushPurpose
+    let round: UInt8
 
     init(_ job: PushJob) {
+      round = job.round
       call = job.call
       who = Who(job)
       purpose = job.purpose

@@ -15,6 +15,8 @@ final class SimCoverage {
     var isEnded = false
     var isConnected = false
     var diversions = 0
+    var transfers = 0
+    var transferEpoch: UInt64 = 0
     var answers: [(at: Timestamp, who: Who)] = []
     var cancelAt: Timestamp?
     var hangUps: [(at: Timestamp, who: Who)] = []
@@ -38,6 +40,8 @@ final class SimCoverage {
   private var frames: [Who: Set<UInt64>] = [:]
   var sent: Set<PushHistory.Key> = []
   var owners: [String: Who] = [:]
+  /// Of users, as the store has them.
+  var rules: [UserKey: UserRules] = [:]
 
   init(_ world: SimWorld, _ options: SimOptions) {
     self.world = world
@@ -49,7 +53,7 @@ final class SimCoverage {
     world.count("race.\(name)")
   }
 
-  private func near(_ one: Timestamp, _ other: Timestamp, milliseconds: Int64) -> Bool {
+  func near(_ one: Timestamp, _ other: Timestamp, milliseconds: Int64) -> Bool {
     abs((one - other).microseconds) <= milliseconds * 1000
   }
 
@@ -71,6 +75,7 @@ final class SimCoverage {
       calls[call] = Seen(
         callee: facts.callee.user, caller: facts.caller, epoch: record.epoch,
         deadline: record.at + (facts.deadline - facts.placedAt))
+      placed(facts, call)
       return
     }
     guard let seen = calls[call] else { return }
@@ -89,21 +94,47 @@ final class SimCoverage {
       if facts.merged != nil { race("R8 merged", call) }
       calls[call]?.connectDeadline = world.now + options.limits.connectGrace
       step(call, to: "answered")
+    case .diverted(let facts) where facts.reason == .transferred && facts.from.isEmpty:
+      race("R28 answered", call)
+      calls[call]?.transferEpoch = record.epoch
+    case .diverted(let facts) where facts.reason == .transferred:
+      race("R26", call)
+      calls[call]?.transfers += 1
+      if calls[call]?.transfers == 2 { race("R26 again", call) }
+      calls[call]?.transferEpoch = record.epoch
+    case .diverted where seen.stage == "answered": race("R26 goes on", call)
+    case .transferEnded(let end) where seen.caller.device.text.isEmpty:
+      race("R28 \(end.reason.name)", call)
+      if record.epoch > seen.transferEpoch { race("R28 new owner", call) }
+    case .transferEnded(let end):
+      race("R26 \(end.reason.name)", call)
+      if record.epoch > seen.transferEpoch { race("R26 new owner", call) }
     case .diverted(let facts):
       if !facts.to.isEmpty { race("R25", call) } else { race("R25 declined by one", call) }
       if facts.reason == .turn { race("R25 turn", call) }
+      sentOn(facts, seen, record, call)
       if facts.reason == .group { race(facts.queue.isEmpty ? "R25 group" : "R25 queue", call) }
       calls[call]?.diversions += 1
       calls[call]?.deadline = record.at + (facts.deadline - facts.at)
+    case .moved(let facts) where facts.from.device.text.isEmpty:
+      race("R28 taken", call)
+      calls[call]?.caller = facts.to
+      if record.epoch > seen.transferEpoch { race("R28 new owner", call) }
+    case .moved(let facts) where !facts.to.user.hasBytes(of: facts.from.user):
+      race("R26 of the \(facts.ofCaller ? "caller" : "callee")", call)
+      if record.epoch > seen.transferEpoch { race("R26 new owner", call) }
     case .moved(let facts):
       race("R24 of the \(facts.ofCaller ? "caller" : "callee")", call)
       if record.epoch > seen.epoch { race("R24 new owner", call) }
     case .legEnded(_, let end, _): world.count("transition.leg → \(end)")
-    case .legJoined: world.count("transition.leg joins")
+    case .legJoined(let party):
+      world.count("transition.leg joins")
+      joined(party, seen, call)
     case .connected: calls[call]?.isConnected = true
     case .callerLost(until: nil): race("R22", call)
     case .ended(let facts):
       if seen.diversions > 0, record.epoch > seen.epoch { race("R25 new owner", call) }
+      if facts.reason == .transferred { race("R26 consulted", call) }
       ended(call, seen, facts, record)
     case .pushed(let device, let purpose):
       world.count("push.\(purpose.name)")
@@ -137,80 +168,12 @@ final class SimCoverage {
         race("R8 in mid-ring", call)
       }
       if record.epoch > seen.epoch { race("R8 moved", call) }
-    case .answeredElsewhere, .declined, .cancelled, .busy, .hungUp, .moved: break
+    case .answeredElsewhere, .declined, .cancelled, .busy, .hungUp, .moved, .transferred: break
     }
   }
 
   func appends(_ shard: Int, _ record: JournalRecord) {
     if record.epoch < latestEpoch[shard] ?? 0 { world.count("race.R23") }
-  }
-
-  // MARK: At a coordinator
-
-  func arrived(_ command: Command) {
-    let who = Who(command.user.user, command.device.text)
-    switch command.body {
-    case .register: attachedOrRegistered(who)
-    case .attach(let attach) where !attach.announce: attachedOrRegistered(who)
-    default: break
-    }
-    guard let call = command.body.call, let seen = calls[call] else { return }
-    guard case .call(_, let verb) = command.body else { return }
-    let now = world.now
-    switch verb {
-    case .answer:
-      if !seen.isEnded,
-        seen.answers.contains(where: { $0.who != who && near($0.at, now, milliseconds: 2) })
-      {
-        race("R1", call)
-      }
-      if let at = seen.cancelAt, near(at, now, milliseconds: 20) { race("R2", call) }
-      if near(seen.deadline, now, milliseconds: 25) { race("R2 timeout", call) }
-      calls[call]?.answers.append((now, who))
-    case .cancel:
-      if seen.answers.contains(where: { near($0.at, now, milliseconds: 20) }) { race("R2", call) }
-      calls[call]?.cancelAt = now
-    case .decline, .busy:
-      if let by = seen.answeredBy, Who(by) != who { race("R7", call) }
-    case .hangUp:
-      guard !seen.isEnded else { break }
-      if seen.hangUps.contains(where: { $0.who != who && near($0.at, now, milliseconds: 50) }) {
-        race("R16", call)
-      }
-      if !seen.isConnected, let at = seen.connectDeadline, near(at, now, milliseconds: 50) {
-        race("R16", call)
-      }
-      calls[call]?.hangUps.append((now, who))
-    case .pull:
-      if !seen.isEnded,
-        seen.pulls.contains(where: { $0.who != who && near($0.at, now, milliseconds: 50) })
-      {
-        race("R24 two at once", call)
-      }
-      calls[call]?.pulls.append((now, who))
-    case .signal(let kind, _): signalled(call, seen, who, kind)
-    default: break
-    }
-  }
-
-  private func signalled(_ call: CallID, _ seen: Seen, _ who: Who, _ kind: SignalKind) {
-    if kind == .information {
-      world.count(
-        seen.answeredBy == nil ? "signal.information too early" : "signal.information")
-    }
-    if seen.isEnded {
-      race("R17 after the end", call)
-    } else if let by = seen.answeredBy {
-      if Who(by) != who, Who(seen.caller) != who { race("R17 of a loser", call) }
-    } else {
-      race("R17 early", call)
-    }
-  }
-
-  private func attachedOrRegistered(_ who: Who) {
-    for (call, seen) in calls where seen.isRinging && seen.invited.contains(who) {
-      race("R6", call)
-    }
   }
 
   // MARK: At devices
@@ -236,7 +199,8 @@ final class SimCoverage {
   func received(_ frame: ServerFrame, on line: SimLine) {
     switch frame {
     case .delivery(let delivery):
-      if case .invite = delivery.event {
+      if case .invite(let invite) = delivery.event {
+        invited(invite, delivery.call)
         calls[delivery.call]?.invited.insert(line.who)
         calls[delivery.call]?.pushed.remove(line.who.device)
       }
@@ -248,7 +212,7 @@ final class SimCoverage {
       world.count("race.R5")
       world.count("late attach.\(answer)")
       attached(line.who, state)
-    case .reply, .notice, .history: break
+    case .reply, .notice, .history, .relays: break
     }
   }
 

@@ -1,6 +1,9 @@
 internal import CallCore
 
 package enum SimRaces {
+  /// So many seeds must meet each of them.
+  package static let seeds = 400
+
   package static let required = [
     "R1", "R2", "R2 timeout", "R3", "R4", "R5", "R6", "R7", "R8", "R8 merged", "R8 in mid-ring",
     "R9", "R10", "R10 deadline",
@@ -9,6 +12,14 @@ package enum SimRaces {
     "R24 of the caller", "R24 of the callee", "R24 two at once", "R24 new owner",
     "R25", "R25 answered", "R25 declined by one", "R25 new owner",
     "R25 group", "R25 queue", "R25 turn",
+    "R26", "R26 of the caller", "R26 of the callee", "R26 declined", "R26 unanswered",
+    "R26 cancelled",
+    "R26 again", "R26 new owner", "R26 consulted",
+    "R27 always", "R27 busy", "R27 noAnswer", "R27 unreachable", "R27 doNotDisturb", "R27 silent",
+    "R27 excepted", "R27 first devices", "R27 others", "R27 circle", "R27 five times",
+    "R27 too often", "R27 new owner",
+    "R28", "R28 answered", "R28 taken", "R28 declined", "R28 unanswered", "R28 cancelled",
+    "R28 new owner", "R29 second call", "R29 stored name",
   ]
 
   /// Faults that must occur, so that an injector without effect is found. Faults that occur ten times
@@ -29,7 +40,11 @@ package enum SimRaces {
   package static let requiredBeside =
     ["place", "answer", "signal"].map { "in outage.\($0)" }
     + ["signal.information", "signal.information too early"]
-    + [HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder, .movesTold, .ongoingSeen]
+    + [
+      HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder, .movesTold, .ongoingSeen,
+      .transfersTold, .rulesFollowed, .silenceKept, .firstRingFirst, .secondCallTold,
+      .namesShown,
+    ]
     .map {
       "judged.\($0.rawValue)"
     }

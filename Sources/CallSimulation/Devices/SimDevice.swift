@@ -73,6 +73,8 @@ package final class SimDevice {
     configuration.wantsOngoing = options.showsOngoing && SimOptions.asksForOngoing(who)
     configuration.wantsHistory = options.keepsHistory
     configuration.endedCallsMax = 64
+    // What is judged is what the cluster says of calls.
+    configuration.ringGrace = nil
     configuration.backoffMaximum = .seconds(4)
     configuration.attachTimeout = .seconds(5)
     let seed = random.next()

@@ -21,7 +21,7 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     closePromise = loop.makePromise()
     _pipeline = ChannelPipeline(channel: self)
     socket.attach(self, side)
-    loop.node.world.onEnd { [weak self] in self?.end() }
+    loop.node.world.onEnd { [weak self] in self?.endWithWorld() }
   }
 
   package func open() {
@@ -124,8 +124,18 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     loop.post { [self] in end() }
   }
 
-  /// Releases its handlers and its socket, which retain it: when it is closed, or at the end of the
-  /// world, because nobody closes the sockets of a process that died.
+  /// Nobody closes the sockets of a process that died. An edge keeps a request that it has not answered, and with it
+  /// the whole world, until its connection is gone.
+  private func endWithWorld() {
+    if isActive {
+      isOpen = false
+      isActive = false
+      pipeline.syncOperations.fireChannelInactive()
+    }
+    end()
+  }
+
+  /// Releases its handlers and its socket, which retain it.
   private func end() {
     guard !hasEnded else { return }
     hasEnded = true

@@ -8,12 +8,22 @@ package final class SimEventLoop: EventLoop, @unchecked Sendable {
   private unowned let world: SimWorld
   private var ready: [() -> Void] = []
   private var isScheduled = false
+  /// Fails the promises of the tasks that have not run.
+  private var waiting: [Int: () -> Void] = [:]
+  private var lastTask = 0
 
   package init(_ node: SimNode) {
     self.node = node
     world = node.world
-    // Pending actions of a dead process retain the loop.
-    world.onEnd { [weak self] in self?.ready.removeAll() }
+    world.onEnd { [weak self] in self?.shutDown() }
+  }
+
+  /// As NIO's loops do. What waits for a task, or was to run, retains the loop, also that of a process that died.
+  private func shutDown() {
+    let waiting = waiting
+    self.waiting.removeAll()
+    for fail in waiting.values { fail() }
+    ready.removeAll()
   }
 
   package func post(_ body: @escaping () -> Void) {
@@ -63,7 +73,11 @@ package final class SimEventLoop: EventLoop, @unchecked Sendable {
   ) -> Scheduled<T> {
     let promise = makePromise(of: T.self)
     let flag = CancellationFlag()
-    post(after: Span(microseconds: max(0, delay.nanoseconds / 1000))) {
+    lastTask += 1
+    let number = lastTask
+    waiting[number] = { promise.fail(EventLoopError.shutdown) }
+    post(after: Span(microseconds: max(0, delay.nanoseconds / 1000))) { [self] in
+      waiting[number] = nil
       guard !flag.isCancelled else { return }
       do {
         promise.assumeIsolated().succeed(try task())

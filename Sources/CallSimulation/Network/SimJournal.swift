@@ -127,7 +127,15 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
 
   package func entries(matching filter: String) async throws -> [KeyValueEntry] {
     let filter = SubjectFilter(filter)
-    return try await bus.ask { [nats, name] in nats.store.entries(name, filter.matches) }
+    return try await bus.ask { [nats, name] in
+      let entries = nats.store.entries(name, filter.matches)
+      guard let change = nats.tamper.changesEntry else { return entries }
+      return entries.map { entry in
+        KeyValueEntry(
+          key: entry.key, value: entry.value.map { change(entry.key, $0) }, revision: entry.revision
+        )
+      }
+    }
   }
 
   package func watch(

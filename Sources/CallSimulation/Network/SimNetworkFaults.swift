@@ -81,6 +81,8 @@ package struct SimTamper {
   package var changesHistory: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
   /// The same of a message of the streams of what is kept for apps.
   package var changesAppStream: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
+  /// What a reader of many keys of a bucket gets in place of a value.
+  package var changesEntry: ((_ key: String, _ value: [UInt8]) -> [UInt8])?
   /// A read of a key finds nothing.
   package var hidesEntry: (_ bucket: String) -> Bool = { _ in false }
 

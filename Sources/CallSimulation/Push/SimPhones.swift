@@ -2,8 +2,6 @@ internal import CallClient
 internal import CallCore
 internal import CallPush
 internal import CallWire
-internal import NIOCore
-internal import NIOHTTP1
 
 /// Phones that receive pushes: they wake the app, which attaches for the call, or decline without a
 /// session; some wake too late or never.
@@ -74,7 +72,8 @@ final class SimPhones: SimActor {
     guard let capability = invite.capability, !capability.isEmpty else {
       return world.stop("a push that rings has no capability", call: push.job.call)
     }
-    guard invite.pushData == SimOptions.pushData(invite.call) else {
+    // A transfer rings with nothing of the placing.
+    guard push.job.round > 0 || invite.pushData == SimOptions.pushData(invite.call) else {
       return world.stop("a push has other data than the caller gave", call: push.job.call)
     }
     rings(phone, invite, capability)
@@ -145,7 +144,8 @@ final class SimPhones: SimActor {
     let request = PushActions.request(
       errand.action, callee: errand.address.callee, call: errand.call,
       capability: errand.capability)
-    send(request, errand.phone, edge) { [weak self] response in
+    edge.perform(request, by: "\(errand.phone.who)'s push", seed: random.next()) {
+      [weak self] response in
       guard let self else { return }
       if let response, response.status == 200, let state = HTTPBodies.readCallState(response.body) {
         world.count("phone.HTTP answered")
@@ -165,35 +165,5 @@ final class SimPhones: SimActor {
     let who = errand.phone.who
     world.note("\(who)", call: errand.call, "by HTTP: \(SimText.text(reply))")
     onEvent(.answered(who, errand.command, reply, since: errand.since))
-  }
-
-  /// - Parameter completion: gets the response; nil: there was none.
-  private func send(
-    _ request: EdgeRequest, _ phone: SimDevice, _ edge: SimEdge,
-    completion: @escaping (EdgeResponse?) -> Void
-  ) {
-    let node = world.makeNode("\(phone.who)'s push")
-    let loop = SimEventLoop(node)
-    let socket = SimSocket(
-      world: world, random: SimRandom(seed: random.next()),
-      latency: (.milliseconds(1), .milliseconds(40)))
-    let channel = SimChannel(loop: loop, socket: socket, side: .device)
-    let promise = loop.makePromise(of: EdgeResponse.self)
-    promise.futureResult.assumeIsolated().whenComplete { completion(try? $0.get()) }
-    do {
-      try channel.pipeline.syncOperations.addHTTPClientHandlers()
-      try channel.pipeline.syncOperations.addHandler(
-        EdgeExchange(request, to: EdgeAddress(host: "edge", port: 80), promise: promise))
-    } catch {
-      return world.stop("a phone cannot use its connection: \(error)")
-    }
-    edge.accept(socket)
-    channel.open()
-    // Longer than an edge takes to answer that the cluster is silent.
-    world.schedule(after: .seconds(7)) { [world] in
-      promise.fail(EdgeFailure.timedOut)
-      channel.close(promise: nil)
-      world.schedule(after: .milliseconds(10)) { node.kill() }
-    }
   }
 }

@@ -19,17 +19,25 @@ package struct SimOptions: Sendable {
   /// Whether the app learns of its calls by webhooks.
   var hasWebhooks = false
   package private(set) var keys: AppKeys
+  /// Whether users have rules about calls to them.
+  var hasRules = false
+  /// Whether the app's server sets users' names, and places calls between two users.
+  var hasServer = false
   /// Whether the app's users see their calls on all devices.
   package var showsOngoing = false { didSet { chooseKeys() } }
   /// Whether the app has histories.
   package var keepsHistory = false { didSet { chooseKeys() } }
-  /// By what the app has: 1 ongoing calls, 2 histories.
+  /// What a further call to a user in an answered call comes to; nil: what the cluster says.
+  var secondCalls: SecondCalls? { didSet { chooseKeys() } }
+  /// By what the app has: 1 ongoing calls, 2 histories, 4 second calls that ring, 8 those that are busy.
   private let keysByTerms: [AppKeys]
   let pushKeys: PushCapabilityKeys
   private let ticketKeys: SessionTicketKeys
   /// Of the key that signs all tokens.
   private let keyNumber: UInt32
   private let tokens: [UserKey: String]
+  /// With which the app's server asks.
+  let serverToken: String
 
   static let app = "sim"
   static let cluster = "sim"
@@ -42,6 +50,12 @@ package struct SimOptions: Sendable {
     // That of a user's rules begins with a word.
     return parts.count == 4 && Int(parts[0]) != nil ? Who(encoded: parts[2], parts[3]) : nil
   }
+
+  /// The user whose rules have this key, in the same bucket.
+  static func user(rulesKey key: String) -> String? {
+    let parts = key.split(separator: ".")
+    return parts.count == 4 && parts[0] == "rules" ? Subjects.keyText(parts[3]) : nil
+  }
   /// The key without the app's name: all users are of one app.
   static func fingerprint(tokenKey key: String) -> String {
     String(key.prefix { $0 != "." })
@@ -50,7 +64,7 @@ package struct SimOptions: Sendable {
   static let userCount = 24
 
   /// Some names are equal by Unicode's rules but differ in their bytes, and are different users.
-  static func user(_ number: Int) -> String {
+  package static func user(_ number: Int) -> String {
     switch number {
     case 1: "u\u{e9}"
     case 2: "ue\u{301}"
@@ -66,8 +80,17 @@ package struct SimOptions: Sendable {
   /// Whether a device asks to see its user's calls, where the app has that.
   static func asksForOngoing(_ who: Who) -> Bool { who.device != "d2" }
 
-  /// The display name in a user's token.
-  static func displayName(_ user: String) -> String { "\(user.uppercased()) of \(app)" }
+  /// The display name in a user's token. Some have none there: theirs is the one that the app's server sets, if it does.
+  static func displayName(_ user: String) -> String? {
+    nameless.contains { $0.hasBytes(of: user) } ? nil : "\(user.uppercased()) of \(app)"
+  }
+
+  static let nameless = stride(from: 2, to: userCount, by: 3).map { user($0) }
+
+  /// The display name that the app's server gives to a caller in a call that it places.
+  static func callerName(_ call: CallID) -> String {
+    call.low % 3 == 1 ? "" : "Caller \(call.low % 97)"
+  }
 
   /// What a caller's app gives to the callee's apps in a call.
   static func pushData(_ call: CallID) -> String { call.low % 3 == 1 ? "data of \(call)" : "" }
@@ -90,9 +113,14 @@ package struct SimOptions: Sendable {
         """
       return try AppKeys(json: Array(file.utf8))
     }
-    keysByTerms = try [
-      "", #""ongoingCalls":true,"#, #""history":true,"#, #""ongoingCalls":true,"history":true,"#,
-    ].map(read)
+    let parts = [
+      #""ongoingCalls":true,"#, #""history":true,"#, #""secondCalls":"allow","#,
+      #""secondCalls":"busy","#,
+    ]
+    // The last two exclude each other.
+    keysByTerms = try (0..<12).map { terms in
+      try read(parts.indices.map { terms & 1 << $0 == 0 ? "" : parts[$0] }.joined())
+    }
     keys = keysByTerms[0]
     pushKeys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
     ticketKeys = try SessionTicketKeys([[UInt8](repeating: 8, count: 32)])
@@ -104,14 +132,25 @@ package struct SimOptions: Sendable {
         now: SimWorld.beginning.microseconds / 1_000_000 - 3600)
     }
     self.tokens = tokens
+    serverToken = try keys.mintServerToken(
+      app: Self.app, lifetimeSeconds: 1800, now: SimWorld.beginning.microseconds / 1_000_000 - 60)
     keyNumber = try TokenVerifier(keys: keys).verify(
       tokens[UserKey(app: Self.app, user: Self.user(0))] ?? "",
       now: SimWorld.beginning.microseconds / 1_000_000
     ).keyNumber
   }
 
+  /// Whether a user in an answered call is busy.
+  var busyWhileInCall: Bool { secondCalls.map { $0 == .busy } ?? limits.busyWhileInCall }
+
   private mutating func chooseKeys() {
-    keys = keysByTerms[(showsOngoing ? 1 : 0) + (keepsHistory ? 2 : 0)]
+    let second =
+      switch secondCalls {
+      case .allow: 4
+      case .busy: 8
+      case nil: 0
+      }
+    keys = keysByTerms[(showsOngoing ? 1 : 0) + (keepsHistory ? 2 : 0) + second]
   }
 
   /// How coordinators verify the senders of commands.

@@ -1,3 +1,4 @@
+internal import CallBus
 internal import CallClient
 internal import CallCore
 internal import CallWire
@@ -24,6 +25,7 @@ enum SimText {
     case .notice(let notice): "← \(line.edge.name) notice \(notice.kind.name)"
     case .ongoing(let ongoing): "← \(line.edge.name) \(text(ongoing))"
     case .history(let history): "← \(line.edge.name) \(text(history))"
+    case .relays: "← \(line.edge.name) relays"
     }
   }
 
@@ -49,7 +51,7 @@ enum SimText {
     case .registered(let info): "registered, removed \(info.removed)"
     case .call(let state): text(state)
     case .answer(let won, let state): (won ? "won, " : "not won, ") + text(state)
-    case .rules: "rules"
+    case .rules(let rules): "rules: \(text(rules))"
     case .calls(let live): "placed \(live.placed.count), received \(live.received.count)"
     case .history(let page): "\(page.items.count) entries, \(text(page.state))"
     }
@@ -62,6 +64,21 @@ enum SimText {
     return words
   }
 
+  static func text(_ rules: UserRules) -> String {
+    func users(_ users: [String]) -> String { "\(users.map { Subjects.keyPart($0) })" }
+    func forward(_ what: String, _ forward: UserRules.Forward?) -> String? {
+      forward.map { "\(what) \(users($0.users))" }
+    }
+    var words = [
+      forward("always", rules.always), forward("on busy", rules.onBusy),
+      forward("on no answer", rules.onNoAnswer), forward("unreachable", rules.onUnreachable),
+    ].compactMap(\.self)
+    if let silence = rules.doNotDisturb { words.append("silent but for \(users(silence.except))") }
+    if !rules.firstDevices.isEmpty { words.append("first \(rules.firstDevices)") }
+    if !rules.name.isEmpty { words.append("named \(rules.name)") }
+    return words.isEmpty ? "none" : words.joined(separator: ", ")
+  }
+
   static func text(_ event: Delivery.Event) -> String {
     switch event {
     case .invite(let invite): "invite, \(invite.signals.count) signals"
@@ -70,11 +87,17 @@ enum SimText {
     case .stop(let stop): "stop \(text(stop))"
     case .signal(let signal): "signal \(signal.body) (\(version(signal.index)))"
     case .moved(let moved): text(moved)
+    case .transfer(let news): text(news)
     }
   }
 
   static func text(_ stop: Stop) -> String {
     stop.reason.name + (stop.by.map { " by \(Who($0))" } ?? "")
+  }
+
+  private static func text(_ news: TransferNews) -> String {
+    "transfer \(news.number) to \(news.to) \(news.reason?.name ?? "rings")"
+      + (news.by.map { " by \(Who($0))" } ?? "")
   }
 
   private static func text(_ moved: Moved) -> String { "move \(moved.number) to \(Who(moved.to))" }
@@ -90,6 +113,7 @@ enum SimText {
     case .notice(let notice): "notice \(notice.kind.name)"
     case .ongoing(let calls): "the user is in calls \(text(calls))"
     case .history(let history): text(history)
+    case .relays: "relays"
     case .call(_, let event):
       switch event {
       case .invited: "rings"
@@ -99,6 +123,7 @@ enum SimText {
       case .stopped(let stop): "stopped \(text(stop))"
       case .signal(let signal): "signal \(signal.body)"
       case .moved(let moved): text(moved)
+      case .transfer(let news): text(news)
       }
     }
   }
@@ -113,6 +138,7 @@ enum SimText {
     case .diverted(let facts):
       "goes from \(facts.from) to \(facts.to) (\(facts.reason.name))"
     case .moved(let move): "\(Who(move.to)) takes it over from \(Who(move.from))"
+    case .transferEnded(let end): "transfer \(text(Stop(reason: end.reason, by: end.by)))"
     case .legEnded(let device, let end, _): "leg \(device): \(end)"
     case .connected(let caller): caller ? "caller connected" : "winner connected"
     case .ended(let facts): "ended \(text(Stop(reason: facts.reason, by: facts.by)))"
@@ -135,7 +161,7 @@ extension ClientEvent {
     switch self {
     case .call(let call, _): call
     case .replied(_, let command, _), .gaveUp(_, let command): command.address?.call
-    case .attached, .detached, .notTrusted, .refused, .notice, .ongoing, .history: nil
+    case .attached, .detached, .notTrusted, .refused, .notice, .ongoing, .history, .relays: nil
     }
   }
 }
@@ -146,7 +172,7 @@ extension ServerFrame {
     case .delivery(let delivery): delivery.call
     case .reply(_, .call(let state)), .reply(_, .answer(_, let state)): state.call
     case .reply(_, .attached(let info)): info.forCall?.call
-    case .reply, .notice, .ongoing, .history: nil
+    case .reply, .notice, .ongoing, .history, .relays: nil
     }
   }
 }

@@ -50,9 +50,9 @@ extension Simulation {
       coverage.appends(shard, record)
     }
     nats.observers.written.append { [unowned self] bucket, entry in
-      guard bucket == SimOptions.registrationBucket,
-        let who = SimOptions.who(registrationKey: entry.key)
-      else { return }
+      guard bucket == SimOptions.registrationBucket else { return }
+      if let user = SimOptions.user(rulesKey: entry.key) { return decided(user, entry.value) }
+      guard let who = SimOptions.who(registrationKey: entry.key) else { return }
       world.note("store", "\(who) \(entry.value == nil ? "removed" : "registered")")
       note(.stored(who, present: entry.value != nil))
       let registration = entry.value.flatMap { try? ClusterCodec.registration($0) }
@@ -67,6 +67,14 @@ extension Simulation {
         if push != nil { noteForPush(command) }
       }
     }
+  }
+
+  /// The store has other rules of a user.
+  private func decided(_ user: String, _ value: [UInt8]?) {
+    let rules = value.flatMap { try? ClusterCodec.rules($0).rules }
+    world.note("store", "rules of \(Who(user, "")): \(rules.map(SimText.text) ?? "removed")")
+    coverage.decided(user, rules)
+    note(.decided(user: user, rules))
   }
 
   func note(_ event: HistoryEvent) {

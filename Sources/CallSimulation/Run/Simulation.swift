@@ -57,6 +57,18 @@ package final class Simulation {
       options.hasHook = true
       world.count("world.with a hook")
     }
+    var lot = world.fork("users and their server")
+    let isOfRules = sabotage?.isOfRules ?? false
+    let isOfServer = sabotage?.isOfServer ?? false
+    if isOfRules || (sabotage == nil && lot.chance(0.3)) {
+      options.hasRules = true
+      world.count("world.with rules")
+    }
+    if isOfServer || (sabotage == nil && lot.chance(0.3)) {
+      options.hasServer = true
+      world.count("world.with an app's server")
+    }
+    if sabotage == nil { options.secondCalls = lot.pick([nil, nil, nil, .allow, .busy]) ?? nil }
     var webhooks = world.fork("webhooks")
     if sabotage?.rule == .learnsOfEachCall || (sabotage == nil && webhooks.chance(0.4)) {
       options.hasWebhooks = true
@@ -64,7 +76,9 @@ package final class Simulation {
     }
     self.options = options
     nats = SimNATS(world)
-    if options.hasHook { SimGroups.put(into: &nats.store, shardCount: options.shardCount) }
+    if options.hasHook || options.hasRules {
+      SimGroups.put(into: &nats.store, shardCount: options.shardCount)
+    }
     var setup = SimCoordinatorOptions()
     setup.shardCount = options.shardCount
     setup.limits = options.limits
@@ -91,7 +105,7 @@ package final class Simulation {
     checker.keepsRecords = true
     checker.keepsHistory = options.keepsHistory
     checker.hasHook = options.hasHook
-    checker.busyWhileInCall = options.limits.busyWhileInCall
+    checker.busyWhileInCall = options.busyWhileInCall
     checker.resumeGrace = options.limits.resumeGraceAnswered
     checker.shardCount = options.shardCount
     checker.devicesPerUser = options.limits.devicesPerUser
@@ -109,8 +123,8 @@ package final class Simulation {
       }
       world.count("world.processes with both roles")
     }
-    var lot = world.fork("taken")
-    if sabotage == .ticketsNotChecked || (sabotage == nil && lot.chance(0.3)) {
+    var chosen = world.fork("taken")
+    if sabotage == .ticketsNotChecked || (sabotage == nil && chosen.chance(0.3)) {
       // A subscription of the world's own bus is never refused.
       taken = try? SimRogueEdge(nats, options)
     }
@@ -123,6 +137,11 @@ package final class Simulation {
       edges.filter { $0.host == nil }.compactMap(\.node) + (push?.nodes ?? [])
     }
     workload.push = push?.people
+    if options.hasRules || options.hasServer {
+      let server = SimAppServer(world, edges, options)
+      server.onEvent = { [unowned self] in note(.server($0)) }
+      workload.server = server
+    }
     faults.onDisturbance = { [unowned self] in disturbed($0, until: $1) }
     outages.onDisturbance = faults.onDisturbance
     outages.nodes = { [unowned self] in

@@ -52,6 +52,12 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case formerNotStopped = "former-not-stopped"
   /// The other side is not told of the device that took a call over.
   case moveNotTold = "move-not-told"
+  /// A call is transferred to another user than the one who was named.
+  case transferMisdirected = "transfer-misdirected"
+  /// The side that transfers a call is not told that nobody took it.
+  case transferEndUntold = "transfer-end-untold"
+  /// The shard of a call in which a device asked about another one is not told that it has served its purpose.
+  case consultedGoesOn = "consulted-goes-on"
   /// A new owner does not store the records that its predecessor did not store.
   case recordsNotTakenOver = "records-not-taken-over"
   /// The stream of call records acknowledges a message and loses it.
@@ -89,6 +95,24 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case sentTooLate = "sent-too-late"
   /// A device that attaches for an ended call is answered that it rings.
   case attachAnsweredWrongly = "attach-answered-wrongly"
+  /// The store acknowledges a user's rules and loses them.
+  case rulesLost = "rules-lost"
+  /// The journal sends a call on to others than the rules say.
+  case ruleMisread = "rule-misread"
+  /// A new owner does not read that a user is not to be disturbed.
+  case silenceForgotten = "silence-forgotten"
+  /// A new owner does not read which devices ring first.
+  case stagesForgotten = "stages-forgotten"
+  /// The shard of a call that went on to a user does not say that none of the user's first devices rings any more.
+  case othersNotWanted = "others-not-wanted"
+  /// The app's server has a call placed to another user than it said.
+  case placedForAnother = "placed-for-another"
+  /// The shard of a call that the app's server placed does not ask for the second user's devices.
+  case secondNotCalled = "second-not-called"
+  /// Invites to a second call do not say that it is one.
+  case secondCallHidden = "second-call-hidden"
+  /// Sessions do not get the names that the app's server sets.
+  case namesNotTold = "names-not-told"
   /// Coordinators do not verify edges' commands, and one edge is an attacker's.
   case ticketsNotChecked = "tickets-not-checked"
 
@@ -102,10 +126,30 @@ package enum Sabotage: String, Sendable, CaseIterable {
     }
   }
 
+  /// Whether it needs a world in which users have rules.
+  var isOfRules: Bool {
+    switch self {
+    case .rulesLost, .ruleMisread, .silenceForgotten, .stagesForgotten, .othersNotWanted: true
+    default: false
+    }
+  }
+
+  /// Whether it needs a world in which the app's server places calls and sets names.
+  var isOfServer: Bool {
+    switch self {
+    case .placedForAnother, .secondNotCalled, .namesNotTold: true
+    default: false
+    }
+  }
+
   /// The kind of calls that it needs many of; nil: any.
   var callKind: CallScript.Kind? {
     switch self {
     case .pullNotCompared, .formerNotStopped, .moveNotTold: .pulled
+    case .transferMisdirected, .transferEndUntold: .transferred
+    case .consultedGoesOn: .consulted
+    case .secondNotCalled: .placedByServer
+    case .othersNotWanted: .declinedHere
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossing
     default: nil
     }
@@ -129,6 +173,17 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .turnSkipped: .turnsInOrder
     case .pullNotCompared: .movesOnce
     case .moveNotTold, .formerNotStopped: .movesTold
+    case .transferMisdirected: .transfersAsked
+    case .transferEndUntold: .transfersTold
+    case .consultedGoesOn: .consultedEnd
+    case .rulesLost: .rulesKept
+    case .ruleMisread: .rulesFollowed
+    case .silenceForgotten: .silenceKept
+    case .stagesForgotten, .othersNotWanted: .firstRingFirst
+    case .placedForAnother: .placedAsAsked
+    case .secondNotCalled: .secondRings
+    case .secondCallHidden: .secondCallTold
+    case .namesNotTold: .namesShown
     default: nil
     }
   }
@@ -140,7 +195,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .registrationUnfenced: .brutal
     // A call has to ring after some seconds without faults.
     case .secondDeviceUnannounced, .crossingUnnoticed, .mergeNotAsked, .talkingNotTold,
-      .moveNotTold, .formerNotStopped, .visitNotAsked:
+      .moveNotTold, .formerNotStopped, .visitNotAsked, .transferEndUntold, .consultedGoesOn,
+      .secondNotCalled, .namesNotTold, .othersNotWanted:
       .calm
     default: .usual
     }
@@ -153,6 +209,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .notRepeated, .registrationUnfenced, .secondDeviceUnannounced: 60
     // A user has to be called in a call that it placed, while nothing is wrong. Users are busy there in each world.
     case .talkingNotTold: 60
+    // All first devices of a user to whom a call went on have to decline, while nothing is wrong.
+    case .othersNotWanted: 60
     default: 20
     }
   }

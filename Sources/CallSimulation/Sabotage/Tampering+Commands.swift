@@ -29,6 +29,15 @@ extension Tampering {
         guard let holder, holder.device != command.device else { continue }
         request.from = holder.device
         batch.commands[index].body = .call(call, .pull(request))
+      case .visit(var request) where sabotage == .othersNotWanted:
+        request.wantsOthers = false
+        batch.commands[index].body = .visit(request)
+      case .app(.place(var placing)) where sabotage == .placedForAnother:
+        placing.caller = SimOptions.user(3)
+        batch.commands[index].body = .app(.place(placing))
+      case .call(let call, .transfer(var request)) where sabotage == .transferMisdirected:
+        request.to = SimOptions.user(3)
+        batch.commands[index].body = .call(call, .transfer(request))
       case .call(let call, .decline), .call(let call, .busy):
         guard sabotage == .lateDeclineEnds, let winner = winners[call],
           winner.device != command.device
@@ -56,7 +65,8 @@ extension Tampering {
     switch body {
     case .crossed: sabotage == .crossingUnnoticed
     case .merge: sabotage == .mergeNotAsked
-    case .visit: sabotage == .visitNotAsked
+    case .visit: sabotage == .visitNotAsked || sabotage == .secondNotCalled
+    case .replaced: sabotage == .consultedGoesOn
     case .talking: sabotage == .talkingNotTold
     default: false
     }

@@ -126,6 +126,27 @@ extension Tampering {
   }
 }
 
+/// Of rules of users.
+extension Tampering {
+  /// Calls go on to another user than the rules say.
+  static func misreadRules(_ record: inout JournalRecord) {
+    for index in record.entries.indices {
+      guard case .diverted(var facts) = record.entries[index].change,
+        [.always, .busy, .noAnswer, .unreachable].contains(facts.reason), let one = facts.to.first
+      else { continue }
+      facts.to[0] = one.hasBytes(of: SimOptions.user(5)) ? SimOptions.user(6) : SimOptions.user(5)
+      record.entries[index].change = .diverted(facts)
+    }
+  }
+
+  static func editRules(
+    _ key: String, _ value: [UInt8], _ change: (inout UserRules) -> Void
+  ) -> [UInt8] {
+    guard SimOptions.user(rulesKey: key) != nil else { return value }
+    return edit(value, ClusterCodec.rules, ClusterCodec.encode) { change(&$0.rules) }
+  }
+}
+
 /// Of call records.
 extension Tampering {
   /// As if every end had its record.

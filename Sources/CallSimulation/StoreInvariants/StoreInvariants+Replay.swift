@@ -36,8 +36,7 @@ extension StoreInvariants {
     for (call, entries) in all where kept[call] != entries {
       return broken(
         "shard \(shard)'s checkpoint and journal tell another story than its records did: "
-          + "\(kept[call].map(Self.text) ?? "nothing") in place of \(Self.text(entries))",
-        call: call)
+          + Self.difference(kept[call] ?? [], entries), call: call)
     }
     if let call = kept.keys.first(where: { all[$0] == nil }) {
       broken("shard \(shard)'s checkpoint has a call that no record told of", call: call)
@@ -71,7 +70,7 @@ extension StoreInvariants {
         moved.insert(entry.call)
         calls[entry.call, default: []].append(entry)
       case .legJoined, .alerting, .answered, .legEnded, .connected, .ended, .settled,
-        .pushed, .diverted:
+        .pushed, .diverted, .transferEnded:
         calls[entry.call, default: []].append(entry)
       }
       // A clock that is ahead forgets earlier.
@@ -85,8 +84,12 @@ extension StoreInvariants {
     return calls
   }
 
-  private static func text(_ entries: [JournalEntry]) -> String {
-    entries.map { SimText.text($0.change) }.joined(separator: ", ")
+  /// The first entries that differ, in full: what matters may be what `SimText` leaves out.
+  private static func difference(_ kept: [JournalEntry], _ all: [JournalEntry]) -> String {
+    let same = zip(kept, all).prefix { $0 == $1 }.count
+    let (have, had) = (kept.dropFirst(same).first, all.dropFirst(same).first)
+    return "after \(same) equal entries \(have.map { "\($0.change)" } ?? "nothing") in place of "
+      + (had.map { "\($0.change)" } ?? "nothing")
   }
 
   // MARK: The end

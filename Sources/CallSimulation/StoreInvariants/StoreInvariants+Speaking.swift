@@ -50,7 +50,7 @@ extension StoreInvariants {
       case .reply(let request, let reply):
         if request != 0 { check(reply, to: session, request, from: node) }
       case .delivery(let delivery): check(delivery, from: node)
-      case .ongoing, .history, .notice, .close, .visit: break
+      case .ongoing, .history, .name, .notice, .close, .visit: break
       }
     }
   }
@@ -106,18 +106,22 @@ extension StoreInvariants {
         ? shards[shard].winners[delivery.call] != nil
           || shards[shard].gaveWay.contains(delivery.call)
         : shards[shard].ended.contains(delivery.call)
-      let isMoved = stop.reason == .moved && shards[shard].holders[delivery.call] != nil
+      let isMoved =
+        (stop.reason == .moved || stop.reason == .transferred)
+        && shards[shard].holders[delivery.call] != nil
       let isLeft =
         (stop.reason == .unanswered || stop.reason == .declined)
         && shards[shard].left.contains(delivery.call)
-      if !isRefuser, !isOver, !isMoved, !isLeft {
+      // What the devices are told that rang for a transfer the history's rules judge.
+      let isOfTransfer = shards[shard].transferred.contains(delivery.call)
+      if !isRefuser, !isOver, !isMoved, !isLeft, !isOfTransfer {
         broken("a device is told to stop, which no record says", call: delivery.call)
       }
     case .moved(let moved):
       if !shards[shard].has(moved.to.device, delivery.call) {
         broken("a device is told of a move that is in no record", call: delivery.call)
       }
-    case .invite, .ringing, .signal: break
+    case .invite, .ringing, .signal, .transfer: break
     }
   }
 

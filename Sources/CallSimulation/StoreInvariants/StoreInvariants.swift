@@ -38,6 +38,8 @@ package final class StoreInvariants: @unchecked Sendable {
     var refusers: [CallID: Set<DeviceID>] = [:]
     /// Calls that left a user while they rang.
     var left: Set<CallID> = []
+    /// Calls of which a side was to be handed over.
+    var transferred: Set<CallID> = []
     /// All records ever, replayed one by one.
     var all: ShardMachine
 
@@ -228,7 +230,9 @@ package final class StoreInvariants: @unchecked Sendable {
       // A device of another user than the callee is named with its user.
       let id = device.text.split(separator: "\u{1f}").last.map { DeviceID(String($0)) }
       if end != .gone { shards[shard].refusers[entry.call, default: []].insert(id ?? device) }
-    case .diverted: shards[shard].left.insert(entry.call)
+    case .diverted(let facts):
+      shards[shard].left.insert(entry.call)
+      if facts.reason == .transferred { shards[shard].transferred.insert(entry.call) }
     default: break
     }
   }

@@ -18,6 +18,10 @@ struct CallScript {
     case placeOther
     /// Other devices of the actor's user take the answered call over, so many at once.
     case pull(Int)
+    /// The actor hands the call over to somebody.
+    case transfer
+    /// The actor asks somebody in a call of its own, and hands this one over to who answered there.
+    case consult
     /// The device calls the caller.
     case callBack
     case register
@@ -65,12 +69,18 @@ struct CallScript {
     case crossing
     case streamed
     case pulled
+    case transferred
+    case consulted
+    case placedByServer = "placed by the app's server"
+
+    /// Those that devices place, of which one is drawn for each call.
+    static let ofDevices = allCases.filter { $0 != .placedByServer }
 
     /// Whether one side hangs up a while after the answer, if there is one.
     var endsInTalk: Bool {
       switch self {
       case .declined, .busy, .cancelled, .unanswered, .neverConnected, .repeated, .bothHangUp,
-        .onlyPlaced, .streamed:
+        .onlyPlaced, .streamed, .transferred, .consulted, .placedByServer:
         false
       default: true
       }
@@ -97,13 +107,41 @@ struct CallScript {
     return script
   }
 
+  /// The call in which a device asks somebody about another one.
+  static func asking(_ random: inout SimRandom) -> CallScript {
+    var script = CallScript(kind: .consulted)
+    script.ringTimeoutSeconds = UInt32(random.number(2...6))
+    script.steps = [
+      Step(
+        at: .milliseconds(Int64(random.number(300...1500))), who: .callee(0), act: .answer,
+        ifRinging: true)
+    ]
+    script.stepsFromAnswer = [
+      Step(
+        at: .milliseconds(Int64(random.number(1500...9000))),
+        who: random.chance(0.5) ? .caller : .winner, act: .hangUp)
+    ]
+    return script
+  }
+
+  /// The call that the app's server places between two users: what the first one's devices do. Those of the second one
+  /// decide when they ring.
+  static func placedByServer(devices: Int, _ random: inout SimRandom) -> CallScript {
+    var writer = CallScriptWriter(
+      script: CallScript(kind: .placedByServer), devices: devices, limits: CallLimits(),
+      random: random)
+    writer.write()
+    random = writer.random
+    return writer.script
+  }
+
   /// Writes the script of a call to a user of so many devices.
   /// - Parameter mostly: the kind of most calls; nil: all kinds alike.
   static func write(
     devices: Int, limits: CallLimits, mostly: Kind?, _ random: inout SimRandom
   ) -> CallScript {
-    var kind = devices == 0 ? .onlyPlaced : (random.pick(Kind.allCases) ?? .answered)
-    if let mostly, devices > 0, random.chance(0.6) { kind = mostly }
+    var kind = devices == 0 ? .onlyPlaced : (random.pick(Kind.ofDevices) ?? .answered)
+    if let mostly, mostly != .placedByServer, devices > 0, random.chance(0.6) { kind = mostly }
     // Many, so that outages coincide with some.
     if devices > 0, random.chance(0.1) { kind = .streamed }
     var writer = CallScriptWriter(

@@ -24,7 +24,7 @@ struct CallScriptWriter {
 
   // MARK: Steps
 
-  private mutating func add(
+  mutating func add(
     _ milliseconds: Int, _ who: Actor, _ act: Act, ifRinging: Bool = false
   ) {
     script.steps.append(
@@ -32,19 +32,19 @@ struct CallScriptWriter {
         at: .milliseconds(Int64(milliseconds)), who: who, act: act, ifRinging: ifRinging))
   }
 
-  private mutating func addFromAnswer(_ milliseconds: Int, _ who: Actor, _ act: Act) {
+  mutating func addFromAnswer(_ milliseconds: Int, _ who: Actor, _ act: Act) {
     script.stepsFromAnswer.append(
       CallScript.Step(at: .milliseconds(Int64(milliseconds)), who: who, act: act))
   }
 
-  private mutating func answerSoon() { add(soon, one, .answer, ifRinging: true) }
+  mutating func answerSoon() { add(soon, one, .answer, ifRinging: true) }
 
-  private mutating func oneSide() -> Actor { random.chance(0.5) ? .caller : .winner }
+  mutating func oneSide() -> Actor { random.chance(0.5) ? .caller : .winner }
 
-  private mutating func breakLink() -> Act { .breakLink(silently: random.chance(0.5)) }
+  mutating func breakLink() -> Act { .breakLink(silently: random.chance(0.5)) }
 
   /// Each device does the one, or now and then the other.
-  private mutating func everybody(from earliest: Int, _ mostly: Act, _ seldom: Act) {
+  mutating func everybody(from earliest: Int, _ mostly: Act, _ seldom: Act) {
     for device in 0..<devices {
       let act = random.chance(0.8) ? mostly : seldom
       add(random.number(earliest...timeout), .callee(device), act, ifRinging: true)
@@ -102,6 +102,9 @@ struct CallScriptWriter {
       for _ in 0..<random.number(1...3) {
         addFromAnswer(random.number(100...5000), oneSide(), .pull(random.number(1...2)))
       }
+    case .transferred: fillTransfers()
+    case .consulted: fillConsulting()
+    case .placedByServer: fillPlacedByServer()
     case .leavesInMidRing:
       let pause = random.span(.seconds(1), .seconds(6))
       let act: Act = random.chance(0.5) ? .signOff(pause) : .unregister

@@ -28,15 +28,18 @@ extension Workload {
         $0.comeBack(device, after: .milliseconds(50))
       }
     case .call(let call, let event): heard(device, call, event)
-    case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing, .history: break
+    case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing, .history, .relays: break
     }
   }
 
   private func heard(_ device: SimDevice, _ call: CallID, _ event: CallEvent) {
     guard let script = running[call]?.script else { return }
     switch event {
-    case .invited:
-      if device.calls[call]?.callee.isEmpty == false { decide(device, call) }
+    case .invited(let invite):
+      if invite.transferredBy != nil { running[call]?.rungForTransfer.insert(device.who) }
+      if device.calls[call]?.callee.isEmpty == false || invite.transferredBy != nil {
+        decide(device, call, asked: invite.consulted != nil)
+      }
       guard script.alerts else { return }
       device.after(random.span(.milliseconds(2), .milliseconds(300))) {
         if device.rings(call) { device.submit(.call(device.address(call), .alerting)) }
@@ -45,26 +48,29 @@ extension Workload {
       if device.calls[call]?.role == .caller {
         running[call]?.caller = device
       } else if running[call]?.winner == nil || running[call]?.pulling.contains(device.who) ?? false
+        || running[call]?.rungForTransfer.contains(device.who) ?? false
       {
         running[call]?.winner = device
       }
       connect(device, call, script)
     case .answered: connect(device, call, script)
-    case .ringing, .stopped, .signal, .moved: break
+    case .ringing, .stopped, .signal, .moved, .transfer: break
     }
   }
 
-  /// The call was not to this user, so its script has nothing for this device.
-  private func decide(_ device: SimDevice, _ call: CallID) {
+  /// The call was not to this user, so its script has no step for this device; where everybody declines, most do here, too.
+  /// - Parameter asked: the user has agreed to it in the call in which the device was asked.
+  private func decide(_ device: SimDevice, _ call: CallID, asked: Bool) {
+    let isRefusing = running[call]?.script.kind == .declinedHere && random.chance(0.8)
     let verb: CallVerb? =
-      switch random.below(8) {
+      switch asked ? 7 : isRefusing ? 1 : random.below(8) {
       case 0: .decline(.everywhere)
       case 1: .decline(.here)
       case 2: .busy
       case 3: nil
       default: .answer(description: "sdp")
       }
-    device.after(random.span(.milliseconds(50), .seconds(4))) {
+    device.after(asked ? .milliseconds(20) : random.span(.milliseconds(50), .seconds(4))) {
       if let verb, device.rings(call) { device.submit(.call(device.address(call), verb)) }
     }
   }
@@ -81,5 +87,8 @@ extension Workload {
     guard let script = running[call]?.script, running[call]?.isAnswered == false else { return }
     running[call]?.isAnswered = true
     for step in script.stepsFromAnswer { schedule(step, call) }
+    if running[call]?.about != nil {
+      later(random.span(.milliseconds(100), .seconds(2))) { $0.handOverAsked(call) }
+    }
   }
 }

@@ -7,7 +7,8 @@ internal import CallWire
 final class Workload: FaultSource {
   struct Running {
     var script: CallScript
-    var caller: SimDevice
+    /// nil while nobody has that side of a call that the app's server placed.
+    var caller: SimDevice?
     var callees: [SimDevice]
     var request: PlaceRequest
     var address: CallAddress
@@ -15,10 +16,14 @@ final class Workload: FaultSource {
     var isAnswered = false
     /// Devices that have asked to take it over.
     var pulling: Set<Who> = []
+    /// Devices that a transfer has rung.
+    var rungForTransfer: Set<Who> = []
+    /// The call about which its caller asks in this one.
+    var about: CallID?
   }
 
   let world: SimWorld
-  private let options: SimOptions
+  let options: SimOptions
   var random: SimRandom
   /// By user.
   private(set) var devices: [(user: String, devices: [SimDevice])] = []
@@ -27,6 +32,8 @@ final class Workload: FaultSource {
   private(set) var isActive = true
   /// nil: nobody has push here.
   var push: SimPushPeople?
+  /// nil: the app's server asks nothing.
+  var server: SimAppServer?
 
   var allDevices: [SimDevice] { devices.flatMap(\.devices) }
 
@@ -82,6 +89,7 @@ final class Workload: FaultSource {
   // MARK: Calls
 
   func begin() {
+    beginServing()
     every(options.intensity.seconds(0.9, 0.6, 0.6)) { $0.place() }
   }
 
@@ -98,8 +106,9 @@ final class Workload: FaultSource {
     place(from: caller, to: callee, script)
   }
 
-  private func place(
-    from caller: SimDevice, to callee: (user: String, devices: [SimDevice]), _ script: CallScript
+  func place(
+    from caller: SimDevice, to callee: (user: String, devices: [SimDevice]), _ script: CallScript,
+    about other: CallID? = nil
   ) {
     let callees = callee.devices.filter { $0 !== caller }
     let call = CallID(high: random.next(), low: random.next())
@@ -110,7 +119,8 @@ final class Workload: FaultSource {
     let address = CallAddress(
       callee: callee.user.hasBytes(of: caller.who.user) ? "" : callee.user, call: call)
     running[call] = Running(
-      script: script, caller: caller, callees: callees, request: request, address: address)
+      script: script, caller: caller, callees: callees, request: request, address: address,
+      about: other)
     world.count("call.\(script.kind.rawValue)")
     world.note("\(caller.who)", call: call, "calls \(callee.user): \(script.kind.rawValue)")
     caller.submit(.place(address, request))
@@ -131,7 +141,10 @@ final class Workload: FaultSource {
       case .winner: running.winner
       }
     guard let device, !step.ifRinging || device.rings(call) else { return }
-    let address = step.who == .caller ? running.address : device.address(call)
+    let isPlacer =
+      step.who == .caller && running.rungForTransfer.isEmpty
+      && running.script.kind != .placedByServer
+    let address = isPlacer ? running.address : device.address(call)
     switch step.act {
     case .say(let verb):
       // Nobody can answer or decline a call that the app does not show.
@@ -139,8 +152,10 @@ final class Workload: FaultSource {
       if !needsCall.isDisjoint(with: CallActs(verb)), device.calls[call] == nil { return }
       device.submit(.call(address, verb))
     case .signal: signal(device, address)
-    case .callBack: callBack(device, running.caller.who.user)
+    case .callBack: running.caller.map { callBack(device, $0.who.user) }
     case .pull(let count): pull(address, from: device, count)
+    case .transfer: transfer(address, from: device)
+    case .consult: consult(address.call, from: device)
     case .placeAgain: device.submit(.place(running.address, running.request))
     case .placeOther:
       var other = running.request
@@ -149,28 +164,6 @@ final class Workload: FaultSource {
     case .register: register(device)
     case .unregister: device.submit(.unregister(nil))
     case .breakLink, .goOffline, .sleep, .restart, .signOff: away(device, step.act, call)
-    }
-  }
-
-  private func callBack(_ device: SimDevice, _ user: String) {
-    guard isActive, device.isOn, !device.isAsleep,
-      let callee = devices.first(where: { $0.user.hasBytes(of: user) })
-    else { return }
-    place(from: device, to: callee, .crossing(&random))
-  }
-
-  /// Other devices of a user take its call over. Each tries once in a call.
-  private func pull(_ address: CallAddress, from holder: SimDevice, _ count: Int) {
-    let call = address.call
-    guard let now = running[call], now.isAnswered else { return }
-    let others = allDevices.filter {
-      $0.who.user.hasBytes(of: holder.who.user) && $0 !== now.caller && $0 !== now.winner
-        && $0.isOn && !now.pulling.contains($0.who)
-    }
-    for device in others.shuffled(using: &random).prefix(count) {
-      running[call]?.pulling.insert(device.who)
-      let request = PullRequest(from: DeviceID(holder.who.device), description: "offer")
-      device.submit(.call(address, .pull(request)))
     }
   }
 

@@ -36,6 +36,8 @@ package struct SimulatedRequest: Sendable {
 /// A simulated provider's reply to a request.
 package enum SimulatedReply: Sendable {
   case answer(status: Int, headers: [(String, String)] = [], body: String = "")
+  /// Replies after some time.
+  indirect case later(milliseconds: Int64, SimulatedReply)
   /// Reads the request and never answers.
   case blackHole
   /// Reads the request and drops the connection.
@@ -160,6 +162,12 @@ package final class SimulatedHTTPServer: Sendable {
 
     private func write(_ reply: SimulatedReply, _ context: ChannelHandlerContext) {
       switch reply {
+      case .later(let milliseconds, let reply):
+        let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        context.eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
+          let (handler, context) = bound.value
+          if context.channel.isActive { handler.write(reply, context) }
+        }
       case .blackHole: break
       case .hangUp: context.close(promise: nil)
       case .truncated(let status):

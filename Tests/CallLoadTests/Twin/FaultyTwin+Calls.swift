@@ -33,7 +33,8 @@ extension FaultyTwin {
   func win(_ call: Call, _ leg: Int) -> ServerReply {
     let winner = call.legs[leg].party
     call.stage = .answered(leg)
-    call.answerer = winner
+    (call.answerer, call.answeredAt) = (winner, loop.now)
+    answered[call.id] = call
     tell(call, call.caller, .answered(Answered(by: winner, signals: call.legs[leg].signals)))
     if call.legs[leg].isPushed, plays(.cleansUpTheWinner, call) {
       push(call, leg, .ended, reason: .answeredElsewhere)
@@ -74,6 +75,7 @@ extension FaultyTwin {
     guard case .ringing = call.stage, let leg = leg(call, party), call.legs[leg].isLive else {
       return .call(state(call, party))
     }
+    if groups[call.callee] != nil { return declineForMember(call, leg) }
     call.legs[leg].isLive = false
     end(call, .declined, by: party, silent: party)
     return .call(state(call, party))
@@ -85,7 +87,7 @@ extension FaultyTwin {
     }
     call.legs[leg].isLive = false
     call.legs[leg].left = reason
-    if !call.legs.contains(where: { $0.isLive }) { end(call, reason, by: party) }
+    if !call.legs.contains(where: { $0.isLive }), !ringNext(call) { end(call, reason, by: party) }
     return .done
   }
 
@@ -110,12 +112,17 @@ extension FaultyTwin {
   // MARK: Both sides
 
   func hangUp(_ call: Call, _ party: Party) -> ServerReply? {
-    if case .answered(let winner) = call.stage {
-      let talker = call.legs[winner].party
+    // A device from which the call has moved is not in it.
+    if case .answered(let winner) = call.stage,
+      case let sides = sides(call, winner), [sides.caller, sides.callee].contains(party)
+    {
       let forgets = plays(.forgetsTheOtherSide, call)
       call.stage = .ended(.hungUp, by: party)
+      noteTalk(call)
+      cancelTransfer(call, by: party)
       if !forgets {
-        tell(call, party == talker ? call.caller : talker, .stop(Stop(reason: .hungUp, by: party)))
+        let other = party == sides.callee ? sides.caller : sides.callee
+        tell(call, other, .stop(Stop(reason: .hungUp, by: party)))
       }
     }
     return .call(state(call, party))
@@ -127,6 +134,8 @@ extension FaultyTwin {
     else { return .answer(won: false, state(call, party)) }
     let former = call.legs[winner].party
     call.stage = .answered(leg)
+    // What it was told when it lost is over.
+    call.legs[leg].last = nil
     call.moves += 1
     tell(call, former, .stop(Stop(reason: .moved, by: party)))
     if !plays(.tellsNobodyOfMoves, call) {
@@ -146,9 +155,15 @@ extension FaultyTwin {
     case .ringing:
       if let leg = leg(call, party) { call.legs[leg].signals.append(signal) }
     case .answered(let winner):
-      let talker = call.legs[winner].party
-      guard party == call.caller || party == talker else { break }
-      passOn(call, signal, to: party == talker ? call.caller : talker)
+      let (caller, callee) = sides(call, winner)
+      guard party == caller || party == callee else { break }
+      let other = party == callee ? caller : callee
+      if let transfer = call.transfer, transfer.taken?.by == other,
+        plays(.informsTheTransferor, call)
+      {
+        tell(call, transfer.by, .signal(signal))
+      }
+      passOn(call, signal, to: other)
     case .ended: break
     }
     return .done

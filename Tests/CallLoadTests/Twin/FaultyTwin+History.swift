@@ -6,7 +6,7 @@ extension FaultyTwin {
   func history(of user: String) -> HistoryPage {
     var items: [HistoryPage.Item] = []
     for call in calls.values.sorted(by: { $0.number > $1.number }) {
-      guard let entry = entry(of: call, for: user) else { continue }
+      guard let entry = refine(entry(of: call, for: user), call, user) else { continue }
       let isReceived = !entry.isPlaced
       if isReceived, playsInHistory(.losesHistory, call) { continue }
       items.append(HistoryPage.Item(cursor: .start, entry: entry))
@@ -24,6 +24,9 @@ extension FaultyTwin {
       call: call.id, callee: call.callee, isPlaced: user == call.caller.user, peer: call.callee,
       device: call.caller.device, placedAt: call.placedAt,
       answeredAt: isAnswered ? call.placedAt : nil, endedAt: endedAt, reason: reason)
+    if let answerer, answerer.user != user, answerer.user != call.callee {
+      entry.answeredBy = answerer.user
+    }
     if entry.isPlaced {
       if playsInHistory(.changesHistory, call) { entry.reason = .failed }
       return entry
@@ -35,13 +38,28 @@ extension FaultyTwin {
       entry.isMissed = !isAnswered && isMissed(call, reason)
       return entry
     }
-    guard user == answerer?.user else { return nil }
     entry.divertedBy = call.callee
-    return entry
+    return user == answerer?.user || miss(&entry, call, user, reason) ? entry : nil
+  }
+
+  /// The call went on to the user, and nobody answered.
+  /// - Returns: false where the user has nothing of it.
+  private func miss(
+    _ entry: inout HistoryEntry, _ call: Call, _ user: String, _ reason: EndReason
+  ) -> Bool {
+    let legs = call.legs.filter { $0.party.user == user }
+    guard !legs.isEmpty, call.answerer == nil, isMissed(call, reason),
+      !legs.contains(where: { $0.left == .declined })
+    else { return false }
+    entry.isMissed = true
+    if legs.contains(where: { $0.left == .unanswered }) {
+      (entry.wentOn, entry.reason) = (true, .unanswered)
+    }
+    return true
   }
 
   /// The same for each reading of a call.
-  private func playsInHistory(_ fault: Fault, _ call: Call) -> Bool {
+  func playsInHistory(_ fault: Fault, _ call: Call) -> Bool {
     guard self.fault == fault, call.number % 3 == 0 else { return false }
     faultsPlayed += 1
     return true

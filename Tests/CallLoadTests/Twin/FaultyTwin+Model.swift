@@ -46,6 +46,46 @@ extension FaultyTwin {
     case losesRegistrations
     /// Does not say who sent a call on.
     case forgetsTheForwarder
+    /// Asks the members of a group in the reverse order.
+    case ringsOutOfOrder
+    /// Rings the next member of a group while it is the turn of another one.
+    case cutsATurnShort
+    /// Rings nobody when a member has given the call on.
+    case forgetsTheNextMember
+    /// Tells a member whose turn is over of a missed call.
+    case tellsAMemberThatItMissed
+    /// Does not tell the device that handed a call over who has it.
+    case forgetsTheTransferor
+    /// Does not tell the other side that it talks to somebody else.
+    case forgetsWhoStays
+    /// Rings for a transfer and does not say who hands the call over.
+    case namesNoTransferor
+    /// Lets the third user's other devices ring on.
+    case ringsOnAfterATransfer
+    /// Does not tell the device that hands a call over that it was declined.
+    case keepsADeclineToItself
+    /// Passes signals on to the device that has handed the call over.
+    case informsTheTransferor
+    /// Says to a user who handed a call over that it ended with the others'.
+    case keepsATransferFromHistory
+    /// Does not say of a second call that its user is in one.
+    case hidesSecondCalls
+    /// Says so of users who are in no call.
+    case inventsSecondCalls
+    /// Rings users who take no second call.
+    case ringsTheBusy
+    /// Is busy for users who are in no call.
+    case refusesTheFree
+    /// Rings all of a user's devices for a transfer, though one of them was asked before.
+    case ringsAllThatWereNotAsked
+    /// Rings the device that was asked before, and does not say in which call.
+    case namesNoConsultation
+    /// Lets the call in which a device was asked go on.
+    case keepsTheConsultation
+    /// Shows nobody an ongoing call, or its end, or with somebody else.
+    case hidesOngoing, keepsOngoing, showsAnotherPeer
+    /// Does not do what the app's server said.
+    case ignoresTheHook
     /// Leaves a call out of the history of its callee.
     case losesHistory
     case doublesHistory
@@ -102,12 +142,23 @@ extension FaultyTwin {
     var version: UInt64 = 1 << 20
     var signalCount: UInt64 = 0
     var moves: UInt32 = 0
-    /// Who answered, whoever has the call since.
+    /// Who answered, whoever has the call since, and when.
     var answerer: Party?
+    var answeredAt: Timestamp?
+    /// The user who is called is in another call.
+    var isSecond = false
+    /// The caller's display name, as the app's server has said.
+    var callerName = ""
+    /// One side is handed over, or was to be.
+    var transfer: TransferState?
     var isFaulty = false
     /// Of a call that gave way.
     var survivor: CallID?
     var isForgotten = false
+    /// Members of a group whose turn comes yet, how many turns have begun, and how long each is.
+    var queue: [String] = []
+    var turns = 0
+    var turn = Span.seconds(0)
 
     init(
       id: CallID, number: Int, caller: Party, callee: String, placedAt: Timestamp,

@@ -17,9 +17,10 @@ extension FaultyTwin {
     }
   }
 
-  /// A user who declined on one device has seen the call.
+  /// A user who declined on one device has seen the call. One member of a group declines for itself alone.
   func isMissed(_ call: Call, _ reason: EndReason) -> Bool {
-    reason.isMissedCall && !call.legs.contains { $0.left == .declined }
+    reason.isMissedCall
+      && (groups[call.callee] != nil || !call.legs.contains { $0.left == .declined })
   }
 
   func invite(_ call: Call, _ leg: Int) {
@@ -29,6 +30,8 @@ extension FaultyTwin {
 
   func inviteEvent(_ call: Call) -> Delivery.Event {
     var invite = Invite(caller: call.caller, deadline: call.deadline, signals: call.callerSignals)
+    invite.caller.name = call.callerName
+    invite.isSecondCall = call.isSecond
     if call.target != call.callee, !plays(.forgetsTheForwarder, call) {
       invite.divertedBy = call.callee
     }
@@ -92,6 +95,10 @@ extension FaultyTwin {
       let isIn = party == call.caller || party == state.by
       state.phase = isIn ? .answered : .ended
       if !isIn { (state.reason, state.by) = (.answeredElsewhere, call.answerer) }
+      // One that had the call was told who has it now.
+      if !isIn, let leg = leg(call, party), case .stop(let stop)? = call.legs[leg].last?.event {
+        (state.reason, state.by) = (stop.reason, stop.by)
+      }
     case .ended(let reason, let by):
       state.phase = .ended
       state.reason = reason
@@ -101,8 +108,11 @@ extension FaultyTwin {
         state.reason = stop.reason
         state.by = stop.by
       }
-      if state.reason == .glare { state.survivor = call.survivor }
+      if state.reason == .glare || state.reason == .transferred {
+        state.survivor = call.survivor
+      }
     }
+    refine(&state, call, party)
     return state
   }
 

@@ -22,6 +22,15 @@ final class FaultyTwin: DeviceNetwork {
   var pushCount = 0
   /// By user: to whom its rules send all calls.
   private var forwards: [String: String] = [:]
+  var groups: [String: CallGroup] = [:]
+  /// Calls that were answered, and not found to be over since.
+  var answered: [CallID: Call] = [:]
+  /// Whether a user takes no second call.
+  var isStrict: (String) -> Bool = { _ in false }
+  /// By user: what devices were shown last of the user's calls.
+  var shown: [String: OngoingCalls] = [:]
+  /// By group and member: when the last call of the group ended that the member had.
+  var groupTalks: [String: [String: Timestamp]] = [:]
   /// Shards without an owner, as after a coordinator's death: their commands are lost, and what is
   /// due is done afterwards. Shards are those of the product's hash, of `shardCount`.
   var silentShards: Set<Int> = []
@@ -64,8 +73,15 @@ final class FaultyTwin: DeviceNetwork {
       return link.reply(frame.id, .error(CallError(.notAttached)))
     }
     func inCall(_ address: CallAddress, _ body: (Call, Party) -> ServerReply?) {
-      self.inCall(address, frame.id, party, link, body)
+      self.inCall(address, frame.id, party, link) { call, party in
+        guard case .call(_, let verb) = frame.command,
+          let reply = ofTransfer(call, party, verb)
+        else { return body(call, party) }
+        return reply
+      }
     }
+    if case .ack = frame.command { return }
+    defer { showOngoing() }
     switch frame.command {
     case .attach, .ack: break
     case .detach: lost(link)
@@ -91,6 +107,10 @@ final class FaultyTwin: DeviceNetwork {
     case .call(let address, .connected): inCall(address) { _, _ in .done }
     case .call(let address, .hangUp): inCall(address, hangUp)
     case .call(let address, .pull(let request)): inCall(address) { pull($0, $1, request) }
+    case .call(let address, .transfer(let request)):
+      inCall(address) { transfer($0, $1, request) }
+    case .call(_, .cancelTransfer):
+      link.reply(frame.id, .error(CallError(.unknownCommand)))
     case .call(let address, .signal(let kind, let body)):
       inCall(address) { signal($0, $1, kind, body) }
     case .call(let address, .resume): inCall(address, resume)
@@ -140,10 +160,12 @@ final class FaultyTwin: DeviceNetwork {
   private func attach(_ attach: AttachRequest, _ id: UInt64, _ link: FaultyTwinLink) {
     let party = Party(user: attach.token, device: DeviceID(attach.device))
     link.party = party
+    link.wantsOngoing = attach.wantsOngoing
     sessions[party] = link
-    let info = AttachedInfo(
+    var info = AttachedInfo(
       session: "twin", user: party.user, device: party.device, pingSeconds: 25,
       serverTime: loop.now)
+    if attach.wantsOngoing { info.ongoing = shown[party.user] ?? OngoingCalls(version: 1) }
     link.reply(id, .attached(info))
     for call in calls.values { tellPresentState(call, party, wokenFor: attach.forCall) }
   }
@@ -170,12 +192,19 @@ final class FaultyTwin: DeviceNetwork {
       id: address.call, number: callCount, caller: party, callee: address.callee,
       placedAt: loop.now, deadline: loop.now + .seconds(Int64(request.ringTimeoutSeconds)))
     call.target = forwards[call.callee] ?? call.callee
+    if let refusal = askHook(about: call, request) { return link.reply(id, .error(refusal)) }
     calls[call.id] = call
+    noteSecond(call)
     link.reply(id, .call(state(call, party)))
     if plays(.forgetsAccepted, call) {
       call.isForgotten = true
       return
     }
+    if let group = groups[call.callee] {
+      ringGroup(call, group)
+      return loop.schedule(at: call.deadline) { [weak self] in self?.ringOut(call) }
+    }
+    if isBusy(call) { return end(call, .busy, by: nil) }
     let callees = sessions.keys.filter { $0.user == call.target }
     if !callees.isEmpty, plays(.findsNobody, call) { return end(call, .unreachable, by: nil) }
     for party in callees.sorted(by: { $0.device.text < $1.device.text }) {

@@ -11,6 +11,7 @@ final class FaultyTwinLink: DeviceLink {
   private var arrivesAt = Timestamp(microseconds: 0)
   private var deliversAt = Timestamp(microseconds: 0)
   var party: Party?
+  var wantsOngoing = false
 
   init(twin: FaultyTwin, delegate: any DeviceLinkDelegate) {
     self.twin = twin

@@ -54,7 +54,7 @@ extension AttackContext {
       socket.onRead = { [self] _, bytes in countHTTP(bytes) }
     }
     // Made beforehand, since only the edge's work counts.
-    let tokens = (0..<1_000).map { forgedToken(user: "hostile-\($0 % 10)") }
+    let tokens = (0..<10).flatMap { forgedTokens(100, user: "hostile-\($0)") }
     var next = 0
     let lot = 20
     paceAttack(lot: lot, fleet) { [self] socket, _ in

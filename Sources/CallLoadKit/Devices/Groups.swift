@@ -1,0 +1,129 @@
+import CallClient
+import CallCore
+
+/// Groups of users, which the rig makes as the app's server would. Their members are called by calls of the part `group`
+/// alone, and place none, since who is in a call is left out. On the rig's loop.
+final class Groups {
+  private struct Group {
+    var terms: GroupTerms
+    /// A call of it is under way.
+    var isTaken = false
+    /// From when on nobody counts as in an earlier call of it.
+    var isFreeAt = Timestamp.zero
+    /// By member: when the last call ended that the member had.
+    var talkedUntil: [Int: Timestamp] = [:]
+  }
+
+  private unowned let rig: LoadRig
+  private var groups: [Group]
+  /// Of all groups.
+  let members: Set<Int>
+  /// Those of which the cluster has said that it has them.
+  private var ready: [Int] = []
+  private var open: Set<Int> = []
+  private var completion: (() -> Void)?
+
+  /// The first three of so many users.
+  private static let every = 16
+  private static let size = 3
+  private static let turnSeconds: UInt32 = 5
+  private static let patience: Span = .seconds(30)
+  /// Who has answered such a call counts as in it for up to 15 s after the end: for so long the shards of other users
+  /// remember it. Under faults a device may be told of the end later, and its acknowledgement may be lost.
+  private static let rest: Span = .seconds(16)
+  private static let restUnderFaults: Span = .seconds(30)
+
+  init(_ rig: LoadRig) {
+    self.rig = rig
+    let isPlayed = rig.options.scenario.parts.contains { $0.kind == .group && $0.weight > 0 }
+    groups = []
+    let candidates = rig.options.forwards && isPlayed && rig.setGroup != nil ? rig.roster.users : 0
+    for first in stride(from: 0, to: candidates - Self.size + 1, by: Self.every) {
+      let members = Array(first..<first + Self.size)
+      let devices =
+        rig.roster.devices(of: first).lowerBound..<rig.roster.devices(of: first + 2).upperBound
+      // A group is called for what its members do, so all of them have sessions.
+      if let sleep = rig.sleep, devices.contains(where: sleep.sleeps) { continue }
+      let order = CallGroup.Order.allCases[groups.count % CallGroup.Order.allCases.count]
+      let name = "group-\(rig.roster.userName(first))"
+      groups.append(
+        Group(
+          terms: GroupTerms(
+            name: name, order: order, members: members, turn: .seconds(Int64(Self.turnSeconds)))))
+    }
+    self.members = Set(groups.flatMap(\.terms.members))
+  }
+
+  /// Makes the groups, and waits until the cluster has them.
+  func begin(_ completion: @escaping () -> Void) {
+    guard let setGroup = rig.setGroup, !groups.isEmpty, !rig.isInterrupted else {
+      return completion()
+    }
+    self.completion = completion
+    open = Set(groups.indices)
+    rig.loop.schedule(at: rig.loop.now + Self.patience) { [weak self] in self?.finish() }
+    for index in groups.indices {
+      let terms = groups[index].terms
+      let group = CallGroup(
+        users: terms.members.map(rig.roster.userName), order: terms.order,
+        turnSeconds: Self.turnSeconds)
+      setGroup(terms.name, group) { [weak self] error in self?.made(index, error) }
+    }
+  }
+
+  private func made(_ index: Int, _ error: CallError?) {
+    guard open.remove(index) != nil else { return }
+    if let error { rig.count("group refused: \(error.code.name)") } else { ready.append(index) }
+    if open.isEmpty { finish() }
+  }
+
+  private func finish() {
+    for _ in open { rig.count("group: no reply") }
+    open = []
+    ready.sort()
+    completion.take()?()
+  }
+
+  // MARK: Calls
+
+  /// A group that can be called now, as a call finds it.
+  func draw(at now: Timestamp, _ random: inout SplitMix64) -> GroupTerms? {
+    let free = ready.filter { !groups[$0].isTaken && groups[$0].isFreeAt <= now }
+    guard let index = free.randomElement(using: &random) else { return nil }
+    var terms = groups[index].terms
+    guard terms.order == .longestIdle else { return terms }
+    let talked = groups[index].talkedUntil
+    terms.members = terms.members.enumerated().sorted { one, other in
+      let (a, b) = (talked[one.element] ?? .zero, talked[other.element] ?? .zero)
+      return a == b ? one.offset < other.offset : a < b
+    }.map(\.element)
+    return terms
+  }
+
+  /// The devices of the members of a group.
+  func devices(of terms: GroupTerms) -> Range<Int> {
+    let users = terms.members.sorted()
+    return rig.roster.devices(of: users[0])
+      .lowerBound..<rig.roster.devices(of: users[users.count - 1]).upperBound
+  }
+
+  func take(_ terms: GroupTerms) { change(terms) { $0.isTaken = true } }
+
+  /// The call of a group is over.
+  /// - Parameters:
+  ///   - member: who answered; nil: nobody, as far as devices were told.
+  ///   - isSettled: whether all devices were told of the end.
+  func release(_ terms: GroupTerms, answeredBy member: Int?, isSettled: Bool, at now: Timestamp) {
+    change(terms) {
+      $0.isTaken = false
+      $0.isFreeAt = now + (rig.options.isDisturbed ? Self.restUnderFaults : Self.rest)
+      if let member { $0.talkedUntil[member] = now }
+      if !isSettled { $0.terms.isOrderKnown = false }
+    }
+  }
+
+  private func change(_ terms: GroupTerms, _ body: (inout Group) -> Void) {
+    guard let index = groups.firstIndex(where: { $0.terms.name == terms.name }) else { return }
+    body(&groups[index])
+  }
+}

@@ -1,0 +1,121 @@
+internal import CallCore
+internal import CallJudge
+internal import CallWire
+
+/// What devices are told of who won a call, and of how it ended.
+extension HistoryChecker {
+  mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
+    let facts = calls[call, default: Facts()]
+    // It took a side that was transferred.
+    if !facts.transfers.isEmpty, facts.tookOver(who) { return }
+    let winner = facts.winner ?? who
+    try require(winner == who, .oneWinner, call, "\(winner) and \(who) are told that they won")
+    if let end = facts.told[who]?.end {
+      // An older delivery may come later.
+      try require(
+        end.reason.followsAnswer || end.reason == .moved, .winnerStopped, call,
+        "\(who) won after it was told \(end.reason.name)")
+    }
+    calls[call, default: Facts()].winner = who
+    calls[call]?.told[who, default: Told()].won = true
+    try toldAnswer(who, call, teller: who)
+  }
+
+  mutating func toldAnswered(
+    _ by: Who, _ call: CallID, teller: Who
+  ) throws(HistoryViolation) {
+    if calls[call]?.moves.contains(where: { !$0.ofCaller && Who($0.to) == by }) ?? false { return }
+    if by == teller { try toldWon(by, call) } else { try toldAnswer(by, call, teller: teller) }
+  }
+
+  private mutating func toldAnswer(
+    _ by: Who, _ call: CallID, teller: Who
+  ) throws(HistoryViolation) {
+    let facts = calls[call, default: Facts()]
+    let what = "\(teller) hears that \(by) answered"
+    try require(
+      facts.journalWinner == by || !knowsJournal, .appendThenSpeak, call,
+      "\(what); the journal does not say so")
+    let known = facts.answeredBy ?? by
+    try require(known == by, .oneWinner, call, "\(what); others that \(known) did")
+    if let end = facts.end {
+      try require(
+        end.reason.followsAnswer, .oneStory, call,
+        "\(what) a call that ended as \(end.reason.name)")
+    }
+    calls[call, default: Facts()].answeredBy = by
+  }
+
+  mutating func toldEnd(
+    _ who: Who, _ end: CallEnd<Who>, _ call: CallID, version: UInt64?
+  ) throws(HistoryViolation) {
+    let facts = calls[call, default: Facts()]
+    let told = facts.told[who, default: Told()]
+    if facts.isStale(end, of: who) { return }
+    if end.reason == .moved { return try toldMovedAway(who, end, call, version: version) }
+    if !facts.transfers.isEmpty,
+      try toldTransferEnd(who, end, call, facts, version: version)
+    {
+      return
+    }
+    // The end of its own leg: the call may go on.
+    if end.by == who, facts.legEnds[facts.key(who)] != nil, end.reason.isOwnPart { return }
+    if try toldLeft(who, end, call, facts) { return }
+    try require(
+      !told.won || end.reason.followsAnswer, .winnerStopped, call,
+      "\(who) won, and is told \(end.reason.name)")
+    let before = told.end ?? end
+    try require(
+      before == end, .oneEnd, call,
+      "\(who) was told \(before.reason.name), and now \(end.reason.name)")
+    if end.reason == .answeredElsewhere, let truth = facts.ended, truth.reason == .glare {
+      try require(
+        end.by == truth.by.map(Who.init) && who != end.by && who != facts.journalCaller, .oneStory,
+        call, "\(who) is told answered elsewhere of a call that gave way")
+    } else if end.reason == .answeredElsewhere {
+      let by = end.by ?? who
+      try require(by != who, .oneStory, call, "\(who): answered elsewhere by itself, or nobody")
+      try toldAnswer(by, call, teller: who)
+    } else {
+      try toldCallEnd(who, end, call, facts)
+    }
+    calls[call, default: Facts()].told[who, default: Told()].end = end
+    if let version {
+      let last = max(calls[call]?.told[who]?.endVersion ?? 0, version)
+      calls[call]?.told[who]?.endVersion = last
+    }
+  }
+
+  /// Who is told that a call gave way is told for which one.
+  func toldSurvivor(
+    _ who: Who, _ reason: EndReason?, _ survivor: CallID?, _ call: CallID
+  ) throws(HistoryViolation) {
+    let ended = calls[call]?.ended?.survivor
+    let truth = reason == .glare || reason == .transferred ? ended : nil
+    // A device that had refused before is told of its own part, and that the call went on under another id.
+    let isOfOwnPart = (reason == .declined || reason == .busy) && survivor == ended
+    try require(
+      survivor == truth || isOfOwnPart || !knowsJournal, .crossingsMerge, call,
+      "\(who) is not told which call goes on")
+  }
+
+  private mutating func toldCallEnd(
+    _ who: Who, _ end: CallEnd<Who>, _ call: CallID, _ facts: Facts
+  ) throws(HistoryViolation) {
+    let what = "\(who) is told \(end.reason.name)"
+    try require(
+      facts.ended != nil || !knowsJournal, .appendThenSpeak, call,
+      "\(what); no record says that it ended")
+    if let truth = facts.ended {
+      try require(
+        truth.reason == end.reason && truth.by.map(Who.init) == end.by, .oneStory, call,
+        "\(what); the journal says \(truth.reason.name)")
+    }
+    let known = facts.end ?? end
+    try require(known == end, .oneStory, call, "\(what), others \(known.reason.name)")
+    try require(
+      end.reason.followsAnswer || facts.answeredBy == nil, .oneStory, call,
+      "\(what) of a call that was answered")
+    calls[call, default: Facts()].end = end
+  }
+}

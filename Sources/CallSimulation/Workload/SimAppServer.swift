@@ -1,0 +1,132 @@
+internal import CallClient
+package import CallCore
+internal import CallJudge
+package import CallWire
+
+/// What the app's server asks of the cluster by HTTP.
+package enum AppErrand: Sendable, Equatable {
+  case rules(UserRules, of: String)
+  case name(String, of: String)
+  case place(HTTPBodies.PlaceCall)
+  case end(CallAddress)
+
+  var call: CallID? {
+    switch self {
+    case .rules, .name: nil
+    case .place(let body): body.call
+    case .end(let address): address.call
+    }
+  }
+}
+
+package enum AppAnswer: Sendable, Equatable {
+  case rules(UserRules)
+  case name(String)
+  case call(AppCall)
+  case error(CallError)
+}
+
+/// Observations of the app's server.
+package enum AppServerEvent: Sendable {
+  /// It asks for that, as often as it gets no answer.
+  case asked(AppErrand)
+  case answered(AppErrand, AppAnswer)
+  /// It asks no more, and does not know what came of it.
+  case gaveUp(AppErrand)
+}
+
+/// The app's server: it has users' rules and names stored, places calls between two users, and ends some.
+final class SimAppServer: SimActor {
+  let world: SimWorld
+  private let edges: [SimEdge]
+  private let token: String
+  private var random: SimRandom
+  var onEvent: (AppServerEvent) -> Void = { _ in }
+
+  init(_ world: SimWorld, _ edges: [SimEdge], _ options: SimOptions) {
+    self.world = world
+    self.edges = edges
+    token = options.serverToken
+    random = world.fork("app server")
+  }
+
+  func ask(_ errand: AppErrand) {
+    world.note("app server", call: errand.call, "asks: \(errand.text)")
+    onEvent(.asked(errand))
+    attempt(errand, left: 6)
+  }
+
+  /// Every request may be repeated, at any edge.
+  private func attempt(_ errand: AppErrand, left: Int) {
+    guard left > 0 else {
+      world.count("app server.gave up")
+      return onEvent(.gaveUp(errand))
+    }
+    let again: () -> Void = { [weak self] in
+      guard let self else { return }
+      later(random.span(.milliseconds(100), .milliseconds(800))) {
+        $0.attempt(errand, left: left - 1)
+      }
+    }
+    guard let edge = random.pick(edges.filter(\.listens)) else { return again() }
+    edge.perform(errand.request(token), by: "app server", seed: random.next()) {
+      [weak self] response in
+      guard let self else { return }
+      guard let response, let answer = errand.answer(response) else { return again() }
+      if case .error(let error) = answer, error.code.asksForRetry { return again() }
+      world.note("app server", call: errand.call, "hears \(answer.text)")
+      onEvent(.answered(errand, answer))
+    }
+  }
+}
+
+extension AppErrand {
+  fileprivate func request(_ token: String) -> EdgeRequest {
+    func request(_ method: String, _ path: String, _ body: [UInt8] = []) -> EdgeRequest {
+      EdgeRequest(method: method, path: "/v1/app/\(path)", bearer: token, body: body)
+    }
+    func user(_ user: String) -> String { PercentEncoding.encode(user) }
+    return switch self {
+    case .rules(let rules, let of) where rules.isEmpty:
+      request("DELETE", "users/\(user(of))/rules")
+    case .rules(let rules, let of):
+      request("PUT", "users/\(user(of))/rules", HTTPBodies.userRules(rules))
+    case .name(let name, let of):
+      request("PUT", "users/\(user(of))/name", HTTPBodies.displayName(name))
+    case .place(let body): request("POST", "calls", HTTPBodies.encode(body))
+    case .end(let address): request("POST", "calls/\(user(address.callee))/\(address.call)/end")
+    }
+  }
+
+  /// nil: it is to be asked again.
+  fileprivate func answer(_ response: EdgeResponse) -> AppAnswer? {
+    guard response.status == 200 else {
+      return HTTPBodies.readError(response.body).map(AppAnswer.error)
+    }
+    return switch self {
+    case .rules: HTTPBodies.readUserRules(response.body).map(AppAnswer.rules)
+    case .name: HTTPBodies.readDisplayName(response.body).map(AppAnswer.name)
+    case .place, .end: HTTPBodies.readAppCall(response.body).map(AppAnswer.call)
+    }
+  }
+
+  fileprivate var text: String {
+    switch self {
+    case .rules(let rules, let user): "rules of \(Who(user, "")): \(SimText.text(rules))"
+    case .name(let name, let user): "name of \(Who(user, "")): \(name)"
+    case .place(let body): "a call from \(Who(body.from, "")) to \(Who(body.to, ""))"
+    case .end: "the end"
+    }
+  }
+}
+
+extension AppAnswer {
+  fileprivate var text: String {
+    switch self {
+    case .rules(let rules): "rules: \(SimText.text(rules))"
+    case .name(let name): "name: \(name)"
+    case .call(let call): SimText.text(call.state)
+    case .error(let error): "error \(error.code.name)"
+    }
+  }
+}
