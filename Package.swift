@@ -43,8 +43,10 @@ func library(
     swiftSettings: settings + speedOfLibraries + more)
 }
 
+/// Tests are not optimised, only what they test: their expectations take the optimiser longer than all else together.
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+  .testTarget(
+    name: name, dependencies: dependencies, swiftSettings: settings + [inRelease("-Onone")])
 }
 
 extension Target.Dependency {
@@ -110,15 +112,21 @@ let fuzzers: [Target] =
 
 let package = Package(
   name: "callmesh",
-  platforms: [.macOS(.v26)],
+  platforms: [.macOS(.v26), .iOS(.v26)],
   products: [
     .executable(name: "callnode", targets: ["callnode"]),
     .executable(name: "callctl", targets: ["callctl"]),
     .executable(name: "callload", targets: ["callload"]),
     .executable(name: "callsim", targets: ["callsim"]),
     .executable(name: "apnssim", targets: ["apnssim"]),
+    .executable(name: "webphone", targets: ["webphone"]),
+    .executable(name: "callphone", targets: ["callphone"]),
     // For apps. The names of calls, states and errors are in CallCore, those of codecs in CallWire.
-    .library(name: "CallClient", targets: ["CallClient", "CallWire", "CallCore"]),
+    .library(name: "CallClient", targets: ["CallClient", "CallMachine", "CallWire", "CallCore"]),
+    // The same with calls as objects, by the names of the JavaScript client; without NIO, and its transport over NIO.
+    .library(name: "CallmeshClient", targets: ["CallmeshClient"]),
+    .library(name: "CallmeshNIO", targets: ["CallmeshNIO"]),
+    .library(name: "CallmeshCallKit", targets: ["CallmeshCallKit"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.2"),
@@ -159,8 +167,16 @@ let package = Package(
         "CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque,
         .nioSSL, .tls, .httpClient,
       ] + Target.Dependency.nio, exclude: ["HTTP/openapi.json"]),
+    library("CallMachine", ["CallCore", "CallWire"]),
     library(
-      "CallClient", ["CallCore", "CallWire", .crypto, .log, .nioSSL, .tls] + Target.Dependency.nio),
+      "CallClient",
+      ["CallMachine", "CallCore", "CallWire", .crypto, .log, .nioSSL, .tls]
+        + Target.Dependency.nio),
+    library("CallmeshClient", ["CallMachine", "CallCore", "CallWire"]),
+    library(
+      "CallmeshNIO",
+      ["CallmeshClient", "CallClient", "CallCore", "CallWire"] + Target.Dependency.nio),
+    library("CallmeshCallKit", ["CallmeshClient", "CallMachine", "CallWire", "CallCore"]),
     library("CallJudge", ["CallCore"]),
     library(
       "CallPush",
@@ -207,7 +223,7 @@ let package = Package(
 
     .executableTarget(
       name: "callsim", dependencies: ["CallSimulation", "CallCore", .arguments],
-      swiftSettings: settings),
+      swiftSettings: settings, linkerSettings: staticLibraries),
 
     .executableTarget(
       name: "apnssim",
@@ -216,6 +232,17 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
       ],
       swiftSettings: settings),
+
+    library(
+      "CallPhoneKit", ["CallmeshClient", "CallmeshNIO", "CallClient", .arguments]),
+    .executableTarget(
+      name: "callphone", dependencies: ["CallPhoneKit"], swiftSettings: settings,
+      linkerSettings: staticLibraries),
+
+    library(
+      "WebPhoneKit",
+      ["CallLoadKit", "CallAuth", .arguments, .unixSignals, .nioSSL] + Target.Dependency.nio),
+    .executableTarget(name: "webphone", dependencies: ["WebPhoneKit"], swiftSettings: settings),
 
     .executableTarget(
       name: "Benchmarks",
@@ -244,6 +271,13 @@ let package = Package(
       name: "PushSimulators",
       dependencies: ["CallTestKit", "CallWire", .crypto, .cryptoExtras] + Target.Dependency.nio
         + Target.Dependency.http2, path: "Tests/PushSimulators", swiftSettings: settings),
+    // Lets the conformance suite (docs/conformance.md) drive the Swift client.
+    .executableTarget(
+      name: "conformanceadapter",
+      dependencies: [
+        "CallClient", "CallWire", "CallCore", .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ], path: "Tests/ConformanceAdapter", swiftSettings: settings),
     .target(
       name: "TestSupport", dependencies: ["CallTestKit"], path: "Tests/TestSupport",
       swiftSettings: settings),
@@ -272,6 +306,19 @@ let package = Package(
       "CallClientTests",
       ["CallClient", "CallWire", "CallCore", "CallTestKit", .embedded, .nioSSL]
         + Target.Dependency.nio),
+    .target(
+      name: "FakeEdges", dependencies: ["CallmeshClient", "CallWire", "CallCore"],
+      path: "Tests/FakeEdges", swiftSettings: settings),
+    tests(
+      "CallmeshClientTests",
+      ["CallmeshClient", "CallmeshNIO", "FakeEdges", "CallMachine", "CallWire", "CallCore"]
+        + Target.Dependency.nio),
+    tests("CallmeshCallKitTests", ["CallmeshCallKit", "CallmeshClient"]),
+    tests(
+      "CallPhoneTests",
+      [
+        "CallPhoneKit", "CallmeshClient", "FakeEdges", "CallWire", "CallCore", .arguments,
+      ]),
     tests(
       "CallLoadTests",
       [
@@ -279,10 +326,15 @@ let package = Package(
         "CallTestKit", .histogram, .arguments,
       ]),
     tests(
+      "WebPhoneTests",
+      ["WebPhoneKit", "CallLoadKit", "CallClient", "CallAuth", .arguments]
+        + Target.Dependency.nio),
+    tests(
       "CallSimulationTests",
       [
-        "CallSimulation", "callsim", "CallCoordinator", "CallEdge", "CallClient", "CallJudge",
-        "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth", .log, .embedded,
+        "CallSimulation", "CallCoordinator", "CallEdge", "CallClient", "CallJudge",
+        "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth", "TestSupport", .log,
+        .embedded,
       ] + Target.Dependency.nio),
     tests(
       "CallPushTests",

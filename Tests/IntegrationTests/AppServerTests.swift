@@ -126,6 +126,49 @@ struct AppServerTests {
     #expect(HTTPBodies.readUserRules(gone.body) == UserRules())
   }
 
+  /// Of a caller who stays attached while the name changes and every coordinator dies.
+  @Test func namesReachAttachedSessionsAndOutliveAllCoordinators() async throws {
+    let cluster = try await TestCluster.start()
+    defer { cluster.stop() }
+    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
+    let bob = try await TestDevice(cluster, user: "bob", "b1", edges: ["e2"])
+    defer { for device in [alice, bob] { device.stop() } }
+    let path = "/v1/app/users/alice/name"
+    /// Alice calls until bob sees the name, five times at most: what her session is told leaves with the answer to her
+    /// app's server, and may arrive a moment later.
+    func isSeen(_ name: String) async throws -> Bool {
+      for attempt in 0..<5 {
+        if attempt > 0 { try await Task.sleep(for: .milliseconds(200)) }
+        let call = CallID.random()
+        try await alice.device.place(PlaceRequest(call: call), to: "bob")
+        try await bob.waitForInvite(call)
+        try await alice.device.cancel(call)
+        if bob.callerName(of: call) == name { return true }
+      }
+      return false
+    }
+    #expect(try await isSeen(""))
+    let put = try await ask(cluster, "PUT", path, body: #"{"name":"Alice\u202e Lee"}"#)
+    #expect(put.status == 200 && HTTPBodies.readDisplayName(put.body) == "Alice Lee")
+    #expect(try await isSeen("Alice Lee"))
+    try restartCoordinators(cluster)
+    #expect(HTTPBodies.readDisplayName(try await ask(cluster, "GET", path).body) == "Alice Lee")
+    #expect(try await isSeen("Alice Lee"))
+    let user = try await ask(cluster, "GET", "/v1/app/users/alice")
+    #expect(HTTPBodies.readAppUser(user.body)?.name == "Alice Lee")
+
+    // A session that begins has it at once.
+    let tablet = try await TestDevice(cluster, user: "alice", "a2", edges: ["e2"])
+    defer { tablet.stop() }
+    let call = CallID.random()
+    try await tablet.device.place(PlaceRequest(call: call), to: "bob")
+    try await bob.waitForInvite(call)
+    #expect(bob.callerName(of: call) == "Alice Lee")
+
+    #expect(try await ask(cluster, "DELETE", path).status == 200)
+    #expect(try await isSeen(""))
+  }
+
   @Test func aRemovedDeviceIsToldAndGone() async throws {
     let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
     defer { cluster.stop() }
@@ -163,5 +206,13 @@ struct AppServerTests {
     let both = try await TestCluster.runAlone(
       "callctl", ["token", "--app", "demo", "--server", "--user", "bob", "--keys-file", keys])
     #expect(both.status != 0)
+  }
+}
+
+extension TestDevice {
+  /// The caller's name in the call's first invite; nil: there was none.
+  fileprivate func callerName(of call: CallID) -> String? {
+    for case .call(call, .invited(let invite)) in heard { return invite.caller.name }
+    return nil
   }
 }

@@ -126,8 +126,8 @@ import Testing
     try cluster.startEdge("e1", stage.options)
     try await cluster.waitUntilReady("e1")
     let words = [
-      "--devices", "6", "--rate", "2", "--duration", "2s", "--edge", stage.url, "--keys",
-      cluster.folder + "/keys.json",
+      "--devices", "30", "--rate", "2", "--duration", "2s", "--scenario", "answered", "--edge",
+      stage.url, "--keys", cluster.folder + "/keys.json",
     ]
     let good = try await TestCluster.runAlone(
       "callload", words + ["--ca", stage.authority.caFile])

@@ -97,19 +97,20 @@ extension BusContract {
     let seen = Inbox<WorkItem>(capacity: 10)
     let dying = try await queue.take(lane: "one", inFlight: 1) { left.offer($0) }
     _ = await add(others, "one", "x", [7])
-    #expect(await collect(1, from: left).map(\.attempt) == [1])
+    let first = try #require(await collect(1, from: left).first)
     dying.cancel()
     let taker = try await others.take(lane: "one", inFlight: 1) { seen.offer($0) }
     let again = try #require(await collect(1, from: seen).first)
     #expect(again.bytes == [7])
-    #expect(again.attempt == 2)
+    // The one that is dying may have got it more than once.
+    #expect(again.attempt > first.attempt)
     again.settle(.done)
     try await isEmpty(others, "one")
     taker.cancel()
   }
 
   func settlesAsItIsTold() async throws {
-    let queue = try await bus.openWorkQueue(Self.queueOptions { $0.settleWithin = .seconds(2) })
+    let queue = try await bus.openWorkQueue(Self.queueOptions { $0.settleWithin = .seconds(4) })
     let seen = Inbox<WorkItem>(capacity: 100)
     let taker = try await queue.take(lane: "one", inFlight: 2) { seen.offer($0) }
     _ = await add(queue, "one", "a", [1])
@@ -124,7 +125,7 @@ extension BusContract {
     // said, comes again meanwhile.
     _ = await add(queue, "one", "b", [2])
     var neighbours = 0
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = ContinuousClock.now + .seconds(60)
     while neighbours < 3 {
       try #require(.now < deadline, "what is not settled does not come again")
       item.settle(.inProgress)

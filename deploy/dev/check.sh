@@ -22,10 +22,22 @@ build() {
   CALLMESH_WARNINGS=errors swift build -c release --build-tests
 }
 
+docs() {
+  local pages
+  pages=$(mktemp -d)
+  deploy/dev/docs.sh "$pages" >/dev/null
+  local code=$?
+  rm -rf "$pages"
+  return $code
+}
+
 step "format (fix with: swift format -i -r Sources Tests loadtest Package.swift)" format
 step "generated code (fix with: Proto/generate.sh)" Proto/generate.sh --check
 step "import rules (deploy/dev/imports.awk)" deploy/dev/imports.sh
 step "build with warnings as errors" build
+# After the build, whose modules it needs.
+step "DocC pages (deploy/dev/docs.sh)" docs
+step "glue to CallKit and PushKit (deploy/dev/apple)" deploy/dev/apple.sh
 
 if ((${#failed[@]} > 0)); then
   printf 'check FAILED: %s\n' "${failed[@]}" >&2

@@ -21,7 +21,11 @@ BEGIN {
   allow("CallCoordinator", seams " CallAuth")
   allow("CallPush", seams " CallAuth")
   allow("CallEdge", seams " CallAuth")
-  allow("CallClient", "CallCore CallWire")
+  allow("CallMachine", "CallCore CallWire")
+  allow("CallClient", "CallCore CallWire CallMachine")
+  allow("CallmeshClient", "CallCore CallWire CallMachine")
+  allow("CallmeshCallKit", "CallCore CallWire CallMachine CallmeshClient")
+  allow("CallmeshNIO", "CallCore CallWire CallMachine CallClient CallmeshClient")
   allow("CallJudge", "CallCore")
   allow("CallTestKit", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
   allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallPush CallClient CallJudge")
@@ -32,6 +36,10 @@ BEGIN {
   allow("callctl", seams " CallAuth NATSBus")
   allow("CallLoadKit", "CallCore CallWire CallAuth CallClient CallJudge CallTestKit")
   allow("callload", "CallLoadKit")
+  allow("CallPhoneKit", "CallClient CallmeshClient CallmeshNIO")
+  allow("callphone", "CallPhoneKit")
+  allow("WebPhoneKit", "CallAuth CallLoadKit")
+  allow("webphone", "WebPhoneKit")
   allow("CallBench", "CallCore CallWire CallTelemetry CallCoordinator CallClient CallSimulation")
   allow("Benchmarks", seams " CallAuth CallCoordinator CallPush CallTestKit NATSBus")
 
@@ -40,6 +48,9 @@ BEGIN {
   forbid("NATSBus", "Foundation FoundationEssentials")
   forbid("CallWire", "Foundation")
   forbid("CallTelemetry", "Foundation")
+  # A device's machine runs over any transport and on any clock.
+  forbid("CallmeshClient", "NIOCore NIOPosix NIOHTTP1 NIOWebSocket NIOSSL NIOTLS Dispatch")
+  forbid("CallMachine", "NIOCore NIOPosix NIOHTTP1 NIOWebSocket NIOSSL NIOTLS Foundation FoundationEssentials Dispatch")
 
   # One Swift importer for each C module, and its tests.
   owner["CNATS"] = "NATSBus"
