@@ -62,6 +62,16 @@ final class SimulatedAPNs: Sendable {
     return limits
   }
 
+  /// For faults that are noticed without any of these times: on a busy machine no answer is late.
+  static var patientLimits: APNsLimits {
+    var limits = limits
+    limits.attemptTimeout = .seconds(30)
+    limits.quietBeforePing = .seconds(20)
+    limits.pingTimeout = .seconds(20)
+    limits.connectTimeout = .seconds(30)
+    return limits
+  }
+
   init(
     _ options: APNsSimulatorOptions = APNsSimulatorOptions(),
     limits: APNsLimits = SimulatedAPNs.limits,
