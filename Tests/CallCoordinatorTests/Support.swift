@@ -14,7 +14,7 @@ func eventually(
   _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
   _ holds: () async throws -> Bool
 ) async throws {
-  let deadline = ContinuousClock.now + .seconds(120)
+  let deadline = ContinuousClock.now + .seconds(60)
   let pause = Inbox<Never>(capacity: 1)
   while try await !holds() {
     guard ContinuousClock.now < deadline else {

@@ -37,10 +37,15 @@ import Testing
         root.appending(path: "deploy/local/run-cluster.sh").path,
         folder.appending(path: "cluster").path,
       ]
-      process.environment = [
+      let metrics = try NATSServerProcess.freePorts(2)
+      var environment = [
         "PATH": "\(folder.path):/usr/bin:/bin", "BIN": folder.path, "EDGES": "1",
         "COORDINATORS": "1", "NATS_PORT": "\(natsPort)", "EDGE_PORT": "\(edgePort)",
+        "METRICS_PORT": "\(metrics[0])", "EDGE_METRICS_PORT": "\(metrics[1])",
       ]
+      // By which the runner of tests finds its processes.
+      environment["TEST_RUN_MARK"] = ProcessInfo.processInfo.environment["TEST_RUN_MARK"]
+      process.environment = environment
       let errors = folder.appending(path: "errors")
       _ = FileManager.default.createFile(atPath: errors.path, contents: nil)
       process.standardError = try FileHandle(forWritingTo: errors)
