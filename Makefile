@@ -5,13 +5,19 @@ ARGS ?=
 MINUTES ?= 30
 bin := .build/release
 
-.PHONY: help demo build test check bench bench-call soak fuzz sanitize clean install
+.PHONY: help demo phone phone-test build build-tests docs test prove web-test conformance check bench bench-call soak fuzz sanitize clean install
 
 help:
 	@echo "make demo    ring 10,000 simulated devices through a cluster on this machine"
 	@echo "             (DEVICES=1000 and ARGS='--rate 500 --json run.json' change it)"
-	@echo "make test    run all tests (some minutes)"
+	@echo "make phone   a phone for browsers, with a cluster on this machine (ARGS=--tls: for other machines, too)"
+	@echo "make test    what a change must pass, some minutes (ONLY=ChaosTests: the tests whose id matches)"
+	@echo "make prove   what a release must pass, an hour and a half (PARTS='seeds chaos': only those)"
+	@echo "make web-test  the tests of the JavaScript client (part of make test)"
+	@echo "make conformance  both clients in 200 situations of the device protocol (ARGS='--only 204': that one)"
+	@echo "make phone-test  the phone in Chromium: calls with sound and pictures (make test runs one of each kind; ARGS=test_calls: only those)"
 	@echo "make check   format, generated code, import rules, build without warnings"
+	@echo "make docs    the pages of CallmeshClient, the library for apps, as a web site"
 	@echo "make build   callnode, callctl and callload into $(bin)"
 	@echo "make bench   micro-benchmarks of core, codec, push, bus and journal (ARGS=journal: only those)"
 	@echo "make bench-call  instructions and allocations of a whole call, by part (ARGS=--check: beside the baseline)"
@@ -29,20 +35,31 @@ build: install
 demo: build
 	$(bin)/callload --devices $(DEVICES) $(ARGS)
 
-# What needs the processors for itself runs by itself: servers that are killed, thousands of simulated
-# clusters, nodes with heartbeats, pushes with deadlines, whole clusters of processes. One that fails keeps
-# none of the others from running. Clusters mostly wait: for a lease to expire, for a load to end. So two of their
-# tests run at a time; what the second one prints follows the first.
-heavy := CallCoordinatorTests CallPushTests NATSBusTests CallSimulationTests
-clusters := IntegrationTests
-test: install
+docs: build
+	@deploy/dev/docs.sh
+
+phone: build
+	@$(bin)/webphone $(ARGS)
+
+phone-test: build
+	clients/web/phone/test/run.sh $(bin)/webphone $(ARGS)
+
+build-tests:
+	@deploy/dev/install.sh tests
 	swift build -c release --build-tests
-	failed=0; run() { swift test -c release --skip-build "$$@" || failed=1; }; \
-	run $(patsubst %,--skip '%\.',$(heavy) $(clusters)); \
-	for tests in $(heavy); do run --filter "$$tests\."; done; \
-	log=$$(mktemp); (failed=0; run --ignore-lock --no-parallel --filter '$(clusters)\.[N-Z]' >"$$log" 2>&1; exit $$failed) & \
-	run --no-parallel --filter '$(clusters)\.[A-M]'; \
-	wait $$! || failed=1; cat "$$log"; rm -f "$$log"; exit $$failed
+
+# SwiftPM only builds. Tests/Run runs the tests, as many beside each other as the processors allow (docs/testing.md).
+test: build-tests
+	@python3 Tests/Run test $(if $(ONLY),--only '$(ONLY)') $(ARGS)
+
+prove: build-tests
+	@python3 Tests/Run prove $(foreach part,$(PARTS),--part $(part)) $(ARGS)
+
+web-test:
+	deploy/dev/web-test.sh
+
+conformance: build
+	@deploy/dev/conformance.sh $(bin)/conformanceadapter $(ARGS)
 
 check: install
 	deploy/dev/check.sh

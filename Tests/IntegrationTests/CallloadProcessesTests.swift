@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// callload with its devices in several processes: one report, as of one process.
@@ -19,8 +20,7 @@ import Testing
         "--devices", "90", "--rate", "6", "--shards", "16", "--seed", "5", "--processes", "2",
         "--json", folder + "/run.json",
       ] + words)
-    #expect(output.status == 0, "\(output.text)")
-    #expect(output.text.contains("every correctness count is 0"))
+    output.expectCorrect()
     let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
@@ -33,7 +33,7 @@ import Testing
       "--duration", "6s", "--idle", "1s", "--plot", folder + "/run.svg")
     #expect(report.devices.connected == 90)
     #expect(report.devices.registered == 90)
-    #expect(report.calls.completed == 36)
+    #expect(report.calls.placed == 36)
     #expect(report.settings.processes == 2)
     #expect(report.latencyUs["connect"]?.count == 90)
     #expect(report.idle?.devices == 90)
@@ -48,7 +48,7 @@ import Testing
 
   @Test(
     "all edges are killed at once, and everything is back",
-    arguments: [["--edges", "2"], ["--nodes", "2"]])
+    arguments: Proof.arguments([["--nodes", "2"]], andInProof: [["--edges", "2"]]))
   func allEdgesDie(cluster: [String]) async throws {
     defer { leave() }
     let (report, text) = try await run(
@@ -101,7 +101,7 @@ import Testing
       var connected: Int
       var registered: Int
     }
-    struct Calls: Decodable { var completed: Int }
+    struct Calls: Decodable { var placed: Int }
     struct Settings: Decodable { var processes: Int }
     struct Points: Decodable { var count: Int }
     struct Idle: Decodable {

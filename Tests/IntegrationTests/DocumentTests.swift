@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Every command block of README and of the page for operators runs as it is printed, or is in the table
@@ -15,6 +16,8 @@ import Testing
       "needs systemd as the machine's first process; RollingRestartTests does the same",
     "callload --callnode OLD/callnode --other-callnode NEW/callnode --chaos rolling-restart=5s --duration 2m":
       "needs two versions",
+    "callctl keys --app demo":
+      "leaves a phone and a node running; PhoneTests do the same against a scripted edge",
   ]
 
   @Test func everyBlockSaysWhatItIs() throws {
@@ -35,13 +38,16 @@ import Testing
     #expect(skipped == Set(Self.notRun.keys), "reasons without a block")
   }
 
-  @Test(arguments: pages) func blocksRunAsPrinted(page: String) async throws {
+  @Test(arguments: Proof.arguments([pages[0]], andInProof: [pages[1]]))
+  func blocksRunAsPrinted(page: String) async throws {
     let sessions = try DocumentBlock.sessions(of: page).filter { !$0.isRoot }
     #expect(!sessions.isEmpty)
     for session in sessions { try await run(session) }
   }
 
-  @Test(.enabled(if: DocumentShell.coversFolders, "needs root, mount namespaces and overlayfs"))
+  @Test(
+    .enabled(if: Proof.isOn, "only make prove runs it"),
+    .enabled(if: DocumentShell.coversFolders, "needs root, mount namespaces and overlayfs"))
   func installingRunsAsPrinted() async throws {
     let sessions = try DocumentBlock.sessions(of: "docs/operations.md").filter(\.isRoot)
     #expect(sessions.count == 1)

@@ -1,3 +1,4 @@
+import CallAuth
 import CallClient
 import CallCore
 import CallTestKit
@@ -9,16 +10,6 @@ import Testing
 /// devices.
 @Suite(.timeLimit(.minutes(4)), .serialized)
 struct HistoryTests {
-  /// Nothing tells when another process has done something.
-  private func eventually(_ what: String, _ holds: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while ContinuousClock.now < deadline {
-      if try await holds() { return }
-      try await Task.sleep(for: .milliseconds(100))
-    }
-    throw TestCluster.Failure(description: "never: \(what)")
-  }
-
   /// Gives the app of a running cluster histories, and waits until the device's edge knows that.
   private func switchOn(_ cluster: TestCluster, _ device: TestDevice) async throws {
     let path = cluster.folder + "/keys.json"
@@ -48,6 +39,34 @@ struct HistoryTests {
     return entries
   }
 
+  /// What the app's server is answered.
+  private func serverAnswer(
+    _ cluster: TestCluster, _ path: String
+  ) async throws -> (status: Int32, page: HistoryPage?) {
+    let now = Int64(Date().timeIntervalSince1970)
+    let token = try cluster.keys.mintServerToken(app: "demo", lifetimeSeconds: 60, now: now)
+    let answer = await HTTPProbe.send(
+      "GET", "127.0.0.1", cluster.port("e1"), path, headers: ["Authorization: Bearer \(token)"])
+    let isPage = answer.status == 200
+    return (answer.status, isPage ? HTTPBodies.readHistory(Array(answer.body.utf8)) : nil)
+  }
+
+  /// The app's server reads what the user's devices do, page by page, and leaves it unread.
+  private func checkServer(_ cluster: TestCluster, _ bob: TestDevice) async throws {
+    let path = "/v1/app/users/bob/history"
+    let all = try await serverAnswer(cluster, path).page
+    let devices = await page(bob)
+    #expect(all == devices && all?.state.unread == 1 && all?.items.count == 2)
+    let first = try #require(try await serverAnswer(cluster, path + "?limit=1").page)
+    #expect(first.items.first == all?.items.first)
+    let next = try #require(first.next)
+    let second = try await serverAnswer(cluster, path + "?before=\(next.text)").page
+    #expect(second?.items == all.map { Array($0.items.dropFirst()) } && second?.next == nil)
+    let placed = try await serverAnswer(cluster, "/v1/app/users/alice/history?limit=100").page
+    #expect(placed?.items.count == 17 && placed?.items.allSatisfy(\.entry.isPlaced) == true)
+    #expect(try await serverAnswer(cluster, path + "?before=!").status == 400)
+  }
+
   private func waitForUnread(_ device: TestDevice, _ unread: UInt32) async throws {
     try await device.wait("\(unread) unread") {
       if case .history(let state) = $0 { state.unread == unread } else { false }
@@ -60,6 +79,8 @@ struct HistoryTests {
     let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
     defer { alice.stop() }
     #expect(await page(alice) == nil, "the app has none")
+    let refused = try await serverAnswer(cluster, "/v1/app/users/bob/history")
+    #expect(refused.status == 403)
     try await switchOn(cluster, alice)
     let phone = try await TestDevice(
       cluster, user: "bob", "phone", edges: ["e1"], wantsHistory: true)
@@ -103,6 +124,7 @@ struct HistoryTests {
 
     // Read on one device, read on all.
     for device in [phone, tablet] { try await waitForUnread(device, 1) }
+    try await checkServer(cluster, phone)
     let newest = try #require(await page(phone))
     #expect(newest.state.unread == 1)
     let cursor = try #require(newest.items.first?.cursor)

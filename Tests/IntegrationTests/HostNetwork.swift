@@ -1,3 +1,4 @@
+import CallTestKit
 import Foundation
 import Glibc
 
@@ -8,9 +9,8 @@ import Glibc
 /// Needs root, iproute2 and a kernel with namespaces, veth and bridges: `isPossible` tells.
 final class HostNetwork: Sendable {
   let count: Int
-  /// Short, since names of links have 15 bytes; with the process id, so that two runs do not meet.
-  private let prefix: String
-  private let subnet: Int
+  /// No other run has it, on this machine: two networks and the names of links.
+  private let number: Int
 
   private static let ip: String? = {
     let places: [String] = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip"]
@@ -27,8 +27,8 @@ final class HostNetwork: Sendable {
   /// - Throws: when a command is refused; what was made by then is removed.
   init(hosts: Int) throws {
     count = hosts
-    prefix = "cm" + String(getpid() % 46_656, radix: 36) + String(Int.random(in: 0..<36), radix: 36)
-    subnet = .random(in: 0..<240)
+    // As long as this process has reserved the port.
+    number = Int(try NATSServerProcess.freePorts(1)[0]) - 15_000
     do {
       try run("link add \(bridge) type bridge")
       try run("link set \(bridge) up")
@@ -41,15 +41,18 @@ final class HostNetwork: Sendable {
 
   deinit { remove() }
 
+  /// Short, since names of links have 15 bytes.
+  private var prefix: String { "cm" + String(number, radix: 36) }
   private var bridge: String { prefix + "k" }
   private func namespace(_ host: Int) -> String { "\(prefix)h\(host)" }
   private func peerLink(_ host: Int) -> String { "\(prefix)c\(host)" }
   private func deviceLink(_ host: Int) -> String { "\(prefix)d\(host)" }
 
   /// Where the other hosts reach it.
-  func peerAddress(_ host: Int) -> String { "10.201.\(subnet).\(host + 1)" }
+  func peerAddress(_ host: Int) -> String { "\(network(100)).\(host + 1)" }
   /// Where devices, and this process, reach it.
-  func address(_ host: Int) -> String { "10.202.\(subnet).\(4 * host + 2)" }
+  func address(_ host: Int) -> String { "\(network(180)).\(4 * host + 2)" }
+  private func network(_ first: Int) -> String { "10.\(first + number / 250).\(number % 250)" }
 
   private func add(_ host: Int) throws {
     let space = namespace(host)
@@ -60,7 +63,7 @@ final class HostNetwork: Sendable {
     try run("-n \(space) addr add \(peerAddress(host))/24 dev peers")
     try run("-n \(space) link set peers up")
     try run("link add \(deviceLink(host)) type veth peer name devices netns \(space)")
-    try run("addr add 10.202.\(subnet).\(4 * host + 1)/30 dev \(deviceLink(host))")
+    try run("addr add \(network(180)).\(4 * host + 1)/30 dev \(deviceLink(host))")
     try run("link set \(deviceLink(host)) up")
     try run("-n \(space) addr add \(address(host))/30 dev devices")
     try run("-n \(space) link set devices up")

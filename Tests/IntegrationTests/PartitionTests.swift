@@ -17,8 +17,7 @@ struct PartitionTests {
     let cluster = try await HostCluster.start(hosts: 3)
     defer { cluster.stop() }
     var alices: [TestDevice] = []
-    var bobs: [TestDevice] = []
-    var calls: [CallID] = []
+    var pairs: [Pair] = []
     for host in 0..<3 {
       alices.append(
         try await TestDevice(
@@ -33,32 +32,49 @@ struct PartitionTests {
       try await alices[number / 4].device.place(
         PlaceRequest(call: call, ringTimeoutSeconds: 120), to: "bob\(number)")
       try await bob.waitForInvite(call)
-      bobs.append(bob)
-      calls.append(call)
+      pairs.append(Pair(number: number, alice: alices[number / 4], bob: bob, call: call))
     }
-    defer { for device in alices + bobs { device.stop() } }
+    defer { for device in alices + pairs.map(\.bob) { device.stop() } }
 
     try cluster.network.cut(0)
-    for (number, call) in calls.enumerated() {
+    do {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for pair in pairs { group.addTask { try await pair.answer() } }
+        try await group.waitForAll()
+      }
+    } catch {
+      Issue.record("\(error)\n\(cluster.logs)")
+      return
+    }
+    try cluster.network.heal(0)
+    for pair in pairs { try await pair.hangUp() }
+    try await cluster.waitUntilReady(0)
+  }
+
+  private struct Pair: Sendable {
+    var number: Int
+    var alice: TestDevice
+    var bob: TestDevice
+    var call: CallID
+
+    func answer() async throws {
       do {
-        #expect(bobs[number].stops(call).isEmpty)
-        #expect(try await retrying { try await bobs[number].device.answer(call) })
-        try await alices[number / 4].waitForAnswer(call)
+        #expect(bob.stops(call).isEmpty)
+        #expect(try await retrying { try await bob.device.answer(call) })
+        try await alice.waitForAnswer(call)
         // Else the calls that were answered first would fail before the last one is.
-        for device in [bobs[number], alices[number / 4]] {
+        for device in [bob, alice] {
           try await retrying { try await device.device.connected(call) }
         }
       } catch {
-        Issue.record("call \(number) of host \(number % 3): \(error)\n\(cluster.logs)")
-        return
+        throw TestCluster.Failure(description: "call \(number) of host \(number % 3): \(error)")
       }
     }
-    try cluster.network.heal(0)
-    for (number, call) in calls.enumerated() {
-      try await retrying { try await alices[number / 4].device.hangUp(call) }
-      try await bobs[number].waitForStop(call, .hungUp)
-      #expect(Set(bobs[number].stops(call).map(\.reason)) == [.hungUp])
+
+    func hangUp() async throws {
+      try await retrying { try await alice.device.hangUp(call) }
+      try await bob.waitForStop(call, .hungUp)
+      #expect(Set(bob.stops(call).map(\.reason)) == [.hungUp])
     }
-    try await cluster.waitUntilReady(0)
   }
 }

@@ -162,16 +162,3 @@ final class PushCluster: Sendable {
       legs.map { ($0.party.device, $0.pushes ?? []) }, uniquingKeysWith: { $0 + $1 })
   }
 }
-
-/// Waits for a fact about other processes, of which nothing tells. Hangs no test: it fails after a
-/// minute.
-func eventually(
-  _ what: String, _ holds: () async throws -> Bool
-) async throws {
-  let deadline = ContinuousClock.now + .seconds(60)
-  while ContinuousClock.now < deadline {
-    if try await holds() { return }
-    try await Task.sleep(for: .milliseconds(10))
-  }
-  throw TestCluster.Failure(description: "waited in vain until \(what)")
-}

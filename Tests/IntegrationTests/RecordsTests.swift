@@ -21,16 +21,6 @@ struct RecordsTests {
     }
   }
 
-  /// Nothing tells when another process has done something.
-  private func eventually(_ what: String, _ holds: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while ContinuousClock.now < deadline {
-      if try await holds() { return }
-      try await Task.sleep(for: .milliseconds(100))
-    }
-    throw TestCluster.Failure(description: "never: \(what)")
-  }
-
   @Test func aRecordOfEachCallWhateverDies() async throws {
     let cluster = try await TestCluster.start(
       coordinators: 2, edges: 1, options: ["--ended-call-kept", "1s"])

@@ -1,6 +1,7 @@
 import CallClient
 import CallCore
 import CallWire
+import TestSupport
 import Testing
 
 /// R20: planned change, on real processes and with `callctl drain`.
@@ -29,7 +30,8 @@ import Testing
   }
 
   @Test(
-    "R20: all nodes are restarted one after the other while calls ring", .timeLimit(.minutes(5)))
+    "R20: all nodes are restarted one after the other while calls ring",
+    .enabled(if: Proof.isOn, "only make prove runs it"), .timeLimit(.minutes(5)))
   func rollingRestart() async throws {
     let cluster = try await TestCluster.start()
     defer { cluster.stop() }

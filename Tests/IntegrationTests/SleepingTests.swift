@@ -10,8 +10,7 @@ import Testing
         "--devices", "200", "--rate", "5", "--duration", "10s", "--shards", "16", "--sleeping",
         "40%",
       ])
-    #expect(output.status == 0, "callload --sleeping:\n\(output.text)")
-    #expect(output.text.contains("every correctness count is 0"))
+    output.expectCorrect()
     // What has no pushes has nothing to be wrong.
     #expect(output.text.contains("woken device rang for an ended call"))
     #expect(output.text.firstMatch(of: /push at the provider +[1-9]/) != nil)

@@ -203,6 +203,8 @@ final class TestCluster: Sendable {
   struct Output: Sendable {
     var status: Int32
     var text: String
+    /// What it wrote to standard error: why it failed.
+    var errors: String
   }
 
   func callctl(_ arguments: String...) async throws -> Output { try await callctl(arguments) }
@@ -210,6 +212,17 @@ final class TestCluster: Sendable {
   func callctl(_ arguments: [String]) async throws -> Output {
     try await run(
       Self.program("callctl"), arguments + reach("operator") + ["--cluster", name])
+  }
+
+  /// What callctl prints, where it succeeds.
+  func told(_ arguments: String...) async throws -> String {
+    let output = try await callctl(arguments)
+    guard output.status == 0 else {
+      throw Failure(
+        description: "callctl \(arguments.joined(separator: " ")) ended with \(output.status): "
+          + output.text + output.errors)
+    }
+    return output.text
   }
 
   static func runAlone(_ name: String, _ arguments: [String]) async throws -> Output {
@@ -235,12 +248,17 @@ final class TestCluster: Sendable {
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments
     process.standardOutput = pipe
-    process.standardError = FileHandle.nullDevice
+    // A file takes whatever comes while the pipe is read.
+    let errors = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try Data().write(to: errors)
+    defer { try? FileManager.default.removeItem(at: errors) }
+    process.standardError = try FileHandle(forWritingTo: errors)
     try process.run()
     let data = pipe.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     return Output(
-      status: process.terminationStatus, text: String(decoding: data, as: UTF8.self))
+      status: process.terminationStatus, text: String(decoding: data, as: UTF8.self),
+      errors: String(decoding: try Data(contentsOf: errors), as: UTF8.self))
   }
 
   /// A program of this package, beside the tests.

@@ -150,3 +150,18 @@ func retrying<Value>(_ body: () async throws -> Value) async throws -> Value {
     }
   }
 }
+
+/// Waits for a fact about other processes, of which nothing tells. Hangs no test: it fails after a minute.
+/// - Parameters:
+///   - seconds: more than a minute only where something has a longer deadline of its own.
+///   - found: what there was in its place.
+func eventually(
+  _ what: String, seconds: Int = 60, found: () -> String = { "" }, _ holds: () async throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + .seconds(seconds)
+  while ContinuousClock.now < deadline {
+    if try await holds() { return }
+    try await Task.sleep(for: .milliseconds(20))
+  }
+  throw TestCluster.Failure(description: "waited \(seconds) s in vain until \(what) \(found())")
+}

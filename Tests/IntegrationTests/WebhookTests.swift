@@ -79,18 +79,6 @@ struct WebhookTests {
     }
   }
 
-  /// Nothing tells when another process has done something.
-  private func eventually(
-    _ what: String, found: () -> String = { "" }, _ holds: () async throws -> Bool
-  ) async throws {
-    let deadline = ContinuousClock.now + .seconds(240)
-    while ContinuousClock.now < deadline {
-      if try await holds() { return }
-      try await Task.sleep(for: .milliseconds(50))
-    }
-    throw TestCluster.Failure(description: "never: \(what) \(found())")
-  }
-
   private func add(_ url: String, to cluster: TestCluster) throws {
     let path = cluster.folder + "/keys.json"
     let object = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: path)))
@@ -126,10 +114,11 @@ struct WebhookTests {
 
     receiver.goAway(true)
     let others = (0..<20).map { _ in CallID.random() }
+    // Together: the longer the app's server is away, the longer is the pause before it is tried again.
     for (number, call) in others.enumerated() {
       try await alice.device.place(PlaceRequest(call: call), to: "nobody-\(number)")
-      try await alice.waitForStop(call, .unreachable)
     }
+    for call in others { try await alice.waitForStop(call, .unreachable) }
     try await eventually("an attempt that fails") { receiver.failed > 0 }
     // Whichever gateway delivers, it dies; the other one goes on with what is open.
     cluster.kill("n2")
@@ -138,7 +127,8 @@ struct WebhookTests {
     func found() -> String {
       others.map { "\($0): \(receiver.events($0))" }.joined(separator: "; ")
     }
-    try await eventually("each call, in order", found: found) {
+    // A dead gateway's jobs are handed out again after 30 s, and the app's server is tried again ever more seldom.
+    try await eventually("each call is told in order", seconds: 240, found: found) {
       others.allSatisfy {
         receiver.events($0) == ["call.placed", "call.ended", "call.missed"]
       }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what a build and a local cluster need and this machine lacks. Does nothing, and says
-# nothing, where all is there.
+# Installs what a build and a local cluster need and this machine lacks; with the argument "tests" also what runs the
+# tests. Does nothing, and says nothing, where all is there.
 set -euo pipefail
 
 missing=()
@@ -22,6 +22,7 @@ else
 fi
 need protobuf-c-compiler has protoc-c
 need nats-server has nats-server
+[[ ${1:-} != tests ]] || need python3 has python3
 
 if ((${#missing[@]} > 0)); then
   if ! command -v apt-get >/dev/null; then
