@@ -32,13 +32,18 @@ install:
 build: install
 	swift build -c release
 
-demo: build
+# SwiftPM builds one product at a time, or all.
+demo: install
+	swift build -c release --product callnode
+	swift build -c release --product callload
 	$(bin)/callload --devices $(DEVICES) $(ARGS)
 
 docs: build
 	@deploy/dev/docs.sh
 
-phone: build
+phone: install
+	swift build -c release --product callnode
+	swift build -c release --product webphone
 	@$(bin)/webphone $(ARGS)
 
 phone-test: build

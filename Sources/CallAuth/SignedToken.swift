@@ -3,7 +3,7 @@ internal import FoundationEssentials
 
 /// A decoded token; nothing of it is verified.
 ///
-/// Not decoded with JWTKit, which decodes all members of a header and traps on a number that no `Int` can hold: one
+/// Not decoded with JWTKit 5, which decodes all members of a header and traps on a number that no `Int` can hold: one
 /// request could end a node. Other members of the header are ignored.
 struct SignedToken {
   struct Header: Decodable {

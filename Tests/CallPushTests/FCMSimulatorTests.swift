@@ -28,8 +28,8 @@ struct FCMSimulatorTests {
     return Int(response.status.code)
   }
 
-  func account(at: Int64) async throws -> String {
-    try await ServiceAccount.load(path: simulator.serviceAccountFile, sender: "main").assertion(
+  func account(at: Int64) throws -> String {
+    try ServiceAccount.load(path: simulator.serviceAccountFile, sender: "main").assertion(
       nowSeconds: at)
   }
 
@@ -42,7 +42,7 @@ struct FCMSimulatorTests {
   }
 
   @Test func toAssertionsThatAreNotInOrder() async throws {
-    let good = try await account(at: 1_800_000_000)
+    let good = try account(at: 1_800_000_000)
     #expect(try await exchange(good) == 200)
     #expect(simulator.violations.isEmpty)
     #expect(try await exchange(account(at: 1_800_000_100)) == 400)
@@ -50,7 +50,7 @@ struct FCMSimulatorTests {
     #expect(try await exchange(good, type: "application/json") == 400)
     #expect(try await exchange("a.b") == 400)
     let parts = good.split(separator: ".").map(String.init)
-    let other = try await account(at: 1_799_999_999).split(separator: ".").map(String.init)
+    let other = try account(at: 1_799_999_999).split(separator: ".").map(String.init)
     #expect(try await exchange("\(parts[0]).\(parts[1]).\(other[2])") == 400)
     #expect(
       simulator.violations

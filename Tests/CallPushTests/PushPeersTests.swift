@@ -60,7 +60,7 @@ struct PushPeersTests {
     let now = Int64(Date().timeIntervalSince1970)
     let read = try ask([
       "verify": [
-        "token": try await account.assertion(nowSeconds: now),
+        "token": try account.assertion(nowSeconds: now),
         "pem": try #require(file?["private_key"]), "audience": simulator.audience,
       ]
     ])

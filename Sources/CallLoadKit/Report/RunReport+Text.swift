@@ -40,21 +40,26 @@ extension RunReport {
       + "\(Units.duration(seconds: settings.durationSeconds)), scenario \(settings.scenario), "
       + "\(settings.protocolName), seed \(settings.seed)"
       + (settings.processes > 1 ? ", in \(settings.processes) processes" : "")
-    let cluster =
-      settings.edgeURLs.isEmpty
-      ? "\(counted(settings.natsServers, "nats-server")) \(machine.natsVersion), "
-        + (settings.nodes > 0
-          ? "\(counted(settings.nodes, "node")) with both roles"
-          : "\(counted(settings.coordinators, "coordinator")), \(counted(settings.edges, "edge"))")
-        + (settings.pushGateways > 0 ? ", \(counted(settings.pushGateways, "push gateway"))" : "")
-        + (settings.tls ? ", devices over TLS" : "") + ", on this machine"
-      : settings.edgeURLs.joined(separator: " ")
     let box =
       "\(counted(machine.cpus, "CPU"))" + (machine.cpuModel.isEmpty ? "" : " (\(machine.cpuModel))")
       + ", \(Units.bytes(machine.memoryBytes)) memory, \(machine.kernel)"
     let other = settings.otherCallnode.map { "restarts  every second life of a node runs \($0)" }
-    return [style.bold("callload") + "  " + load, "cluster   " + cluster]
+    return [style.bold("callload") + "  " + load, "cluster   " + clusterText]
       + (other.map { [$0] } ?? []) + ["machine   " + box]
+  }
+
+  private var clusterText: String {
+    guard settings.edgeURLs.isEmpty else { return settings.edgeURLs.joined(separator: " ") }
+    var parts = ["\(counted(settings.natsServers, "nats-server")) \(machine.natsVersion)"]
+    if settings.nodes > 0 {
+      parts.append("\(counted(settings.nodes, "node")) with both roles")
+    } else {
+      parts.append(counted(settings.coordinators, "coordinator"))
+      parts.append(counted(settings.edges, "edge"))
+    }
+    if settings.pushGateways > 0 { parts.append(counted(settings.pushGateways, "push gateway")) }
+    if settings.tls { parts.append("devices over TLS") }
+    return (parts + ["on this machine"]).joined(separator: ", ")
   }
 
   private func expectation() -> [String] {

@@ -189,8 +189,8 @@ public struct APNsCredentials: Sendable, CustomStringConvertible, CustomDebugStr
   /// - Parameter issuedAt: seconds since 1970. APNs accepts the token for an hour from then.
   /// - Throws: the error of signing.
   package func token(issuedAt: Int64) throws -> String {
-    try ES256Token.sign(
+    try SignedJWT.text(
       header: #"{"alg":"ES256","kid":"\#(keyID)"}"#,
-      claims: #"{"iss":"\#(team)","iat":\#(issuedAt)}"#, with: key)
+      claims: #"{"iss":"\#(team)","iat":\#(issuedAt)}"#, es256: key)
   }
 }

@@ -82,7 +82,7 @@ public final class FCMSender: PushSender {
     _ access: FCMAccess, attempts: PushAttempts, now: Timestamp
   ) async -> AccessTokenMachine.Exchanged {
     guard
-      let assertion = try? await access.account.assertion(nowSeconds: now.microseconds / 1_000_000)
+      let assertion = try? access.account.assertion(nowSeconds: now.microseconds / 1_000_000)
     else { return .failed(reason: "access token: the key does not sign", lasting: true) }
     let reply = await attempts.http.post(
       access.tokenURL,

@@ -1,6 +1,8 @@
 internal import CallCore
+internal import CallTelemetry
 internal import CallWire
-internal import JWTKit
+internal import Crypto
+internal import CryptoExtras
 
 /// A Google service account from its key file. No log and no error contains the key.
 package struct ServiceAccount: Sendable {
@@ -9,7 +11,7 @@ package struct ServiceAccount: Sendable {
   /// The address for access tokens, and the audience of the assertion.
   package var tokenURI: String
   package var keyID: String
-  let key: Insecure.RSA.PrivateKey
+  private let key: _RSA.Signing.PrivateKey
 
   /// Reads a key file.
   /// - Throws: what is wrong, and what to do about it.
@@ -42,7 +44,7 @@ package struct ServiceAccount: Sendable {
     }
     guard let pem = read["private_key"]?.text else { throw wrong("private_key is missing", again) }
     // The error of the decoder may quote the key.
-    guard let key = try? Insecure.RSA.PrivateKey(pem: pem) else {
+    guard let key = try? _RSA.Signing.PrivateKey(pemRepresentation: pem) else {
       throw wrong("private_key is not the PEM text of an RSA key of 2048 bits or more", again)
     }
     self.email = email
@@ -60,31 +62,22 @@ package struct ServiceAccount: Sendable {
   /// Signs the assertion that is exchanged for an access token: a JWT with RS256 (RFC 7523; Google, "Using OAuth 2.0
   /// for Server to Server Applications").
   /// - Throws: the error of signing.
-  package func assertion(nowSeconds: Int64) async throws -> String {
-    let keys = JWTKeyCollection()
-    await keys.add(rsa: key, digestAlgorithm: .sha256)
-    var header = JWTHeader()
-    header.typ = "JWT"
-    if !keyID.isEmpty { header.kid = keyID }
-    let claims = Claims(
-      iss: email, scope: Self.scope, aud: tokenURI, iat: nowSeconds,
-      exp: nowSeconds + Self.lifetimeSeconds)
-    return try await keys.sign(claims, header: header)
+  package func assertion(nowSeconds: Int64) throws -> String {
+    let kid = keyID.isEmpty ? "" : #","kid":""# + JSONText.escaped(keyID) + #"""#
+    let claims =
+      #"{"iss":""# + JSONText.escaped(email) + #"","scope":"\#(Self.scope)","aud":""#
+      + JSONText.escaped(tokenURI)
+      + #"","iat":\#(nowSeconds),"exp":\#(nowSeconds + Self.lifetimeSeconds)}"#
+    return try SignedJWT.text(
+      header: #"{"alg":"RS256","typ":"JWT"\#(kid)}"#, claims: claims
+    ) {
+      try key.signature(for: SHA256.hash(data: $0), padding: .insecurePKCS1v1_5).rawRepresentation
+    }
   }
 
   package static let scope = "https://www.googleapis.com/auth/firebase.messaging"
   /// The maximum that Google accepts.
   static let lifetimeSeconds: Int64 = 3600
-
-  /// The times are whole seconds: JWTKit would write a date with fractions.
-  private struct Claims: JWTPayload {
-    var iss: String
-    var scope: String
-    var aud: String
-    var iat: Int64
-    var exp: Int64
-    func verify(using algorithm: some JWTAlgorithm) async throws {}
-  }
 }
 
 /// The OAuth 2 exchange of an assertion for an access token (RFC 7523; RFC 6749, 5).

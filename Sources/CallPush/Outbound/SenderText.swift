@@ -27,18 +27,25 @@ func hexText(_ bytes: some Sequence<UInt8>) -> String {
   return String(decoding: text, as: UTF8.self)
 }
 
-/// A JWT signed with ES256, whose signature is R||S (RFC 7518, 3.4).
-enum ES256Token {
+/// A JWT in its compact form (RFC 7515, 3.1; RFC 7519).
+enum SignedJWT {
   /// - Parameters:
   ///   - header: JSON.
   ///   - claims: JSON.
-  /// - Throws: the error of signing.
-  static func sign(
-    header: String, claims: String, with key: P256.Signing.PrivateKey
-  ) throws -> String {
+  ///   - sign: makes the signature.
+  static func text(
+    header: String, claims: String, sign: ([UInt8]) throws -> some Sequence<UInt8>
+  ) rethrows -> String {
     let signed = Base64URL.text(Array(header.utf8)) + "." + Base64URL.text(Array(claims.utf8))
-    let signature = try key.signature(for: Array(signed.utf8)).rawRepresentation
-    return "\(signed).\(Base64URL.text(Array(signature)))"
+    return "\(signed).\(Base64URL.text(Array(try sign(Array(signed.utf8)))))"
+  }
+
+  /// With ES256, whose signature is R||S (RFC 7518, 3.4).
+  /// - Throws: the error of signing.
+  static func text(
+    header: String, claims: String, es256 key: P256.Signing.PrivateKey
+  ) throws -> String {
+    try text(header: header, claims: claims) { try key.signature(for: $0).rawRepresentation }
   }
 }
 

@@ -47,8 +47,8 @@ package struct VAPIDKey: Sendable {
     let claims =
       #"{"aud":""# + JSONText.escaped(origin) + #"","exp":\#(nowSeconds + Self.lifetimeSeconds)"#
       + #","sub":""# + JSONText.escaped(subject) + #""}"#
-    let token = try ES256Token.sign(
-      header: #"{"typ":"JWT","alg":"ES256"}"#, claims: claims, with: key)
+    let token = try SignedJWT.text(
+      header: #"{"typ":"JWT","alg":"ES256"}"#, claims: claims, es256: key)
     return "vapid t=\(token), k=\(publicKey)"
   }
 }

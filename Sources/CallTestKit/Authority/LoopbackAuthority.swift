@@ -1,8 +1,6 @@
 internal import Crypto
 internal import Foundation
 package import NIOSSL
-internal import SwiftASN1
-internal import X509
 
 /// A certificate authority for one test, with a temporary folder for its certificates. The folder is removed with this
 /// object. So no key is in a repository or expires there.
@@ -24,27 +22,17 @@ package final class LoopbackAuthority: Sendable {
   package var caFile: String { path + "/ca.pem" }
   /// The authority's certificate in PEM.
   package let certificate: String
-  private let issuer: Issuer
+  private let issuer = P256.Signing.PrivateKey()
   private let identity: Identity
-
-  private struct Issuer {
-    var name: DistinguishedName
-    var key: Certificate.PrivateKey
-  }
+  private static let name = "loopback authority"
 
   /// - Parameter names: host names of the default server certificate, which is also for 127.0.0.1.
-  /// - Throws: the error of X509 or of the file system.
+  /// - Throws: the error of signing or of the file system.
   package init(names: [String] = ["localhost"]) throws {
     path = NSTemporaryDirectory() + "/callmesh-authority-\(UUID().uuidString)"
-    issuer = Issuer(
-      name: try DistinguishedName { CommonName("loopback authority") },
-      key: Certificate.PrivateKey(P256.Signing.PrivateKey()))
-    certificate = try Self.sign(
-      issuer.key.publicKey, issuer.name, seconds: 86_400 * 365, by: issuer,
-      Certificate.Extensions {
-        Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
-        Critical(KeyUsage(keyCertSign: true, cRLSign: true))
-      })
+    certificate = try TestCertificate(
+      subject: Self.name, key: issuer.publicKey, seconds: 86_400 * 365
+    ).signed(name: Self.name, by: issuer)
     identity = try Self.issue(names, ["127.0.0.1"], seconds: 86_400, by: issuer)
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     try certificate.write(toFile: caFile, atomically: true, encoding: .utf8)
@@ -57,7 +45,7 @@ package final class LoopbackAuthority: Sendable {
   ///   - names: its host names.
   ///   - addresses: its IPv4 addresses, and `::1`.
   ///   - seconds: the time from now until it expires; negative: it has expired.
-  /// - Throws: the error of X509.
+  /// - Throws: the error of signing.
   package func issue(
     names: [String] = ["localhost"], addresses: [String] = ["127.0.0.1"],
     seconds: Double = 86_400
@@ -70,7 +58,7 @@ package final class LoopbackAuthority: Sendable {
   ///   - file: NAME.
   ///   - hosts: its host names; NAME if there are neither hosts nor addresses.
   ///   - addresses: its IPv4 addresses.
-  /// - Throws: the error of X509 or of the file system.
+  /// - Throws: the error of signing or of the file system.
   /// - Returns: the paths of the two files.
   package func issue(
     _ file: String, hosts: [String] = [], addresses: [String] = []
@@ -84,39 +72,14 @@ package final class LoopbackAuthority: Sendable {
   }
 
   private static func issue(
-    _ names: [String], _ addresses: [String], seconds: Double, by issuer: Issuer
+    _ names: [String], _ addresses: [String], seconds: Double, by issuer: P256.Signing.PrivateKey
   ) throws -> Identity {
     let key = P256.Signing.PrivateKey()
-    let alternatives: [GeneralName] =
-      names.map { .dnsName($0) }
-      + addresses.map { address in
-        let bytes =
-          address == "::1"
-          ? [UInt8](repeating: 0, count: 15) + [1]
-          : address.split(separator: ".").compactMap { UInt8($0) }
-        return .ipAddress(ASN1OctetString(contentBytes: bytes[...]))
-      }
-    let certificate = try sign(
-      Certificate.PrivateKey(key).publicKey, DistinguishedName { CommonName("loopback") },
-      seconds: seconds, by: issuer,
-      Certificate.Extensions {
-        Critical(BasicConstraints.notCertificateAuthority)
-        try ExtendedKeyUsage([.serverAuth, .clientAuth])
-        SubjectAlternativeNames(alternatives)
-      })
+    let certificate = try TestCertificate(
+      subject: "loopback", key: key.publicKey, seconds: seconds,
+      alternatives: .init(names: names, addresses: addresses)
+    ).signed(name: name, by: issuer)
     return Identity(certificate: certificate, key: key.pemRepresentation)
-  }
-
-  private static func sign(
-    _ key: Certificate.PublicKey, _ subject: DistinguishedName, seconds: Double,
-    by issuer: Issuer, _ extensions: Certificate.Extensions
-  ) throws -> String {
-    try Certificate(
-      version: .v3, serialNumber: .init(), publicKey: key,
-      notValidBefore: Date().addingTimeInterval(-3600),
-      notValidAfter: Date().addingTimeInterval(seconds), issuer: issuer.name, subject: subject,
-      signatureAlgorithm: .ecdsaWithSHA256, extensions: extensions, issuerPrivateKey: issuer.key
-    ).serializeAsPEM().pemString
   }
 
   /// A server's TLS context.
