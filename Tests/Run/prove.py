@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from dataclasses import replace
 
 import bundle
@@ -26,6 +27,7 @@ def run(options, ground):
         print(f"no part {', '.join(strangers)}; there are {', '.join(everything)}", file=sys.stderr)
         return 2
     memory = _remembered()
+    os.environ["CALLMESH_NEW_SEEDS"] = str(new_seeds(memory["tree"]))
     for name in wanted:
         # A part that is asked for by its name runs in any case.
         if memory["parts"].get(name, {}).get("held") == "yes" and not options.part:
@@ -36,7 +38,7 @@ def run(options, ground):
         pathlib.Path(options.json).write_text(json.dumps(memory, indent=1))
     held = _table(memory["parts"], wanted)
     if held and not options.part:
-        # The next run begins anew: it has new seeds.
+        # The next run begins anew.
         MEMORY.unlink()
     return 0 if held else 1
 
@@ -71,6 +73,11 @@ def _remembered():
     except (FileNotFoundError, ValueError):
         memory = {}
     return memory if tree and memory.get("tree") == tree else {"tree": tree, "parts": {}}
+
+
+def new_seeds(tree):
+    """The first of the seeds that are new with this version: they follow from its files, so that a run can be repeated."""
+    return (zlib.crc32(tree.encode()) if tree else int(time.time())) * 1000
 
 
 def _tree():

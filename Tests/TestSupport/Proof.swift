@@ -6,6 +6,9 @@ internal import Foundation
 package enum Proof {
   package static let isOn = ProcessInfo.processInfo.environment["CALLMESH_PROVE"] == "1"
 
+  /// The first of the simulation's seeds that no version before this one has run (`Tests/Run/prove.py`).
+  package static let newSeeds = ProcessInfo.processInfo.environment["CALLMESH_NEW_SEEDS"]
+
   /// Why a test is skipped: `.enabled(if: Proof.isOn, "only make prove runs it")`.
   package static let only = "only make prove runs it"
 

@@ -46,6 +46,8 @@ package final class SimFaults: FaultSource {
     for coordinator in coordinators {
       coordinator.thaw()
       coordinator.start()
+      // One that shuts down has to end first.
+      world.schedule(after: .seconds(3)) { coordinator.start() }
     }
     world.incident("world", "faults end")
   }

@@ -121,7 +121,8 @@ package final class SimEdge: SimActor {
   }
 
   /// Asks devices to move, closes the remaining connections over `span`, and ends.
-  package func drain(over span: Span) {
+  /// - Parameter pause: after which it starts again, however long the end takes; nil: it does not.
+  package func drain(over span: Span, backAfter pause: Span? = nil) {
     guard state == .running, let edge, let loop else { return }
     state = .draining
     world.incident(name, "drains")
@@ -144,6 +145,7 @@ package final class SimEdge: SimActor {
         if $0.host == nil { $0.node?.kill() }
         $0.end()
         $0.host?.shutDown()
+        if let pause { $0.later(pause) { $0.start() } }
       }
     }
   }

@@ -22,8 +22,7 @@ extension Simulation: FaultSource {
       world.count("fault.edge drain")
       let span = random.span(.milliseconds(200), .seconds(3))
       coverage.race("R20", at: edge, of: workload.allDevices)
-      edge.drain(over: span)
-      world.schedule(after: span + .seconds(3)) { edge.start() }
+      edge.drain(over: span, backAfter: .milliseconds(950))
     }
   }
 
