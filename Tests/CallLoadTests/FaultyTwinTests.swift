@@ -1,9 +1,10 @@
 import CallLoadKit
 import CallTestKit
+import TestSupport
 import Testing
 
 @Suite struct FaultyTwinTests {
-  @Test(arguments: 1...5 as ClosedRange<UInt64>)
+  @Test(arguments: Proof.arguments([1, 2], andInProof: [3, 4, 5]) as [UInt64])
   func aFaultlessClusterIsFoundFaultless(seed: UInt64) throws {
     let outcome = try #require(try TwinRun(seed: seed).outcome())
     let result = outcome.result

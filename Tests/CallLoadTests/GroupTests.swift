@@ -1,5 +1,6 @@
 import CallLoadKit
 import CallTestKit
+import TestSupport
 import Testing
 
 /// Calls to groups, in the cluster in memory: what their members do, and mistakes that only groups allow.
@@ -18,7 +19,7 @@ import Testing
     return run
   }
 
-  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  @Test(arguments: Proof.arguments([1, 2], andInProof: [3, 4]) as [UInt64])
   func aFaultlessClusterIsFoundFaultless(seed: UInt64) throws {
     let result = try #require(try run(seed: seed).outcome()).result
     #expect(result.callsCompleted == 480, "\(result.failures)")

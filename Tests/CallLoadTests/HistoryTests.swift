@@ -1,11 +1,12 @@
 import CallCore
 import CallJudge
 import CallLoadKit
+import TestSupport
 import Testing
 
 /// Histories that users read at the end of a run, from the cluster in memory and by themselves.
 @Suite struct HistoryTests {
-  @Test(arguments: 1...3 as ClosedRange<UInt64>)
+  @Test(arguments: Proof.arguments([1, 2], andInProof: [3]) as [UInt64])
   func aFaultlessClusterIsFoundFaultless(seed: UInt64) throws {
     let outcome = try #require(try TwinRun(seed: seed, readsHistories: true).outcome())
     let result = outcome.result

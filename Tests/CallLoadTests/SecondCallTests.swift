@@ -2,6 +2,7 @@ import CallCore
 import CallLoadKit
 import CallTestKit
 import CallWire
+import TestSupport
 import Testing
 
 /// Calls while another one is answered, what devices are shown of that, and the app's hook, in the cluster in memory.
@@ -15,7 +16,7 @@ import Testing
     return run
   }
 
-  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  @Test(arguments: Proof.arguments([1, 2], andInProof: [3, 4]) as [UInt64])
   func aFaultlessClusterIsFoundFaultless(seed: UInt64) throws {
     let result = try #require(try run(seed: seed).outcome()).result
     #expect(result.failures.isEmpty, "\(result.failures) \(result.failureExamples)")

@@ -1,6 +1,7 @@
 import CallCore
 import CallLoadKit
 import CallTestKit
+import TestSupport
 import Testing
 
 /// Devices that sleep, against the cluster in memory.
@@ -12,7 +13,7 @@ import Testing
     return options
   }
 
-  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  @Test(arguments: Proof.arguments([1, 2], andInProof: [3, 4]) as [UInt64])
   func aFaultlessClusterIsFoundFaultless(seed: UInt64) throws {
     let outcome = try #require(try TwinRun(seed: seed, sleep: Self.options()).outcome())
     let result = outcome.result

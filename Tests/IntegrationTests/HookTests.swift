@@ -27,13 +27,8 @@ import Testing
   private func add(
     _ hook: String, to cluster: TestCluster, edge: String = "e1"
   ) async throws {
-    let path = cluster.folder + "/keys.json"
-    let text = try String(contentsOfFile: path, encoding: .utf8)
-    let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-    var apps = try #require(object?["apps"] as? [[String: Any]])
-    apps[0]["hook"] = try JSONSerialization.jsonObject(with: Data(hook.utf8))
-    try JSONSerialization.data(withJSONObject: ["apps": apps]).write(
-      to: URL(fileURLWithPath: path), options: .atomic)
+    let object = try JSONSerialization.jsonObject(with: Data(hook.utf8))
+    try cluster.changeApp { $0["hook"] = object }
     try await until(cluster, edge, "callmesh_hook_away{app=\"demo\"} 0")
   }
 

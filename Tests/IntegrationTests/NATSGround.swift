@@ -6,7 +6,7 @@ import NATSBus
 import TestSupport
 import Testing
 
-/// Servers with the shipped files, adapted in ports and paths only.
+/// Servers with the shipped files, adapted in ports and paths, and with one more user, `root`, who may do anything.
 struct NATSGround {
   static let deploy = DocumentBlock.repository + "/deploy/nats/"
 
@@ -24,10 +24,11 @@ struct NATSGround {
         .replacing("/etc/callmesh/nats", with: folder.path)
         // The process is told where its store is.
         .replacing("store_dir: \"/var/lib/callmesh/nats\"", with: "")
+        .replacing("users: [", with: "users: [ { user: \"root\", password: $ROOT_PASSWORD }")
       try text.write(toFile: folder.path + "/" + name, atomically: true, encoding: .utf8)
     }
     var passwords = ""
-    for user in ["edge", "coordinator", "push", "node", "admin"] {
+    for user in ["edge", "coordinator", "push", "node", "admin", "root"] {
       passwords += "\(user.uppercased())_PASSWORD: \"of-\(user)\"\n"
       try "of-\(user)\n".write(
         toFile: folder.path + "/\(user).password", atomically: true, encoding: .utf8)
@@ -70,14 +71,24 @@ struct NATSGround {
     ]
   }
 
+  static let subjects = Subjects(cluster: TestCluster.name, shardCount: 64)
+
   func connect(_ role: NATSRole, _ events: Inbox<NATSEvent>) async throws -> NATSBus {
-    let user = role == .operator ? "admin" : role.rawValue
-    var options = NATSOptions(subjects: Subjects(cluster: "callmesh", shardCount: 64))
-    options.access.ca = folder.caFile
-    options.access.user = user
-    options.access.passwordFile = folder.path + "/\(user).password"
+    var options = options(role == .operator ? "admin" : role.rawValue)
     options.role = role.rawValue
     options.onEvent = { events.offer($0) }
     return try await NATSBus.connect(url: url, name: "test", options: options)
+  }
+
+  func connectAsRoot() async throws -> NATSBus {
+    try await NATSBus.connect(url: url, name: "test", options: options("root"))
+  }
+
+  private func options(_ user: String) -> NATSOptions {
+    var options = NATSOptions(subjects: Self.subjects)
+    options.access.ca = folder.caFile
+    options.access.user = user
+    options.access.passwordFile = folder.path + "/\(user).password"
+    return options
   }
 }

@@ -7,8 +7,8 @@ import Foundation
 import NATSBus
 import Testing
 
-/// The configurations of NATS that come with the programs: the cluster, callload and callctl run with them, and
-/// nobody may do more than its role needs.
+/// The configurations of NATS that come with the programs. Every cluster of these tests runs with them (`TestCluster`);
+/// here nobody may do more than its role needs.
 @Suite(.timeLimit(.minutes(4)), .serialized)
 struct NATSRolesTests {
   /// What the committed file says is what the programs do.
@@ -27,25 +27,10 @@ struct NATSRolesTests {
     #expect(printed.text.contains("  allow_responses: { max: 3 }\n"))
   }
 
-  @Test func theClusterRuns() async throws {
-    let ground = try await NATSGround()
-    let cluster = try await TestCluster.start(
-      coordinators: 2, edges: 2, nats: ground.server, name: "callmesh", access: ground.access)
+  /// The subjects of orders name the operator, so nobody gives one in another's name.
+  @Test func everyOrderIsAudited() async throws {
+    let cluster = try await TestCluster.start()
     defer { cluster.stop() }
-    let alice = try await TestDevice(cluster, user: "alice", "a1")
-    let bob = try await TestDevice(cluster, user: "bob", "b1")
-    defer { for device in [alice, bob] { device.stop() } }
-    let call = CallID.random()
-    try await alice.device.place(PlaceRequest(call: call), to: "bob")
-    try await bob.waitForInvite(call)
-    #expect(try await bob.device.answer(call))
-
-    for arguments in [
-      ["status", "--once"], ["users"], ["calls"], ["call", "\(call)"], ["user", "demo", "bob"],
-    ] {
-      let output = try await cluster.callctl(arguments)
-      #expect(output.status == 0, "\(arguments): \(output.text)\(output.errors)")
-    }
     for arguments in [
       ["drain", "c2", "--wait"], ["resume", "c2"],
       ["drain", "e2", "--wait", "--over", "0"], ["resume", "e2"],
@@ -59,59 +44,17 @@ struct NATSRolesTests {
     #expect(records.map(\.order) == ["drain", "resume", "drain", "resume"])
     #expect(records.map(\.node) == ["c2", "c2", "e2", "e2"])
     #expect(records.map(\.about) == ["c2", "c2", "e2 over 0 s", "e2"])
-    // Another's name is not ours to use, so nobody hears it.
     let other = try await cluster.callctl("drain", "e2", "--operator", "bob", "--timeout", "0.3")
     #expect(other.status != 0)
     #expect(try await cluster.told("audit").split(separator: "\n").count == 5)
     let revoked = try await cluster.told("revoke", "demo", "carol")
     let trail = try await cluster.told("audit")
     #expect(trail.contains("revoke  demo carol"), "\(revoked)\(trail)")
-
-    let load = try await TestCluster.runAlone(
-      "callload",
-      [
-        "--edge", cluster.url("e1"), "--edge", cluster.url("e2"), "--keys",
-        cluster.folder + "/keys.json", "--devices", "120", "--rate", "15", "--duration", "4s",
-      ])
-    load.expectCorrect()
-    for node in cluster.running {
-      #expect(!cluster.log(node).contains("Permitted"), "\(node): \(cluster.log(node))")
-    }
-  }
-
-  @Test func nodesWithEveryRoleRun() async throws {
-    let ground = try await NATSGround()
-    let cluster = try await TestCluster.start(
-      coordinators: 0, edges: 0, nats: ground.server, name: "callmesh", access: ground.access)
-    defer { cluster.stop() }
-    for node in ["n1", "n2"] { try cluster.startEdge(node, role: "all") }
-    for node in ["n1", "n2"] { try await cluster.waitUntilReady(node) }
-    let load = try await TestCluster.runAlone(
-      "callload",
-      [
-        "--edge", cluster.url("n1"), "--edge", cluster.url("n2"), "--keys",
-        cluster.folder + "/keys.json", "--devices", "120", "--rate", "15", "--duration", "3s",
-      ])
-    load.expectCorrect()
-    let status = try await cluster.callctl("status", "--once")
-    for node in ["n1-coordinator", "n2-coordinator", "n1-edge", "n2-edge"] {
-      #expect(status.text.contains(node), "\(status.text)")
-    }
-    for node in cluster.running {
-      #expect(!cluster.log(node).contains("Permi"), "\(node): \(cluster.log(node))")
-    }
   }
 
   /// Records are on each of the three: one that is killed takes nothing along.
   @Test func theClusterRunsOnThreeServers() async throws {
-    let ground = try await NATSGround(servers: 3)
-    defer { for server in ground.servers { server.stop() } }
-    let cluster = try await TestCluster.start(
-      nats: ground.server, name: "callmesh",
-      access: { role in
-        ground.access(role)
-          + (role == "coordinator" ? ["--journal-replicas", "3"] : [])
-      })
+    let cluster = try await TestCluster.start(servers: 3)
     defer { cluster.stop() }
     let alice = try await TestDevice(cluster, user: "alice", "a1")
     let bob = try await TestDevice(cluster, user: "bob", "b1")
@@ -119,7 +62,7 @@ struct NATSRolesTests {
     let first = CallID.random()
     try await alice.device.place(PlaceRequest(call: first), to: "bob")
     try await bob.waitForInvite(first)
-    ground.servers[2].kill()
+    cluster.ground.servers[2].kill()
     // Whatever was under way is retransmitted: the call is answered, and others follow.
     #expect(try await bob.device.answer(first))
     try await alice.device.hangUp(first)
@@ -127,35 +70,6 @@ struct NATSRolesTests {
     try await alice.device.place(PlaceRequest(call: second), to: "bob")
     try await bob.waitForInvite(second)
     #expect(try await bob.device.answer(second))
-    for node in cluster.running {
-      #expect(!cluster.log(node).contains("Permitted"), "\(node): \(cluster.log(node))")
-    }
-  }
-
-  /// A gateway takes its jobs, signs what pushes allow, and reports, with the rights of its role.
-  @Test func aSleepingPhoneIsWoken() async throws {
-    let ground = try await NATSGround()
-    try await PushCluster.run(nats: ground.server, name: "callmesh", access: ground.access) {
-      stage in
-      let token = stage.fcmToken()
-      try await stage.register("bob", "phone", alert: token)
-      let alice = try await stage.attached("alice", "a1")
-      defer { alice.stop() }
-      let call = CallID.random()
-      try await alice.device.place(PlaceRequest(call: call, ringTimeoutSeconds: 120), to: "bob")
-      try await eventually("FCM has the push") {
-        try stage.newsByFCM(token).has(.ring, of: call)
-      }
-      let phone = try await stage.attached("bob", "phone", wokenFor: call)
-      defer { phone.stop() }
-      try await phone.waitForInvite(call)
-      #expect(try await phone.device.answer(call))
-      for node in stage.cluster.running {
-        let log = stage.cluster.log(node)
-        #expect(!log.contains("Permitted"), "\(node): \(log)")
-      }
-      #expect(stage.violations == [])
-    }
   }
 
   /// Each of these a role could do with the rights of another.

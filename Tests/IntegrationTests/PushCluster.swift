@@ -29,16 +29,13 @@ final class PushCluster: Sendable {
   ///   - script: what APNs does wrong from the first connection on.
   ///   - options: what every node is told beside the rest.
   ///   - gatewayOptions: what gateways are told beside that.
-  ///   - nats: a server of the test's own, with how roles reach it.
   static func run(
     coordinators: Int = 1, gateways: Int = 1, script: APNsScript = APNsScript(),
-    options: [String] = [], gatewayOptions: [String] = [], nats: NATSServerProcess? = nil,
-    name: String = "test", access: (@Sendable (String) -> [String])? = nil,
+    options: [String] = [], gatewayOptions: [String] = [],
     _ body: (PushCluster) async throws -> Void
   ) async throws {
     let cluster = try await TestCluster.start(
-      coordinators: coordinators, edges: 1, options: options, nats: nats, name: name,
-      access: access)
+      coordinators: coordinators, edges: 1, options: options)
     let stage = try await start(cluster, script)
     do {
       for number in 1...gateways { try stage.startGateway("p\(number)", gatewayOptions) }

@@ -60,9 +60,8 @@ extension PushSecrecyTests {
   /// For what pushes allow, and for session tickets.
   @inline(never)
   private func clusterKeys(_ stage: PushCluster) async throws -> [[UInt8]] {
-    let subjects = Subjects(cluster: "test", shardCount: 64)
-    let bus = try await NATSBus.connect(
-      url: stage.cluster.nats.url, name: "test", options: NATSOptions(subjects: subjects))
+    let subjects = NATSGround.subjects
+    let bus = try await stage.cluster.ground.connectAsRoot()
     var options = BucketOptions()
     options.createsMissing = false
     var keys: [[UInt8]] = []

@@ -127,11 +127,9 @@ import Testing
     let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
     defer { cluster.stop() }
     cluster.kill("e1")
-    let bus = try await NATSBus.connect(
-      url: cluster.nats.url, name: "test",
-      options: NATSOptions(subjects: Subjects(cluster: "test", shardCount: 1)))
+    let bus = try await cluster.ground.connectAsRoot()
     _ = try await bus.request(
-      "$JS.API.STREAM.DELETE.KV_test-revoked", [], timeout: .seconds(10))
+      "$JS.API.STREAM.DELETE.KV_\(TestCluster.name)-revoked", [], timeout: .seconds(10))
     await bus.close()
     try cluster.startEdge("e1")
     try await cluster.waitForLog("e1", "waits for the list of revoked tokens")

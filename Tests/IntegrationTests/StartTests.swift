@@ -33,7 +33,7 @@ import Testing
     let ready = try await cluster.ask("e1", "/readyz")
     #expect(ready.status == 503)
     #expect(ready.body.contains("waits for NATS: no nats-server can be reached"), "\(ready.body)")
-    #expect(!ready.body.contains("nats://"), "where NATS is stands in the log")
+    #expect(!ready.body.contains("tls://"), "where NATS is stands in the log")
     #expect(try await cluster.ask("e1", "/healthz").status == 200)
     #expect(try await cluster.get("e1", "/healthz").status == 0, "devices go elsewhere at once")
     try await cluster.nats.relaunch()
@@ -97,14 +97,16 @@ import Testing
     defer { cluster.stop() }
     // From here on the cluster has its number: 64.
     try await cluster.waitForLog("c1", "node starts")
-    let node = [
-      try TestCluster.program("callnode"), "coordinator", "--nats-url", cluster.nats.url,
-      "--cluster", "test", "--shard-count", "32", "--keys-file", cluster.folder + "/keys.json",
-    ]
+    let node =
+      [
+        try TestCluster.program("callnode"), "coordinator", "--cluster", TestCluster.name,
+        "--shard-count", "32", "--keys-file", cluster.folder + "/keys.json",
+      ] + cluster.ground.access("coordinator")
     // Why it ends it says on standard error.
     let output = try await cluster.run("/bin/sh", ["-c", #"exec "$0" "$@" 2>&1"#] + node)
     #expect(output.status == 2, "\(output.text)")
-    #expect(output.text.contains(#"cluster "test" was created with 64 shards"#), "\(output.text)")
+    #expect(
+      output.text.contains(#"cluster "callmesh" was created with 64 shards"#), "\(output.text)")
     #expect(output.text.contains("this node is set to 32"), "\(output.text)")
     #expect(output.text.contains("Leave shardCount out or set it to 64"), "\(output.text)")
   }

@@ -6,6 +6,7 @@ import Testing
     let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
     defer { cluster.stop() }
     try await waitUntilHealthy(cluster)
+    _ = try await cluster.told("users")
 
     cluster.kill("e1")
     let withoutEdge = try await cluster.callctl("status", "--once")

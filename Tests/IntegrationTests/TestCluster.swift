@@ -2,32 +2,30 @@ import CallAuth
 import CallTestKit
 import Foundation
 import Synchronization
+import Testing
 
-/// A whole cluster of a test's own: a nats-server, coordinators and edges as real processes.
+/// A whole cluster of a test's own: nats-servers with the shipped configuration, coordinators and edges as real
+/// processes, each with the rights of its role. `stop` fails the test if NATS has refused one of them anything.
 final class TestCluster: Sendable {
   struct Failure: Error, CustomStringConvertible {
     let description: String
   }
 
-  let nats: NATSServerProcess
+  /// The name in the shipped configuration.
+  static let name = "callmesh"
+
+  let ground: NATSGround
+  var nats: NATSServerProcess { ground.server }
   let keys: AppKeys
   let folder: String
   /// What every node is told beside the rest.
   private let options: [String]
-  let name: String
-  /// How a role, `operator` among them, reaches NATS.
-  private let access: (@Sendable (String) -> [String])?
   private let nodes = Mutex<[String: Process]>([:])
   private let ports = Mutex<[String: Int]>([:])
 
-  private init(
-    nats: NATSServerProcess, options: [String], name: String,
-    access: (@Sendable (String) -> [String])?
-  ) throws {
-    self.nats = nats
+  private init(_ ground: NATSGround, options: [String]) throws {
+    self.ground = ground
     self.options = options
-    self.name = name
-    self.access = access
     folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let (keys, json) = AppKeys.generateDevelopment(app: "demo")
@@ -35,14 +33,14 @@ final class TestCluster: Sendable {
     try Data(json.utf8).write(to: URL(fileURLWithPath: folder + "/keys.json"))
   }
 
-  /// - Parameter waits: until the edges are ready.
+  /// - Parameters:
+  ///   - waits: until the edges are ready.
+  ///   - servers: of NATS; each has the journal.
   static func start(
     coordinators: Int = 2, edges: Int = 2, options: [String] = [], waits: Bool = true,
-    nats: NATSServerProcess? = nil, name: String = "test",
-    access: (@Sendable (String) -> [String])? = nil
+    servers: Int = 1
   ) async throws -> TestCluster {
-    let server = if let nats { nats } else { try await NATSServerProcess.start() }
-    let cluster = try TestCluster(nats: server, options: options, name: name, access: access)
+    let cluster = try TestCluster(await NATSGround(servers: servers), options: options)
     do {
       for number in 0..<coordinators { try cluster.startCoordinator("c\(number + 1)") }
       for number in 0..<edges { try cluster.startEdge("e\(number + 1)") }
@@ -55,13 +53,24 @@ final class TestCluster: Sendable {
     return cluster
   }
 
+  /// Changes what the file of keys says of the app. Nodes read the file again while they run.
+  func changeApp(_ change: (inout [String: Any]) -> Void) throws {
+    let file = URL(fileURLWithPath: folder + "/keys.json")
+    let object = try JSONSerialization.jsonObject(with: Data(contentsOf: file))
+    guard var apps = (object as? [String: Any])?["apps"] as? [[String: Any]] else {
+      throw Failure(description: "no apps in \(file.path)")
+    }
+    change(&apps[0])
+    try JSONSerialization.data(withJSONObject: ["apps": apps]).write(to: file, options: .atomic)
+  }
+
   func startCoordinator(_ name: String) throws {
     try start(
       name,
       ["coordinator"] + common(name, "coordinator") + [
         "--metrics-port", "\(port(for: Self.operators(name)))", "--keys-file",
         folder + "/keys.json",
-      ])
+      ] + (ground.servers.count > 1 ? ["--journal-replicas", "\(ground.servers.count)"] : []))
   }
 
   /// An edge that was there before comes back on its ports.
@@ -101,10 +110,8 @@ final class TestCluster: Sendable {
   }
 
   private func common(_ node: String, _ role: String) -> [String] {
-    reach(role) + ["--cluster", name, "--node-id", node] + options
+    ground.access(role) + ["--cluster", Self.name, "--node-id", node] + options
   }
-
-  private func reach(_ role: String) -> [String] { access?(role) ?? ["--nats-url", nats.url] }
 
   private func start(_ name: String, _ arguments: [String], files: Int? = nil) throws {
     let process = Process()
@@ -161,7 +168,13 @@ final class TestCluster: Sendable {
   /// Ends everything and removes its files.
   func stop() {
     for name in nodes.withLock({ Array($0.keys) }) { kill(name) }
-    nats.stop()
+    for server in ground.servers { server.stop() }
+    let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    for file in files where file.hasSuffix(".log") {
+      let node = String(file.dropLast(4))
+      let refused = log(node).split(separator: "\n").filter { $0.contains("Not Permitted") }
+      if let first = refused.first { Issue.record("NATS refuses \(node): \(first)") }
+    }
     try? FileManager.default.removeItem(atPath: folder)
   }
 
@@ -177,7 +190,15 @@ final class TestCluster: Sendable {
       // Nothing tells when another process is ready.
       try await Task.sleep(for: .milliseconds(20))
     }
-    throw Failure(description: "\(edge) is not ready; its log: \(log(edge))")
+    throw Failure(
+      description: "\(edge) is not ready; its log: \(log(edge))\n\(state(of: nats))")
+  }
+
+  /// Whether a server of NATS lives, and the end of its log.
+  private func state(of server: NATSServerProcess) -> String {
+    let lives = server.processID.map { Foundation.kill($0, 0) == 0 } ?? false
+    let log = (try? String(contentsOfFile: server.directory + "/log", encoding: .utf8)) ?? ""
+    return "nats-server \(lives ? "lives" : "is gone"); its log: \(log.suffix(4000))"
   }
 
   /// Waits until a node has said something in its log.
@@ -211,7 +232,7 @@ final class TestCluster: Sendable {
 
   func callctl(_ arguments: [String]) async throws -> Output {
     try await run(
-      Self.program("callctl"), arguments + reach("operator") + ["--cluster", name])
+      Self.program("callctl"), arguments + ground.access("operator") + ["--cluster", Self.name])
   }
 
   /// What callctl prints, where it succeeds.

@@ -11,8 +11,8 @@ import bundle
 import processes
 
 
-# A quarter of a processor's time beside another program that wants all of it. More, and the simulation would never end
-# on a machine that others keep busy.
+# Beside another program that wants a whole processor, a job of this niceness gets a quarter of it. With a higher one, the
+# simulation would never end on a machine that others keep busy.
 NICENESS = 5
 
 

@@ -1,0 +1,77 @@
+import CallAuth
+import CallCore
+import CallTestKit
+import Foundation
+import Synchronization
+
+/// The app's server: fails while it is told to, and keeps what it has taken.
+final class WebhookReceiver: Sendable {
+  private static let secretBytes = [UInt8](repeating: 7, count: 32)
+  /// Of the app, in the file of keys.
+  static let secret = "whsec_" + Data(secretBytes).base64EncodedString()
+
+  private struct Body: Decodable {
+    struct Details: Decodable {
+      /// Of an event of a call.
+      var call: String?
+      /// Of one of a device.
+      var user: String?
+      var device: String?
+      var provider: String?
+      var token: String?
+    }
+    var type: String
+    var id: String
+    var app: String
+    var data: Details
+  }
+
+  private struct State {
+    var isAway = false
+    var bodies: [Body] = []
+    var failed = 0
+    var unsigned = 0
+  }
+  private let state = Mutex(State())
+  private let endpoint = SignedEndpoint(url: "", secrets: [secretBytes])
+
+  func take(_ request: SimulatedRequest) -> SimulatedReply {
+    let body = try? JSONDecoder().decode(Body.self, from: Data(request.body))
+    let id = request.header("webhook-id") ?? ""
+    let seconds = Int64(request.header("webhook-timestamp") ?? "") ?? 0
+    let signature = endpoint.signature(id: id, seconds: seconds, body: request.body)
+    return state.withLock { state in
+      guard let body, body.id == id, request.header("webhook-signature") == signature else {
+        state.unsigned += 1
+        return .answer(status: 403)
+      }
+      if state.isAway {
+        state.failed += 1
+        return .answer(status: 503)
+      }
+      state.bodies.append(body)
+      return .answer(status: 204)
+    }
+  }
+
+  func goAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
+  var failed: Int { state.withLock { $0.failed } }
+  var unsigned: Int { state.withLock { $0.unsigned } }
+
+  /// The events of a call, each as it first came.
+  func events(_ call: CallID) -> [String] {
+    let all = state.withLock { $0.bodies }
+    var found: [String] = []
+    for body in all where body.data.call == "\(call)" && !found.contains(body.type) {
+      found.append(body.type)
+    }
+    return found
+  }
+  func calls() -> Set<String> { Set(state.withLock { $0.bodies.compactMap(\.data.call) }) }
+
+  /// The tokens that are gone, each once.
+  func gone() -> Set<[String?]> {
+    let all = state.withLock { $0.bodies.filter { $0.type == "device.gone" } }
+    return Set(all.map { [$0.data.user, $0.data.device, $0.data.provider, $0.data.token] })
+  }
+}
