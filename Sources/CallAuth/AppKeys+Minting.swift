@@ -156,7 +156,7 @@ extension AppKeys {
     package var hook: Hook?
     package var secondCalls: SecondCalls?
     package var ongoingCalls = false
-    /// Of several apps, too, it may register push tokens of all topics.
+    /// It may register push tokens of all topics, even where there are several apps.
     package var usesAllTopics = false
     package init() {}
 

@@ -111,7 +111,8 @@ package struct HistoryOutbox {
     return message
   }
 
-  /// A user's shard knows of an entry of the call, or is told no more. To be said once for each entry that is stored.
+  /// Notes that a user's shard knows of an entry of the call, or is no longer told. The caller calls it once for each
+  /// entry that is stored.
   /// - Returns: whether that was the last one.
   package mutating func told(_ item: Item) -> Bool {
     guard let count = open[item] else { return false }

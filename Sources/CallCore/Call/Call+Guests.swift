@@ -13,8 +13,8 @@ extension Call {
     return next
   }
 
-  /// Those that the call rings, those that it has left and may owe a notice, the one who answered, and those with a
-  /// device that lacks a delivery, which has to stop when it comes back.
+  /// Whether the call has to know the guest's devices: it rings them, it has left them and may owe a notice, one of
+  /// them has answered, or one lacks a delivery and has to stop when it comes back.
   private func isVisited(_ guest: Guest) -> Bool {
     if isSearching, rings(guest.user) || mayOweNotice(guest) { return true }
     let winner = winner

@@ -13,7 +13,7 @@ extension Call {
         || guests.contains { rings($0.user) && !hasDeclined($0.user) })
   }
 
-  /// A stop as the devices of one user are told it.
+  /// Adapts a stop to one user: the call is not missed by a user who has declined it.
   func asTold(_ stop: Stop, to user: String) -> Stop {
     var told = stop
     if told.missed, hasDeclined(user) { told.missed = false }

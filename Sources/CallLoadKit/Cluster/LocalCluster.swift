@@ -88,7 +88,7 @@ extension LocalClusterOptions {
     extras.secondCalls = .busy
     extras.ongoingCalls = true
     all[Roster.strictApp] = extras
-    // Of several apps each may use the topics of pushes that it names.
+    // With several apps, each may use only those topics of pushes that it names.
     all[app]?.usesAllTopics = true
     return all
   }
