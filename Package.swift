@@ -43,8 +43,8 @@ func library(
     swiftSettings: settings + speedOfLibraries + more)
 }
 
-/// Tests are not optimised, and have no information for debuggers: only what they test has. That takes half of the
-/// time of their build.
+/// Tests are not optimised and have no information for debuggers, which more than halves the time of their build. What
+/// they test is optimised, and has that information.
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(
     name: name, dependencies: dependencies,

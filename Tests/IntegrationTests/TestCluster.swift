@@ -172,7 +172,7 @@ final class TestCluster: Sendable {
     let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     for file in files where file.hasSuffix(".log") {
       let node = String(file.dropLast(4))
-      let refused = log(node).split(separator: "\n").filter { $0.contains("Not Permitted") }
+      let refused = log(node).split(separator: "\n").filter { $0.contains("Permitted") }
       if let first = refused.first { Issue.record("NATS refuses \(node): \(first)") }
     }
     try? FileManager.default.removeItem(atPath: folder)

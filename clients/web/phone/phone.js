@@ -241,10 +241,11 @@ export class Phone {
     for (const line of this.#lines) this.run(line.change(kind));
   }
 
-  /** Says why something did not work. */
+  /** Says why something did not work. What signing out ends did not fail: nobody waits for it any more. */
   run(work, failed = () => {}) {
     Promise.resolve(work).catch((error) => {
       failed();
+      if (error?.codeName === "stopped") return;
       this.#store.dispatch({ type: "notice", text: errorText(error) });
     });
   }
