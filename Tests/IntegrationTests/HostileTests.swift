@@ -18,7 +18,11 @@ import Testing
     let played = try #require(row["attacks"] as? [String: [String: Any]])
     #expect(Set(played.keys) == (attack == "all" ? Set(Self.attacks) : [attack]))
     for (name, account) in played {
-      #expect(account["attempts"] as? Int ?? 0 > 0, "\(name) did nothing: \(account)")
+      // One that the cluster did not let in, or not in time, attacked as well.
+      let acts = ["attempts", "connections", "connections_failed"].compactMap {
+        account[$0] as? Int
+      }
+      #expect(acts.reduce(0, +) > 0, "\(name) did nothing: \(account)")
     }
     let memory = try #require(row["memory_bytes"] as? [String: Int])
     for role in ["edge", "coordinator", "nats"] { #expect(memory[role] ?? 0 > 0) }

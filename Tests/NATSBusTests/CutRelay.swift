@@ -102,7 +102,7 @@ final class CutRelay: Sendable {
     shutdown(far, Int32(SHUT_RDWR))
   }
 
-  private static func address(port: UInt16) -> sockaddr_in {
+  static func address(port: UInt16) -> sockaddr_in {
     var name = sockaddr_in()
     name.sin_family = sa_family_t(AF_INET)
     name.sin_port = port.bigEndian

@@ -10,12 +10,19 @@ final class FalseServer: Sendable {
   private let heard = Mutex<[UInt8]>([])
   private let sockets = Mutex<[Int32]>([])
   private let accepted = Mutex(0)
+  private let script: Script?
   let port: UInt16
+  var url: String { "nats://127.0.0.1:\(port)" }
+
+  /// Takes the complete commands from the bytes of a client, and returns what the server says.
+  typealias Script = @Sendable (inout [UInt8]) -> [UInt8]
 
   /// - Parameters:
   ///   - fields: what its greeting says beside the usual, as JSON.
   ///   - answers: whether it answers as if it took the client.
-  init(_ fields: String = "", answers: Bool = true) throws {
+  ///   - script: answers in its place.
+  init(_ fields: String = "", answers: Bool = true, script: Script? = nil) throws {
+    self.script = script
     greeting = Array(
       """
       INFO {"server_id":"FALSE","version":"2.9.10","proto":1,"host":"127.0.0.1","port":4222,\
@@ -56,14 +63,24 @@ final class FalseServer: Sendable {
     for socket in sockets.withLock({ $0 }) { shutdown(socket, Int32(SHUT_RDWR)) }
   }
 
+  /// Says this to everybody.
+  func say(_ text: String) {
+    var bytes = Array(text.utf8)
+    for socket in sockets.withLock({ $0 }) {
+      send(socket, &bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+  }
+
   private func serve(_ client: Int32, _ answers: Bool) {
     var greeting = greeting
     send(client, &greeting, greeting.count, Int32(MSG_NOSIGNAL))
     var buffer = [UInt8](repeating: 0, count: 4096)
+    var unread: [UInt8] = []
     while case let count = recv(client, &buffer, buffer.count, 0), count > 0 {
       heard.withLock { $0 += buffer[..<count] }
-      var pong = Array("PONG\r\n".utf8)
-      if answers { send(client, &pong, pong.count, Int32(MSG_NOSIGNAL)) }
+      unread += buffer[..<count]
+      var said = script?(&unread) ?? (answers ? Array("PONG\r\n".utf8) : [])
+      send(client, &said, said.count, Int32(MSG_NOSIGNAL))
     }
     shutdown(client, Int32(SHUT_RDWR))
   }

@@ -6,8 +6,12 @@ internal import Synchronization
 ///
 /// A lost message is detected (a gap in the consumer's sequence, a missing heartbeat, a reconnect) and fetched by a new
 /// consumer that starts after the last change seen. Not detected is a message that the server removed before delivering
-/// it: a deletion, whose marker is removed at once. If that was the last of the present entries, the heartbeat shows
-/// that nothing more follows.
+/// it: a deletion, whose marker is removed at once.
+///
+/// A consumer may also skip entries that are there, and count none of them. nats-server 2.9.10 moves each consumer to
+/// the end of the stream whose filter matches a key that is purged, and so each deletion does. The stream itself is
+/// therefore asked for an entry after the last one seen: before the present entries are complete, and when a heartbeat
+/// shows that the consumer has moved on without a message.
 final class BucketWatch: BusSubscription, ConnectionObserver {
   /// The idle heartbeat of a watch, and of a consumer that only lists the present entries.
   static let heartbeat: Duration = .seconds(5)
@@ -21,6 +25,9 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     /// Counts consumers, so that messages and answers of an earlier one are ignored.
     var generation = 0
     var lastRevision: UInt64 = 0
+    /// The stream had no undelivered entry up to this sequence.
+    var verified: UInt64 = 0
+    var isVerifying = false
     /// The number of the consumer's last message.
     var lastDelivered: UInt64 = 0
     /// The consumer sequence of the last present entry; nil until it is known.
@@ -91,6 +98,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       guard !state.cancelled else { return nil }
       state.generation += 1
       state.lastDelivered = 0
+      state.isVerifying = false
       state.initialTarget = nil
       state.renewal = nil
       state.consumer = nil
@@ -135,16 +143,66 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
         state.initialTarget = delivered &+ pending
         return state.lastDelivered >= delivered &+ pending
       }
-      if isComplete { complete() }
+      if isComplete { verify(generation) }
     } catch {
-      let isStarting = state.withLock { state in
-        guard generation == state.generation else { return false }
-        state.renewal = .now + Self.retryAfter
-        return state.isStarting
-      }
-      guard isStarting else { return }
-      cancel()
-      started.offer(.failure(error))
+      failed(error, generation)
+    }
+  }
+
+  private func failed(_ error: any Error, _ generation: Int) {
+    let isStarting = state.withLock { state in
+      guard generation == state.generation else { return false }
+      state.renewal = .now + Self.retryAfter
+      return state.isStarting
+    }
+    guard isStarting else { return }
+    cancel()
+    started.offer(.failure(error))
+  }
+
+  // MARK: Skipped entries
+
+  /// Asks the stream for the first entry after the last one seen.
+  /// - Parameter position: the sequence up to which the consumer says that it has delivered everything.
+  private func verify(_ generation: Int, through position: UInt64 = 0) {
+    let next = state.withLock { state -> UInt64? in
+      guard generation == state.generation, !state.isVerifying else { return nil }
+      state.isVerifying = true
+      return state.lastRevision + 1
+    }
+    guard let next else { return }
+    bucket.api.start(
+      JetStreamSubject.message(bucket.stream),
+      JetStreamAPI.next(subject: bucket.prefix + filter, from: next),
+      timeout: bucket.bus.thread.options.readTimeout
+    ) { [weak self] answer in self?.verified(answer, generation, through: position) }
+  }
+
+  private enum Finding { case nothing, complete, skipped, delivered }
+
+  private func verified(
+    _ answer: Result<JetStreamAPI.Reply, any Error>, _ generation: Int, through position: UInt64
+  ) {
+    let found: UInt64?
+    do {
+      found = try JetStreamAPI.storedMessage(try answer.get(), bucket.stream)?.sequence
+    } catch {
+      return failed(error, generation)
+    }
+    let finding = state.withLock { state -> Finding in
+      guard generation == state.generation else { return .nothing }
+      state.isVerifying = false
+      if let found, found <= state.lastRevision { return state.isStarting ? .delivered : .nothing }
+      if let found, state.isStarting || found <= position { return .skipped }
+      state.verified = max(state.verified, position)
+      return state.isStarting ? .complete : .nothing
+    }
+    switch finding {
+    case .nothing: break
+    case .complete: complete()
+    case .skipped: createConsumer()
+    // It came in the meantime, and perhaps others after it.
+    case .delivered: verify(generation)
     }
   }
 
@@ -152,7 +210,9 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
 
   private func receive(_ message: borrowing NATSMessage, _ generation: Int) {
     guard let origin = message.replyTo.flatMap(DeliveryOrigin.init) else {
-      heartbeat(last: message.header("Nats-Last-Consumer").flatMap { UInt64($0) }, generation)
+      heartbeat(
+        last: message.header("Nats-Last-Consumer").flatMap { UInt64($0) },
+        position: message.header("Nats-Last-Stream").flatMap { UInt64($0) }, generation)
       return
     }
     let (isNew, hasGap, isComplete) = state.withLock { state in
@@ -175,20 +235,24 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
           value: isDeletion ? nil : message.bytes,
           revision: origin.streamSequence))
     }
-    if isComplete { complete() }
+    if isComplete { verify(generation) }
   }
 
-  private func heartbeat(last: UInt64?, _ generation: Int) {
-    let mustRenew = state.withLock { state in
-      guard generation == state.generation else { return false }
+  /// - Parameters:
+  ///   - last: the number of the consumer's last message.
+  ///   - position: the sequence in the stream up to which the consumer has come.
+  private func heartbeat(last: UInt64?, position: UInt64?, _ generation: Int) {
+    let (mustRenew, mustVerify) = state.withLock { state in
+      guard generation == state.generation else { return (false, false) }
       state.renewal = .now + Self.silenceMax
-      guard let last else { return false }
-      // Nothing more follows although entries are missing: they were removed meanwhile. A new consumer delivers what is
-      // left (before 2.10.19 the server can also stop in the middle).
+      guard let last else { return (false, false) }
+      // Nothing more follows of the present entries: those that are missing were removed meanwhile, or skipped.
       let isShort = state.isStarting && state.initialTarget != nil
-      return last != state.lastDelivered || isShort
+      let isAhead = position.map { $0 > max(state.lastRevision, state.verified) } ?? false
+      return (last != state.lastDelivered, isShort || (!state.isStarting && isAhead))
     }
-    if mustRenew { createConsumer() }
+    if mustRenew { return createConsumer() }
+    if mustVerify { verify(generation, through: position ?? 0) }
   }
 
   // MARK: The connection
@@ -211,7 +275,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       guard let self else { return }
       let last = (try? answer.get())?.json["state"]?["last_seq"]?.unsigned
       state.withLock { state in
-        if let last, last < state.lastRevision { state.lastRevision = 0 }
+        if let last, last < state.lastRevision { (state.lastRevision, state.verified) = (0, 0) }
       }
       createConsumer()
     }

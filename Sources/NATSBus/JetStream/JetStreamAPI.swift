@@ -114,8 +114,11 @@ package struct JetStreamAPI: Sendable {
 
   /// The first message of a subject at or after a sequence; nil if there is none.
   func next(stream: String, subject: String, from sequence: UInt64) async throws -> StoredMessage? {
-    try await message(
-      stream, "{\"seq\":\(max(1, sequence)),\"next_by_subj\":\(JSONWriter.quoted(subject))}")
+    try await message(stream, Self.next(subject: subject, from: sequence))
+  }
+
+  static func next(subject: String, from sequence: UInt64) -> String {
+    "{\"seq\":\(max(1, sequence)),\"next_by_subj\":\(JSONWriter.quoted(subject))}"
   }
 
   /// The message with a sequence; nil if it was removed.
