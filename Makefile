@@ -4,6 +4,8 @@ DEVICES ?= 10000
 ARGS ?=
 MINUTES ?= 30
 bin := .build/release
+# A tenth less to compile and to link without information for debuggers. The image's build has it (deploy/docker).
+swift_build := swift build -c release -debug-info-format none
 
 .PHONY: help demo phone phone-test build build-tests docs test prove web-test conformance check bench bench-call soak fuzz sanitize clean install
 
@@ -30,20 +32,20 @@ install:
 	@deploy/dev/install.sh
 
 build: install
-	swift build -c release
+	$(swift_build)
 
 # SwiftPM builds one product at a time, or all.
 demo: install
-	swift build -c release --product callnode
-	swift build -c release --product callload
+	$(swift_build) --product callnode
+	$(swift_build) --product callload
 	$(bin)/callload --devices $(DEVICES) $(ARGS)
 
 docs: build
 	@deploy/dev/docs.sh
 
 phone: install
-	swift build -c release --product callnode
-	swift build -c release --product webphone
+	$(swift_build) --product callnode
+	$(swift_build) --product webphone
 	@$(bin)/webphone $(ARGS)
 
 phone-test: build
@@ -51,7 +53,7 @@ phone-test: build
 
 build-tests:
 	@deploy/dev/install.sh tests
-	swift build -c release --build-tests
+	$(swift_build) --build-tests
 
 # SwiftPM only builds. Tests/Run runs the tests, as many beside each other as the processors allow (docs/testing.md).
 test: build-tests

@@ -20,7 +20,7 @@ stop() { # Ends the server and shows its report.
 trap 'stop; rm -rf "$folder"' EXIT
 
 command -v h2load >/dev/null || { echo "h2load is missing: apt-get install nghttp2-client"; exit 1; }
-[[ -x $program ]] || { echo "$program is missing: swift build -c release --product apnssim"; exit 1; }
+[[ -x $program ]] || { echo "$program is missing: make build"; exit 1; }
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" -q install aioapns
 

@@ -19,7 +19,7 @@ format() {
 
 # Warnings in our own sources are errors: Package.swift reads this.
 build() {
-  CALLMESH_WARNINGS=errors swift build -c release --build-tests
+  CALLMESH_WARNINGS=errors swift build -c release -debug-info-format none --build-tests
 }
 
 docs() {
