@@ -27,7 +27,9 @@ func eventually(
 
 struct Timeout: Error { var what: String }
 
-func testClock() -> ClusterClock { ClusterClock(wallMicroseconds: 1_700_000_000_000_000) }
+func testClock() -> ClusterClock {
+  ClusterClock(wallMicroseconds: 1_700_000_000_000_000, timers: SlowTime.shared)
+}
 
 func quietLogger() -> Logger {
   var logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -138,12 +140,12 @@ final class FakeEdge: Sendable {
     let bus = bus
     let subjects = subjects
     let beat = heartbeat(.serving)
+    let clock = clock
     heart.withLock {
       $0 = Task {
-        let pause = Inbox<Never>(capacity: 1)
         while !Task.isCancelled {
           bus.publish(subjects.heartbeats, beat)
-          _ = await pause.next(until: .now + .milliseconds(20))
+          await clock.sleep(for: .milliseconds(20))
         }
       }
     }
@@ -239,12 +241,12 @@ final class FakeEdge: Sendable {
       state.lastNumber += 1
       return state.lastNumber
     }
-    var sendAt: ContinuousClock.Instant? = .now
+    var sendAt: ContinuousClock.Instant? = SlowTime.shared.now
     try await eventually("a reply to \(body)") {
       if reply(to: session, request: request) != nil { return true }
-      if let due = sendAt, due <= .now {
+      if let due = sendAt, due <= SlowTime.shared.now {
         send(body, from: session, user, device, to: callee, request: request)
-        sendAt = repeatsAfter.map { .now + $0 }
+        sendAt = repeatsAfter.map { SlowTime.shared.now + $0 }
       }
       return false
     }
