@@ -110,6 +110,23 @@ import Testing
     #expect(moves(bench, "alice1").last?.number == 2)
   }
 
+  @Test("R24 a late answer: who has taken the call over has it, who has lost it again has not")
+  func lateAnswer() {
+    var bench = answered()
+    let answer = Command.Body.call(Bench.callID, .answer(description: "late"))
+    #expect(bench.say(answer, device: "b2")?.won == false)
+    #expect(pull(&bench, "b2", from: "b1")?.won == true)
+    let facts = bench.journal.count
+    let reply = bench.say(answer, device: "b2")
+    #expect(reply?.won == true && reply?.state?.by?.device == "b2")
+    #expect(bench.say(answer, device: "b1")?.won == false)
+    #expect(pull(&bench, "b1", from: "b2")?.won == true)
+    #expect(bench.say(answer, device: "b2")?.won == false)
+    #expect(bench.say(answer, device: "b1")?.won == true)
+    #expect(bench.journal.count == facts + 1, "answers change nothing")
+    #expect(bench.deliveries(to: "alice1").allSatisfy { !"\($0.event)".contains("late") })
+  }
+
   @Test("R9 a pull that is repeated has the same answer, and no second effect") func repeated() {
     var bench = answered()
     #expect(pull(&bench, "b2", from: "b1", number: 70)?.won == true)
@@ -165,6 +182,22 @@ import Testing
     next = next.begun()
     #expect(next.stops("b2").isEmpty)
     #expect(next.stops("b1").map(\.reason) == [.moved])
+  }
+
+  @Test("R7 a call to oneself: who rang and took the caller's side refuses too late")
+  func lateRefusalOfOneself() {
+    var bench = Bench()
+    bench.attach("b1", "b2", "b3")
+    bench.place(user: "bob", device: "b1")
+    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    #expect(pull(&bench, "b3", from: "b1")?.won == true)
+    for verb in [CallVerb.alerting, .decline(.here), .decline(.everywhere), .busy] {
+      let reply = bench.say(.call(Bench.callID, verb), device: "b3")
+      #expect(reply?.error == nil && reply?.state?.phase == .answered, "\(verb)")
+      #expect(bench.say(.call(Bench.callID, verb), device: "b1")?.error == nil)
+    }
+    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b3")?.won == true)
+    #expect(bench.ends.isEmpty)
   }
 
   @Test("a call to oneself: the device that is named says which side") func toOneself() {

@@ -49,6 +49,24 @@ import Testing
     #expect(bench.owner.ends.isEmpty)
   }
 
+  @Test("the others' edge is lost, then the first device: the call waits for who comes back")
+  func othersOnALostEdge() {
+    var bench = bench(UserRules(firstDevices: ["b2"], firstSeconds: 25))
+    bench.place()
+    let grace = CallLimits().reattachGrace
+    bench.owner.say(.sessionClosed(graceful: false), device: "b1")
+    bench.owner.run { shard, now, _ in shard.edgeMissing(9, until: now + grace, now: now) }
+    bench.owner.say(.sessionClosed(graceful: true), device: "b2")
+    bench.pump()
+    #expect(bench.owner.ends.isEmpty)
+    bench.owner.attach("b1")
+    bench.pump()
+    #expect(bench.invitesOfBob("b1").count == 1)
+    bench.owner.say(.sessionClosed(graceful: true), device: "b1")
+    bench.pass(grace)
+    #expect(bench.owner.ends.map(\.reason) == [.unreachable], "but not for ever")
+  }
+
   @Test("R25 the call leaves bob: his stages keep it no longer") func stagesAndForwarded() {
     var bench = bench(
       UserRules(always: UserRules.Forward(users: ["nobody"]), firstDevices: ["b2"], firstSeconds: 4)

@@ -60,19 +60,23 @@ private let start = Timestamp(microseconds: 1_000_000_000)
     for request: UInt64 in 2...3 { _ = outbox.submit(signal(request), now: start + .seconds(4)) }
     #expect(outbox.late(start + .seconds(5)).map(\.request) == [1, 2, 3])
     #expect(outbox.pendingCount == 0)
-    // What the device sends before it got the error comes out of turn.
+    // Signals that the device sends before it got the error come out of turn.
     let now = start + .milliseconds(5001)
     #expect(outbox.submit(signal(4), now: now) == .outOfTurn)
     #expect(outbox.submit(command(request: 5, .call(call, .connected)), now: now) == .accepted)
     #expect(outbox.submit(signal(6, session: 2), now: now) == .accepted, "another device's")
-    #expect(outbox.submit(signal(1), now: now) == .accepted)
-    #expect(outbox.submit(signal(2), now: now) == .accepted)
-    #expect(outbox.submit(signal(4), now: now) == .accepted)
+    for request: UInt64 in 1...2 {
+      #expect(outbox.submit(signal(request), now: now) == .accepted)
+    }
+    #expect(outbox.submit(signal(4), now: now) == .outOfTurn, "3 was given up, too")
+    for request: UInt64 in 3...4 {
+      #expect(outbox.submit(signal(request), now: now) == .accepted)
+    }
     _ = outbox.flushed(all: true)
   }
 
-  /// What a device has in its socket when the first is given up is refused; then come the first again, and one
-  /// that the device sends before it reads of the refusals.
+  /// The signals that a device has in its socket when the first is given up are refused. Then the first come again, and
+  /// one that the device sends before it reads of the refusals.
   @Test func aLaterOneDoesNotOvertakeThoseThatWereRefused() {
     var outbox = outbox()
     _ = outbox.submit(signal(1), now: start)
@@ -87,6 +91,43 @@ private let start = Timestamp(microseconds: 1_000_000_000)
       #expect(outbox.submit(signal(request), now: now) == .accepted)
     }
     #expect(sent(&outbox) == [[1, 0], [2, 1], [3, 2], [4, 3]])
+  }
+
+  /// Several were refused and come again. One that the device sends for the first time waits for the last of them.
+  @Test func aNewOneWaitsForAllThatWereRefused() {
+    var outbox = outbox()
+    _ = outbox.submit(signal(1), now: start)
+    _ = outbox.flushed(all: true)
+    #expect(outbox.late(start + .seconds(5)).map(\.request) == [1])
+    let now = start + .milliseconds(5001)
+    for request: UInt64 in 2...4 {
+      #expect(outbox.submit(signal(request), now: now) == .outOfTurn)
+    }
+    for request: UInt64 in 1...3 {
+      #expect(outbox.submit(signal(request), now: now) == .accepted)
+      #expect(outbox.submit(signal(request + 4), now: now) == .outOfTurn)
+    }
+    for request: UInt64 in 4...7 {
+      #expect(outbox.submit(signal(request), now: now) == .accepted)
+    }
+    #expect(outbox.signalGaps == 0)
+    #expect(sent(&outbox).map { $0[0] } == [1, 2, 3, 4, 5, 6, 7])
+  }
+
+  /// A flood of those that are refused is not remembered without end.
+  @Test func soManyThatWereRefusedAreRemembered() {
+    var outbox = outbox()
+    _ = outbox.submit(signal(1), now: start)
+    #expect(outbox.late(start + .seconds(5)).map(\.request) == [1])
+    let now = start + .milliseconds(5001)
+    for request: UInt64 in 2...1000 {
+      #expect(outbox.submit(signal(request), now: now) == .outOfTurn)
+    }
+    for request: UInt64 in 1...256 {
+      #expect(outbox.submit(signal(request), now: now) == .accepted)
+      _ = outbox.replied(session: 1, request: request)
+    }
+    #expect(outbox.submit(signal(1000), now: now) == .accepted, "257 was not remembered")
   }
 
   /// A device that gives the first one up is not kept waiting for ever.

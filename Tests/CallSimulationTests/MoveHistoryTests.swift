@@ -67,6 +67,24 @@ extension HistoryCheckerTests {
     #expect(bench.checker.finish([]).isEmpty)
   }
 
+  @Test("a device that took the call over is told that it won when its answer comes late")
+  func answerOfWhoHasIt() {
+    for (who, found) in [(bob2, nil), (bob3, HistoryRule.oneWinner)] {
+      var bench = Bench()
+      talk(&bench)
+      let won = CallState(
+        call: call, callee: "bob", phase: .answered, version: 5, by: party(bob1))
+      bench.hear(bob1, .reply(id: 5, .answer(won: true, won)))
+      bench.journal(call, moved(bob1, bob2))
+      pull(&bench, bob2, 6, from: bob1)
+      bench.say(who, 7, .call(CallAddress(call: call), .answer(description: "")))
+      let state = CallState(
+        call: call, callee: "bob", phase: .answered, version: 9, by: party(bob2))
+      bench.hear(who, .reply(id: 7, .answer(won: true, state)))
+      #expect(bench.found == found)
+    }
+  }
+
   @Test("the former device is stopped, and an older delivery to it comes later") func lateAnswer() {
     let rule = judge {
       $0.journal(call, placed, answered(bob1))

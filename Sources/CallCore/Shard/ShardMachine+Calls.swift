@@ -93,11 +93,15 @@ extension ShardMachine {
       return .answer(won: false, call.state(for: role))
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
       return .call(call.state(for: role))
-    // It took the caller's side of a call that was transferred.
+    // A device that rang and took the caller's side.
     case (.answer, .caller) where call.legIndex(call.facts.caller) != nil:
       return .answer(won: !call.isEnded, call.state(for: role))
     case (.answer, .formerCaller): return .answer(won: false, call.state(for: role))
-    case (.alerting, .caller) where call.legIndex(call.facts.caller) != nil:
+    // R7: too late, it changes nothing.
+    case (.alerting, .caller) where call.legIndex(call.facts.caller) != nil,
+      (.decline, .caller) where call.legIndex(call.facts.caller) != nil,
+      (.busy, .caller) where call.legIndex(call.facts.caller) != nil,
+      (.alerting, .formerCaller), (.decline, .formerCaller), (.busy, .formerCaller):
       return .call(call.state(for: role))
     case (.alerting, _), (.answer, _), (.decline, _), (.busy, _):
       return .error(CallError(.notParty, "The caller's device cannot do this: cancel or hang up."))

@@ -48,9 +48,12 @@ extension ShardMachine {
     let devices = reached(facts.callee, caller: caller, placer: facts.caller.device, turn).map {
       VisitAnswer.Device($0, isHeld: live[$0.id, default: 0] >= limits.liveCallsPerDevice)
     }
+    // An edge may have gone missing since the call was placed.
+    let until = sessionsUnknownUntil(of: facts.callee, turn)
     mutate(id) {
       $0.wantsOthers = false
       guard $0.isRinging, $0.rings($0.facts.callee.user) else { return }
+      if let until { $0.changeRinging { $0.sessionsUnknownUntil = until } }
       $0.ring($0.facts.callee.user, devices, &turn)
       $0.endIfNobodyIsLeft(&turn)
     }

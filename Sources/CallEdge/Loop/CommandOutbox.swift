@@ -261,7 +261,7 @@ package struct CommandOutbox {
       }
       let requests = streams.from(entry.command)
       guard now < entry.since + rules.timeout else {
-        streams.openGap(at: entry.command, for: rules.timeout, now: now)
+        streams.openGap(at: entry.command, requests, for: rules.timeout, now: now)
         for request in requests {
           let late = take(Key(session: reminder.key.session, request: request))
           if let late { giveUp(late.command) }

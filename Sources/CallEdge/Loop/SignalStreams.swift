@@ -10,13 +10,12 @@ struct SignalStreams {
     var session: UInt64
     var call: CallID
   }
-  /// A request that was given up. The device has to send it again before later ones.
+  /// Requests that were given up or refused. The device has to send them again, in their order, before new ones.
   private struct Gap {
-    var request: UInt64
+    /// Ascending, and never empty.
+    var owed: [UInt64]
     var until: Timestamp
     let duration: Span
-    /// The first later request that was refused because of the gap: the device sends it again, too.
-    var refused: UInt64?
   }
 
   /// The requests of each stream, in the order in which they came. `CommandOutbox` bounds their number.
@@ -24,6 +23,8 @@ struct SignalStreams {
   private var gaps: [Key: Gap] = [:]
   /// Policy: forget all, and count them. What is lost is the order of streams that failed moments ago.
   static let gapsMax = 10_000
+  /// Policy: a later one is refused, and may be overtaken when the device sends it again.
+  static let owedMax = 256
   private(set) var gapsForgotten: UInt64 = 0
   var gapCount: Int { gaps.count }
 
@@ -36,20 +37,23 @@ struct SignalStreams {
   /// Whether a command may be sent: not while an earlier one of its stream was given up or refused and has not
   /// come again.
   mutating func admits(_ command: Command, now: Timestamp) -> Bool {
-    guard !gaps.isEmpty, let key = Self.key(command), let gap = gaps[key] else { return true }
+    guard !gaps.isEmpty, let key = Self.key(command), var gap = gaps[key] else { return true }
     guard now < gap.until else {
       gaps[key] = nil
       return true
     }
-    guard command.request <= gap.request else {
-      gaps[key]?.refused = min(gap.refused ?? command.request, command.request)
+    let request = command.request
+    guard request <= gap.owed[0] else {
+      let place = gap.owed.firstIndex { $0 >= request } ?? gap.owed.endIndex
+      if gap.owed.count < Self.owedMax, place == gap.owed.endIndex || gap.owed[place] != request {
+        gaps[key]?.owed.insert(request, at: place)
+      }
       return false
     }
-    if command.request == gap.request {
-      // A new request must not overtake those that were refused.
-      gaps[key] = gap.refused.map {
-        Gap(request: $0, until: now + gap.duration, duration: gap.duration)
-      }
+    if request == gap.owed[0] {
+      gap.owed.removeFirst()
+      gap.until = now + gap.duration
+      gaps[key] = gap.owed.isEmpty ? nil : gap
     }
     return true
   }
@@ -81,15 +85,20 @@ struct SignalStreams {
     return requests.first == command.request ? requests : []
   }
 
-  /// The command and all after it are given up. Later ones are refused until it comes again.
-  /// - Parameter duration: how long they are refused at most.
-  mutating func openGap(at command: Command, for duration: Span, now: Timestamp) {
-    guard let key = Self.key(command) else { return }
+  /// A command and all after it are given up. Later ones are refused until these come again.
+  /// - Parameters:
+  ///   - requests: theirs, in their order.
+  ///   - duration: how long later ones are refused at most while none comes again.
+  mutating func openGap(
+    at command: Command, _ requests: [UInt64], for duration: Span, now: Timestamp
+  ) {
+    guard let key = Self.key(command), !requests.isEmpty else { return }
     if gaps.count >= Self.gapsMax {
       gapsForgotten += UInt64(gaps.count)
       gaps.removeAll()
     }
-    gaps[key] = Gap(request: command.request, until: now + duration, duration: duration)
+    let owed = Set(requests).union(gaps[key]?.owed ?? []).sorted().prefix(Self.owedMax)
+    gaps[key] = Gap(owed: Array(owed), until: now + duration, duration: duration)
   }
 
   /// Removes the gaps whose time is over.

@@ -43,7 +43,10 @@ package final class Simulation {
     var options = base
     let isBusyByChance = random.chance(0.3)
     options.limits.busyWhileInCall = isBusyByChance || sabotage == .talkingNotTold
-    options.mostly = sabotage?.callKind
+    var crowd = world.fork("crowd")
+    options.mostly =
+      sabotage != nil
+      ? sabotage?.callKind : crowd.chance(0.4) ? crowd.pick(CallScript.Kind.crowded) : nil
     var part = world.fork("ongoing")
     options.showsOngoing = part.chance(0.5) || sabotage?.rule == .ongoingSeen
     var past = world.fork("history")
@@ -53,7 +56,7 @@ package final class Simulation {
     let isOfHook =
       sabotage?.rule == .divertedRing || sabotage?.rule == .divertedOnce
       || sabotage?.rule == .turnsInOrder
-    if isOfHook || (sabotage == nil && hook.chance(0.3)) {
+    if isOfHook || (sabotage == nil && hook.chance(0.4)) {
       options.hasHook = true
       world.count("world.with a hook")
     }

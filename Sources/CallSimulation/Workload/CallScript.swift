@@ -36,6 +36,11 @@ struct CallScript {
 
     static let answer = Act.say(.answer(description: "answer"))
     static let hangUp = Act.say(.hangUp)
+
+    var isSignal: Bool {
+      if case .signal = self { return true }
+      return false
+    }
   }
 
   struct Step {
@@ -75,6 +80,8 @@ struct CallScript {
 
     /// Those that devices place, of which one is drawn for each call.
     static let ofDevices = allCases.filter { $0 != .placedByServer }
+    /// Those in which most can happen at the same time, of which some worlds have many.
+    static let crowded = [twoAnswer, crossing, pulled, transferred, consulted]
 
     /// Whether one side hangs up a while after the answer, if there is one.
     var endsInTalk: Bool {

@@ -20,6 +20,7 @@ struct CallScriptWriter {
     if devices > 0 { fill() }
     addSignals()
     addMishaps()
+    addCoincidence()
   }
 
   // MARK: Steps
@@ -223,6 +224,28 @@ struct CallScriptWriter {
     case 1: add(at, who, breakLink())
     case 2: add(at, who, .goOffline(random.span(.milliseconds(100), .seconds(7))))
     default: add(at, who, .restart(random.span(.milliseconds(100), .seconds(5)), woken: false))
+    }
+  }
+
+  /// Somebody else acts within 50 ms of one of the steps.
+  private mutating func addCoincidence() {
+    guard devices > 0, random.chance(0.3) else { return }
+    let isInTalk = random.chance(0.6)
+    let steps = (isInTalk ? script.stepsFromAnswer : script.steps).filter { !$0.act.isSignal }
+    guard let step = random.pick(steps) else { return }
+    let at = Int(step.at.microseconds / 1000) + random.below(50)
+    let device = Actor.callee(random.below(devices))
+    switch (isInTalk, random.below(5)) {
+    case (true, 0): addFromAnswer(at, oneSide(), .hangUp)
+    case (true, 1): addFromAnswer(at, oneSide(), .pull(random.number(1...2)))
+    case (true, 2): addFromAnswer(at, oneSide(), .transfer)
+    case (true, 3): addFromAnswer(at, device, .answer)
+    case (true, _): addFromAnswer(at, device, .say(.decline(.everywhere)))
+    case (false, 0): add(at, .caller, .say(.cancel))
+    case (false, 1): add(at, device, .say(.decline(.everywhere)), ifRinging: true)
+    case (false, 2): add(at, device, .say(.busy), ifRinging: true)
+    case (false, 3): add(at, device, .answer, ifRinging: true)
+    case (false, _): add(at, device, .callBack)
     }
   }
 }
