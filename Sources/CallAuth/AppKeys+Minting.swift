@@ -149,7 +149,7 @@ extension AppKeys {
     generateDevelopment(apps: [app])
   }
 
-  /// What a development app has beside its keys.
+  /// The settings of a development app beside its keys.
   package struct DevelopmentExtras: Sendable {
     package var keepsHistory = false
     package var webhook: (url: String, secret: [UInt8])?

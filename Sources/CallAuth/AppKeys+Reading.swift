@@ -243,7 +243,7 @@ extension AppKeys.Key.Material {
   }
 }
 
-/// What is wrong with a key file, where, and how to fix it.
+/// An error in a key file, with its place and the remedy.
 public struct AppKeysError: Error, Sendable, Equatable, CustomStringConvertible {
   public var file: String
   public var app: String?

@@ -44,7 +44,7 @@ public struct ServerClaims: Sendable, Equatable {
   }
 }
 
-/// Whose a verified token is.
+/// The claims of a verified token: a device's, or an app's server's.
 public enum TokenClaims: Sendable, Equatable {
   case device(DeviceClaims)
   case server(ServerClaims)

@@ -3,7 +3,7 @@ public import CallCore
 /// Where an edge asks an app's server about each call before it rings, from the file of keys. docs/hooks.md is for
 /// the app's developers.
 public struct HookSettings: Sendable, Equatable {
-  /// What a call comes to when the hook gives no answer. Raw values are those of the file of keys.
+  /// The decision on a call when the hook gives no answer. Raw values are those of the file of keys.
   public enum WhenAway: String, Sendable, CaseIterable {
     case allow, refuse
   }

@@ -55,7 +55,7 @@ package struct LoadSession: Sendable {
 
   private var usageNow: Usage { Usage(servers, clients: source.processIDs) }
 
-  /// What connected devices cost that do nothing.
+  /// The cost of connected devices that do nothing.
   private struct Standing {
     /// The memory that the edges gained for each device, in a local cluster.
     var bytesPerDevice: UInt64?

@@ -34,14 +34,14 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
   case twoWinners, noWinner, ringingAfterEnd, toldToRingAfterEnd, wrongReason, winnerToldItLost
   case duplicateEnd, commandLost, unexplainedError, acceptedThenForgotten, timeoutLate
   case registrationLost
-  // What no fault excuses.
+  // Violations that no fault excuses.
   case unreachableThoughAttached, attachedNotRung, signalsOutOfOrder, signalsLost, signalsDoubled
   case twoCallsOfGlare, movedWrongly, forwardedWrongly, transferredWrongly, secondCallWrongly
-  // Of what the app's server and users' histories have.
+  // Rules about what the app's server and users' histories have.
   case webhookLost, webhookInvented, webhookOutOfOrder
   case historyLost, historyDoubled, historyDisagrees
   case ongoingWrongly, hookDisagrees
-  // Of pushes.
+  // Rules about pushes.
   case pushedAfterEnd, pushedTwice, cleanUpToWinner, cleanUpUnasked, wokenRangAfterEnd
   case pushContract
 

@@ -1,6 +1,6 @@
 internal import CallmeshClient
 
-// What is wanted of the phone.
+// Orders to the phone.
 extension Phone {
   func obey(_ orders: some AsyncSequence<String, Never> & Sendable) async {
     for await line in orders {

@@ -11,7 +11,7 @@ package actor Phone {
     case waitedInVain = 2
   }
 
-  /// What the phone does by itself with a call that rings.
+  /// The reaction of the phone itself to a call that rings.
   package enum Reaction: String, Sendable, CaseIterable { case ring, answer, decline, busy }
 
   let device: Device

@@ -22,7 +22,7 @@ package struct PhoneLine: Encodable, Equatable, Sendable {
   package var code: Int?
   package var seconds: Double?
   package var unread: Int?
-  /// Of a list: the number of the entry, from 1.
+  /// The number of the entry in a list, from 1.
   package var entry: Int?
   package var at: Double?
 
@@ -73,7 +73,7 @@ extension PhoneLine {
     device = party.map { $0.deviceName.isEmpty ? $0.device.text : $0.deviceName }
   }
 
-  /// What happens to a call; nil: nothing that is shown.
+  /// The line about an event of a call; nil: nothing is shown.
   init?(_ event: Call.Event, _ number: Int, _ call: Call) {
     switch event {
     case .state, .answering: return nil

@@ -147,7 +147,7 @@ public struct Heartbeat: Sendable, Equatable {
   public var shardCount: UInt32
   /// The highest format that the node reads. Who writes a later one waits until all read it.
   public var reads: UInt32
-  /// Of a coordinator: edges that are silent and may return with their sessions.
+  /// For a coordinator: edges that are silent and may return with their sessions.
   public var silentEdges: [SilentEdge] = []
   public init(
     node: String, role: NodeRole, incarnation: UInt64, state: NodeState, version: String,
@@ -227,7 +227,7 @@ public struct Lease: Sendable, Equatable {
   /// Incarnations of coordinators that cannot read what the store has of the shard. The shard is
   /// left to the others, while there are others.
   public var refusedBy: [UInt64]
-  /// What the last of them could not read, for operators.
+  /// A text for operators that says what the last of them could not read.
   public var refusal: String
   public init(
     owner: String, incarnation: UInt64, epoch: UInt64, released: Bool, refusedBy: [UInt64] = [],
@@ -242,7 +242,7 @@ public struct Lease: Sendable, Equatable {
   }
 }
 
-/// What is fixed for the life of a cluster. The value of a key in its configuration bucket.
+/// The settings that are fixed for the life of a cluster. The value of a key in its configuration bucket.
 public struct ClusterRecord: Sendable, Equatable {
   public var cluster: String
   public var shardCount: UInt32

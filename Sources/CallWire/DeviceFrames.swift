@@ -20,7 +20,7 @@ public struct ClientFrame: Sendable, Equatable {
   }
 }
 
-/// What is large is indirect.
+/// Cases with large values are indirect.
 public enum ClientCommand: Sendable, Equatable {
   indirect case attach(AttachRequest)
   case detach
@@ -171,7 +171,7 @@ public struct AttachedInfo: Sendable, Equatable {
   }
 }
 
-/// What a device needs to use the TURN servers for a while.
+/// The data that a device needs to use the TURN servers for a while.
 public struct RelayCredentials: Sendable, Equatable {
   /// `turn:` and `turns:` URLs.
   public var urls: [String]

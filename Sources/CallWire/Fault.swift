@@ -1,6 +1,6 @@
 internal import CallCore
 
-/// What is wrong with bytes that came in. Each codec turns it into its own error.
+/// The fault in bytes that came in. Each codec turns it into its own error.
 package enum Fault: Error {
   /// Not protobuf, not JSON, or too deep.
   case malformed

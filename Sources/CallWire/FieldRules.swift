@@ -10,11 +10,11 @@ public import CallCore
 
 /// How long fields may be, and what text they may hold. `IdentifierRules` has the rules for ids.
 public enum FieldRules {
-  /// Of a push token and of its topic.
+  /// The maximum length of a push token and of its topic, in bytes.
   public static let pushTokenBytesMaximum = 1024
-  /// Of a bearer token in `attach`.
+  /// The maximum length of a bearer token in `attach`, in bytes.
   public static let bearerTokenBytesMaximum = 4096
-  /// Of names that people or operators read: of devices, clients, SDKs, dialects.
+  /// The maximum length in bytes of names that people or operators read: of devices, clients, SDKs, dialects.
   public static let nameBytesMaximum = 128
   /// Acknowledgements in one frame.
   public static let ackItemsMaximum = 256

@@ -28,7 +28,7 @@ struct FrameRules {
   private func check(_ command: ClientCommand) throws(CallError) {
     switch command {
     case .attach(let request): try check(request)
-    // What is registered is checked while it is brought into its one form.
+    // A registration is checked while it is brought into its canonical form.
     case .detach, .ack, .register, .ping, .calls: break
     case .history(let body):
       guard body.isValid else {

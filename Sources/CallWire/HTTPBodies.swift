@@ -111,7 +111,7 @@ public enum HTTPBodies {
     /// nil: the device that the token names.
     public var device: DeviceID?
     public var scope: DeclineScope
-    /// What a push allows, for those who cannot set headers; empty where it is not here.
+    /// The push's capability, for clients that cannot set headers; empty where the body does not hold it.
     public var capability: String
     public init(device: DeviceID? = nil, scope: DeclineScope = .everywhere, capability: String = "")
     {

@@ -1,10 +1,10 @@
 public import CallCore
 
-/// What a device may register, and the canonical form in which it is kept: tokens are compared as text.
+/// Rules for what a device may register, and for the canonical form in which it is kept: tokens are compared as text.
 ///
 /// No sentence holds a token, or any part of one.
 public enum RegistrationRules {
-  /// Of the user ids of apps that come from Sinch, whose SDK takes no others.
+  /// The length in bytes of user ids in apps that come from Sinch, whose SDK takes no others.
   public static let sinchUserIDBytes = 1...40
 
   /// Checks a registration and brings its tokens into their one form. Fingerprints are left empty:

@@ -5,7 +5,7 @@ internal import CallCore
 public struct WebPushSubscription: Sendable, Equatable {
   /// Where pushes are posted to: https, no user.
   public let endpoint: String
-  /// Of the endpoint, `https://host[:port]`, in lower case: whom a VAPID token is for.
+  /// The endpoint's origin, `https://host[:port]`, in lower case: the audience of a VAPID token.
   public let origin: String
   /// The browser's public key: an uncompressed point of P-256.
   public let p256dh: [UInt8]
@@ -105,7 +105,7 @@ public struct WebPushSubscription: Sendable, Equatable {
     return (String(host), port)
   }
 
-  /// What may stand in a URI that is sent to a server: no fragment, nothing that needs encoding.
+  /// Whether a byte may stand in a URI that is sent to a server: no fragment, nothing that needs encoding.
   private static func isURIByte(_ byte: UInt8) -> Bool {
     switch byte {
     case 0x21...0x7e: !"\"#<>\\^`{|}".utf8.contains(byte)

@@ -7,9 +7,9 @@ public struct DeadLetter: Sendable, Equatable {
   /// Identifies the webhook; the same as in the key of its `WebhookProgress`.
   public var endpoint: String
   public var host: String
-  /// Of the gateway that gave it up.
+  /// The number of attempts of the gateway that gave it up.
   public var attempts: UInt32
-  /// What came of the last attempt.
+  /// The outcome of the last attempt.
   public var reason: String
   public var at: Timestamp
   public init(

@@ -1,6 +1,6 @@
 public import CallmeshClient
 
-// What the cluster says.
+// Events from the cluster.
 extension CallKitMachine {
   /// A call rings here.
   /// - Parameters:

@@ -1,6 +1,6 @@
 public import CallmeshClient
 
-// What the user does in the system's screens.
+// Actions of the user in the system's screens.
 extension CallKitMachine {
   /// - Parameter handle: whom the user calls.
   public mutating func start(_ id: CallID, handle: String, video: Bool) -> [Action] {

@@ -1,13 +1,13 @@
 public import CallmeshClient
 
-/// What CallKit and the cluster are told about the calls of a phone, without either of them: what happens goes in, what is to
-/// be done comes out, in order.
+/// Decides what to tell CallKit and the cluster about the calls of a phone, without either of them: events go in, and
+/// actions come out, in order.
 ///
 /// Apple's rules are here. Every VoIP push is reported as a new call, under the UUID of the call and before its handler
 /// returns; one that is about no call that rings is ended at once. An answer is fulfilled when the cluster says that this
 /// device has the call, and fails when another one was faster. Ending a call never fails.
 public struct CallKitMachine: Sendable {
-  /// What is to be done.
+  /// An action to take.
   public enum Action: Sendable, Equatable {
     /// `CXProvider.reportNewIncomingCall`.
     case report(CallID, Shown)
@@ -37,7 +37,7 @@ public struct CallKitMachine: Sendable {
     case audio(isActive: Bool)
   }
 
-  /// What the system shows of a call.
+  /// The data of a call that the system shows.
   public struct Shown: Sendable, Equatable {
     /// The caller's user id or number.
     public var handle: String
@@ -48,7 +48,7 @@ public struct CallKitMachine: Sendable {
       (self.handle, self.name, self.video) = (handle, name, video)
     }
 
-    /// Of a push that cannot be read.
+    /// Stands for a push that cannot be read.
     static let unknown = Shown(handle: "unknown")
   }
 
@@ -58,7 +58,7 @@ public struct CallKitMachine: Sendable {
     case remoteEnded, unanswered, answeredElsewhere, declinedElsewhere
   }
 
-  /// What the user may do in the system's own screens.
+  /// The actions that the user may take in the system's own screens.
   public enum UserAction: Sendable, Hashable { case start, answer, end, hold, mute }
 
   /// Why the system does not show a call.

@@ -3,7 +3,7 @@
   internal import CallmeshClient
   internal import Foundation
 
-  // What the machine wants done.
+  // Carries out the machine's actions.
   extension CallKitPhone {
     func perform(_ action: CallKitMachine.Action) {
       switch action {

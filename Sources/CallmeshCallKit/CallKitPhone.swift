@@ -9,7 +9,7 @@
   public import Foundation
   internal import Synchronization
 
-  /// What the app itself does.
+  /// The tasks of the app itself.
   public protocol CallKitPhoneDelegate: AnyObject, Sendable {
     /// This device has the call, or the other side has moved: connect media. Say `call.connected()` when they flow.
     func connect(_ call: Call, description: String)

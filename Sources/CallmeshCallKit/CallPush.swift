@@ -3,7 +3,7 @@ internal import CallMachine
 internal import CallWire
 public import CallmeshClient
 
-/// What a VoIP push is about.
+/// The subject of a VoIP push.
 public enum CallPush: Sendable, Equatable {
   /// A call rings.
   case ring(Address, CallKitMachine.Shown)

@@ -1,7 +1,8 @@
 package import CallAuth
 import FoundationEssentials
 
-/// What the page asks its server for: the edges, contacts, and tokens of any user. For development only.
+/// The data that the page gets from its server: edges, contacts, and tokens of any user. For
+/// development only.
 package struct Development: Sendable {
   /// How long a token is good. The client asks for another one in time.
   static let tokenSeconds: Int64 = 3600

@@ -4,7 +4,7 @@ import NIOCore
 
 /// Where the page and the edges listen, and by which names browsers reach them.
 package struct Reach: Sendable, Equatable {
-  /// Of the interface to listen on; `0.0.0.0`: all.
+  /// The address of the interface to listen on; `0.0.0.0`: all.
   package var address: String
   /// As in the addresses of pages. The first one is shown.
   package var hosts: [String]

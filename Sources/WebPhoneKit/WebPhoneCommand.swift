@@ -127,13 +127,13 @@ package struct WebPhoneCommand: ParsableCommand, Sendable {
     options.shards = 16
     options.keepsHistory = true
     options.showsOngoing = true
-    // Whoever tries a phone calls the same few people again and again.
+    // A user who tries out the phone calls the same few people again and again.
     options.nodeSettings["callsPerPairPerMinute"] = "1000"
     return options
   }
 }
 
-/// What a run is to do, checked.
+/// The plan of a run, checked.
 package struct WebPhonePlan: Sendable {
   package static let app = "phone"
 

@@ -155,7 +155,7 @@ struct WebPhoneRun: Sendable {
   private func say(_ text: String) { Output.write(text + "\n", to: STDOUT_FILENO) }
 }
 
-/// What the server tells the page, once there is something to tell.
+/// The data that the server gives to the page, once there is any.
 private final class Ready: Sendable {
   private let state = Mutex<Development?>(nil)
   var value: Development? { state.withLock { $0 } }

@@ -180,7 +180,7 @@ struct APNsSim: AsyncParsableCommand {
     return options
   }
 
-  /// What to give to a client, and a push to try by hand.
+  /// The values to give to a client, and a push to try by hand.
   private func introduction(_ simulator: APNsSimulator, authority: String, key: String) -> String {
     let token = tokens.first?.split(separator: "=").first.map(String.init)
     let bundle = bundles.first ?? "com.example.calls"

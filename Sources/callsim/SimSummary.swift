@@ -19,7 +19,7 @@ struct SimSummary {
   /// The seeds at which they died.
   var brokenAt: [UInt64] = []
 
-  /// What the run lacks, as a sentence; nil if it is complete.
+  /// The part that the run lacks, as a sentence; nil if it is complete.
   var shortfall: String? {
     let all = asked.map { "\($0)" } ?? "its"
     let ran = "\(seeds) of \(all) seeds ran"

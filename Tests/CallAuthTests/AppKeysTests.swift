@@ -112,7 +112,7 @@ import Testing
     let read = try terms(#","secondCalls":"busy""#, #","secondCalls":"allow""#, "")
     #expect(read["a0"]?.secondCalls == .busy)
     #expect(read["a1"]?.secondCalls == .allow)
-    // What the cluster says.
+    // The app names nothing, so the cluster's setting applies.
     #expect(read["a2"]?.secondCalls == nil)
   }
 

@@ -61,7 +61,7 @@ private func keyFile() -> AppKeys {
         try verifier.verifyServer(text, now: now)
       }
     }
-    // Whoever has a user or a device is no server, whatever else stands there.
+    // A token that names a user or a device is no server's, whatever else it holds.
     let user = token(#","server":true,"sub":"ann""#)
     #expect(try verifier.verify(user, now: now).user == "ann")
     #expect(throws: AuthFailure.users) { try verifier.verifyServer(user, now: now) }

@@ -4,7 +4,7 @@ import CallWire
 import Synchronization
 import Testing
 
-/// What an edge and a coordinator of one process hand to each other.
+/// Values that an edge and a coordinator of one process hand to each other.
 @Suite struct LocalExchangeTests {
   private final class Taken<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
@@ -82,7 +82,7 @@ import Testing
     #expect(!exchange.offer(items, to: 8))
     subscription.cancel()
     #expect(!exchange.offer(items, to: 7))
-    // What it sent over the bus before may still arrive.
+    // Items that it sent over the bus before may still arrive.
     #expect(exchange.isLocal(7))
     #expect(taken.all == [items])
   }

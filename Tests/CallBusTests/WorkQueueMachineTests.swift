@@ -140,7 +140,7 @@ import Testing
     #expect(lanes.add(lane: "a", id: "3", [3], now: Self.at(0)) == .refused)
     #expect(lanes.add(lane: "b", id: "4", [4], now: Self.at(0)) != .refused)
     #expect(lanes.add(lane: "b", id: "5", [5], now: Self.at(0)) == .refused)
-    // What was refused may be tried again under its id.
+    // A job that was refused may be tried again under its id.
     _ = lanes.addTaker(lane: "a", inFlight: 1)
     lanes.settle(lanes.handOut(now: Self.at(0))[0], .done, now: Self.at(0))
     #expect(lanes.add(lane: "a", id: "3", [3], now: Self.at(0)) != .refused)

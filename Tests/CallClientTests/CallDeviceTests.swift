@@ -135,7 +135,7 @@ import Testing
         .notice(Notice(kind: .goAway, message: "This edge goes away.")),
         .attached(other, again: true),
       ])
-    // What is said now is said there.
+    // A command that is sent now goes to the other edge.
     try await leaving.stop()
     let state = try await device.place(PlaceRequest(call: CallID(high: 3, low: 4)), to: "you")
     #expect(state.phase == .placed)

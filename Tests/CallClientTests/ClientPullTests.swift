@@ -39,7 +39,7 @@ import Testing
     pull(&device, callee: callee, won: true, answered(by: me))
     #expect(device.take().callEvents == [.won(answered(by: me))])
     #expect(device.machine.calls[call]?.role == .callee)
-    // Of its part before; the retransmission of one that it knows, and one that was on its way.
+    // Two stops of its part before: the retransmission of one that it knows, and one that was on its way.
     device.hear(call, 6, .stop(Stop(reason: .answeredElsewhere, by: phone)))
     device.hear(call, 8, .stop(Stop(reason: .answeredElsewhere, by: phone)))
     device.hear(call, 10, .signal(Signal(index: 40, kind: .information, body: "hold")))

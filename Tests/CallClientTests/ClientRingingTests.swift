@@ -130,7 +130,7 @@ import Testing
   }
 }
 
-/// What a close code says about coming back.
+/// Close codes tell a device whether it may come back.
 @Suite struct ClientCloseCodeTests {
   @Test func aRemovedDeviceDoesNotComeBack() {
     var device = Device()

@@ -76,7 +76,7 @@ import Testing
     hear(&device, 1 << 20, .transfer(first))
     #expect(device.take().callEvents == [.transfer(first)])
     #expect(device.machine.calls[call]?.won == true, "it has the call as before")
-    // What is late of it is no news of the second one.
+    // Late news of the first transfer is no news of the second one.
     let second = TransferNews(to: "erin", number: 2, reason: .unanswered)
     hear(&device, 1 << 20 | 1, .transfer(TransferNews(to: "dave", number: 1, by: dave)))
     hear(&device, 1 << 20 | 2, .transfer(TransferNews(to: "erin", number: 2, by: nil)))

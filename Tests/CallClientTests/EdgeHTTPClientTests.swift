@@ -181,7 +181,7 @@ import Testing
     await silent.stop()
   }
 
-  /// What cannot stand in a header is not sent, and appears in no error.
+  /// A text that cannot stand in a header is not sent, and appears in no error.
   @Test(arguments: ["a\r\nX: y", "a\nb", "a\0b"])
   func headersCannotBeForged(text: String) async throws {
     let server = try await LoopbackHTTPServer.start { _, _ in .status(200, "{}") }

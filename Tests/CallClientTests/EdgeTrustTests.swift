@@ -27,7 +27,7 @@ import Testing
     case notTrusted(String)
   }
 
-  /// What becomes of a device that connects.
+  /// The outcome for a device that connects.
   private func outcome(_ server: LoopbackServer, host: String, _ trust: EdgeTrust) async -> Outcome
   {
     let device = CallDevice(

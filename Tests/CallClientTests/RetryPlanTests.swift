@@ -42,7 +42,7 @@ import Testing
     #expect(run.next() == .wait(.seconds(3)))
     run.pass(.seconds(3))
     #expect(run.next() == .attempt(edge: 1, timeout: .seconds(6)))
-    // Of one answer only.
+    // The wait that an answer asks for applies once only.
     run.plan.failed()
     guard case .wait(let span) = run.next() else {
       Issue.record("no wait")

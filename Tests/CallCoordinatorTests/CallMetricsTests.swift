@@ -7,7 +7,7 @@ import Testing
 
 /// The metrics of calls over a cluster, and over the life of a shard.
 @Suite(.timeLimit(.minutes(4))) struct CallMetricsTests {
-  /// What was counted on all nodes that there ever were.
+  /// The sums over all nodes that there ever were.
   private struct Sums {
     var placed: UInt64 = 0
     var answered: UInt64 = 0

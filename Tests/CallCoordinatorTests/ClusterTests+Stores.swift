@@ -26,7 +26,7 @@ extension ClusterTests {
     try await withCluster(shards: 1) { bench in
       let checkpoints = try await bench.bus.openBucket(
         bench.subjects.checkpointStream, BucketOptions())
-      // What stands before it was purged.
+      // Everything before this record was purged.
       let record = JournalRecord(
         epoch: 5, number: 3, writer: "later", at: bench.clock.now(), entries: [], follows: 7)
       let once = Once()
@@ -115,7 +115,7 @@ extension ClusterTests {
       for index in 0..<8 {
         #expect(try await ask(.write(rules(index)), index).always == rules(index).always)
       }
-      // What cannot be read keeps no shard from its owner.
+      // A value that cannot be read keeps no shard from its owner.
       bucket.put("rules.0.app.broken", [0xff], expecting: nil) { _ in }
       await bench.crash("a")
       bench.start("b", mortal)

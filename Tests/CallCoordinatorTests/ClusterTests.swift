@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  /// What each side knows of a pause.
+  /// Each side measures the pauses that it knows of.
   @Test func pausesAreMeasured() async throws {
     try await withCluster { bench in
       bench.start("a")

@@ -4,7 +4,7 @@ import CallCore
 import CallTelemetry
 import Testing
 
-/// What a coordinator believes an edge.
+/// A coordinator believes some commands of an edge and refuses others.
 @Suite struct CommandAuthenticatorTests {
   static let now = Timestamp(microseconds: 1_700_000_000_000_000)
   static let seconds = now.microseconds / 1_000_000

@@ -173,8 +173,8 @@ import Testing
     }
   }
 
-  /// What a gateway says of the token of `b1`. Apart from the test: the compiler's optimiser (6.3.1) cannot split a
-  /// coroutine that holds all of this.
+  /// A gateway's report that the token of `b1` is gone. It stands apart from the test, because the compiler's optimiser
+  /// (6.3.1) cannot split a coroutine that holds all of this.
   @inline(never)
   private func reportGone(_ bench: WorkerBench) throws -> FakeEdge {
     let gateway = try FakeEdge(

@@ -65,7 +65,7 @@ import Testing
   }
 }
 
-/// What one message may hold.
+/// The size that one message may have.
 @Suite struct ListSizeTests {
   /// Names of the greatest length, of characters that JSON writes as six.
   private static let worst = ListedCall(

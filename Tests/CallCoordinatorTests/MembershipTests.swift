@@ -272,7 +272,7 @@ import Testing
       "and the others are told so")
   }
 
-  /// Whoever told of it may crash before it counts the edge as lost.
+  /// The node that told of the silence may crash before it counts the edge as lost.
   @Test func anEdgeThatIsSilentAndNotLostYetIsKnownFromOthers() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
     var other = heartbeat("b", 2)

@@ -58,7 +58,7 @@ import Testing
     #expect(decide(holds: true, desired: "b", .own) == .release)
     // Nothing is given up for a node that does not take it yet.
     #expect(decide(holds: true, desired: "b", serves: false, .own) == .keep)
-    // What lost its owner does not wait for that node; what has one is left alone.
+    // A shard that lost its owner does not wait for that node. A shard that has an owner is left alone.
     #expect(decide(holds: false, desired: "b", serves: false, .free, standsIn: true) == .claim)
     #expect(decide(holds: false, desired: "b", serves: false, .other, standsIn: true) == .keep)
   }

@@ -30,7 +30,7 @@ import Testing
         == "pushesPerSecond: at most 2 pushes a second of one app, 4 at once.")
     #expect(rates.refusal(of: job("demo", .missedNotice), now: start) != nil)
     #expect(rates.refusal(of: job("other"), now: start) == nil)
-    // Whose phone rings is told of the end.
+    // A phone that rings is told of the end.
     #expect(rates.refusal(of: job("demo", .cancel), now: start) == nil)
     #expect(rates.refusal(of: job("demo"), now: start + .milliseconds(500)) == nil)
   }

@@ -10,7 +10,7 @@ struct RegistrationWritesTests {
   let phone = RegistrationWrites.Key(.user("bob"), "phone")
   let tablet = RegistrationWrites.Key(.user("bob"), "tablet")
 
-  /// What the store is asked, and what the rules are told.
+  /// The requests to the store, and the results that the rules are told.
   struct Bench {
     var writes: RegistrationWrites
     var steps: [Step] = []
@@ -109,7 +109,7 @@ struct RegistrationWritesTests {
     let third = bench.add(phone)
     let other = bench.add(tablet)
     #expect(bench.took() == [.failed(token: third.token), .write(other, expecting: 0)])
-    // What was refused was not stored, whoever wrote the same.
+    // A write that was refused was not stored, whoever wrote the same.
     bench.read(phone, [1], revision: 41)
     #expect(bench.took() == [])
   }
@@ -175,7 +175,7 @@ struct RegistrationWritesTests {
     bench.record = 7
     let write = bench.add(phone)
     #expect(bench.took() == [.write(write, expecting: 90)])
-    // What the store took from this owner needs no such proof.
+    // A value that the store took from this owner needs no such proof.
     bench.ended(phone, .appended(sequence: 91))
     _ = bench.took()
     let next = bench.add(phone)

@@ -61,7 +61,7 @@ import Testing
       #expect(bench.edge.items.count == said + 1, "only the marker of the flush may have come")
       #expect(bench.journal.records.count == appends + 1, "one refused attempt tells enough")
       #expect(bench.metrics.heldBack.value == 0)
-      // What comes later is not even taken.
+      // Commands that come later are not even taken.
       ask(bench, Self.commands(user))
       try await bench.flush()
       #expect(bench.edge.items.count == said + 2)

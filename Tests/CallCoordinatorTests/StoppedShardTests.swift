@@ -5,7 +5,7 @@ import CallTelemetry
 import CallWire
 import Testing
 
-/// What cannot be read stops its shard and nothing else, says so, and is tried again when the cause may
+/// Data that cannot be read stops its shard and nothing else. The shard says so, and is tried again when the cause may
 /// be gone.
 @Suite struct StoppedShardTests {
   static let shard = 3

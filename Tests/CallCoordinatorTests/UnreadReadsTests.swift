@@ -40,7 +40,7 @@ import Testing
     #expect(reads.count == 0 && reads.nextDeadline == .distantFuture)
   }
 
-  /// What is stored between the beginning of a read and the decision would be in neither.
+  /// Anything that is stored between the beginning of a read and the decision would be in neither.
   @Test func aReadThatHasBegunTakesNoFurtherPushes() {
     var reads = UnreadReads(atOnce: 10, pushesMax: 10)
     _ = reads.add(push(1), of: bob, now: start)

@@ -3,7 +3,7 @@ import CallCore
 import CallTelemetry
 import Testing
 
-/// What operators are told of a user.
+/// The report on a user for operators.
 @Suite struct UserReportTests {
   @Test func callsThatAUserPlacedAreFoundInEveryShard() async throws {
     let bench = try await ClusterBench()

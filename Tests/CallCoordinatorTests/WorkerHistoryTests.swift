@@ -131,7 +131,7 @@ import Testing
       placeUnreachable(bench, call, from: caller)
       try await eventually("both are stored") { bench.metrics.historyMessages.value == 2 }
       #expect(try await calls(bench, caller) == [call])
-      // What was decided before is in the journal with its answer.
+      // Everything that was decided before is in the journal once this is answered.
       bench.query(50, shard: 0)
       try await eventually("the answer") { bench.isAnswered(50) }
       #expect(!isJournalled(bench), "the caller's shard has no owner")

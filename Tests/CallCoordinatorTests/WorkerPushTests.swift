@@ -158,7 +158,7 @@ import Testing
 
   // MARK: Who may say what
 
-  /// What only gateways and coordinators may say is not believed where edges speak, and the other way round.
+  /// A command that only gateways and coordinators may send is not believed where edges speak, and the other way round.
   @Test func eachKindOfNodeSaysItsOwn() async throws {
     try await WorkerBench { $0.sessionTickets = .required }.run { bench in
       try await bench.adopt(0)

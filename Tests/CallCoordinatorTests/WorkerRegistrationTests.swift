@@ -27,7 +27,7 @@ extension WorkerBench {
     return try ClusterCodec.registration(value).request.deviceName
   }
 
-  /// What another owner of the shard wrote, of which this one knows nothing.
+  /// Writes a registration as another owner of the shard, of which this one knows nothing.
   fileprivate func anotherWrites(_ user: UserKey, named name: String) async throws {
     let registration = Registration(
       user: user, device: "phone", request: RegistrationRequest(deviceName: name),

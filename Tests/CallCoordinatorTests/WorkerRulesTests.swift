@@ -25,7 +25,7 @@ extension WorkerBench {
       shard: ShardHash.shard(of: user, count: Self.shards), app: user.app, user: user.user)
   }
 
-  /// What another owner of the shard wrote, of which this one knows nothing.
+  /// Writes rules as another owner of the shard, of which this one knows nothing.
   fileprivate func anotherWrites(_ key: UserKey, to user: String) async throws {
     let stored = ClusterCodec.encode(StoredRules(user: key, rules: Self.rules(user)))
     let result = await withCheckedContinuation { continuation in

@@ -75,7 +75,7 @@ extension WorkerTests {
     }
   }
 
-  /// What was lost while shards were recovered is lost for each of them once, and for no other.
+  /// An edge that was lost while shards were recovered is lost for each of them once, and for no other.
   @Test func aLostEdgeConcernsEachShardOnce() async throws {
     try await WorkerBench().run { bench in
       try await bench.adopt(0)

@@ -137,8 +137,8 @@ extension WorkerTests {
     await bench.bus.close()
   }
 
-  /// What an edge retransmits when it is asked for its sessions comes in the right order; what came
-  /// before may lack its beginning.
+  /// Commands that an edge retransmits when it is asked for its sessions come in the right order. Commands that came
+  /// before may lack their beginning.
   @Test func whatIsSaidAgainTakesItsNewPlace() async throws {
     try await WorkerBench().run { bench in
       let term = ShardTerm(shard: 0, epoch: 1)
@@ -196,7 +196,7 @@ extension WorkerTests {
   }
 }
 
-/// What the end of a release said.
+/// The result that the end of a release reported.
 private final class Parted: Sendable {
   private let state = Mutex<Bool?>(nil)
   var said: Bool? { state.withLock { $0 } }

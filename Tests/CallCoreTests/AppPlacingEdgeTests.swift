@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What is refused of a call that the app's server places, and what a new owner of its shard does with it.
+/// Refusals of a call that the app's server places, and the handling of such a call by a new owner of its shard.
 @Suite struct AppPlacingEdgeTests {
   typealias Bench = DivertingBench
 

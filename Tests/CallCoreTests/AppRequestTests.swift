@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What an app's server asks of a shard.
+/// Requests of an app's server to a shard.
 @Suite struct AppRequestTests {
   private let bob = UserKey(app: Bench.app, user: "bob")
 

@@ -24,18 +24,18 @@ struct AppendWorld: Hashable {
     var phase = Phase.waiting
     var append: AppendMachine?
     var answer: Answer?
-    /// Of its last append.
+    /// The number of its last append.
     var number: UInt64 = 0
     /// As it believes.
     var position: UInt64 = 0
     var end: UInt64 = 0
     /// How many records count, as it believes.
     var known = 0
-    /// What it spoke of.
+    /// The numbers of the records that it spoke of.
     var spoken: [UInt64] = []
   }
 
-  /// What may still go wrong.
+  /// The faults that may still happen.
   struct Budget: Hashable {
     var losses = 1
     var copies = 1
@@ -53,7 +53,7 @@ struct AppendWorld: Hashable {
     case silenceBelieved
     /// An append that the journal does not show is taken for appended.
     case absenceBelieved
-    /// Whoever finds the own record takes it to count, whatever stands before it.
+    /// An owner that finds its own record takes it to count, whatever stands before it.
     case chainIgnored
     /// Whatever stands behind the own record is the end that the next append expects.
     case othersBelieved

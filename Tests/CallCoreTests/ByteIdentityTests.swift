@@ -4,7 +4,7 @@ import Testing
 /// Names that Unicode takes for the same, and Swift's `==` with it.
 private let twins: [(one: String, other: String)] = [
   ("K", "\u{212a}"), ("Kate", "\u{212a}ate"), ("\u{e9}", "e\u{301}"), ("zo\u{eb}", "zoe\u{308}"),
-  // Of as many bytes.
+  // These have as many bytes as each other.
   ("\u{212b}", "A\u{30a}"), ("a-long-name-\u{212b}", "a-long-name-A\u{30a}"),
 ]
 

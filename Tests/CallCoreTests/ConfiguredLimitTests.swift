@@ -80,7 +80,7 @@ import Testing
       limits.refusalToPlace(liveCallsPlaced: 1)?.message == "At most 1 live call on one device.")
   }
 
-  /// What the table says of a code stays true whatever is set.
+  /// The table's sentence for a code stays true whatever is set.
   @Test(arguments: [
     CallError.Code.rateLimited, .tooManyCalls, .tooManyLiveCalls, .headersTooLarge,
     .descriptionTooLarge, .informationTooLarge, .pushDataTooLarge, .tooManySignals,

@@ -13,7 +13,7 @@ struct CrossingBench {
   var bob = Bench()
   let aliceCall: CallID
   let bobCall: CallID
-  /// What the shards tell each other, and what is under way.
+  /// The commands that the shards have sent to each other and that are still under way.
   private(set) var messages: [(toBob: Bool, Command)] = []
   private var number: UInt64 = 0
 
@@ -66,7 +66,7 @@ struct CrossingBench {
 
   // MARK: Edges
 
-  /// What the edge of a device that placed one of the calls reports to the shard of the one that gives way.
+  /// Reports to the shard of the call that gives way, as the edge of a device that placed one of the calls does.
   @discardableResult
   mutating func report(fromBobs: Bool) -> Reply? {
     defer { collect() }

@@ -91,7 +91,7 @@ import Testing
     #expect(error.message == "At most 2 devices of one user are attached or registered.")
   }
 
-  /// What an edge announces to a new owner was let in by the former one.
+  /// A session that an edge announces to a new owner was let in by the former one.
   @Test func announcedSessionsAreTaken() {
     var bench = full()
     bench.say(.attach(Attach(announce: true)), device: "d20")

@@ -8,12 +8,12 @@ struct DivertingBench {
   var owner = Bench()
   /// Carol's, dave's and all others'.
   var guests = Bench()
-  /// What alice's app keeps.
+  /// The parts that alice's app keeps.
   var follows: Follows = []
   /// Whether questions and answers arrive.
   var isConnected = true
   private var number: UInt64 = 0
-  /// What the other shard was asked.
+  /// The questions to the other shard.
   private(set) var asked: [(user: String, VisitRequest)] = []
   /// All that the call's shard has delivered and done.
   private(set) var effects: [Effect] = []

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What docs/device-protocol.md says below each command of replies that are easily taken for others.
+/// Replies that are easily taken for others, as docs/device-protocol.md describes them below each command.
 @Suite struct DocumentedRepliesTests {
   @Test func aDeclineForTheUserBehindOneForTheDeviceChangesNothing() {
     var bench = Bench()

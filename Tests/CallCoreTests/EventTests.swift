@@ -35,7 +35,7 @@ import Testing
     bench.caller(.call(Bench.callID, .hangUp))
   }
 
-  /// Of the call, in the order in which the effects leave.
+  /// The events of the call, in the order in which the effects leave.
   private static func wanted(_ effects: [Effect]) -> [AppEventKinds] {
     effects.compactMap { if case .events(Bench.callID, let kinds) = $0 { kinds } else { nil } }
   }
@@ -194,7 +194,7 @@ import Testing
     #expect(Self.wanted(Self.successor(bench, checkpoint: checkpoint).effects).isEmpty)
   }
 
-  /// What the new owner decides at once comes behind what its predecessor had decided.
+  /// A decision that the new owner makes at once comes behind those of its predecessor.
   @Test func whatATakeOverDecidesComesLast() {
     var bench = Self.bench()
     bench.attach("b1")

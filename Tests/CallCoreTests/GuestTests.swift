@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What the shard of a user to whom a call was diverted says of the user's devices, and what becomes of it.
+/// Answers about devices by the shard of a user to whom a call was diverted, and their consequences.
 @Suite struct GuestTests {
   /// An answer with these devices of carol's; those in `held` do not begin to ring.
   private func answer(_ devices: String..., held: Set<String> = []) -> VisitAnswer {

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What a call that went on to other users leaves in histories.
+/// The entries that a call which went on to other users leaves in histories.
 @Suite struct HistoryDivertingTests {
   private let bob = UserKey(app: Bench.app, user: "bob")
   private let alice = UserKey(app: Bench.app, user: "alice")

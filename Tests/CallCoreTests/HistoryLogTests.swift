@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What the messages of a user's history come to.
+/// The log that the messages of a user's history add up to.
 @Suite struct HistoryLogTests {
   private static func entry(_ number: UInt64, missed: Bool = false) -> HistoryEntry {
     HistoryEntry(
@@ -99,7 +99,7 @@ import Testing
     #expect(log.state.unread == 2)
   }
 
-  /// Whoever wrote the mark.
+  /// This holds whoever wrote the mark.
   @Test func nobodyHasReadWhatComesLater() {
     var messages = Self.missed(1)
     messages.append((HistoryCursor(15), .read(upTo: HistoryCursor(.max))))

@@ -7,7 +7,7 @@ import Testing
     "ann", "+44 20 7946 0958", "ann@example.org", "Zo\u{eb}", "zoe\u{308}", "\u{212a}", "Иван",
     "李雷", "ｱﾝ", "سلمى", "אבי", "नेहा", "안나", "\u{1f600}", "a b c",
     "~!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}",
-    // Of a script that is yet to come.
+    // A character of a script that is yet to come.
     "a\u{3fff0}b",
   ])
   func taken(_ text: String) {
@@ -15,14 +15,14 @@ import Testing
     #expect(IdentifierRules.isDevice(text))
   }
 
-  /// What nobody sees, in the middle of a name, at its ends, and alone.
+  /// Invisible characters, in the middle of a name, at its ends, and alone.
   @Test(arguments: [
     // Control characters, and what ends lines.
     "\0", "\u{1}", "\t", "\n", "\r", "\u{7f}", "\u{80}", "\u{85}", "\u{9f}", "\u{2028}", "\u{2029}",
-    // What turns text around.
+    // Characters that turn text around.
     "\u{200e}", "\u{200f}", "\u{61c}", "\u{202a}", "\u{202b}", "\u{202c}", "\u{202d}", "\u{202e}",
     "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}",
-    // Of no width.
+    // Characters of no width.
     "\u{ad}", "\u{200b}", "\u{200c}", "\u{200d}", "\u{2060}", "\u{2064}", "\u{feff}", "\u{fff9}",
     "\u{e0001}", "\u{e0041}", "\u{1d173}",
     // Ignorable, fillers, selectors.

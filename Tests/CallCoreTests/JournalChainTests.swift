@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What counts of records that a store took although it should not have.
+/// The records that count among those that a store took although it should not have.
 @Suite struct JournalChainTests {
   @Test func recordsThatFollowOneAnotherCount() {
     var chain = JournalChain(position: 0, end: 0)

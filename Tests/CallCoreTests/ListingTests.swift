@@ -72,7 +72,7 @@ import Testing
     bench.say(.attach(Attach(deviceName: "Ann")), user: "ann", device: "a1", callee: "ann")
     #expect(users(bench).map(\.user.user) == ["ann", "bob"])
     #expect(users(bench, ListFilter(app: "other")).isEmpty)
-    // Whoever is only called, and has no device here, is not among them.
+    // A user who is only called, and has no device here, is not among them.
     bench.say(
       .place(PlaceRequest(call: call(9))), user: "alice", device: "alice1", callee: "nobody")
     #expect(users(bench).map(\.user.user) == ["ann", "bob"])

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What only a bug of ours brings about is told apart from what a peer gets wrong, and from what comes late.
+/// A state that only a bug of ours brings about is told apart from errors of a peer, and from commands that come late.
 @Suite struct MachineFaultTests {
   private func unbegun() -> Bench {
     var bench = Bench(

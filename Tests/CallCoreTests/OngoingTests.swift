@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What a user's devices see of the calls that the user is in.
+/// A user's devices see the calls that the user is in.
 @Suite struct OngoingTests {
   private static let other = CallID("00000000-0000-4000-8000-000000000002")!
 
@@ -217,7 +217,7 @@ import Testing
     #expect(bench.shown("b2").map(\.calls.count) == [1])
   }
 
-  /// What was on its way to a session of before must not count as the new state.
+  /// A state that was on its way to a former session must not count as the new state.
   @Test func versionsAreNotUsedAgain() {
     var bench = bench("b1")
     answer(&bench)

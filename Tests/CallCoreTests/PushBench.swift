@@ -67,7 +67,7 @@ extension Bench {
     pushes.filter { $0.device.text == device }.map(\.purpose)
   }
 
-  /// What the journal says was pushed: "device purpose".
+  /// The pushes that the journal holds: "device purpose".
   var journalledPushes: [String] {
     journal.compactMap {
       if case .pushed(let device, let purpose) = $0.change {

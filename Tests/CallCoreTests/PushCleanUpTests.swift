@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What is pushed when a call is over.
+/// Pushes that are sent when a call is over.
 @Suite struct PushCleanUpTests {
   /// b1 sleeps and takes what is given; b2 has a session and no token.
   func ringing(

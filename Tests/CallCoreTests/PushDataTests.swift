@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What a caller's app gives to the callee's apps: in pushes that ring, and in the invite.
+/// Data that a caller's app gives to the callee's apps: in pushes that ring, and in the invite.
 @Suite struct PushDataTests {
   private static let data = #"{"room":7,"text":"größe"}"#
 

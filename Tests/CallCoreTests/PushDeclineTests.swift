@@ -3,7 +3,7 @@ import Testing
 
 /// A device that declines, or says busy, by what a push allows, while its app rings on a session.
 @Suite struct PushDeclineTests {
-  /// Of an HTTP request: another one than the app's.
+  /// The session of an HTTP request, which is another one than the app's.
   private let request = SessionRef(edge: 9, number: 77)
 
   /// b1 was pushed, attached and rings; b2 rings too.

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What a shard's new owner makes of the journal, by replay and by checkpoint.
+/// A shard's new owner recovers from the journal, by replay and by checkpoint.
 @Suite struct RecoveryTests {
   /// A takeover: by replay of the whole journal, or from a checkpoint.
   private func next(_ bench: Bench, checkpoint: Bool, attach devices: [String]) -> Bench {
@@ -177,7 +177,7 @@ import Testing
       bench.now = bench.now + .seconds(12)
       var next = next(bench, checkpoint: true, attach: ["b1", "b2"])
       next.caller(.call(Bench.callID, .resume))
-      // What was said while nobody served is decided before time is looked at.
+      // A command that was sent while nobody served is decided before time is looked at.
       if answersInTime {
         let reply = next.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
         #expect(reply?.won == true)

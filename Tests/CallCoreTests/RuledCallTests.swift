@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What users' rules make of calls to them.
+/// The effect of users' rules on calls to them.
 @Suite struct RuledCallTests {
   private static let second = CallID(high: 0, low: 77)
 

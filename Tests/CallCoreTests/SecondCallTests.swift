@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What a second call comes to: it rings, and says that it is one, or the user is busy.
+/// A second call rings, and says that it is one, or the user is busy.
 @Suite struct SecondCallTests {
   private static let second = CallID("00000000-0000-4000-8000-000000000002")!
   private static let placed = CallID("00000000-0000-4000-8000-000000000003")!
@@ -82,7 +82,7 @@ import Testing
     next.say(.attach(attach), device: "b1")
     next = next.begun()
     #expect(next.place(Self.second)?.state?.reason == .busy)
-    // What was under way to the former owner is older.
+    // A report that was under way to the former owner is older.
     talk(&next, number: 3, [])
     let third = CallID("00000000-0000-4000-8000-000000000004")!
     #expect(next.place(third)?.state?.reason == .busy)

@@ -200,7 +200,7 @@ import Testing
     var before = ringing()
     before.caller(candidate(21), number: 21)
     before.caller(candidate(22), number: 22)
-    // What the device says reaches nobody until the shard has a new owner, and its socket is broken then.
+    // The device's answer reaches nobody until the shard has a new owner, and its socket is broken then.
     var bench = before.takenOver()
     bench.run { $0.begin(now: $1, into: &$2) }
     if isMore { bench.caller(candidate(23), number: 23) }

@@ -27,7 +27,7 @@ struct SmallCallWorld {
   enum Sabotage {
     /// Who answers a call that another device has, is told that it won.
     case confirmsEveryAnswer
-    /// What was told is not in the journal that the next owner reads.
+    /// The next owner reads a journal that lacks the last record, although devices were told of it.
     case losesTheLastRecord
     /// A device is told that the call is over before it is.
     case endsForTheWinner
@@ -59,7 +59,7 @@ struct SmallCallWorld {
     look(from: 0, isTold: true)
   }
 
-  /// What may happen next.
+  /// The steps that may happen next.
   var next: [Step] {
     if violation != nil { return [] }
     var next: [Step] = []
@@ -193,7 +193,7 @@ struct SmallCallWorld {
     }
   }
 
-  /// What a device is told of an end agrees with the journal: the call's end, or the end of a part in it.
+  /// The end that a device is told agrees with the journal: the call's end, or the end of a part in it.
   private mutating func check(_ session: SessionRef, ended reason: EndReason?, _ by: Party?) {
     guard let device = Self.name(session), let reason else { return }
     switch reason {

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What is kept of a call for operators: "why did my phone not ring".
+/// The timeline that is kept of a call for operators: "why did my phone not ring".
 @Suite struct TimelineTests {
   private static let devices = ["b1", "b2", "b3", "b4", "b5"]
 

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What the number of unread missed calls in a push counts.
+/// The number of unread missed calls in a push.
 @Suite struct UnreadPushTests {
   private let placed = PlacedCall(Bench.callID, placedAt: Bench().now)
 

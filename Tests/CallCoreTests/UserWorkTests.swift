@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// What one user can make a shard do grows with what the user does, not with its square.
+/// The work that one user can give a shard grows with the user's activity, not with its square.
 @Suite struct UserWorkTests {
   private func call(_ number: Int) -> CallID { CallID(high: 5, low: UInt64(number)) }
 

@@ -2,7 +2,7 @@ import CallTelemetry
 import Testing
 import callctl
 
-/// What an operator sees of pushes.
+/// The view that an operator has of pushes.
 @Suite struct PushViewTests {
   private static func gateway(
     _ name: String, lane: String = "apns-production", depth: Int? = 0,

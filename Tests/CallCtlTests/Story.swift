@@ -52,7 +52,7 @@ enum Story {
     return call
   }
 
-  /// What is said of the first leg.
+  /// The sentence about the first leg.
   static func sentence(_ report: CallReport) -> String {
     CallView(report, user: nil).why.first?.text ?? ""
   }

@@ -6,7 +6,7 @@ import Testing
 
 private let id = "11111111-2222-3333-4444-555555555555"
 
-/// What one address may ask for, however many connections and tokens it has.
+/// The limits of one address, however many connections and tokens it has.
 @Suite(.timeLimit(.minutes(2))) struct AddressRateTests {
   private func run(
     _ change: (inout EdgeConfiguration) -> Void,
@@ -104,7 +104,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
         try await client.request("GET", "/healthz", headers: ["X-Forwarded-For: \(said)"]).status
       }
       for number in 0..<4 {
-        // What the device itself claims does not count.
+        // An address that the device itself claims does not count.
         #expect(try await ask("192.0.2.\(number), 203.0.113.7, 10.0.0.1", client) == 200)
       }
       // A proxy's connection serves many devices.

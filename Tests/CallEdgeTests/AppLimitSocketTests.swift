@@ -31,7 +31,7 @@ extension AppLimitTests {
       }
       #expect(error.code == .rateLimited && error.retryAfterMilliseconds == 1000)
       #expect(error.message.hasPrefix("callsPerUser: at most 1 calls and transfers a second"))
-      // What it does not retransmit: nothing was placed.
+      // The client does not retransmit the place: nothing was placed.
       client.say(13, .ping)
       #expect(try await client.reply() == (13, .done))
       let name = "callmesh_app_limited_total{app=\"demo\",limit=\"callsPerUser\"}"

@@ -7,7 +7,7 @@ import Testing
 
 private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
 
-/// What an app, one of its users and one session may take of an edge.
+/// The share of an edge that an app, one of its users and one session may take.
 @Suite(.timeLimit(.minutes(2))) struct AppLimitTests {
   /// Two apps: the limits of the first are small.
   private struct Gates {

@@ -31,7 +31,7 @@ import Testing
         throw TestFailure("not placed")
       }
       #expect(state.phase == .placed && Array(state.callee.utf8) == Array(Self.kate.utf8))
-      // Of Kate it is no device: it learns nothing of the call as one of hers.
+      // It is no device of Kate's: it learns nothing of the call as one of hers.
       kelvin.say(3, .call(CallAddress(callee: Self.kelvin, call: call), .decline(.everywhere)))
       #expect(try await kelvin.errorReply() == (3, .unknownCall))
     }

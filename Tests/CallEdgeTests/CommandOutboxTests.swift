@@ -138,7 +138,7 @@ private let bob = UserKey(app: "demo", user: "bob")
     outbox.acknowledge(ack(1, 3))
     #expect(outbox.hasLazy && !outbox.hasUrgent)
     #expect(outbox.flushed().isEmpty)
-    // What cannot wait takes them along, if it goes the same way.
+    // A command that cannot wait takes them along, if it goes the same way.
     _ = outbox.submit(command(request: 2, callee: bob), now: start)
     #expect(outbox.flushed().flatMap(\.commands).map(\.callee) == [bob])
     _ = outbox.submit(command(request: 3), now: start)

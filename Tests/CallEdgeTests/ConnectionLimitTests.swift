@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  /// Whoever is no proxy cannot borrow an address.
+  /// A peer that is no proxy cannot borrow an address.
   @Test func othersHaveNoHeader() async throws {
     try await behindProxy { edge in
       #expect(try await status(try await edge.client(from: "127.0.0.3")) == 200)

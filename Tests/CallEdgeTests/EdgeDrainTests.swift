@@ -128,7 +128,7 @@ private let begin = Timestamp(microseconds: 1_000_000_000)
 
   @Test(.timeLimit(.minutes(1)))
   func whoIsInACallIsClosedLast() async throws {
-    // Of one shard: what is said to several in one turn of the loop has no order between them.
+    // All users are of one shard: items for several shards in one turn of the loop have no order between them.
     let users = Array(
       (0...).lazy.map { "user-\($0)" }
         .filter { ShardHash.shard(of: UserKey(app: "demo", user: $0), count: 8) == 0 }.prefix(8))

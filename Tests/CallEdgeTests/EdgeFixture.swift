@@ -15,7 +15,7 @@ let wallSeconds: Int64 = 1_800_000_000
 
 /// All shards of a cluster. They answer by a script and keep what they received.
 final class FakeShards: Sendable {
-  /// What the shards say to a command; nil: nothing.
+  /// The reply of the shards to a command; nil: none.
   typealias Script = @Sendable (Command) -> Reply?
 
   let heard = Inbox<Command>(capacity: 100_000)
@@ -95,7 +95,7 @@ final class FakeShards: Sendable {
       if Self.shard(of: command, count: count) != shard {
         Issue.record("a command for another shard")
       }
-      // What the edge asks for itself is no test's business, unless it is that test's.
+      // The edge's own requests are no test's business, unless they are that test's.
       if command.user.app != "callmesh" { heard.offer(command) }
       if let reply = script(command) {
         items.append(
@@ -156,7 +156,7 @@ struct EdgeFixture {
   let keys: AppKeys
   let metrics: MetricsRegistry
   let configuration: EdgeConfiguration
-  /// What the edge checks push capabilities with.
+  /// The keys with which the edge checks push capabilities.
   let pushKeys: PushKeyring
 
   /// - Parameters:

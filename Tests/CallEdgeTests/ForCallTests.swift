@@ -41,7 +41,7 @@ private let bob = UserKey(app: "demo", user: "bob")
     }
   }
 
-  /// What bob's phone is answered, and which deliveries come with it.
+  /// Attaches bob's phone for a call. Returns the state that it is answered, and the deliveries that come with it.
   private func attach(
     _ story: Story, after: Span? = nil, forCall: CallID = call,
     before: (EdgeFixture) async throws -> Void = { _ in }

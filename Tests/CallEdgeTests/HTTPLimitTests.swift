@@ -3,7 +3,7 @@ import Testing
 
 private let id = "11111111-2222-3333-4444-555555555555"
 
-/// What the HTTP API lets wait: requests that come too fast, and bodies until it wants them.
+/// The HTTP API lets two things wait: requests that come too fast, and bodies until it wants them.
 @Suite struct HTTPLimitTests {
   @Test func rateIsLimited() async throws {
     let time = StillTime()
@@ -74,7 +74,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
       // To HTTP/1.0 nothing comes but the answer.
       client.send(head(body.utf8.count, version: "1.0") + body)
       #expect(try await client.response().status == 200)
-      // What would be refused is refused before it is sent.
+      // A body that would be refused is refused before it is sent.
       client.send(head(65_537))
       let refused = try await client.response()
       #expect(refused.status == 413 && refused.errorCode == 101)

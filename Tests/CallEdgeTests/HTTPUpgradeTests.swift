@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  /// What a peer sends behind a head at which the parser stops is kept, but not all of it.
+  /// Bytes that a peer sends behind a head at which the parser stops are kept, but not all of them.
   @Test func whatIsKeptBehindAnUpgradeIsBounded() throws {
     let channel = EmbeddedChannel(handlers: [HTTPDecoding.decoder(), HeadReader()])
     let head = "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n"

@@ -2,7 +2,7 @@ import CallCore
 import CallEdge
 import Testing
 
-/// What the servers of apps answer.
+/// Answers of the servers of apps.
 @Suite struct HookAnswerTests {
   private func read(_ text: String) -> Result<HookDecision, HookFailure> {
     HookAnswer.read(Array(text.utf8))

@@ -141,7 +141,7 @@ import Testing
     #expect(server.connectionCount == 1)
   }
 
-  /// What is under way when the node stops.
+  /// A question is under way when the node stops.
   @Test func closingGivesUpWhatWaits() async throws {
     let asked = AsyncStream.makeStream(of: Void.self)
     let server = try await SimulatedHTTPServer.start(authority: nil) { _ in

@@ -5,7 +5,7 @@ import Crypto
 import Foundation
 import Testing
 
-/// What the servers of apps are asked.
+/// Questions to the servers of apps.
 @Suite struct HookQuestionTests {
   private static let now = Timestamp(microseconds: 1_800_000_000_123_456)
 

@@ -30,7 +30,7 @@ private struct Stage {
     let bodies = Mutex<[Command.Body]>([])
   }
 
-  /// What the shards heard, without sessions and their ends.
+  /// The commands that the shards received, without sessions and their ends.
   var heard: [Command.Body] { log.bodies.withLock { $0 } }
 
   /// - Parameters:
@@ -95,7 +95,7 @@ extension CallError {
       #expect(question.url == "https://app.example/hook" && question.within == .milliseconds(500))
       #expect(question.headers.contains { $0 == ("webhook-id", "call_\(call)") })
       #expect(question.body.contains(#""callee":{"user":"bob"}"#))
-      // What is not of the call goes on.
+      // A command that is not about the call goes on.
       client.say(3, verb(.query, CallID(high: 9, low: 9)))
       #expect(try await client.reply().id == 3)
       #expect(stage.heard == [.call(CallID(high: 9, low: 9), .query)])
@@ -179,7 +179,7 @@ extension CallError {
       client.say(2, place())
       client.say(3, verb(.signal(.candidate, body: "c")))
       client.say(4, verb(.cancel))
-      // What was sent behind it and is answered shows that they were read.
+      // The answer to a command that was sent behind them shows that they were read.
       client.say(5, .ping)
       #expect(try await client.reply() == (5, .done))
       #expect(stage.heard == [])

@@ -64,7 +64,7 @@ import Testing
       let phone = try await edge.device("ann", "phone")
       #expect(try await kick(edge, KickRequest(app: "other", user: "ann")).sessions == 0)
       #expect(try await kick(edge, KickRequest(app: "demo", user: "an")).sessions == 0)
-      // What is no order is not answered, and does nothing.
+      // A message that is no order is not answered, and does nothing.
       edge.bus.publish(edge.shards.subjects.order("kick", by: "ann"), Array("{".utf8))
       try await stays(phone.client)
     }

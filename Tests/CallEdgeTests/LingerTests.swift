@@ -11,7 +11,7 @@ private func isClosed(_ command: Command) -> Bool {
   if case .sessionClosed = command.body { true } else { false }
 }
 
-/// Whoever is sent away reads why, also when it was about to send, or has not read for long.
+/// A client that is sent away reads why, also when it was about to send, or has not read for long.
 @Suite(.timeLimit(.minutes(2))) struct LingerTests {
   /// The next close code, past all messages before it.
   private func closeCode(_ client: RawClient) async throws -> Int {

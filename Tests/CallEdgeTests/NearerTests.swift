@@ -39,7 +39,7 @@ private let own = "wss://node-1.example"
   }
 }
 
-/// What devices learn of it.
+/// The news of a nearer edge that devices get.
 @Suite(.timeLimit(.minutes(1))) struct NearerTests {
   private func announce(_ edge: EdgeFixture, _ address: String, epoch: UInt64) {
     for shard in 0..<8 as Range<UInt32> {

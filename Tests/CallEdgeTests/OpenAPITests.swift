@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  /// What was read holds all that the example does.
+  /// Expects that the value which was read holds all that the example does.
   private func again(_ example: [UInt8], _ written: [UInt8]) throws {
     #expect(try sorted(example) == sorted(written))
   }

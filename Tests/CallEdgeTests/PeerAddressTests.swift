@@ -66,7 +66,7 @@ private func address(_ text: String) throws -> PeerAddress { try #require(PeerAd
 
   @Test func theRightmostAddressThatIsNoProxysCounts() throws {
     #expect(try device("203.0.113.7") == "203.0.113.7")
-    // What stands left of it was said by the device itself.
+    // The addresses left of it were claimed by the device itself.
     #expect(try device("198.51.100.1, 203.0.113.7") == "203.0.113.7")
     #expect(try device("198.51.100.1,203.0.113.7 , 10.0.0.1,\t10.0.0.2") == "203.0.113.7")
     #expect(try device("198.51.100.1", "203.0.113.7, 10.0.0.1") == "203.0.113.7")

@@ -19,7 +19,7 @@ func proxyHeader(
     let header = proxyHeader()
     let expected = ProxyHeader.Outcome.header(bytes: 28, source: PeerAddress("203.0.113.7"))
     #expect(read(header) == expected)
-    // What follows is the connection's.
+    // The bytes that follow are the connection's.
     #expect(read(header + Array("GET /".utf8)) == expected)
   }
 

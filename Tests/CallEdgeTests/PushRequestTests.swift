@@ -8,7 +8,7 @@ import Testing
 private let id = "11111111-2222-3333-4444-555555555555"
 private let call = CallID(id)!
 
-/// What a push allows, over HTTP and without a login: for one call and one device.
+/// Requests that a push allows, over HTTP and without a login: for one call and one device.
 @Suite struct PushRequestTests {
   static func capability(
     app: String = "demo", user: String = "bob", device: String = "phone",

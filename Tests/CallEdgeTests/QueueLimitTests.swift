@@ -4,7 +4,7 @@ import CallTelemetry
 import CallWire
 import Testing
 
-/// What happens when a queue of the edge is full: the newest or the oldest goes, and is counted.
+/// A queue of the edge that is full drops its newest or its oldest, and counts it.
 @Suite struct QueueLimitTests {
   private let start = Timestamp(microseconds: 1_000_000)
 

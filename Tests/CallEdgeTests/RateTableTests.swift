@@ -35,7 +35,7 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
     #expect(table.take(key("ann"), now: start + .seconds(1)) == 1000)
   }
 
-  /// Whoever goes on speaking is never forgotten, through any number of turns.
+  /// A peer that goes on speaking is never forgotten, through any number of turns.
   @Test func theTurnOfTheTablesForgivesNobody() {
     var table = table()
     var taken = 0

@@ -6,7 +6,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-/// What a test waits for at most. Only a failing test waits so long.
+/// The longest that a test waits for anything. Only a failing test waits so long.
 let patience: Duration = .seconds(20)
 
 struct TestFailure: Error, CustomStringConvertible {

@@ -118,7 +118,7 @@ private let call = CallID(high: 1, low: 2)
     var machine = SessionMachine.attached()
     machine.session.end(.slowConsumer, &machine.turn)
     #expect(machine.take() == [.close(.slowConsumer)])
-    // What waits is kept for a while.
+    // The data that waits is kept for a while.
     machine.pass(.seconds(9))
     #expect(machine.take() == [])
     machine.pass(.seconds(1))
@@ -129,7 +129,7 @@ private let call = CallID(high: 1, low: 2)
     var machine = SessionMachine.attached()
     machine.session.end(.messageTooLarge, &machine.turn)
     #expect(machine.take() == [.close(.messageTooLarge)])
-    // What follows cannot be understood, and says nothing.
+    // Bytes that follow cannot be understood, and say nothing.
     machine.session.end(.protocolError, &machine.turn)
     machine.pass(.seconds(9))
     #expect(machine.take() == [])

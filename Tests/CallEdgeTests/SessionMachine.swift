@@ -39,7 +39,7 @@ struct SessionMachine {
     return machine
   }
 
-  /// What came of it, and no longer kept.
+  /// Returns the actions so far, which are then no longer kept.
   mutating func take() -> [DeviceSession.Action] {
     defer { turn.actions = [] }
     return turn.actions
@@ -84,7 +84,7 @@ extension SessionMachine {
 }
 
 extension Command.Body {
-  /// What `SessionMachine.place` has forwarded.
+  /// The command that `SessionMachine.place` has forwarded.
   static func placing(_ index: Int) -> Command.Body {
     .place(PlaceRequest(call: CallID(high: 1, low: UInt64(index)), deviceName: "Ann's phone"))
   }

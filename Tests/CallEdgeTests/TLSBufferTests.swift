@@ -3,7 +3,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-/// What a connection over TLS holds on to.
+/// The bytes that a connection over TLS holds on to.
 @Suite struct TLSBufferTests {
   /// Notes how much comes between two flushes, with what encryption adds to each write.
   private final class Flushes: ChannelOutboundHandler {

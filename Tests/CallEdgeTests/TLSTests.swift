@@ -243,7 +243,7 @@ import Testing
     }
   }
 
-  /// Whoever does not take the farewell of TLS has a second.
+  /// A client that does not take the farewell of TLS has a second.
   @Test func anEdgeThatEndsLetsGo() async throws {
     let files = try TLSFiles()
     let tls = try files.edgeTLS()

@@ -6,7 +6,7 @@ import Testing
 private let one = CallID(high: 1, low: 1)
 private let two = CallID(high: 1, low: 2)
 
-/// What a session tells its user's shard of the answered calls that its device placed.
+/// A session reports to its user's shard the answered calls that its device placed.
 @Suite struct TalkingTests {
   private func attached(busy: Bool = true) -> SessionMachine {
     SessionMachine.attached { $0.limits.busyWhileInCall = busy }

@@ -62,7 +62,7 @@ import Testing
       let http = try await edge.client()
       let answer = try await http.request("DELETE", "/v1/devices/phone", token: old)
       #expect(answer.status == 401 && answer.errorCode == 204)
-      // What is issued later is good.
+      // A token that is issued later is good.
       let back = try await edge.client()
       try await back.attach(token: try await token(edge, issued: wallSeconds + 1), device: "phone")
       bob.client.say(2, .ping)

@@ -44,8 +44,8 @@ private let id = "11111111-2222-3333-4444-555555555555"
     }
   }
 
-  /// Whoever does not read gets one answer at a time, and the next request is not read. The answers were
-  /// kept in memory before, without end.
+  /// A client that does not read gets one answer at a time, and the next request is not read. The answers were kept in
+  /// memory before, without end.
   @Test func answersThatAreNotRead() async throws {
     let time = StillTime()
     try await EdgeFixture.run(at: time) {
@@ -132,7 +132,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
     }
   }
 
-  /// Of more pings than there may be pongs under way the last one is answered.
+  /// If there are more pings than there may be pongs under way, the last one is answered.
   @Test func pongsThatAreNotTaken() async throws {
     try await EdgeFixture.run(at: StillTime()) {
       $0.commandsBurst = 10_000

@@ -21,7 +21,7 @@ func clientFrame(
   return out
 }
 
-/// What a reader makes of bytes, in words.
+/// The events that a reader makes of bytes, in words.
 private func read(
   _ pieces: [[UInt8]], max: Int = 1000, skipped: Int = 10_000, fragments: Int = .max,
   beginning: Int = 0

@@ -4,7 +4,7 @@ internal import CallWire
 internal import NATSBus
 
 extension FuzzTarget {
-  /// What nats-server says.
+  /// Messages of nats-server.
   static let jetStream = FuzzTarget("jetstream") { bytes in
     _ = JSONValue(parsing: bytes)
     _ = StreamAcknowledgement.result(bytes.span, hasLimit: false)
@@ -21,7 +21,7 @@ extension FuzzTarget {
     try promise(quoted?.bytes == Array(text.utf8), "quoted, it is another: \(text)")
   }
 
-  /// What operators ask nodes over the bus, and nodes answer them.
+  /// Questions that operators ask nodes over the bus, and the answers of the nodes.
   static let administration = FuzzTarget("administration", bytesMax: 8192) { bytes in
     _ = BoundedJSON.decode(DrainRequest.self, bytes)
     _ = BoundedJSON.decode(AdminQuery.self, bytes)

@@ -44,7 +44,7 @@ extension FuzzTarget {
     }
   }
 
-  /// What the edge reads of a request's parts.
+  /// The parts of a request that the edge reads.
   static let httpParts = FuzzTarget("http-parts") { bytes in
     let text = bytes.text
     for method in ["GET", "POST", "DELETE", "HEAD"] {
@@ -67,7 +67,7 @@ extension PeerAddress {
 }
 
 extension FuzzTarget {
-  /// What the servers of apps answer to a question about a call.
+  /// Answers of apps' servers to a question about a call.
   static let hookAnswers = FuzzTarget("hook-answers") { bytes in
     switch HookAnswer.read(bytes) {
     case .success(.allow(let name, _)):

@@ -5,7 +5,7 @@ internal import CallPush
 internal import CallWire
 
 extension FuzzTarget {
-  /// What a browser gave an app, and that gave us.
+  /// A subscription that a browser gave an app, and that the app gave us.
   static let subscription = FuzzTarget("subscription") { bytes in
     if let subscription = WebPushSubscription(json: bytes.text) {
       let again = WebPushSubscription(json: subscription.json)
@@ -34,7 +34,7 @@ extension FuzzTarget {
     }
   }
 
-  /// What providers answer: a byte that chooses the status, a line for `Retry-After`, the body.
+  /// Answers of providers: a byte that chooses the status, a line for `Retry-After`, the body.
   static let providerAnswers = FuzzTarget("provider-answers") { bytes in
     var bytes = bytes
     let statuses = [200, 201, 400, 401, 403, 404, 406, 408, 410, 413, 429, 500, 503]

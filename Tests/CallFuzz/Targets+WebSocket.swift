@@ -54,7 +54,7 @@ extension FuzzTarget {
     }
   }
 
-  /// What an edge, or who claims to be one, sends to a device.
+  /// Messages that an edge, or a peer that claims to be one, sends to a device.
   static let webSocketClient = FuzzTarget("websocket-client") { bytes in
     let handshake = WebSocketHandshake(
       nonce: [UInt8](repeating: 7, count: 16), subprotocol: "callmesh.v1.json")

@@ -5,7 +5,7 @@ extension FuzzTarget {
   static let deviceProtobuf = device("device-protobuf", .protobuf)
   static let deviceJSON = device("device-json", .json)
 
-  /// What was read means the same when it is written again.
+  /// A frame that was read means the same when it is written again.
   private static func device(_ name: String, _ codec: DeviceCodec) -> FuzzTarget {
     FuzzTarget(name, bytesMax: 16_384) {
       { bytes in
@@ -74,7 +74,7 @@ extension FuzzTarget {
     try stable(bytes, ClusterCodec.pushNeverSent, ClusterCodec.encode(neverSent:))
   }
 
-  /// What was read can be written, and stays what it is from then on.
+  /// A value that was read can be written, and stays the same from then on.
   private static func stable<Value>(
     _ bytes: [UInt8], _ read: ([UInt8]) throws(WireError) -> Value, _ write: (Value) -> [UInt8]
   ) throws {

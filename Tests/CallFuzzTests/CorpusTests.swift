@@ -8,7 +8,7 @@ import Testing
 @Suite struct CorpusTests {
   private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
     .appending(path: "../Corpora").standardizedFileURL
-  /// Of changed inputs, for each target.
+  /// The number of changed inputs for each target.
   private static let rounds =
     ProcessInfo.processInfo.environment["CALLMESH_FUZZ_ROUNDS"].flatMap { Int($0) } ?? 500
 
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  /// What libFuzzer does at length, in short, and without looking where it leads.
+  /// Changes inputs as libFuzzer does at length, in short, and without looking where it leads.
   @Test(arguments: FuzzTarget.all) func changedInputsAreRead(target: FuzzTarget) throws {
     let run = try target.make()
     let inputs = try Self.inputs(of: target).map(\.bytes)

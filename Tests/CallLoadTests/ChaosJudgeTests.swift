@@ -5,7 +5,7 @@ import CallWire
 import FoundationEssentials
 import Testing
 
-/// What the judge makes of faults: it excuses what they explain, by time and place, and no more.
+/// The judge excuses the consequences of faults, by time and place, and no more.
 @Suite("The judge and faults") struct ChaosJudgeTests {
   @Test("a take-over that the judge knows of breaks no rule, and is measured")
   func toldOutage() throws {

@@ -56,7 +56,7 @@ import Testing
     #expect(ChildProcess.telling("a\nb\nc", lines: 2) == ["b", "c"])
   }
 
-  /// What an open file is, as the kernel names it: `pipe:[4711]`.
+  /// The target of an open file, as the kernel names it: `pipe:[4711]`.
   private static func target(_ path: String) -> String? {
     var buffer = [CChar](repeating: 0, count: 256)
     let count = readlink(path, &buffer, buffer.count)

@@ -2,7 +2,7 @@ import CallCore
 import CallLoadKit
 import Testing
 
-/// What faults disturb, where and for how long.
+/// The disturbances that faults cause: where, and for how long.
 @Suite("The timeline of faults") struct FaultTimelineTests {
   @Test("what befell a shard is told by the moment that matters")
   func story() {
@@ -73,7 +73,7 @@ import Testing
     timeline.lifted(fault: 3, at: at(20.5))
     timeline.answered(shard: 3, fault: 3, at: at(21))
     #expect(excused(20) == at(25.5))
-    // Of three servers one is away: what the shard needs next may lack its leader.
+    // One of three servers is away: anything that the shard needs next may lack its leader.
     timeline.begin(ChaosFault.test(4, .killNATS, shards: [3]), carried: [], at: at(40))
     timeline.answered(shard: 3, fault: 4, at: at(40.1))
     #expect(excused(43) == .distantFuture)

@@ -53,7 +53,7 @@ import Testing
     #expect(result.examples.values.flatMap { $0 } == [String]())
   }
 
-  /// What each fault must be reported as. It may break other rules on the way.
+  /// The rule that each fault must be reported as breaking. It may break other rules on the way.
   static let expected: [(FaultyTwin.Fault, CorrectnessRule)] = [
     (.tellsTwoWinners, .twoWinners), (.tellsNoWinner, .noWinner), (.ignoresAnswers, .noWinner),
     (.forgetsALoser, .ringingAfterEnd), (.forgetsTheOtherSide, .ringingAfterEnd),

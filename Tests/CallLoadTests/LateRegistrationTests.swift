@@ -208,7 +208,7 @@ private final class Gate: DeviceNetwork {
 
   let loop: VirtualDeviceLoop
   private let twin: FaultyTwin
-  /// Whose registration does not get through.
+  /// The device with a registration that does not get through.
   var held: Party?
   var until = Timestamp.distantFuture
   /// It is asked to try again, in place of silence.

@@ -14,7 +14,7 @@ import Testing
     var isFaultKnown = true
     var isFormerTold = true
     var isCallerTold = true
-    /// What the reply says that device 4 gets at last: that the call is over, or that another device has it.
+    /// The reason in the reply that device 4 gets at last: that the call is over, or that another device has it.
     var repliedReason = EndReason.hungUp
     /// Whether a delivery says so, too.
     var isStoppedAtLast = false

@@ -6,7 +6,7 @@ import Testing
 /// Device 0 calls devices 3 to 5, device 3 answers at 11 s and hangs up at 16 s. Device 1, of the caller's user, and device 4
 /// are shown their users' calls.
 @Suite("The judge and ongoing calls") struct OngoingJudgeTests {
-  /// What device 1 is shown, and when; nil: no call.
+  /// A state that device 1 is shown, and when; nil: no call.
   private struct Shown {
     var at: Double
     var entry: OngoingCall?
@@ -59,7 +59,7 @@ import Testing
 
   @Test func theTruth() throws {
     #expect(try count(truth) == 0)
-    // What is retransmitted has the same version.
+    // A retransmission has the same version.
     #expect(try count([truth[0], truth[0], truth[1], truth[1]]) == 0)
   }
 

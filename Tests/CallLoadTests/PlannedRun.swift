@@ -9,7 +9,7 @@ func plan(_ words: [String]) throws -> RunPlan {
   try RunPlan(LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)
 }
 
-/// What a user is told of a command line that is refused.
+/// The message that a user gets for a command line that is refused.
 func refusal(_ words: String...) -> String {
   do {
     _ = try RunPlan(

@@ -166,7 +166,7 @@ import Testing
     judge.arrived(Self.push(id: "b"), for: Self.call)
     #expect(judge.judge(Self.call) { "d\($0)" }.violations.count == 1)
     #expect(judge.judge(Self.call) { "d\($0)" } == PushJudge.Finding())
-    // What comes later is of no call.
+    // A push that comes later is of no call.
     judge.arrived(Self.push(id: "c"), for: Self.call)
     #expect(judge.judge(Self.call) { "d\($0)" } == PushJudge.Finding())
   }

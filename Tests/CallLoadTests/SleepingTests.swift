@@ -47,7 +47,7 @@ import Testing
     #expect(outcome.result.pushes == nil)
   }
 
-  /// What each fault must be reported as.
+  /// The rule that each fault must be reported as breaking.
   static let expected: [(FaultyTwin.Fault, CorrectnessRule)] = [
     (.pushesAfterEnd, .pushedAfterEnd), (.pushesTwice, .pushedTwice),
     (.cleansUpTheWinner, .cleanUpToWinner), (.cleansUpUnasked, .cleanUpUnasked),

@@ -15,7 +15,7 @@ import Testing
     var isAnswered = true
     var isFormerTold = true
     var isStayerTold = true
-    /// What the other devices that rang are told; nil: nothing.
+    /// The reason that the other devices that rang are told; nil: nothing.
     var others: EndReason? = .answeredElsewhere
     var faults: (inout JudgedCall) -> Void = { _ in }
   }

@@ -3,7 +3,7 @@ import CallLoadKit
 import FoundationEssentials
 import Testing
 
-/// What callload finds wrong with the events of webhooks.
+/// The faults that callload finds in the events of webhooks.
 @Suite struct WebhookJudgeTests {
   private static let call = CallID(high: 1, low: 2)
   private static let calm: [AppEventKind] = [.placed, .ringing, .answered, .ended]

@@ -34,7 +34,7 @@ import Testing
       group.cancelAll()
       #expect(await group.next() == "")
     }
-    // What comes behind its end, as the node's own closing does, is of no interest.
+    // Events behind its end, such as the node's own closing, are of no interest.
     watch.hasClosed()
     #expect(reported.withLock { $0 }.isEmpty)
   }

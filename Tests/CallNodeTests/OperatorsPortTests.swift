@@ -80,7 +80,7 @@ private final class Socket: Sendable {
 
   func end() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// What comes until the other side closes.
+  /// Sends a request, and returns all that comes until the other side closes.
   func ask(_ request: String) async throws -> String {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread { [self] in

@@ -172,7 +172,7 @@ import Testing
     #expect(opaque.utf8.count <= 100)
   }
 
-  /// What the system shows is one of Sinch's two texts; a caller without a name has the one without an argument.
+  /// The system shows one of Sinch's two texts. A caller without a name has the one without an argument.
   @Test(arguments: ["", "Ann Lee"]) func sinchAlert(name: String) throws {
     let opaque = "cm1.\(Self.hex).1a0c4506c14.1a0c450e130.a"
     let job = pushJob(

@@ -54,7 +54,7 @@ import Testing
     #expect(outcome.rejection == .rejected(reason: "payloadTooLarge"))
   }
 
-  /// Of one header with text of several bytes a character, each size around the limit.
+  /// One header has text of several bytes a character, and each size around the limit is tried.
   @Test(arguments: ["x", "ß", "€", "\u{1F600}", "\"", "\\", "\u{1}"])
   func textOfSeveralBytes(character: String) throws {
     func ring(_ count: Int) -> PushPayload? {

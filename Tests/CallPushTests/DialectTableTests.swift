@@ -9,7 +9,7 @@ import Testing
   struct Row {
     var dialect: PushDialect
     var provider: PushProvider
-    /// What it has of the four VoIP purposes.
+    /// Those of the four VoIP purposes that it has.
     var voip: [PushPurpose]
   }
 

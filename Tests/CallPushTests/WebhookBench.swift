@@ -10,10 +10,10 @@ struct WebhookBench {
 
   var now = Self.start
   var machine: WebhookMachine
-  /// What the stream has, in order.
+  /// The messages in the stream, in order.
   var stream: [WebhookMachine.Message] = []
   var kinds = Set(AppEventKind.allCases)
-  /// What is under way.
+  /// The posts that are under way.
   var posts: [(place: Place, event: AppEvent)] = []
   var buries: [(place: Place, event: AppEvent, attempts: Int, reason: String)] = []
   var delivered: [String] = []

@@ -3,7 +3,7 @@ import CallCore
 import CallPush
 import Testing
 
-/// What a webhook gets of an event.
+/// The message that a webhook gets for an event.
 @Suite struct WebhookMessageTests {
   private static let at = Timestamp(microseconds: 1_800_000_000_000_000)
 

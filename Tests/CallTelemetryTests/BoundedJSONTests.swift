@@ -1,7 +1,7 @@
 import CallTelemetry
 import Testing
 
-/// What nodes are asked over the bus may be anything.
+/// Requests to nodes over the bus may be anything.
 @Suite struct BoundedJSONTests {
   @Test(arguments: [65, 512, 513, 20_000])
   func whatIsTooDeepIsRefused(count: Int) {

@@ -76,7 +76,7 @@ import Testing
 }
 
 @Suite struct LogHandlerTests {
-  /// What the handler wrote.
+  /// The lines that the handler wrote.
   private final class Sink: Sendable {
     let lines = Mutex<[String]>([])
     func append(_ line: String) { lines.withLock { $0.append(line) } }

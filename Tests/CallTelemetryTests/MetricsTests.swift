@@ -94,7 +94,7 @@ import Testing
     #expect(registry.render().split(separator: "\n").count == 3)
   }
 
-  /// What Prometheus makes of its bounds is as good as what they are wide.
+  /// A value that Prometheus computes from the bounds is as exact as the bounds are narrow.
   @Test func fineBoundsAreAnEighthWide() {
     let registry = MetricsRegistry()
     let histogram = registry.histogram("h_seconds", "H.", bounds: .fineLatencies)

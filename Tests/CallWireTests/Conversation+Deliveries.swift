@@ -1,7 +1,7 @@
 import CallCore
 import CallWire
 
-/// What devices receive.
+/// Messages that devices receive.
 extension Conversation {
   // MARK: What devices hear
 
@@ -73,7 +73,7 @@ extension Conversation {
     for effect in later { try perform(effect) }
   }
 
-  /// What an edge tells the shard of a call that gives way to a crossing one.
+  /// Reports to the shard of a call that gives way to a crossing one, as an edge does.
   private mutating func reportCrossings(_ ref: SessionRef) throws {
     guard let session = sessions[ref.number] else { return }
     let user = session.user
@@ -144,7 +144,7 @@ extension Conversation {
   }
 
   mutating func tell(_ ref: SessionRef, _ frame: ServerFrame) {
-    // What is said to a session that is gone reaches nobody.
+    // A frame for a session that is gone reaches nobody.
     guard let session = sessions[ref.number] else { return }
     hear(session.device, Self.text(DeviceCodec.json.encode(frame)))
   }

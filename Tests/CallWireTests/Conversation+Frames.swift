@@ -156,7 +156,7 @@ extension Conversation {
     return (path[2], .call(call, .decline(try HTTPBodies.decline(body).scope)))
   }
 
-  /// What an edge answers an HTTP request.
+  /// The answer of an edge to an HTTP request.
   func answer(_ reply: Reply, _ device: DeviceID) -> String {
     switch reply {
     case .registered(let expiresAt, let removed, let capabilities):

@@ -16,9 +16,9 @@ struct Conversation {
     var device: DeviceID
     var user: UserKey
     var deviceName: String
-    /// What it placed or resumed, for when it breaks.
+    /// The calls that it placed or resumed, for when it breaks.
     var calls: [(callee: UserKey, call: CallID)] = []
-    /// What rang there, for its edge to see that calls cross.
+    /// The calls that rang there, for its edge to see that calls cross.
     var rung: [(call: CallID, caller: Party)] = []
   }
 
@@ -29,12 +29,12 @@ struct Conversation {
   /// Who waits for the answer to an HTTP request.
   var requests: [UInt64: DeviceID] = [:]
   var current: [DeviceID: UInt64] = [:]
-  /// What the bucket of tokens would hold, by fingerprint.
+  /// The entries that the bucket of tokens would hold, by fingerprint.
   var owners: [String: TokenOwner] = [:]
   /// The users' histories, as the store would hold them.
   var histories: [UserKey: [(cursor: HistoryCursor, message: HistoryMessage)]] = [:]
   var lastHistory: UInt64 = 0
-  /// What the file of keys says of the app.
+  /// The app's terms in the file of keys.
   var terms = AppTerms()
   /// To whom the app's hook sends calls on; empty: it lets them through, or there is none.
   var hookForwards: [String] = []

@@ -5,7 +5,7 @@ import Testing
 /// Bytes of strangers never trap. What cannot be read gives an error with a stable code.
 @Suite struct FuzzTests {
   static let rounds = 20_000
-  /// What a frame may be refused with, whatever its bytes.
+  /// The codes with which a frame may be refused, whatever its bytes.
   static let codes: Set<CallError.Code> = [
     .malformedFrame, .frameTooLarge, .unknownCommand, .invalidField, .invalidDevice,
     .invalidPushToken, .unknownDialect, .unknownCapability, .invalidCallee, .headersTooLarge,
@@ -172,7 +172,7 @@ import Testing
     } catch {
       try #require(Self.codes.contains(error.error.code), "\(error)")
     }
-    // What was read can be retransmitted.
+    // A frame that was read means the same when it is encoded again.
     if let read { try #require(try codec.decodeClient(codec.encode(read)) == read) }
     do throws(FrameError) {
       let frame = try codec.decodeServer(bytes)

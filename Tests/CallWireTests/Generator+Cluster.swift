@@ -1,7 +1,7 @@
 import CallCore
 import CallWire
 
-/// What nodes say and keep.
+/// Values that nodes say and keep.
 extension Generator {
   static let commandKinds = 32
 

@@ -1,7 +1,7 @@
 import CallCore
 import CallWire
 
-/// What nodes say to each other, one of each kind.
+/// Messages between nodes, one of each kind.
 extension GoldenValues {
   private static let onWire = Timestamp(microseconds: 1_790_000_000_123_000)
 
@@ -107,7 +107,7 @@ extension GoldenValues {
     ("rulesRead", .rules(.read)), ("rulesWrite", .rules(.write(GoldenApp.rules))),
   ]
 
-  /// Of gateways and coordinators.
+  /// The commands of gateways and coordinators.
   private static let peerBodies: [(name: String, body: Command.Body)] = {
     let outcomes: [(String, PushOutcome)] = [
       ("accepted", .accepted), ("tokenGone", .tokenGone(at: at)),

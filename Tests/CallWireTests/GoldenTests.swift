@@ -3,8 +3,8 @@ import CallWire
 import Foundation
 import Testing
 
-/// What was written in a released form is read for ever. The bytes are in Tests/Fixtures, whose
-/// README tells how new ones are added.
+/// A value that was written in a released form is read for ever. The bytes are in Tests/Fixtures, whose README tells
+/// how new ones are added.
 @Suite(.serialized) struct GoldenTests {
   static let folder = URL(filePath: #filePath).deletingLastPathComponent()
     .appending(path: "../Fixtures").standardizedFileURL
@@ -42,8 +42,7 @@ import Testing
     #expect(try value.decodesTo(Self.bytes(file)), "\(file) is read as something else")
   }
 
-  /// What is kept as the latest form of a kind must be written so: nodes of the version before read
-  /// it, too.
+  /// A value that is kept as the latest form of a kind must be written so: nodes of the version before read it, too.
   @Test func bytesAreWritten() throws {
     for value in GoldenValues.all where value.isWritten {
       let file = try #require(Self.files.last { Self.name($0) == value.name })
@@ -109,7 +108,7 @@ import Testing
     #expect(throws: WireError.self) { try ClusterCodec.clusterRecord(later(1)) }
   }
 
-  /// Of a batch, what cannot be read is refused alone.
+  /// If a command of a batch cannot be read, it is refused alone.
   @Test func aCommandOfALaterVersionIsRefusedAlone() throws {
     let command = GoldenValues.commands[0].command
     var bytes = ClusterCodec.encode(CommandBatch(edge: 7, commands: [command, command]))

@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  /// What a client writes an edge reads, and the other way round.
+  /// An edge reads the bodies that a client writes, and the other way round.
   @Test func bothSidesAgree() throws {
     var generator = Generator(seed: 20)
     for _ in 0..<500 {

@@ -2,7 +2,7 @@ import CallCore
 import CallWire
 import Testing
 
-/// What a client of this version makes of what later versions of the protocol add.
+/// A client of this version meets additions that later versions of the protocol make.
 @Suite struct LaterVersionTests {
   private static let call = #""call":{"callee":"bob","id":"6ba7b810-9dad-11d1-80b4-00c04fd430c8"}"#
 

@@ -74,7 +74,7 @@ import Testing
     #expect(error?.error.code == .invalidField)
   }
 
-  /// What a node wrote would lose what stands behind the NUL, and be another's name.
+  /// A name that a node wrote would lose the part behind the NUL, and be another's name.
   @Test func namesWithNULBetweenNodes() throws {
     let command = Command(
       session: SessionRef(edge: 7, number: 9), request: 12, user: UserKey(app: "demo", user: "b?b"),

@@ -100,7 +100,7 @@ extension Generator {
 
   @Test func whatIsUnknownOrMissingIsNamed() throws {
     let bytes = ClusterCodec.encode(Self.job)
-    // Of a field that comes twice the last one counts: 6 is the purpose, 8 the dialect.
+    // If a field comes twice, the last one counts: 6 is the purpose, 8 the dialect.
     let purpose = #expect(throws: WireError.self) { try ClusterCodec.pushJob(bytes + [0x30, 77]) }
     #expect(purpose?.message.contains("purpose") == true)
     let dialect = #expect(throws: WireError.self) {

@@ -2,7 +2,7 @@ import CallCore
 import CallWire
 import Testing
 
-/// What a device may register, by both encodings and over HTTP, and in which form it is kept.
+/// The values that a device may register, by both encodings and over HTTP, and the form in which they are kept.
 @Suite struct RegistrationTests {
   static let hex = String(repeating: "0123456789abcdef", count: 4)
   static let point = [UInt8(0x04)] + [UInt8](1...64)
@@ -30,7 +30,7 @@ import Testing
         #"{"endpoint":"\#(endpoint)",\#(extra)"keys":{"p256dh":"\#(p256dh)","auth":"\#(auth)"}}"#)
   }
 
-  /// What an edge reads of it: by either encoding, and over HTTP, the same.
+  /// The registration that an edge reads: by either encoding, and over HTTP, the same.
   func read(_ request: RegistrationRequest) throws(CallError) -> RegistrationRequest {
     var results: [Result<RegistrationRequest, CallError>] = []
     for codec in DeviceCodec.allCases {

@@ -2,7 +2,7 @@ import CallCore
 import CallWire
 import Testing
 
-/// What goes out comes in again the same, in either encoding.
+/// A value that goes out comes in again the same, in either encoding.
 @Suite struct RoundTripTests {
   static let frames = 10_000
 

@@ -4,7 +4,7 @@ import CallmeshNIO
 import Synchronization
 import Testing
 
-/// What every transport must do. The system's session is tested where it is: on Apple's platforms.
+/// The contract of every transport. The system's session is tested where it is: on Apple's platforms.
 @Suite(.timeLimit(.minutes(1))) struct TransportContractTests {
   enum Kind: String, CaseIterable, Sendable {
     case nio

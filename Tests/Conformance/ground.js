@@ -1,4 +1,4 @@
-// What a situation is played on: edges, the client under test, and time.
+// The ground on which a situation is played: edges, the client under test, and time.
 
 import { Adapter } from "./adapter.js";
 import { Edge } from "./edge.js";
@@ -80,7 +80,7 @@ export class Ground {
 
   /** Lets the client's time pass. */
   async pass(ms, step = ms > 3000 ? 200 : 50) {
-    // What was sent before has come before the time passes.
+    // Frames that were sent before have come before the time passes.
     await this.settle();
     const end = this.now + ms;
     while (this.now < end) {

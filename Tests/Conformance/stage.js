@@ -100,7 +100,7 @@ export class Stage extends Ground {
     return next;
   }
 
-  // What the client shows.
+  // Things that the client shows.
 
   /** The client's user, or its app, wants something. */
   async does(name, body = {}) {

@@ -1,4 +1,4 @@
-// What holds in every situation: the rules of docs/device-protocol.md that no client may break, whatever happens.
+// Rules that hold in every situation: those of docs/device-protocol.md that no client may break, whatever happens.
 
 import { check } from "./schema.js";
 

@@ -18,7 +18,7 @@ struct ConformanceAdapter {
   }
 }
 
-/// What goes out.
+/// The lines that go out.
 enum Show {
   static func line(_ name: String, _ body: [String: Any] = [:]) {
     guard var line = try? JSONSerialization.data(withJSONObject: [name: body]) else { return }

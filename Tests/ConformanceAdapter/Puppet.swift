@@ -94,7 +94,7 @@ final class Puppet {
   private func read(_ name: String, _ body: [String: Any]) -> Result<ClientCommand, FrameError> {
     let frame: [String: Any] = ["id": 1, name: body]
     let bytes = (try? JSONSerialization.data(withJSONObject: frame)).map { [UInt8]($0) } ?? []
-    // What is too large is the cluster's to refuse, so this reads more.
+    // A frame that is too large is the cluster's to refuse, so this reads more.
     var limits = CallLimits()
     limits.signalBytes = 100_000
     return bytes.withUnsafeBytes { bytes in

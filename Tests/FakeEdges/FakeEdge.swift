@@ -88,7 +88,7 @@ package final class FakeEdge: Transport {
     return [.reply(id: frame.id, .attached(session))]
   }
 
-  /// What an attach is told.
+  /// The reply to an attach.
   package static let session = AttachedInfo(
     session: "s", user: "me", device: "d1", pingSeconds: 25,
     serverTime: Timestamp(microseconds: 1_000_000_000))

@@ -6,8 +6,8 @@ import CallWire
 import Foundation
 import Testing
 
-/// What outlives a call, in a cluster of real processes: its record, its entry in the histories of both users, and what
-/// the app learns by webhook. Each once, whichever node dies.
+/// The traces that outlive a call, in a cluster of real processes: its record, its entry in the histories of both
+/// users, and the events that the app gets by webhook. Each comes once, whichever node dies.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct AfterTheCallTests {
   private struct Stage {
@@ -157,7 +157,7 @@ struct AfterTheCallTests {
     let call = CallID.random()
     try await alice.device.place(PlaceRequest(call: call), to: "nobody")
     try await alice.waitForStop(call, .unreachable)
-    // What the shards remember.
+    // The calls that the shards remember.
     #expect(try await lines(cluster).map(\.call) == ["\(call)"])
     #expect(try await lines(cluster, "--ended").map(\.reason) == ["unreachable"])
     #expect(try await cluster.callctl("calls", "--follow").status == 1)
@@ -229,7 +229,7 @@ struct AfterTheCallTests {
     #expect(again.state == marked.state && again.readUpTo == cursor)
   }
 
-  /// What the app's server is answered.
+  /// The answer to the app's server.
   private func serverAnswer(
     _ cluster: TestCluster, _ path: String
   ) async throws -> (status: Int32, page: HistoryPage?) {

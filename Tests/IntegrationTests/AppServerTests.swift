@@ -126,7 +126,7 @@ struct AppServerTests {
     #expect(HTTPBodies.readUserRules(gone.body) == UserRules())
   }
 
-  /// Of a caller who stays attached while the name changes and every coordinator dies.
+  /// The caller stays attached while the name changes and every coordinator dies.
   @Test func namesReachAttachedSessionsAndOutliveAllCoordinators() async throws {
     let cluster = try await TestCluster.start()
     defer { cluster.stop() }
@@ -186,7 +186,7 @@ struct AppServerTests {
     }
   }
 
-  /// What `callctl` mints is good, and a user's token is not.
+  /// A token that `callctl` mints is good, and a user's token is not.
   @Test func callctlMintsServerTokens() async throws {
     let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
     defer { cluster.stop() }

@@ -24,7 +24,7 @@ import Testing
     try await ChaosRun("kill-coordinator=4s,kill-edge=4s,freeze-edge=5s/2s,drain=4s/1s").holds()
   }
 
-  /// What was acknowledged outlives the server that led its stream, and what is said meanwhile is
+  /// A command that was acknowledged outlives the server that led its stream, and commands that are sent meanwhile are
   /// answered in the end. One kill: docs/reliability.md says why no more on this version.
   @Test func oneOfThreeServersIsKilled() async throws {
     try await ChaosRun("kill-nats=60s/1s", servers: 3, seed: 7).holds()

@@ -15,7 +15,7 @@ struct DocumentBlock: Sendable, CustomStringConvertible {
   }
 
   var page: String
-  /// Of the opening fence, from 1.
+  /// The line of the opening fence, counted from 1.
   var line: Int
   /// nil: the fence says nothing that is known.
   var kind: Kind?
@@ -52,7 +52,7 @@ struct DocumentBlock: Sendable, CustomStringConvertible {
     return blocks
   }
 
-  /// What one shell runs, block after block.
+  /// The blocks that one shell runs, one after the other.
   struct Session: Sendable {
     var blocks: [DocumentBlock]
     var isRoot: Bool

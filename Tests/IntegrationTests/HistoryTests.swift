@@ -5,7 +5,7 @@ import CallWire
 import Foundation
 import Testing
 
-/// What sleeping phones learn of their user's history. The histories themselves: `AfterTheCallTests`.
+/// Sleeping phones learn of their user's history. The histories themselves: `AfterTheCallTests`.
 @Suite(.timeLimit(.minutes(4)), .serialized)
 struct HistoryTests {
   /// Gives the app of a running cluster histories, and waits until the device's edge knows that.

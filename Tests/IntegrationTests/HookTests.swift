@@ -172,7 +172,7 @@ import Testing
       await refusal(ann, to: "carl") == CallError(.unknownUser, "We know nobody of that name."))
   }
 
-  /// What the page's function says of good and of forged questions.
+  /// The page's function accepts good questions and rejects forged ones.
   @Test(.enabled(if: hasPython, "needs python3"))
   func thePageVerifiesSignatures() async throws {
     let settings = HookSettings(

@@ -7,7 +7,7 @@ struct InterruptedRun: Sendable {
   var report: String
   /// Its standard error.
   var said: String
-  /// What it had started by then.
+  /// The processes that it had started by then.
   var children: [ProcessFacts]
 
   /// Off the cooperative pool, as ``TestCluster/run(_:_:)``.

@@ -4,7 +4,7 @@ import CallWire
 import Foundation
 import Testing
 
-/// What docs/operations.md says of metrics and of topics that nobody serves, on real processes.
+/// The statements of docs/operations.md on metrics and on topics that nobody serves, on real processes.
 @Suite("Metrics and what operators are told", .serialized, .timeLimit(.minutes(5)))
 struct MetricsTests {
   private func metrics(_ stage: PushCluster, _ node: String) async -> String {
@@ -20,7 +20,7 @@ struct MetricsTests {
     let names = page.matches(of: /(?:callmesh|process)_[a-z_]*[a-z](?![a-z_*])/).map {
       String($0.output)
     }
-    // Of a histogram's series.
+    // A name with `_bucket` is that of a histogram's series.
     return Set(names.map { $0.replacing(/_bucket$/, with: "") })
   }
 

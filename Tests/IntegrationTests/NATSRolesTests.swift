@@ -11,7 +11,7 @@ import Testing
 /// here nobody may do more than its role needs.
 @Suite(.timeLimit(.minutes(4)), .serialized)
 struct NATSRolesTests {
-  /// What the committed file says is what the programs do.
+  /// The permissions in the committed file are those of the programs.
   @Test func thePermissionsAreTheProgramsOwn() async throws {
     let printed = try await TestCluster.runAlone("callctl", ["nats-permissions"])
     let committed = try String(

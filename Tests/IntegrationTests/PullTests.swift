@@ -32,7 +32,7 @@ import Testing
     try await alices[0].waitForMove(call, to: "b2", "bob 2")
     #expect(try await !bobs[0].device.pull(call, from: "b1"), "it has it no more")
 
-    // Whoever takes over knows where the call went, and goes on with it.
+    // The coordinator that takes over knows where the call went, and goes on with it.
     for name in ["c1", "c2"] { cluster.kill(name) }
     for name in ["c1", "c2"] { try cluster.startCoordinator(name) }
     let pulled = try await retrying {

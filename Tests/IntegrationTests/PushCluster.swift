@@ -129,7 +129,7 @@ final class PushCluster: Sendable {
     await web.stop()
   }
 
-  /// What the gateways did against the providers' contracts.
+  /// The gateways' violations of the providers' contracts.
   var violations: [String] { apns.report.remarks + fcm.violations + web.violations }
 
   /// With which devices registered.
@@ -152,7 +152,7 @@ final class PushCluster: Sendable {
     return try JSONDecoder().decode(Output.self, from: Data(output.text.utf8)).call
   }
 
-  /// What the cluster decided to push for a call, by device.
+  /// The pushes that the cluster decided to send for a call, by device.
   func pushes(_ call: CallID) async throws -> [String: [String]] {
     let legs = try await report(call).legs ?? []
     return Dictionary(

@@ -1,7 +1,7 @@
 import CallTestKit
 import Synchronization
 
-/// What APNs handed to devices.
+/// The pushes that APNs handed to devices.
 final class PushMail: Sendable {
   private let all = Mutex<[APNsPush]>([])
 

@@ -8,13 +8,13 @@ import PushSimulators
 import Testing
 
 extension PushSecrecyTests {
-  /// What the run used.
+  /// The secrets, calls and answers of the run.
   struct Played {
     var secrets = SecretSearch()
     var calls: [CallID] = []
-    /// Whose it is at the end.
+    /// The token that another user has at the end.
     var moved: PushToken?
-    /// What edges answered.
+    /// The answers of edges.
     var answers: [String: String] = [:]
 
     mutating func add(_ name: String, _ token: PushToken) {
@@ -27,7 +27,7 @@ extension PushSecrecyTests {
     }
   }
 
-  /// What must not be printed beside the tokens: all keys, and what they signed.
+  /// The secrets that must not be printed beside the tokens: all keys, and all that they signed.
   @inline(never)
   func keys(_ stage: PushCluster, _ played: inout Played) async throws {
     played.secrets.add("APNs key", pem: stage.apns.key.privateKeyPEM)

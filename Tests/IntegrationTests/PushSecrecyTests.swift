@@ -7,8 +7,8 @@ import Foundation
 import PushSimulators
 import Testing
 
-/// What lets somebody push, call or decline in another's name is printed nowhere: a run with every kind
-/// of token and all that may befall one, with all nodes at their most talkative.
+/// A secret that lets somebody push, call or decline in another's name is printed nowhere: a run with every kind of
+/// token and all that may befall one, with all nodes at their most talkative.
 @Suite("Secrets of pushes", .serialized, .timeLimit(.minutes(4))) struct PushSecrecyTests {
   @Test("No token, key, capability or login is in any log, metric or answer to an operator")
   func nothingIsPrinted() async throws {

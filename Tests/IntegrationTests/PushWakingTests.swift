@@ -74,7 +74,7 @@ import Testing
       #expect(invite.caller?.user == "alice")
       let (sent, deadline) = (try #require(invite.sentAt), try #require(invite.deadline))
       #expect(sent < deadline)
-      // What it allows is good for a look at the call.
+      // The capability of the push is good for a look at the call.
       let actions = stage.http.actions(
         callee: "bob", call: call, capability: try #require(invite.capability))
       #expect([.placed, .ringing].contains(try await actions.state().phase))
@@ -155,7 +155,7 @@ import Testing
       try await sleepers.alice.device.hangUp(sleeper.call)
       try await phone.waitForStop(sleeper.call, .hungUp)
       #expect(phone.invites(sleeper.call) == 1)
-      // Whoever sent it, and how often: one push.
+      // Any gateway may have sent it, any number of times: it is one push.
       #expect(Set(stage.mail.pushes(to: sleeper.token.token).map(\.id)).count == 1)
     }
     #expect(stage.violations == [])

@@ -18,7 +18,7 @@ import Testing
       now: Int64(Date().timeIntervalSince1970) + aheadSeconds)
   }
 
-  /// What an edge says to a token: nil, that the device is attached.
+  /// The code with which an edge refuses a token; nil: the device is attached.
   private func attach(_ cluster: TestCluster, _ edge: String, _ token: String) async throws
     -> CallError.Code?
   {
@@ -55,7 +55,7 @@ import Testing
     #expect(output.text.contains(#""silentEdges" : ["#), "\(output.text)")
     try await waitForRefusal(phone, .revoked)
     try await waitForRefusal(tablet, .revoked)
-    // What is issued later is good: from the next second on.
+    // A token that is issued later is good: from the next second on.
     let new = try await token(cluster.keys, "ann", aheadSeconds: 5)
     for edge in ["e1", "e2"] {
       #expect(try await attach(cluster, edge, old) == .revoked)

@@ -64,7 +64,7 @@ import Testing
     #expect(groups.contains("\ng callmesh-apps "))
   }
 
-  /// Whoever takes a node over is in a small room.
+  /// An attacker who takes a node over is closely confined.
   @Test(
     .enabled(if: FileManager.default.isExecutableFile(atPath: verifier), "needs systemd-analyze"),
     arguments: ["edge", "coordinator", "push", "node"])

@@ -11,7 +11,7 @@ import Testing
         "40%",
       ])
     output.expectCorrect()
-    // What has no pushes has nothing to be wrong.
+    // A run without pushes would have nothing that could be wrong.
     #expect(output.text.contains("woken device rang for an ended call"))
     #expect(output.text.firstMatch(of: /push at the provider +[1-9]/) != nil)
   }

@@ -120,7 +120,7 @@ import Testing
     #expect(output.status == 1, "\(output.text)")
   }
 
-  /// Of no cluster.
+  /// A file of keys that is of no cluster.
   private static func keysFile() throws -> String {
     let path = NSTemporaryDirectory() + "/callmesh-keys-\(UUID().uuidString).json"
     try AppKeys.generateDevelopment(app: "demo").json

@@ -1,6 +1,6 @@
 import Testing
 
-/// What `callctl status` says to a script: its exit status.
+/// The message of `callctl status` to a script is its exit status.
 @Suite(.serialized) struct StatusTests {
   @Test func aClusterThatLacksARoleIsDegraded() async throws {
     let cluster = try await TestCluster.start(coordinators: 1, edges: 1)

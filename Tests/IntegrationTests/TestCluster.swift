@@ -18,7 +18,7 @@ final class TestCluster: Sendable {
   var nats: NATSServerProcess { ground.server }
   let keys: AppKeys
   let folder: String
-  /// What every node is told beside the rest.
+  /// The options that every node gets beside the rest.
   private let options: [String]
   private let nodes = Mutex<[String: Process]>([:])
   private let ports = Mutex<[String: Int]>([:])
@@ -224,7 +224,7 @@ final class TestCluster: Sendable {
   struct Output: Sendable {
     var status: Int32
     var text: String
-    /// What it wrote to standard error: why it failed.
+    /// The text on its standard error: why it failed.
     var errors: String
   }
 
@@ -235,7 +235,7 @@ final class TestCluster: Sendable {
       Self.program("callctl"), arguments + ground.access("operator") + ["--cluster", Self.name])
   }
 
-  /// What callctl prints, where it succeeds.
+  /// The output of callctl, where it succeeds.
   func told(_ arguments: String...) async throws -> String {
     let output = try await callctl(arguments)
     guard output.status == 0 else {

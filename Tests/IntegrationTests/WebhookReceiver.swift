@@ -7,14 +7,14 @@ import Synchronization
 /// The app's server: fails while it is told to, and keeps what it has taken.
 final class WebhookReceiver: Sendable {
   private static let secretBytes = [UInt8](repeating: 7, count: 32)
-  /// Of the app, in the file of keys.
+  /// The app's secret in the file of keys.
   static let secret = "whsec_" + Data(secretBytes).base64EncodedString()
 
   private struct Body: Decodable {
     struct Details: Decodable {
-      /// Of an event of a call.
+      /// Set in an event of a call.
       var call: String?
-      /// Of one of a device.
+      /// Set in an event of a device.
       var user: String?
       var device: String?
       var provider: String?

@@ -49,7 +49,7 @@ extension BusContract {
     #expect(try await bucket.entries(matching: "1.*.u5").map(\.key) == ["1.app.u5"])
   }
 
-  /// What is removed while it is being listed is waited for by nobody.
+  /// A listing does not wait for a key that is removed meanwhile.
   func listsAmidDeletions() async throws {
     let bucket = try await bus.openBucket("amid", BucketOptions())
     let elsewhere = try await other.openBucket("amid", BucketOptions())

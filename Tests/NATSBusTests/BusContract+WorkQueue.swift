@@ -2,7 +2,7 @@ import CallBus
 import Synchronization
 import Testing
 
-/// What every work queue must do.
+/// The contract of every work queue.
 extension BusContract {
   /// Short times: nothing hangs on how long they are, only on what comes after them.
   static func queueOptions(_ change: (inout WorkQueueOptions) -> Void = { _ in })

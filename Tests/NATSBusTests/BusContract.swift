@@ -3,7 +3,7 @@ import CallCore
 import Synchronization
 import Testing
 
-/// What every implementation of the bus must do, so that the one in memory stands for the real one.
+/// The contract of every implementation of the bus, so that the one in memory stands for the real one.
 struct BusContract<Bus: ClusterBus> {
   let bus: Bus
   /// Another connection to the same cluster; the same bus where there are no connections.

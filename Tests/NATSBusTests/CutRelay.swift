@@ -11,7 +11,7 @@ final class CutRelay: Sendable {
   }
   private let listener: Int32
   private let target: UInt16
-  /// What befalls the connections, one after the other.
+  /// The faults that befall the connections, one after the other.
   private let plans = Mutex<[Plan]>([])
   private let sockets = Mutex<[Int32]>([])
   let port: UInt16

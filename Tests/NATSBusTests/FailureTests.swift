@@ -5,7 +5,7 @@ import NATSBus
 import Synchronization
 import Testing
 
-/// What the bus does when the server goes, is not there or does not keep up.
+/// The bus when the server goes, is not there or does not keep up.
 @Suite(.timeLimit(.minutes(2)))
 struct FailureTests {
   private func options() -> NATSOptions {

@@ -22,8 +22,8 @@ struct FullStoreTests {
     try #require(!text.contains("\"error\""), "\(text)")
   }
 
-  /// What is said of each stream at its making is what the server keeps to, and what is refused there passes for
-  /// no other owner's write.
+  /// The server keeps to the limit that each stream is made with. A write that it refuses there does not pass for
+  /// another owner's write.
   @Test(arguments: NATSServerProcess.programs)
   func everyStreamHasItsLimit(program: String) async throws {
     let server = try await NATSServerProcess.start(program: program)
@@ -78,7 +78,7 @@ struct FullStoreTests {
     let added = [await add(1), await add(2), await add(3)]
     #expect(added.count { $0 == .refused } == 1 && added[2] == .refused)
 
-    // Of orders the oldest give way.
+    // The oldest orders give way.
     for number in UInt8(0)..<20 {
       guard case .appended = await audit.append([number] + large.prefix(2000)) else {
         Issue.record("a record is refused")

@@ -34,7 +34,7 @@ struct HistoryStreamTests {
     return try #require(object?["config"] as? [String: Any])
   }
 
-  /// What every store of histories does.
+  /// The contract of every store of histories.
   private func fulfills(_ stream: some HistoryStream) async throws {
     #expect(try await stream.messages(of: bob).isEmpty)
     #expect(await add(stream, bob, "a", [1, 0, 255]) == .appended(sequence: 1))

@@ -66,7 +66,7 @@ struct LinkTests {
     #expect(try await bucket.get("k") == nil)
     #expect(try await bucket.statistics().messages == 1, "the marker")
     _ = try await contract.revision(await delete(0))
-    // What is there is not deleted as if it were not.
+    // A key that is there is not deleted as if it were not.
     _ = try await contract.revision(await bucket.put("k", [2], expecting: 0))
     #expect(await delete(0) == .refused)
     #expect(try await bucket.get("k")?.value == [2])

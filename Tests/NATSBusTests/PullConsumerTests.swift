@@ -32,7 +32,7 @@ struct PullConsumerTests {
     try #require(waitid(P_PID, id_t(process), &information, WSTOPPED | WNOWAIT) == 0)
   }
 
-  /// Whoever wants to take learns it when the connection breaks: it does not wait for the next.
+  /// A taker learns it when the connection breaks: it does not wait for the next.
   @Test func anAttemptEndsWithItsConnection() async throws {
     let server = try await NATSServerProcess.start()
     defer { server.stop() }

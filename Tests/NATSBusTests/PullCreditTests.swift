@@ -51,7 +51,7 @@ import Testing
     credit.expire(now: at(17))
     let next6 = credit.pull(now: at(17), lasts: .seconds(30))
     #expect(next6?.batch == 4)
-    // What the former one's end says does not end the new one.
+    // The end of the former question does not end the new one.
     credit.ended(first)
     credit.extended(first, now: at(17))
     let next7 = credit.pull(now: at(17), lasts: .seconds(30))

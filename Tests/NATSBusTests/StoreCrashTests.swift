@@ -84,7 +84,7 @@ struct StoreCrashTests {
       try await answer { try await $0.records(shard: $1, from: sequence, limit: 64) }
     }
 
-    /// What the journal tells, as soon as it does: after a kill its stream has no leader for a while.
+    /// The journal's answer, as soon as it gives one: after a kill its stream has no leader for a while.
     private func answer<Answer>(
       _ question: (JetStreamJournal, Int) async throws -> Answer
     ) async throws -> Answer {
@@ -197,7 +197,7 @@ struct StoreCrashTests {
     await bus.close()
   }
 
-  /// What a purge leaves must be there whenever the server dies in it.
+  /// The records that a purge leaves must be there whenever the server dies in it.
   @Test(arguments: NATSServerProcess.programs)
   func aServerKilledUnderPurgesKeepsWhatIsBehindThem(program: String) async throws {
     let server = try await NATSServerProcess.start(program: program)

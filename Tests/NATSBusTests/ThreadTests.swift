@@ -3,7 +3,7 @@ import CallTestKit
 import NATSBus
 import Testing
 
-/// What the connection's thread does, and what others do in its place.
+/// The work of the connection's thread, and the work that others do in its place.
 @Suite(.timeLimit(.minutes(2)))
 struct ThreadTests {
   private func withBus(_ body: (NATSBus) async throws -> Void) async throws {

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What was accepted is handed out, whatever is killed.
+/// A job that was accepted is handed out, whatever is killed.
 @Suite(.timeLimit(.minutes(3)), .serialized)
 struct WorkQueueCrashTests {
   private func connect(_ server: NATSServerProcess) async throws -> NATSBus {

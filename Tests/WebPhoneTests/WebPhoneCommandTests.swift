@@ -6,7 +6,7 @@ import NIOPosix
 import Testing
 import WebPhoneKit
 
-/// What is refused before anything starts, and the server's socket.
+/// Command lines that are refused before anything starts, and the server's socket.
 @Suite("Web phone: command and server") struct WebPhoneCommandTests {
   private static let page =
     "--folder=/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 import WebPhoneKit
 
-/// What the server of the web phone gives out, and to whom.
+/// The files that the server of the web phone gives out, and to whom.
 @Suite("Web phone: answers") struct WebSiteTests {
   /// A folder with a page, a file beside the folder, and links. Removed with the value.
   private final class Folder {

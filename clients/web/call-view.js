@@ -21,7 +21,7 @@ export function newView(id, callee, role, state) {
     /** The numbers of the other side's newest move, and of this side's newest transfer that failed. */
     move: 0,
     transfer: 0,
-    /** Of a call that this device has taken over: the version at that time. */
+    /** The version at which this device took the call over, if it did. */
     takenOverAt: 0,
     /** The version at which this device's answer won. */
     wonAt: 0,
@@ -116,7 +116,7 @@ const answer = (view, news) => ({
 function stopped(view, stop, version) {
   if (isOver(view)) return [];
   if (!view.won || ["hungUp", "failed", "moved", "transferred"].includes(stop.reason)) return left(view, stop);
-  // What is not newer than its side is of a ringing before that: whoever has the call did not lose it.
+  // A stop that is not newer than its side is of an earlier ringing: the device that has the call did not lose it.
   if (version <= Math.max(view.wonAt, view.takenOverAt)) return [];
   // It lacks the stop of the side, and the invite to a later ringing, which is over: only a transfer rings again.
   return left(view, { reason: "transferred" });
@@ -211,7 +211,7 @@ export function takeAnswer(view, won, state, self) {
   if (!won) return stopped(view, { ...state, reason: state.reason ?? "answeredElsewhere" }, state.version ?? 0);
   wins(view, state.version ?? 0);
   view.state = "answered";
-  // Of a call that was transferred, this device has the caller's side where the callee's device is named.
+  // In a call that was transferred, this device has the caller's side where the callee's device is named.
   const by = state.by;
   if (by && (by.device !== self.device || by.user !== self.user)) view.role = "caller";
   return [{ type: "answered", by: by ?? null, description: "", isHere: true }];

@@ -22,7 +22,7 @@ export class Call extends Emitter {
     this.#view = view;
     /** The calls' id and callee, by which the cluster knows it. */
     this.address = Object.freeze({ callee: view.callee, id: view.id });
-    /** Of a call that this device places: resolves when the cluster has accepted it. */
+    /** For a call that this device places: resolves when the cluster has accepted it. */
     this.placed = null;
     /** The unanswered call of this device to the same user: one of the two gives way, so do not ring. */
     this.crosses = null;
@@ -60,7 +60,7 @@ export class Call extends Emitter {
     return this.#view.deadlineMs;
   }
 
-  // What an invite says.
+  // The content of an invite.
   get caller() {
     return this.#view.invite?.caller ?? null;
   }

@@ -137,7 +137,7 @@ function callmeshShow(note, title, options) {
   return self.registration.showNotification(title, { body, icon, tag: callmeshTag(note), ...options });
 }
 
-/** What a click needs. The capability is the right to decline this call, so it ends with the notification. */
+/** The data that a click needs. The capability is the right to decline this call, so it ends with the notification. */
 const callmeshData = (note, kind) => ({
   kind,
   call: note.call,

@@ -46,7 +46,7 @@ export interface Party {
   user: string;
   device: string;
   deviceName?: string;
-  /** Of a caller: the display name at the time of the call. */
+  /** For a caller: the display name at the time of the call. */
   name?: string;
 }
 export interface Address {
@@ -83,7 +83,7 @@ export interface End {
   unreachable: "noDevice" | "notWakeable" | "lost" | null;
   /** This device decided it without the cluster. */
   isLocal: boolean;
-  /** Of a call that could not be placed. */
+  /** The error of a call that could not be placed. */
   error: CallmeshError | null;
 }
 
@@ -142,9 +142,9 @@ export class Call extends Emitter<CallEvents> {
   readonly peer: Party | null;
   readonly end: End | null;
   readonly deadlineMs: number;
-  /** Of `place` and `resume`: resolves when the cluster has the call. */
+  /** For `place` and `resume`: resolves when the cluster has the call. */
   readonly placed: Promise<ReportedState> | null;
-  // Of an invite
+  // From the invite
   readonly caller: Party | null;
   readonly description: string;
   readonly video: boolean;
@@ -397,7 +397,7 @@ export class Device extends Emitter<DeviceEvents> {
 // Media
 
 export interface MediaOptions {
-  /** What this side sends. */
+  /** The media that this side sends. */
   stream?: MediaStream;
   /** The configuration of connections. A function is asked for each of them, and whenever ICE starts anew. */
   rtc?: RTCConfiguration | (() => RTCConfiguration);

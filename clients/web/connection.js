@@ -4,7 +4,7 @@ const subprotocol = "callmesh.v1.json";
 
 /** A frame of an edge may hold all that waited for the device, but not more than this. */
 const frameCharactersMax = 4 * 1024 * 1024;
-/** What may wait in the browser. An edge takes 64 kB a second, so more than this is a dead connection. */
+/** The most bytes that may wait in the browser. An edge takes 64 kB a second: more than this is a dead connection. */
 const bufferedBytesMax = 1024 * 1024;
 
 export class Link {

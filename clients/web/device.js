@@ -127,7 +127,7 @@ export class Device extends UserData {
     const key = keyOf(call.address);
     if (this.#driver.machine.calls.has(key)) throw new CallmeshError(401, "This device has a call with this id.");
     call.placed = this.#driver.submit("place", body, key, view).then((reply) => reply.call);
-    // Whoever follows the events need not look at the promise.
+    // An app that follows the events need not look at the promise.
     call.placed.catch(() => {});
     return call;
   }

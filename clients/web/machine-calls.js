@@ -157,7 +157,7 @@ function canCross(m, { callee, invite }) {
   return callee === m.user && !invite.divertedBy && !invite.transferredBy && !!invite.caller?.device;
 }
 
-/** What comes before the reply to a pull is of a call that this device does not have yet. It is repeated. */
+/** A delivery before the reply to a pull is of a call that this device does not have yet. It is repeated. */
 const isTakingOver = (m, key, known) =>
   !(known && hasSide(known)) && m.pending.some((entry) => entry.name === "pull" && entry.key === key);
 

@@ -114,7 +114,7 @@ export function requeueAll(m) {
     if (entry.state === "sent") entry.isDoubtful = true;
     entry.state = "queued";
     entry.nextAt = 0;
-    // What was lost with a connection does not count as an attempt.
+    // A loss together with a connection does not count as an attempt.
     entry.misses = 0;
   }
 }
@@ -130,7 +130,7 @@ export function nextCommandDeadline(m) {
   let next = Infinity;
   for (const entry of m.pending) {
     if (!entry.wasSent) next = Math.min(next, entry.expiresAt);
-    // What waits for another entry, or for room, has `nextAt` in the past and no time of its own.
+    // An entry that waits for another one, or for room, has `nextAt` in the past and no time of its own.
     if (m.isAttached && entry.nextAt > m.now) next = Math.min(next, entry.nextAt);
     if (m.isAttached && entry.state === "sent") next = Math.min(next, entry.nextAt);
   }

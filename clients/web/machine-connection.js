@@ -137,7 +137,7 @@ export function attached(m, info, id) {
   // Before the app hears of it, so that it can place a call at once.
   m.relays = relays ?? null;
   m.tell("attached", { ...facts, isAgain });
-  // What an earlier connection has shown no longer counts.
+  // State that an earlier connection has shown no longer counts.
   showOngoing(m, info.ongoing ?? {}, false);
   requeueAll(m);
   dropGivenUpPlaces(m);

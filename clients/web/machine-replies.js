@@ -1,4 +1,4 @@
-// What replies to commands mean for calls.
+// The effects of replies to commands on calls.
 
 import { emitCall, leaving, makeRoom, refuseLateWin, takeCallState } from "./machine-calls.js";
 import { enqueue } from "./machine-commands.js";

@@ -10,8 +10,8 @@ const disconnectedMs = 4000;
 const restartsMax = 5;
 
 /**
- * What `CallMedia` has whatever its call does: the tracks, the present connection, and what to do when that breaks.
- * Members that begin with `_` are for `CallMedia`.
+ * The part of `CallMedia` that does not depend on what its call does: the tracks, the present connection, and the
+ * reaction when that breaks. Members that begin with `_` are for `CallMedia`.
  */
 export class PeerMedia extends Emitter {
   /** The call. Where two calls cross it may become the other one. */
@@ -177,7 +177,7 @@ export class PeerMedia extends Emitter {
     for (const text of this.#unsent.splice(0)) this._send(text);
   }
 
-  /** What comes is taken one after the other. */
+  /** Takes the steps one after the other, as they come. */
   _enqueue(step) {
     this._work = this._work.then(() => (this._negotiation ? step() : undefined)).catch((error) => this._failed(error));
   }

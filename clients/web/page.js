@@ -1,4 +1,4 @@
-// What a page tells its device: that it can be seen again, that the network changed, and that another page has the
+// Reports of a page to its device: that it can be seen again, that the network changed, and that another page has the
 // device's id.
 
 /**

@@ -5,7 +5,7 @@ import { CallmeshError } from "./errors.js";
 /** A registration holds at most so many bytes of a subscription. */
 const tokenBytesMax = 1024;
 
-/** What the service worker can do with pushes of this kind. */
+/** The capabilities of the service worker for pushes of this kind. */
 const capabilities = ["ended", "missedNotice"];
 
 /**

@@ -37,7 +37,7 @@ export class UserData extends Emitter {
     return { unread: 0, ...history };
   }
 
-  /** What the user has decided about calls in advance: do not disturb, forwarding. */
+  /** The user's decisions in advance about calls: do not disturb, forwarding. */
   async rules() {
     return (await this.request("rules", {})).rules;
   }

@@ -8,8 +8,8 @@ import Logging
 import NIOCore
 import NIOPosix
 
-/// What a push costs on its way to APNs: through one sender's pool, over TLS and loopback, to the
-/// simulated server in the same process.
+/// The cost of a push on its way to APNs: through one sender's pool, over TLS and loopback, to the simulated server in
+/// the same process.
 ///
 /// Figures are per push. "process" is the CPU time of all of it, the server included; "loop" is the
 /// CPU time of the one event loop that the pool lives on.

@@ -1,7 +1,7 @@
 import CallCore
 import CallWire
 
-/// What a checkpoint costs: the worker's thread takes the snapshot and copies, piece by piece, what it
+/// The cost of a checkpoint: the worker's thread takes the snapshot and copies, piece by piece, what it
 /// changes while it is being written; another thread does the rest.
 enum CheckpointBenchmarks {
   static func run(_ measure: Measure) {

@@ -3,8 +3,8 @@ import CallTestKit
 import Foundation
 import Glibc
 
-/// What one gateway process sends: jobs in JetStream's work queue → `callnode push` → the simulated APNs,
-/// which lives in this process, as do those who answer the gateway's reports.
+/// The pushes that one gateway process sends: jobs in JetStream's work queue → `callnode push` → the
+/// simulated APNs, which lives in this process, as do those who answer the gateway's reports.
 ///
 /// Everything shares the machine, so a rate is what the whole of it can do; the gateway's own CPU time
 /// for each push says what it could do with the processors to itself.

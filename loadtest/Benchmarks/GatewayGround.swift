@@ -8,8 +8,8 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// What a push gateway needs around it: a nats-server with the work queue, an APNs, and somebody who
-/// answers its reports as shards do. The gateway itself is a process of its own, as in production.
+/// The surroundings that a push gateway needs: a nats-server with the work queue, an APNs, and somebody
+/// who answers its reports as shards do. The gateway itself is a process of its own, as in production.
 final class GatewayGround: Sendable {
   private static let bundle = "org.example.calls"
   private static let cluster = "benchmark"
@@ -73,7 +73,7 @@ final class GatewayGround: Sendable {
     try Data(text.utf8).write(to: URL(fileURLWithPath: folder + "/" + name))
   }
 
-  /// What a first coordinator settles.
+  /// Settles the cluster's configuration, as a first coordinator does.
   private func agree() async throws {
     let record = ClusterRecord(cluster: Self.cluster, shardCount: 64)
     let bucket = try await bus.openBucket("\(Self.cluster)-config", BucketOptions())
@@ -195,7 +195,7 @@ final class Arrivals: Sendable {
     }
   }
 
-  /// Of what was announced with `willAdd`, in microseconds, least first. Forgets them.
+  /// The latencies of pushes announced with `willAdd`, in microseconds, least first. Forgets them.
   func takeLatencies() -> [Int64] {
     state.withLock { state in
       defer { state.latencies = [] }

@@ -4,7 +4,7 @@ import CallWire
 import Crypto
 import Foundation
 
-/// What a push costs before it leaves, beside its request.
+/// The cost of a push before it leaves, beside its request.
 enum PushBenchmarks {
   static func run(_ measure: Measure) throws {
     let browser = P256.KeyAgreement.PrivateKey()

@@ -4,7 +4,7 @@ import CallCore
 import CallTelemetry
 import CallWire
 
-/// What it costs a coordinator to know who speaks.
+/// The cost to a coordinator of knowing who speaks.
 enum SpeakerBenchmarks {
   static let now = Timestamp(microseconds: 1_800_000_000_000_000)
 

@@ -98,7 +98,7 @@ final class BenchCluster {
         PlaceRequest(call: call, description: Self.description)))
   }
 
-  /// What people do.
+  /// Acts as people do.
   func told(_ device: SimDevice, _ event: ClientEvent) {
     switch event {
     case .call(let call, .invited):

@@ -1,4 +1,4 @@
-/// What callgrind counted of one role: a file that was written with `--compress-strings=no --compress-pos=no`.
+/// The counts of callgrind for one role: a file that was written with `--compress-strings=no --compress-pos=no`.
 struct CallgrindFile {
   /// Instructions by whose code they are.
   private(set) var byOwner: [Owner: Int] = [:]
@@ -56,7 +56,7 @@ extension Substring {
     hasPrefix(key) ? dropFirst(key.count) : nil
   }
 
-  /// Of a line such as `17 4211`: a line of the source, and its instructions.
+  /// The instructions of a line such as `17 4211`: a line of the source, and its instructions.
   fileprivate var cost: Int? {
     guard let first, first.isNumber, let space = firstIndex(of: " ") else { return nil }
     return Int(self[index(after: space)...])

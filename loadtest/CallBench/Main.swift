@@ -2,8 +2,8 @@ import ArgumentParser
 import CallSimulation
 import CountingMalloc
 
-/// What callgrind counts: nothing but what runs inside these two (`loadtest/bench-call.sh`). Each does something
-/// behind the call, or the call would be a jump, and callgrind would not notice its end.
+/// Callgrind counts nothing but what runs inside these two (`loadtest/bench-call.sh`). Each does something behind the
+/// call, or the call would be a jump, and callgrind would not notice its end.
 @inline(never) func callBenchEdge(_ body: () -> Void) {
   counting_malloc_begin(1)
   body()

@@ -1,4 +1,4 @@
-/// Whose code a function is, as its name tells.
+/// The owner of a function's code, as the function's name tells.
 enum Owner: String, CaseIterable {
   case edge = "CallEdge"
   case coordinator = "CallCoordinator"

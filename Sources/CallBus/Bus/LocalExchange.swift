@@ -25,7 +25,7 @@ public final class LocalExchange: Sendable {
   private let state = Mutex(State())
   private let observe: (@Sendable (Parcel) -> Void)?
 
-  /// What is handed over.
+  /// Data that one side hands to the other.
   package enum Parcel: Sendable {
     case commands(CommandBatch, shard: Int)
     case items([EdgeItem], edge: UInt64)

@@ -9,7 +9,7 @@ public final class InProcessAppStream: AppStream {
   struct Shared {
     var messages: [(app: String, message: StoredRecords)] = []
     var lastSequence: UInt64 = 0
-    /// Of `messages`.
+    /// The sequences of `messages`, by id.
     var ids: [String: UInt64] = [:]
 
     mutating func add(

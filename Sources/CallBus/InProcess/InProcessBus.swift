@@ -103,7 +103,7 @@ package struct InProcessFaults: Sendable {
     case unknown(stored: Bool)
     /// As if another writer had been faster.
     case refuse
-    /// Of a journal: another record that expects the same sequence is stored before it, and both are acknowledged, as a
+    /// In a journal: another record that expects the same sequence is stored before it, and both are acknowledged, as a
     /// replicated store may do.
     case race(before: [UInt8])
   }

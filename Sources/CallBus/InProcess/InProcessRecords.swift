@@ -9,7 +9,7 @@ public final class InProcessRecords: RecordStream {
   struct Shared {
     var messages: [StoredRecords] = []
     var lastSequence: UInt64 = 0
-    /// Of `messages`.
+    /// The sequences of `messages`, by id.
     var ids: [String: UInt64] = [:]
 
     mutating func add(_ id: String, _ bytes: [UInt8], at now: Timestamp) -> AppendResult {

@@ -11,7 +11,7 @@ public final class OrderDispatcher: Sendable {
   public typealias Handler = @Sendable (_ bytes: [UInt8]) -> Action?
 
   public struct Action: Sendable {
-    /// What the audit record names as the order's subject.
+    /// The order's subject, as the audit record names it.
     public var about: String
     /// Returns the answer; nil to answer only that the node has received the order.
     public var perform: @Sendable () async -> [UInt8]?

@@ -1,4 +1,4 @@
-/// What a cluster keeps for apps in a stream with one subject for each app.
+/// The kinds of data that a cluster keeps for apps, each in a stream with one subject for each app.
 public enum AppStreamKind: Sendable, CaseIterable {
   /// Events of calls, for webhooks. `ClusterCodec.encode([AppEvent])`.
   case events

@@ -17,7 +17,7 @@ import NIOPosix
 /// All methods may be called from any thread. Commands wait for their reply, over a reconnect if need
 /// be. `docs/app.md` shows an app from its start to the end of a call.
 public final class CallDevice: Sendable {
-  /// What happens to this device and its calls, in order. For one reader: a second one gets the end at
+  /// The events of this device and its calls, in order. For one reader: a second one gets the end at
   /// once.
   public let events: Events
   private let driver: NIOLoopBoundBox<DeviceDriver>

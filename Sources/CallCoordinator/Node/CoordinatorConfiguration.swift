@@ -109,7 +109,7 @@ public struct CoordinatorConfiguration: Sendable {
   /// The commands that wait for one shard while it is recovered, and their bytes.
   public var queuedCommandsMax = 20_000
   public var queuedBytesMax = 16_000_000
-  /// What one shard has decided and its journal does not have yet.
+  /// The limits for one shard's decisions that its journal does not have yet.
   public var pipelineLimits = CommitPipeline.Limits()
 
   public var journal = JournalOptions()

@@ -73,7 +73,7 @@ public struct CoordinatorNode<Bus: ClusterBus>: Service {
 
   private struct Parts: Sendable {
     var manager: ShardManager
-    /// What runs beside the manager until it has ended.
+    /// The tasks that run beside the manager until it has ended.
     var tasks: [@Sendable () async -> Void]
   }
 

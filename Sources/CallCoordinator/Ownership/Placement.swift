@@ -20,9 +20,9 @@ public enum Placement {
   public enum LeaseView: Sendable, Equatable {
     /// Never claimed, released, or of a dead owner.
     case free
-    /// Of this incarnation.
+    /// Held by this incarnation.
     case own
-    /// Of another node that may be alive.
+    /// Held by another node that may be alive.
     case other
   }
 

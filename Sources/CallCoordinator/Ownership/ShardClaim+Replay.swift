@@ -6,8 +6,8 @@ internal import Logging
 
 /// Replays a shard, and fences its journal.
 extension ShardClaim {
-  /// What was read before this node had the lease. It is verified later: the append of the fence confirms the journal's
-  /// end, and the checkpoint's revision is compared.
+  /// The data that was read before this node had the lease. It is verified later: the append of the fence confirms the
+  /// journal's end, and the checkpoint's revision is compared.
   struct ReadAhead {
     var end: StoredRecord?
     var checkpoint: Result<(Checkpoint, revision: UInt64)?, Failure>
@@ -88,7 +88,7 @@ extension ShardClaim {
     var accepted: UInt64
     /// The accepted losses.
     var losses: [Unreadable] = []
-    /// What was replayed.
+    /// The replayed part of the journal.
     var tail = JournalTail()
     /// The last record that counts.
     var last: JournalRecord?

@@ -77,7 +77,7 @@ extension ShardManager {
     }
     guard heartbeat.state != .gone else { return }
     namesake = (heartbeat.incarnation, now)
-    // Of two nodes that start together, one continues. A former incarnation that leaves is waited for.
+    // If two nodes start together, one of them continues. This node waits for a former incarnation that leaves.
     let yields =
       heartbeat.state == .serving
       || (heartbeat.state == .starting && heartbeat.incarnation < incarnation)

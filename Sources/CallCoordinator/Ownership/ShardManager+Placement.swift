@@ -6,7 +6,7 @@ internal import Logging
 
 /// Which shards this node should own, and what it does for them.
 extension ShardManager {
-  /// Whose a lease is.
+  /// Who holds a lease, as this node sees it.
   func view(_ lease: Lease?, now: Timestamp) -> Placement.LeaseView {
     guard let lease, !lease.released else { return .free }
     if lease.owner == configuration.nodeID {

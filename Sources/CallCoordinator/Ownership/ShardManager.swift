@@ -27,7 +27,7 @@ package actor ShardManager {
     /// No claim before this time.
     var retryAt = Timestamp(microseconds: 0)
     var desired: String?
-    /// What stopped it last, so that it is logged once.
+    /// The cause of its last stop, kept so that it is logged once.
     var reported: ShardClaim.Unreadable?
     /// Whether it counts as stopped, which it does also during a retry.
     var isStopped = false

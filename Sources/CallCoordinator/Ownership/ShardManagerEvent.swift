@@ -37,7 +37,7 @@ struct LeaseRecord: Sendable {
   var revision: UInt64 = 0
 }
 
-/// What a child task of the manager does.
+/// The work of a child task of the manager.
 enum ShardManagerJob: Sendable {
   case claim(shard: Int, LeaseRecord, lostSince: Timestamp?)
   case release(ShardTerm, leaseRevision: UInt64, refusedBy: [UInt64], deadline: Timestamp)

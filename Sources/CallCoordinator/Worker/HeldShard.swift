@@ -53,7 +53,7 @@ final class HeldShard {
   var registrations: RegistrationWrites
   var flight: Flight?
   var release: (deadline: Timestamp, done: @Sendable (Bool) -> Void)?
-  /// What a new owner would have to replay.
+  /// The part of the journal that a new owner would have to replay.
   var tail: JournalTail
   /// The tail that the newest checkpoint under way replaces, and the checkpoint's record; nil while none is written.
   var tailHandedOver: (sequence: UInt64, tail: JournalTail)?

@@ -29,7 +29,7 @@ package struct HistoryReads {
     }
   }
 
-  /// Of one user, so that nobody keeps the others waiting.
+  /// The most questions of one user, so that no user keeps the others waiting.
   package static let questionsOfUserMax = 4
 
   private let atOnce: Int

@@ -71,7 +71,7 @@ extension ShardWorker {
     var ended: [CallID] = []
     for item in items {
       switch item {
-      // What is stored with a call's end, or before it, is all that there is of the call.
+      // The events that are stored with a call's end, or before it, are all the events of the call.
       case .call(let call, let kinds): if kinds.contains(.ended) { ended.append(call.call) }
       case .device(_, _, let token):
         decide(shard, now: now) { $0.appEventStored(token: token, now: now, into: &$1) }

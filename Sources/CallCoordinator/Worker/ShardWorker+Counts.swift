@@ -2,7 +2,7 @@ package import CallCore
 package import CallTelemetry
 internal import Logging
 
-/// What a worker counts and logs, and what it shows operators.
+/// The counts and logs of a worker, and the data that it shows operators.
 extension ShardWorker {
   /// Counts and logs a record that the journal has.
   func note(_ flight: HeldShard.Flight, _ shard: HeldShard) {
@@ -88,7 +88,7 @@ extension ShardWorker {
   package func holds(_ shard: Int) -> Bool { held[shard] != nil }
 }
 
-/// What a worker waits for.
+/// How many items of each kind a worker waits for.
 struct WaitingCounts: Equatable {
   var pushes = 0
   var questions = 0

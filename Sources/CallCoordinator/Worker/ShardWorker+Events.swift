@@ -4,7 +4,7 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// What each event does.
+/// The effect of each event.
 extension ShardWorker {
   func take(_ event: WorkerEvent, now: Timestamp) {
     switch event {

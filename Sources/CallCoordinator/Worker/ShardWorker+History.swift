@@ -174,7 +174,7 @@ extension ShardWorker {
     touch(shard.number)
   }
 
-  /// What is replied is in the store, whoever owns the shard by now.
+  /// Sends a reply. Its content is in the store, whoever owns the shard by now.
   private func answer(_ item: HistoryReads.Item, _ reply: Reply) {
     guard let question = item.question else { return }
     metrics.replies.increment()

@@ -60,7 +60,7 @@ extension ShardWorker {
 struct StreamKeeper: Sendable {
   static let retry = Span.seconds(5)
   static let interval = Span.seconds(60)
-  /// What is in the stream, for the log.
+  /// The content of the stream, for the log.
   let what: String
   let create: @Sendable (_ followingLimits: Bool) async throws -> Void
   let clock: ClusterClock

@@ -259,7 +259,7 @@ package actor ShardWorker {
   }
 }
 
-/// What a child task of a worker does, because it waits for the store.
+/// The work that a worker leaves to a child task, because it waits for the store.
 enum WorkerJob: Sendable {
   /// Finds out whether the journal has a record.
   case lookUp(ShardTerm, LookupResult.Question)

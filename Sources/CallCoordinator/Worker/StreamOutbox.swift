@@ -1,6 +1,6 @@
 package import CallCore
 
-/// What a worker stores in a stream beside the journals. Those that are due share a message.
+/// The items that a worker stores in a stream beside the journals. Items that are due share a message.
 ///
 /// It holds items only: their content is made when their message is. One message is under way at a time; it is repeated
 /// as it is, under the same id, until the stream has it, so that the stream drops repetitions. The number of items is

@@ -4,14 +4,14 @@ internal import CallTelemetry
 package import CallWire
 internal import Synchronization
 
-/// What happens to the shards of a worker. What is large and rare is indirect, so that an event is small.
+/// An event of a worker's shards. Large and rare contents are indirect, so that an event is small.
 package enum WorkerEvent: Sendable {
   case commands(shard: Int, CommandParcel)
   case appended(ShardTerm, number: UInt64, AppendResult)
   /// The journal was read, to find out whether an append was stored.
   indirect case appendLookedUp(ShardTerm, number: UInt64, LookupResult)
   indirect case registrationWritten(ShardTerm, RegistrationWrites.Key, AppendResult)
-  /// What a registration's key holds; nil if it holds nothing, or if the read failed.
+  /// The content of a registration's key; nil if it holds nothing, or if the read failed.
   indirect case registrationRead(ShardTerm, RegistrationWrites.Key, KeyValueEntry?)
   /// The write was not attempted.
   case registrationFailed(ShardTerm, token: UInt64)
@@ -142,7 +142,7 @@ package struct RecoveredShard: Sendable {
   /// The fence's sequence.
   package var sequence: UInt64
   package var edges: KnownEdges
-  /// What was replayed: everything behind the checkpoint.
+  /// The replayed part of the journal: everything behind the checkpoint.
   package var tail: JournalTail
   /// Whether the former owner crashed or was cut off, and so did not hand the shard over.
   package var afterLoss = false
@@ -167,7 +167,7 @@ package struct RecoveredShard: Sendable {
   }
 }
 
-/// What a worker reports to the manager of the node's shards.
+/// A report of a worker to the manager of the node's shards.
 package enum WorkerReport: Sendable, Equatable {
   case steppedDown(ShardTerm)
   /// An edge that this worker did not know.

@@ -1,5 +1,5 @@
-/// What an app's server learns by webhooks. Raw values are those of the stream. A call has those of calls in this order,
-/// each at most once.
+/// The events that an app's server learns by webhooks. Raw values are those of the stream. A call has those of calls in
+/// this order, each at most once.
 public enum AppEventKind: UInt8, Sendable, CaseIterable {
   case placed = 1
   /// The first device alerts.
@@ -8,7 +8,7 @@ public enum AppEventKind: UInt8, Sendable, CaseIterable {
   case ended = 4
   /// It ended, and is a missed call of its callee.
   case missed = 5
-  /// Of a device: its push provider no longer accepts a token, and the token is removed.
+  /// A device's push provider no longer accepts a token, and the token is removed.
   case gone = 6
 
   public var name: String { "\(self)" }
@@ -33,7 +33,7 @@ public struct GoneRegistration: Sendable, Equatable {
   public var provider: PushProvider
   /// Whether it is the token for VoIP pushes, and not that for alerts.
   public var isVoIP: Bool
-  /// Of the token.
+  /// The token's fingerprint.
   public var fingerprint: String
   /// When the device had registered the token last. With the fingerprint it identifies what is gone.
   public var registeredAt: Timestamp
@@ -64,17 +64,17 @@ public struct AppEvent: Sendable, Equatable {
   public var caller: Party
   public var video: Bool
   public var placedAt: Timestamp
-  /// Whose doing it was: the device that alerts, has answered or has ended the call; nil: nobody's.
+  /// The device that caused the event: it alerts, has answered or has ended the call; nil: none did.
   public var by: Party?
-  /// Of the end: when somebody had answered; nil: nobody had.
+  /// For the end: when somebody had answered; nil: nobody had.
   public var answeredAt: Timestamp?
-  /// Of the end.
+  /// For the end: its reason.
   public var reason: EndReason?
-  /// Of the end: whether it is a missed call of the callee.
+  /// For the end: whether it is a missed call of the callee.
   public var missed = false
-  /// Of the end of a call that crossed another one: the call that goes on.
+  /// For the end of a call that crossed another one: the call that goes on.
   public var survivor: CallID?
-  /// Of a device's event.
+  /// For a device's event: the token that is gone.
   public var gone: GoneRegistration?
 
   public init(
@@ -102,10 +102,10 @@ public struct AppEvent: Sendable, Equatable {
 }
 
 extension AppEvent {
-  /// What an event is about. Of one subject there is each kind once, in the order of the kinds.
+  /// The subject of an event. Each subject has each kind once, in the order of the kinds.
   public enum Subject: Hashable, Sendable {
     case call(PlacedCall)
-    /// What a device had registered: a hash of user, device and token, and when.
+    /// A token that a device had registered: a hash of user, device and token, and when it was registered.
     case registration(UInt64, at: Int64)
   }
 

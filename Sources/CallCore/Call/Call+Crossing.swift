@@ -11,7 +11,7 @@ extension Call {
         crossed.survivor, caller: facts.callee.user, over: id, caller: facts.caller.user)
       guard isOther || crossed.isSurvivorAnswered else { return }
       end(.glare, by: by, survivor: crossed.survivor, &turn)
-      // Of a call that was answered, the device needs no more than the end of its own.
+      // Where the survivor was answered, the device needs no more than the end of its own call.
       if !crossed.isSurvivorAnswered { requestMerge(&turn) }
     case .answered where !crossed.isSurvivorAnswered:
       let reverse = CrossedCall(

@@ -1,4 +1,4 @@
-/// What the devices of a call are sent, and what they acknowledge.
+/// Deliveries to the devices of a call, and their acknowledgements.
 extension Call {
   /// - Parameter decided: when the event came about, where that was before now.
   mutating func deliverToCaller(

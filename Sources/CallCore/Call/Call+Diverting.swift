@@ -46,7 +46,7 @@ extension Call {
 
   /// Lets the call go on to others.
   ///
-  /// Whoever was rung already, or placed the call, is left out: so no call goes round in a circle.
+  /// Users whom the call has rung already, or who placed it, are left out, so no call goes round in a circle.
   /// - Returns: false where nobody is left, or it went on too often.
   mutating func divert(
     _ reason: DivertReason, from user: String, to targets: DivertTargets, _ turn: inout Turn
@@ -137,7 +137,7 @@ extension Call {
     self.stop(leg: leg, stop, decided: at, &turn)
   }
 
-  /// What a device is told that rings no more although the call goes on: its user was left, or the transfer is over.
+  /// The stop for a device that no longer rings although the call goes on: its user was left, or the transfer is over.
   func leftStop(_ leg: Int) -> Stop? {
     guard case .diverted = legs[leg].state else { return nil }
     let (party, round) = (legs[leg].party, Int(legs[leg].round))
@@ -184,7 +184,8 @@ extension Call {
     }
   }
 
-  /// Whoever did not answer in time: the call goes on, if the rules say so. At the deadline that comes before the end.
+  /// The call goes on from users who did not answer in time, if the rules say so. At the deadline this comes before the
+  /// end.
   mutating func divertUnanswered(_ turn: inout Turn) {
     guard isSearching else { return }
     if case .ringing(let ringing) = stage, ringing.noAnswerAt <= turn.now {

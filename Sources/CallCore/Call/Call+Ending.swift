@@ -68,7 +68,7 @@ extension Call {
     _ reason: EndReason, by: Party?, silent: Role? = nil, survivor: CallID? = nil,
     byApp: Bool = false, _ turn: inout Turn
   ) {
-    // Whoever rings for a transfer rings for a call that is over.
+    // Devices that ring for a transfer ring for a call that is over.
     if isTransferring { endTransfer(.cancelled, by: by, &turn) }
     let winner = winner
     // When the call was answered, those that had left were stopped already.

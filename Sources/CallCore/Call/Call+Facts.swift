@@ -160,7 +160,7 @@ extension Call {
     facts.pushData = ""
     caller.clear()
     for index in legs.indices {
-      // What waits for other legs says that they lost, which stays true.
+      // The deliveries that wait for other legs say that these lost, which stays true.
       if legs[index].state == .won { legs[index].endpoint.clear() }
       legs[index].signals.release()
     }
@@ -191,7 +191,7 @@ extension Call {
     return true
   }
 
-  /// What a checkpoint holds of descriptions and candidates that were taken.
+  /// Restores the marks that a checkpoint holds of descriptions and candidates that were taken.
   mutating func restore(_ marks: [SignalMark]) {
     callerSignals.forgetTaken()
     for leg in legs.indices { legs[leg].signals.forgetTaken() }

@@ -4,7 +4,7 @@ extension Call {
   /// How the call came to the group as whose member a user has its turn; nil: it has none.
   func queue(of user: String) -> DivertedFacts? { route.queue(of: user) }
 
-  /// Whose turn follows that of a user; nil: nobody's.
+  /// The user whose turn follows that of a user; nil: there is none.
   func next(after user: String) -> String? {
     guard rings(user) else { return nil }
     return queue(of: user)?.queue.first { !isTaken($0) }

@@ -207,7 +207,7 @@ extension Call {
     }
   }
 
-  /// Whose session is there no more.
+  /// Drops the sessions of devices that are no longer attached.
   private mutating func loseSessions(
     of user: String, _ devices: [VisitAnswer.Device], _ turn: inout Turn
   ) {

@@ -1,4 +1,4 @@
-/// What an ended call leaves in the histories of its users.
+/// The entries that an ended call leaves in the histories of its users.
 extension Call {
   typealias UsersEntry = (user: UserKey, entry: HistoryEntry)
 

@@ -20,7 +20,7 @@ extension Call {
     return told
   }
 
-  /// What a device is told of the end.
+  /// The stop that tells a device of the end.
   /// - Parameter leg: one that has not answered.
   func stop(of end: EndedFacts, for leg: Int) -> Stop {
     asTold(end.stop(for: legs[leg].party.device), to: legs[leg].party.user)

@@ -108,7 +108,7 @@ extension Call {
   mutating func applyMoved(_ move: MovedFacts, at now: Timestamp, epoch: UInt64) -> Bool {
     guard case .answered(var conversation) = stage else { return false }
     conversation.connectDeadline = max(conversation.connectDeadline, move.connectDeadline)
-    // What was sent before the answer has been delivered, or is for a device that has the call no more.
+    // Signals from before the answer were delivered, or are for a device that no longer has the call.
     callerSignals.dropWaiting()
     legs[conversation.winner].signals.dropWaiting()
     for index in moves.indices where moves[index].ofCaller == move.ofCaller {
@@ -217,17 +217,17 @@ extension PlacedFacts {
 }
 
 extension Delivery.Event {
-  /// What is left of it for the device that takes a side over. Descriptions and candidates are of the media of the
-  /// device that had it.
+  /// The part of it that is left for the device that takes a side over. Descriptions and candidates are of the media of
+  /// the device that had the side.
   fileprivate func after(_ move: MovedFacts) -> Delivery.Event? {
     switch self {
-    // What was said to one user is not for another one.
+    // Information for one user is not for another one.
     case .signal(let signal):
       return signal.kind == .information && !move.isTransfer ? self : nil
     case .moved(var moved):
       moved.description = ""
       return .moved(moved)
-    // Of the side, whichever device has it.
+    // This news is for the side, whichever device has it.
     case .transfer: return move.isTransfer ? nil : self
     case .invite, .ringing, .answered, .stop: return nil
     }

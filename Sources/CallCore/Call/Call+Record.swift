@@ -1,7 +1,7 @@
 /// A call's record (`CallRecord`), made of what the shard keeps of an ended call anyway.
 extension Call {
-  /// What is still to be stored of an ended call.
-  /// - Parameter keeps: what the cluster stores at all.
+  /// The parts of an ended call that are still to be stored.
+  /// - Parameter keeps: the parts that the cluster stores at all.
   func lacking(_ keeps: StoredParts) -> StoredParts {
     guard case .ended(let ending) = stage, !ending.isRecorded else { return [] }
     var wanted = keeps

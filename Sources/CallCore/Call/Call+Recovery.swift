@@ -1,4 +1,4 @@
-/// What a shard's new owner does with a call that it did not see placed (R10).
+/// The takeover of a call by a shard's new owner, which did not see it placed (R10).
 extension Call {
   /// All sessions are known now: every device gets the present state, and every side without a session gets
   /// its grace from now on.

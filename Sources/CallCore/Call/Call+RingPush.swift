@@ -1,4 +1,4 @@
-/// Whose devices are pushed so that they ring, and when.
+/// Pushes that make devices ring: which devices get one, and when.
 ///
 /// Each push is a fact first: whatever is retransmitted, a device gets one push of a purpose for a call. The
 /// call knows which of its legs a push can wake, and when one is due. Tokens and capabilities are in the
@@ -164,7 +164,7 @@ extension Call {
   mutating func takeOverPushes(_ devices: [User.Device], mayPush: Bool) {
     for leg in legs.indices {
       if guest(legs[leg].party.user) != nil {
-        // Whoever had stopped before was pushed what was due then.
+        // A device that had stopped before got the pushes that were due then.
         if !legs[leg].state.isLive { legs[leg].ringPush.giveUp() }
         continue
       }

@@ -1,4 +1,4 @@
-/// What it means for a call that sessions of its devices begin and end.
+/// The consequences for a call when sessions of its devices begin and end.
 extension Call {
   /// A device of the callee has a session, perhaps a new one: it gets the present state.
   /// - Parameter joins: false for a device that only places calls. Only a push can have made it ring.

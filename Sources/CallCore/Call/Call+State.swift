@@ -38,7 +38,7 @@ extension Call {
     return state
   }
 
-  /// Of an answered call, for a device that has no side of it: it may ring for a transfer.
+  /// Refines the state of an answered call for a device that has no side of it: the device may ring for a transfer.
   private func refineAnswered(_ state: inout CallState, _ role: Role, _ answer: AnsweredFacts) {
     let rings =
       switch role {

@@ -1,4 +1,4 @@
-/// What happens to a call because time passes.
+/// Changes of a call that happen because time passes.
 extension Call {
   /// When `tick` has something to do next.
   /// - Parameter endedCallKept: how long after its end a call is forgotten.

@@ -47,7 +47,7 @@ extension Call {
     for leg in rung where leg != taker && legs[leg].state.mayStillRing { leave(leg, at: move.at) }
     transfers[transfers.count - 1].outcome = .moved(moves.count - 1)
     guard let taker else { return }
-    // What it sent before it answered are facts of their own from then on.
+    // The signals that it sent before it answered are facts of their own from then on.
     legs[taker].signals.dropWaiting()
     legs[taker].endpoint.clear()
   }

@@ -1,4 +1,4 @@
-/// What a call that was transferred, or was to be, leaves in the histories of its users.
+/// The entries that a call that was transferred, or was to be, leaves in the histories of its users.
 extension Call {
   /// Each user to whom the call was transferred, or was to be, has an entry from then on; and so have those whom the
   /// transfer reached in between, and who missed or declined it. For a user who handed the call over it is over then. A

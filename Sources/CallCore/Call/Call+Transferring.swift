@@ -122,7 +122,7 @@ extension Call {
       && !legs[leg].ringPush.isDecided
   }
 
-  /// What a device sent before it took a side, with an index above those of the device before it.
+  /// Commits a signal that a device sent before it took a side, with an index above those of the device before it.
   private mutating func handOver(
     _ early: Signal, ofCaller: Bool, _ leg: Int, _ turn: inout Turn
   ) {

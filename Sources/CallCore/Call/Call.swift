@@ -19,7 +19,7 @@ struct Call: Sendable {
   var guests: [Guest] = []
   /// How many questions about them this owner has asked.
   var visitsAsked: UInt64 = 0
-  /// What the callee's rules say of this call while it rings. Not journalled; a new owner looks again.
+  /// The callee's rules for this call while it rings. Not journalled; a new owner looks again.
   var forwarding = Forwarding()
   /// Whether a user in a call is busy for this one; nil: as the cluster says. Not journalled.
   var busyWhileInCall: Bool?
@@ -29,7 +29,7 @@ struct Call: Sendable {
   var transfers: [Transfer] = []
   /// Devices that had the caller's side. Those that had the callee's are legs.
   var formerCallers: [FormerCaller] = []
-  /// Of the newest delivery.
+  /// The version of the newest delivery.
   var version: UInt64
   /// A push may be due: the shard is to call `push`.
   var wantsPush = false
@@ -76,7 +76,7 @@ struct Call: Sendable {
 
   // MARK: Roles
 
-  /// What the sender of a command is in this call.
+  /// The role of a command's sender in this call.
   enum Role {
     case caller
     case leg(Int)

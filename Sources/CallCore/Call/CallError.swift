@@ -63,7 +63,7 @@ public struct CallError: Error, Hashable, Sendable, CustomStringConvertible {
     case tooManyMoves = 415
     case transferring = 416
 
-    // What the app's hook decides of a call.
+    // Decisions of the app's hook about a call.
     case refusedByApp = 420
     case unknownUser = 421
     case userUnavailable = 422
@@ -82,7 +82,7 @@ extension CallError.Code {
   /// The code's stable name.
   public var name: String { self == .callIDTaken ? "callIdTaken" : "\(self)" }
 
-  /// What the code means, for refusals that give no reason of their own. It names no limits that an operator
+  /// The meaning of the code, for refusals that give no reason of their own. It names no limits that an operator
   /// may change: a refusal for such a limit names the one in force.
   public var sentence: String {
     switch self {

@@ -1,4 +1,5 @@
-/// What is kept of a call after its end: who called whom, what became of it, and what happened on each device and when.
+/// The record of a call that is kept after its end: who called whom, what became of the call, and what happened on each
+/// device and when.
 ///
 /// Its facts are those of the journal. Its times of deliveries and its events are what the owner saw that wrote it: a
 /// new owner knows them only from the journal.
@@ -71,7 +72,7 @@ public struct CallRecord: Sendable, Equatable {
     /// Microseconds since the placing.
     public var offset: UInt32
     public var who: Who
-    /// Of events about a push.
+    /// The push's purpose, in events about a push.
     public var purpose: PushPurpose?
     /// Why a push was rejected or failed.
     public var reason: String
@@ -87,7 +88,7 @@ public struct CallRecord: Sendable, Equatable {
     }
   }
 
-  /// Whose event it was.
+  /// The part of a call to which an event belongs.
   public enum Who: Sendable, Equatable {
     case call
     case caller

@@ -65,7 +65,7 @@ extension CallStage {
     var isSettled = false
     /// The journal has that all is stored that is to be stored of it.
     var isRecorded = false
-    /// What this owner knows to be stored.
+    /// The parts that this owner knows to be stored.
     var stored: StoredParts = []
   }
 }

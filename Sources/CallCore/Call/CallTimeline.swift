@@ -1,9 +1,9 @@
-/// What happened in a call and when, for the question "why did my phone not ring". Small enough to be kept for
+/// The events of a call and their times, for the question "why did my phone not ring". Small enough to be kept for
 /// every call.
 struct CallTimeline: Sendable {
   typealias What = CallEventKind
 
-  // Whose event it was: below `firstNoticed` the index of a leg, from there on a device without a leg.
+  // An event's `who`: below `firstNoticed` the index of a leg, from there on a device without a leg.
   static let firstNoticed: UInt8 = 128
   static let noticedMax = 126
   static func noticed(_ index: Int) -> UInt8 { firstNoticed + UInt8(clamping: index) }
@@ -69,7 +69,7 @@ struct CallTimeline: Sendable {
   }
 }
 
-/// What happened. Raw values are those of records.
+/// The kind of an event. Raw values are those of records.
 public enum CallEventKind: UInt8, Sendable, CaseIterable {
   case placed = 1
   case joined = 2
@@ -102,7 +102,7 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
   /// A device hands its side over.
   case transferring = 28
   case transferFailed = 29
-  /// Of the app's server.
+  /// The app's server ended the call.
   case endedByApp = 40
 
   /// As operators see it.

@@ -46,7 +46,7 @@ public struct MergeRequest: Sendable, Equatable {
   public var merged: CallID
   /// Who placed the one that goes on; a user of the same app.
   public var caller: String
-  /// Of the device that takes it.
+  /// The name of the device that takes it.
   public var deviceName: String
   public init(call: CallID, merged: CallID, caller: String, deviceName: String = "") {
     self.call = call
@@ -57,8 +57,8 @@ public struct MergeRequest: Sendable, Equatable {
 }
 
 extension EndReason {
-  /// What a call's end is for a device that has not answered. Where two calls crossed, the callee's other devices
-  /// stop because the callee is on the phone now, with the device that placed the crossing call.
+  /// The reason of a call's end, as a device that has not answered sees it. Where two calls crossed, the callee's other
+  /// devices stop because the callee is on the phone now, with the device that placed the crossing call.
   /// - Parameters:
   ///   - device: one of the callee's; nil: the caller's.
   ///   - cause: who caused the end.
@@ -69,7 +69,7 @@ extension EndReason {
 }
 
 extension EndedFacts {
-  /// What a device is told of the end.
+  /// The stop that tells a device of the end.
   /// - Parameter device: one of the callee's that has not answered; nil: the caller's, or the one that answered.
   func stop(for device: DeviceID?) -> Stop {
     let reason = reason.seen(by: device, cause: by)

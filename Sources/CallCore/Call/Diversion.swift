@@ -44,9 +44,9 @@ public struct DivertedFacts: Sendable, Equatable {
   public var queue: [String] = []
   /// How long each of them rings.
   public var turn: Span = .seconds(0)
-  /// Of a transfer: the only device that is to ring; nil: all do.
+  /// For a transfer: the only device that is to ring; nil: all do.
   public var device: DeviceID?
-  /// Of a transfer: the call in which that device was asked before.
+  /// For a transfer: the call in which that device was asked before.
   public var consulted: ConsultedCall?
   public init(
     from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp,
@@ -81,7 +81,7 @@ extension [DivertedFacts] {
 }
 
 extension DivertedFacts {
-  /// What the devices are told that rang until then.
+  /// The stop for the devices that rang until then.
   public var stop: Stop {
     switch reason {
     case .declined: Stop(reason: .declined, by: by)
@@ -177,7 +177,7 @@ struct Guest: Sendable {
 /// The shard of a diverted call asks the shard of a user for the devices that may ring.
 public struct VisitRequest: Sendable, Equatable {
   public var call: CallID
-  /// Whose shard has the call; a user of the same app.
+  /// The user whose shard has the call; a user of the same app.
   public var callee: String
   /// Who placed it.
   public var caller: String
@@ -193,7 +193,7 @@ public struct VisitRequest: Sendable, Equatable {
   /// A transfer after consultation: the answered call in which one of the user's devices was asked. Where the user's
   /// shard knows of it, the user counts as free.
   public var consulted: CallID?
-  /// Of two questions about a call the later one is greater; 0: of an earlier version.
+  /// The later of two questions about a call has the greater number; 0: the question is of an earlier version.
   public var number: UInt64 = 0
   /// Another user has answered, or the call is over: devices of this user only lack their stops.
   public var isOver = false
@@ -213,13 +213,13 @@ public struct VisitRequest: Sendable, Equatable {
   }
 }
 
-/// What the user's shard says.
+/// The answer of the user's shard.
 public struct VisitAnswer: Sendable, Equatable {
   public struct Device: Sendable, Equatable {
     public var id: DeviceID
     public var name: String
     public var session: SessionRef?
-    /// Of a device that a push can reach.
+    /// The registration of a device that a push can reach.
     public var registration: Registration?
     /// It does not begin to ring now: it is in too many calls, or others ring before it.
     public var isHeld: Bool

@@ -93,7 +93,7 @@ struct Leg: Sendable {
   var ringPush = RingPush.impossible
   /// Pushes that were decided after the ringing: clean-ups and notices.
   var laterPushes: Set<PushPurpose> = []
-  /// What it sent. Until somebody answers it waits; the caller gets it if this leg wins.
+  /// The signals that it sent. They wait until somebody answers; the caller gets them if this leg wins.
   var signals = SentSignals()
 
   init(party: Party, key: DeviceID) {
@@ -111,7 +111,7 @@ struct Leg: Sendable {
     self.round = round
     if !name.isEmpty { party.deviceName = name }
     state = .waking
-    // Whoever says where the device is now invites it there, also if that is where it was.
+    // The next report of the device's session invites it there, even if it is the session that it had before.
     endpoint = Endpoint()
     invitation = .notSent(awaitedUntil: nil)
     ringPush = .impossible
@@ -121,7 +121,7 @@ struct Leg: Sendable {
 
   // MARK: Pushes
 
-  /// What its device was pushed for.
+  /// The purposes of the pushes to its device.
   var pushPurposes: [PushPurpose] {
     (ringPush.isDecided ? [.ring] : []) + PushPurpose.allCases.filter(laterPushes.contains)
   }

@@ -5,7 +5,7 @@ public struct PullRequest: Sendable, Equatable {
   public var from: DeviceID
   /// For the other side; may be empty.
   public var description: String
-  /// Of the device that pulls, as in its session.
+  /// The name of the device that pulls, as in its session.
   public var deviceName: String
   public init(from: DeviceID, description: String = "", deviceName: String = "") {
     self.from = from
@@ -21,7 +21,7 @@ public struct MovedFacts: Sendable, Equatable {
   public var from: Party
   public var to: Party
   public var at: Timestamp
-  /// Of the device that has the side now. Kept until that device has given the side up.
+  /// The description of the device that has the side now. Kept until that device has given the side up.
   public var description: String
   /// Until when the device has to report that it is connected.
   public var connectDeadline: Timestamp
@@ -43,15 +43,15 @@ public struct MovedFacts: Sendable, Equatable {
   /// Whether nobody had the side.
   var fillsVacancy: Bool { from.device.text.isEmpty }
 
-  /// What the device is told that had the side.
+  /// The stop for the device that had the side.
   var stop: Stop { Stop(reason: isTransfer ? .transferred : .moved, by: to) }
 }
 
-/// What the other side learns of a move.
+/// News of a move for the other side.
 public struct Moved: Sendable, Equatable {
   /// The device that has the call now; of another user where the call was transferred.
   public var to: Party
-  /// Of that device.
+  /// The description of that device.
   public var description: String
   /// Counts the moves of a call, of both sides, from 1. One that is not above the last one is a repetition.
   public var number: UInt32

@@ -1,4 +1,4 @@
-/// What a shard decided: facts for the journal, and what to do once the journal has them.
+/// A shard's decisions: facts for the journal, and effects to carry out once the journal has them.
 ///
 /// One buffer is used again and again; it keeps its capacity.
 public struct Outcome: Sendable {
@@ -7,7 +7,7 @@ public struct Outcome: Sendable {
   /// For each call of which all invited devices have now acknowledged the invite: how long that took from its
   /// placing. For metrics; it does not wait for the journal.
   public var ringLatencies: [Span] = []
-  /// What only a bug of ours brings about. To be counted and logged; it does not wait for the journal.
+  /// Faults that only a bug of ours brings about. To be counted and logged; they do not wait for the journal.
   public var faults: [MachineFault] = []
   /// How soon the journal must have it.
   public var urgency = Urgency.idle
@@ -45,10 +45,10 @@ public struct Outcome: Sendable {
   }
 }
 
-/// What cannot happen unless Callmesh itself has a bug.
+/// A fault that cannot happen unless Callmesh itself has a bug.
 ///
-/// Input of a shard is of three kinds. What a peer gets wrong is refused with a `CallError` that says so. What
-/// comes legitimately late, or again, is ignored or gets the reply of before. Only the rest is a fault.
+/// Input that does not fit is of three kinds. A peer's mistake is refused with a `CallError` that says so.
+/// Input that comes legitimately late, or again, is ignored or gets the reply of before. Only the rest is a fault.
 public struct MachineFault: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
     /// A command about a call or a registration before `begin`; the driver has to queue those.

@@ -10,7 +10,7 @@ package enum RingPush: Sendable, Equatable {
   /// `isReported`: a gateway reported the result. A new owner does not have that report.
   case decided(Waking, isReported: Bool)
 
-  /// What a push that was decided means for its device.
+  /// The effect of a decided push on its device.
   package enum Waking: Sendable, Equatable {
     /// The device rings by it, or is about to: it has not attached since, and no failure is known.
     case underWay

@@ -1,5 +1,6 @@
-/// What is stored of an ended call outside its journal, each part in a stream of its own. Once a call has all parts that
-/// are wanted of it, its journal says so (`JournalEntry.Change.recorded`), and no later owner stores them again.
+/// The parts of an ended call that are stored outside its journal, each in a stream of its own. Once a call has all
+/// parts that are wanted of it, its journal says so (`JournalEntry.Change.recorded`), and no later owner stores them
+/// again.
 public struct StoredParts: OptionSet, Sendable, Hashable {
   public let rawValue: UInt8
   public init(rawValue: UInt8) { self.rawValue = rawValue }

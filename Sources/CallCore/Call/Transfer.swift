@@ -39,7 +39,7 @@ public struct TransferEnd: Sendable, Equatable {
   }
 }
 
-/// What the device that transfers a call learns of it. That it succeeded is a stop (`transferred`).
+/// News of a transfer for the device that transfers the call. Its success is a stop (`transferred`).
 public struct TransferNews: Sendable, Equatable {
   /// The user to whom it asked to transfer.
   public var to: String
@@ -62,7 +62,7 @@ public struct ReplacedCall: Sendable, Equatable {
   public var call: CallID
   /// The call that goes on.
   public var survivor: CallID
-  /// Whose device it is that transferred the survivor; a user of the same app.
+  /// The user whose device transferred the survivor; a user of the same app.
   public var user: String
   public init(call: CallID, survivor: CallID, user: String) {
     self.call = call

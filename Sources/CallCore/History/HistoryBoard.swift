@@ -6,7 +6,7 @@ struct HistoryBoard: Sendable {
   struct Watcher: Sendable {
     var device: DeviceID
     var session: SessionRef
-    /// What its edge has written to the device; nil: nothing.
+    /// The cursor of the state that its edge has written to the device; nil: none was written.
     var shown: HistoryCursor?
     /// How often the present state was sent.
     var attempts = 0

@@ -17,7 +17,8 @@ public struct HistoryEntry: Sendable, Equatable {
   public var answeredAt: Timestamp?
   public var endedAt: Timestamp
   public var reason: EndReason
-  /// Of a call to the user: nobody answered, and it was not declined. It is unread until the user has read the history.
+  /// For a call to the user: nobody answered, and it was not declined. It is unread until the user has read the
+  /// history.
   public var isMissed: Bool
   public var video: Bool
   /// Who sent the call to the user, where it was not placed to the user; else empty.

@@ -1,6 +1,6 @@
-/// What a user's devices show of the history at all times: how many missed calls are unread.
+/// The state of the history that a user's devices show at all times: how many missed calls are unread.
 public struct HistoryState: Sendable, Equatable {
-  /// Of the newest message of the user. A state with a greater one is a later one.
+  /// The cursor of the user's newest message. A state with a greater one is a later one.
   public var cursor: HistoryCursor
   /// Missed calls behind what the user has read.
   public var unread: UInt32
@@ -10,7 +10,7 @@ public struct HistoryState: Sendable, Equatable {
   }
 }
 
-/// What a session has shown its device of the history's state.
+/// The state of the user's history that a session has shown to its device.
 public struct HistoryMark: Sendable, Equatable {
   /// nil: nothing.
   public var shown: HistoryCursor?
@@ -51,7 +51,7 @@ public struct HistoryPage: Sendable, Equatable {
   }
 }
 
-/// What a device or the app's server asks of a user's history, or another shard says of it.
+/// A request of a device or the app's server about a user's history, or a message of another shard about it.
 public enum HistoryCommand: Sendable, Equatable {
   /// Entries before a cursor, or the newest ones.
   case list(before: HistoryCursor?, limit: UInt32)
@@ -75,7 +75,7 @@ public enum HistoryCommand: Sendable, Equatable {
   }
 }
 
-/// What the number in a push counts: the unread missed calls of a user.
+/// The question that the number in a push answers: how many missed calls of a user are unread.
 public struct UnreadQuestion: Sendable, Equatable {
   public var user: UserKey
   /// Missed calls of the user of which the store may lack the entries. They count.
@@ -86,7 +86,7 @@ public struct UnreadQuestion: Sendable, Equatable {
   }
 }
 
-/// What a shard asks its driver to do about histories.
+/// An effect about histories that a shard asks its driver to carry out.
 public enum HistoryEffect: Sendable, Equatable {
   /// The call's end is in the journal: store its entries (`ShardMachine.historyEntries(of:)`), then report `stored`.
   case store(CallID)

@@ -1,5 +1,5 @@
 extension AppendMachine {
-  /// What the journal shows of an append whose answer was lost, or does not prove enough.
+  /// The journal's evidence about an append whose answer was lost, or does not prove enough.
   public enum LookupResult: Sendable, Equatable {
     /// The record counts. `end`: the journal's last record, or the last one before another owner's that counts.
     case ours(sequence: UInt64, end: UInt64)
@@ -15,9 +15,9 @@ extension AppendMachine {
 extension AppendMachine.LookupResult {
   /// The append in question.
   public struct Question: Sendable, Hashable {
-    /// Of the record that it names as the last that counts.
+    /// The sequence of the record that it names as the last that counts.
     public var follows: UInt64
-    /// What it expected to be the journal's last record.
+    /// The sequence that it expected the journal's last record to have.
     public var expecting: UInt64
     /// Identifies the writer's own record, with epoch and number.
     public var writer: String

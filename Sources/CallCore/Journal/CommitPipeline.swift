@@ -4,8 +4,8 @@
 /// only with the acknowledgement of an append that was started after they were decided, also when
 /// there is nothing to record: a former owner that wakes up late is refused and sends nothing.
 ///
-/// What was decided is never dropped: only the journal's answer shows whether it counts. So the limit applies
-/// before the decision: while the pipeline is full, its owner takes no further commands.
+/// A decision is never dropped: only the journal's answer shows whether it counts. So the limit applies before the
+/// decision: while the pipeline is full, its owner takes no further commands.
 public struct CommitPipeline: Sendable {
   public let epoch: UInt64
   public let writer: String
@@ -17,7 +17,7 @@ public struct CommitPipeline: Sendable {
   private var entries: [JournalEntry] = []
   private var effects: [Effect] = []
   private var inFlightEffects: [Effect] = []
-  /// What was decided together goes into one record; several such parts share one.
+  /// Each part was decided together and goes into one record; several parts share one.
   private var parts: [Part] = []
   private struct Part {
     var entries: Int

@@ -36,7 +36,7 @@ public struct JournalChain: Sendable, Equatable {
       position = sequence
       return .counts
     }
-    // What follows a void record is void as well.
+    // A record that follows a void one is void as well.
     return follows <= end ? .void : .gap
   }
 

@@ -1,14 +1,14 @@
-/// What one app, one of its users and one of its sessions may use of a cluster. The file of keys sets it for each
-/// app; docs/configuration.md has the same table.
+/// The limits on the use of a cluster by one app, one of its users and one of its sessions. The file of keys sets them
+/// for each app; docs/configuration.md has the same table.
 public enum AppLimit: String, Sendable, CaseIterable {
-  // Of a user.
+  // Limits of a user.
   case devicesOfUser
   case callsPerUser
   case signalBytesPerUser
-  // Of a session.
+  // Limits of a session.
   case commandsPerSession
   case bytesPerSession
-  // Of the app.
+  // Limits of the app.
   case callsPerSecond
   case liveCalls
   case registrationsPerSecond
@@ -18,9 +18,9 @@ public enum AppLimit: String, Sendable, CaseIterable {
   public struct Facts: Sendable {
     public var standard: Int
     public var range: ClosedRange<Int>
-    /// Of a rate: how many seconds' worth may come at once. 0: it is no rate.
+    /// For a rate: how many seconds' worth may come at once. 0: it is no rate.
     public var seconds = 0
-    /// What is counted, for sentences: `calls a second of one user`.
+    /// The thing that is counted, for sentences: `calls a second of one user`.
     public var what: String
   }
 
@@ -63,7 +63,7 @@ public enum AppLimit: String, Sendable, CaseIterable {
   }
 }
 
-/// What a further call to a user in an answered call comes to. Raw values are those of the file of keys.
+/// The treatment of a further call to a user in an answered call. Raw values are those of the file of keys.
 public enum SecondCalls: String, Sendable, CaseIterable {
   /// It rings, and the app does call waiting.
   case allow
@@ -71,17 +71,17 @@ public enum SecondCalls: String, Sendable, CaseIterable {
   case busy
 }
 
-/// What an app may do in a cluster, from the file of keys.
+/// The terms on which an app may use a cluster, from the file of keys.
 public struct AppTerms: Sendable, Equatable {
   public var limits = AppLimits()
   /// Bundle ids and Firebase projects for whose tokens its devices may register; nil: any. An empty one
   /// stands for tokens of FCM that name no project.
   public var pushTopics: [String]?
-  /// What a further call to a user in an answered call comes to; nil: what the cluster's `busyWhileInCall` says.
+  /// The treatment of a further call to a user in an answered call; nil: as the cluster's `busyWhileInCall` says.
   public var secondCalls: SecondCalls?
   /// Whether a user's devices may see which calls the user is in.
   public var ongoingCalls: Bool
-  /// What it wants to learn of its calls.
+  /// The information that it wants about its calls.
   public var follows: Follows
 
   public init(
@@ -121,10 +121,10 @@ public struct AppLimits: Sendable, Equatable {
     set { values[limit] = newValue }
   }
 
-  /// Of a rate: as many at once.
+  /// How many may come at once, for a rate.
   public func burst(_ limit: AppLimit) -> Int { self[limit] * limit.facts.seconds }
 
-  /// Of something that is refused: its limit, and when to try again.
+  /// The refusal of something beyond its limit. It names the limit, and says when to try again.
   public func refusal(
     _ limit: AppLimit, _ code: CallError.Code = .rateLimited, retryAfterMilliseconds: UInt32
   ) -> CallError {

@@ -63,7 +63,7 @@ public struct CallLimits: Sendable, Equatable {
   public var headersCount = 32
   public var headersBytes = 4096
   public var descriptionBytes = 65_536
-  /// What a caller's app adds to the pushes that ring. The payloads of all providers have room for twice as much.
+  /// Data that a caller's app adds to the pushes that ring. The payloads of all providers have room for twice as much.
   public var pushDataBytes = 1024
   /// Descriptions, candidates and informations kept for one side of one call.
   public var signalsWaiting = 128

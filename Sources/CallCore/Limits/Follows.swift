@@ -1,6 +1,6 @@
-/// What an app wants to learn of its calls, beyond the calls themselves. It stands in a call's placing, since the call's
-/// shard does not know the apps' terms. Raw values are those of the journal and of commands; bits that a version does
-/// not know are kept.
+/// The information that an app wants about its calls, beyond the calls themselves. It stands in a call's placing, since
+/// the call's shard does not know the apps' terms. Raw values are those of the journal and of commands; bits that a
+/// version does not know are kept.
 public struct Follows: OptionSet, Sendable, Hashable {
   public let rawValue: UInt8
   public init(rawValue: UInt8) { self.rawValue = rawValue }

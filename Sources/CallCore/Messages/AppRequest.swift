@@ -1,4 +1,4 @@
-/// What an app's server asks of a shard, in the name of no user. The command's `user` and `callee` are the user that
+/// A request of an app's server to a shard, in the name of no user. The command's `user` and `callee` are the user that
 /// it is about.
 public enum AppRequest: Sendable, Equatable {
   /// The user's devices, and the live calls to it.
@@ -75,7 +75,7 @@ public struct AppUser: Sendable, Equatable {
     public var registeredAt: Timestamp?
     /// When it was known to be there last.
     public var seenAt: Timestamp?
-    /// Whose pushes make it ring, and whose show it notices. Tokens are shown to nobody.
+    /// The providers of the pushes that make it ring, and of those that show it notices. Tokens are shown to nobody.
     public var voipPush: PushProvider
     public var alertPush: PushProvider
     public init(

@@ -37,7 +37,7 @@ public struct Command: Sendable, Equatable {
     if case .ticket(let ticket) = credential { ticket } else { nil }
   }
 
-  /// What is large is indirect: a command is copied several times on its way.
+  /// Large values are indirect: a command is copied several times on its way.
   public enum Body: Sendable, Equatable {
     /// The device's session begins.
     indirect case attach(Attach)
@@ -73,7 +73,7 @@ public struct Command: Sendable, Equatable {
     indirect case visit(VisitRequest)
     /// Reads or replaces the rules of `user`, who asks itself, or for whom the app's server does.
     indirect case rules(RulesRequest)
-    /// Of the app's server. `device` is empty.
+    /// A request of the app's server. `device` is empty.
     indirect case app(AppRequest)
   }
 }
@@ -124,13 +124,14 @@ public struct Attach: Sendable, Equatable {
   public var attachedAt: Timestamp
   /// The device places calls, and is not rung by those to its user.
   public var onlyPlaces: Bool
-  /// Of an announced session: the last report of its edge; nil: there was none.
+  /// For an announced session: the last report of its edge; nil: there was none.
   public var talking: Talking?
-  /// Of a device that is to see which calls its user is in: what this session has shown of them; nil: it is not.
+  /// For a device that is to see which calls its user is in: the state that this session has shown; nil: it is not to.
   public var ongoing: OngoingMark?
-  /// Of a device that is to see the state of its user's history: what this session has shown of it; nil: it is not.
+  /// For a device that is to see the state of its user's history: the state that this session has shown; nil: it is not
+  /// to.
   public var history: HistoryMark?
-  /// What the session has as its user's stored name; empty: none; nil: its edge is of a version without names.
+  /// The user's stored name as the session has it; empty: none; nil: its edge is of a version without names.
   public var userName: String?
 
   public init(
@@ -158,7 +159,7 @@ public struct Talking: Sendable, Equatable {
   /// Grows with each report of a session, so that a late one is recognised.
   public var number: UInt64
   public var calls: [CallID]
-  /// Of each call, in the same order; empty where users do not see their calls.
+  /// The details of each call, in the same order; empty where users do not see their calls.
   public var details: [Detail]
   public init(number: UInt64, calls: [CallID], details: [Detail] = []) {
     self.number = number
@@ -216,7 +217,7 @@ public struct PlaceRequest: Sendable, Equatable {
   public var description: String
   public var headers: [CustomHeader]
   public var video: Bool
-  /// What the caller's app gives to the callee's apps, in pushes that ring and in the invite; opaque.
+  /// Data that the caller's app gives to the callee's apps, in pushes that ring and in the invite; opaque.
   public var pushData: String
   /// The name of the caller's device, as in its session.
   public var deviceName: String
@@ -228,7 +229,7 @@ public struct PlaceRequest: Sendable, Equatable {
   public var busyWhileInCall: Bool?
   /// Users whom the app's hook has named to be rung in place of the callee; empty: none.
   public var forward: [String] = []
-  /// What the caller's app wants to learn of the call.
+  /// The information that the caller's app wants about the call.
   public var follows: Follows
 
   public init(
@@ -251,7 +252,7 @@ public struct PlaceRequest: Sendable, Equatable {
   }
 }
 
-/// What one side of a call sends the other, in one order.
+/// The kind of a signal. One side of a call sends its signals to the other in one order.
 public enum SignalKind: UInt8, Sendable, CaseIterable {
   case candidate = 0
   case description = 1

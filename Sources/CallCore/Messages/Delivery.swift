@@ -17,11 +17,11 @@ public struct Party: Sendable, Hashable {
     self.device == device && self.user.hasBytes(of: user)
   }
 
-  /// What to show for the user.
+  /// The name to show for the user.
   public var shownName: String { name.isEmpty ? user : name }
 }
 
-/// What a device is sent about a call. Retransmitted until the device acknowledges its version.
+/// A message to a device about a call. Retransmitted until the device acknowledges its version.
 public struct Delivery: Sendable, Equatable {
   public var call: CallID
   /// The callee's user id: with `call` the call's address.
@@ -81,7 +81,7 @@ public struct Invite: Sendable, Equatable {
   public var headers: [CustomHeader]
   /// As in the caller's place.
   public var pushData: String
-  /// What the caller sent since, in order.
+  /// The signals that the caller has sent since, in order.
   public var signals: [Signal]
   /// The user is in an answered call: this is a second one.
   public var isSecondCall: Bool
@@ -90,7 +90,8 @@ public struct Invite: Sendable, Equatable {
   /// An answered call that is handed over: who has it until somebody answers. `caller` is then the other side, which
   /// stays, whoever placed the call; nil: an ordinary call.
   public var transferredBy: Party?
-  /// Of such a call, if this device was asked before: the call in which it was. It answers at once, without ringing.
+  /// For such a call, if this device was asked before: the call in which it was asked. It answers at once, without
+  /// ringing.
   public var consulted: ConsultedCall?
   public init(
     caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",
@@ -112,7 +113,7 @@ public struct Invite: Sendable, Equatable {
 public struct Answered: Sendable, Equatable {
   public var by: Party
   public var description: String
-  /// What the winner sent before it answered, in order.
+  /// The signals that the winner sent before it answered, in order.
   public var signals: [Signal]
   public init(by: Party, description: String = "", signals: [Signal] = []) {
     self.by = by
@@ -127,7 +128,7 @@ public struct Stop: Sendable, Equatable {
   public var by: Party?
   /// For the callee: this is a missed call.
   public var missed: Bool
-  /// Of a call that gave way to a crossing one (`glare`), or to one that was `transferred`: that one.
+  /// The call to which this one gave way: a crossing one (`glare`), or one that was `transferred`.
   public var survivor: CallID?
   /// To the caller, of a call that ended as unreachable: why.
   public var unreachable: UnreachableCause?
@@ -175,7 +176,7 @@ public struct CallState: Sendable, Equatable {
   /// While it rings.
   public var deadline: Timestamp?
   public var missed: Bool
-  /// Of a call that gave way to a crossing one (`glare`), or to one that was `transferred`: that one.
+  /// The call to which this one gave way: a crossing one (`glare`), or one that was `transferred`.
   public var survivor: CallID?
   /// For the caller, of a call that ended as unreachable: why.
   public var unreachable: UnreachableCause?
@@ -229,7 +230,7 @@ public struct LiveCalls: Sendable, Equatable {
   }
 }
 
-/// What a session is sent that is not about a call.
+/// A message to a session that is not about a call.
 public struct Notice: Sendable, Equatable {
   public enum Kind: UInt8, Sendable, CaseIterable {
     /// A kind of a later version, as an older client reads it.

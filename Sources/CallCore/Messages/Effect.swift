@@ -1,4 +1,5 @@
-/// What a shard asks its driver to do, once the journal has what was decided. What is large and rare is indirect.
+/// An effect that a shard asks its driver to carry out, once the journal has the decision. Large and rare effects are
+/// indirect.
 public enum Effect: Sendable, Equatable {
   case reply(SessionRef, request: UInt64, Reply)
   case deliver(SessionRef, Delivery)
@@ -42,7 +43,7 @@ public enum Effect: Sendable, Equatable {
   indirect case releaseToken(fingerprint: String, TokenOwner)
 }
 
-/// What a shard needs of the cluster before it stores a registration: each token has one owner in each app.
+/// A step that a shard needs of the cluster before it stores a registration: each token has one owner in each app.
 public enum TokenStep: Sendable, Equatable {
   /// Read which device of the app has claimed it.
   case read(fingerprint: String, app: String)
@@ -129,7 +130,7 @@ public struct PlacedFacts: Sendable, Equatable {
   public var description: String
   public var headers: [CustomHeader]
   public var legs: [Party]
-  /// What the caller's app gives to the callee's apps; opaque.
+  /// Data that the caller's app gives to the callee's apps; opaque.
   public var pushData = ""
   /// Tells a repeated `place` from another call with the same id.
   public var fingerprint: UInt64
@@ -138,7 +139,7 @@ public struct PlacedFacts: Sendable, Equatable {
   /// In a checkpoint, of a call that goes on and stands there before: the newest descriptions and
   /// candidates, also those that were acknowledged.
   public var signalsTaken: [SignalMark] = []
-  /// What the app wants to learn of the call.
+  /// The information that the app wants about the call.
   public var follows: Follows = []
   /// In a checkpoint, of a call with webhooks: the first device that alerted.
   public var firstAlerting: FirstAlerting?

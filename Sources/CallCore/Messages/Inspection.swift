@@ -41,12 +41,12 @@ public struct CallInspection: Sendable, Equatable {
     public var at: Timestamp
     /// nil: of the call as a whole.
     public var device: DeviceID?
-    /// Whose device: caller and callee may have devices of the same id.
+    /// The device's user: caller and callee may have devices of the same id.
     public var user: String?
     /// placed, delivered, repeated, acknowledged, alerting, answered, declined, stopped, push queued,
     /// push accepted, …
     public var what: String
-    /// What the push was for.
+    /// The purpose of the push.
     public var purpose: PushPurpose?
     /// Why a push was rejected or failed.
     public var reason: String?
@@ -146,7 +146,7 @@ extension Call {
     callerKey == user && facts.callee != user
   }
 
-  /// Whose an event of the timeline was; nil: the call's as a whole.
+  /// The party to which an event of the timeline belongs; nil: it belongs to the call as a whole.
   fileprivate func party(_ who: UInt8) -> Party? {
     switch who {
     case CallTimeline.call: return nil

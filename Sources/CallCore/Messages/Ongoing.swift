@@ -47,7 +47,7 @@ public struct OngoingCall: Sendable, Equatable {
   }
 }
 
-/// What a session has shown its device of the user's calls.
+/// The state of the user's calls that a session has shown to its device.
 public struct OngoingMark: Sendable, Equatable {
   /// 0: nothing.
   public var version: UInt64

@@ -1,5 +1,5 @@
-/// What a user, or the app's server, has decided in advance about calls to the user. The user's shard keeps it in the
-/// store. One without any rule is as good as none.
+/// The rules that a user, or the app's server, has set in advance for calls to the user. The user's shard keeps them in
+/// the store. A value without any rule is as good as none.
 public struct UserRules: Sendable, Equatable {
   /// To whom calls go; at most 10 users of the same app, who ring together.
   public struct Forward: Sendable, Equatable {
@@ -132,7 +132,7 @@ extension UserRules {
   }
 }
 
-/// What is asked of a user's rules. The last one who writes wins.
+/// A request about a user's rules. The last one who writes wins.
 public enum RulesRequest: Sendable, Equatable {
   case read
   /// Replaces all of them. An empty one removes them.

@@ -1,5 +1,5 @@
-/// What authorises a command to act for its user and device. The shard's driver checks it before the machine gets
-/// the command; no rule uses it.
+/// A credential that authorises a command to act for its user and device. The shard's driver checks it before the
+/// machine gets the command; no rule uses it.
 public enum Credential: Sendable, Equatable {
   /// From nodes other than edges, and from edges of versions before tickets.
   case none
@@ -10,8 +10,8 @@ public enum Credential: Sendable, Equatable {
   case pushCapability(String)
 }
 
-/// What a coordinator gives an edge for a session once it has verified the token itself: a code over app,
-/// user, device, edge and what the token rests on, which coordinators alone can make.
+/// A ticket that a coordinator gives an edge for a session once it has verified the token itself: a code over app,
+/// user, device, edge and the token's times and key, which coordinators alone can make.
 public struct SessionTicket: Sendable, Hashable {
   public var high: UInt64
   public var low: UInt64

@@ -34,7 +34,7 @@ public enum IdentifierRules {
 
   /// Whether every character of a text can be seen, and stands where it is.
   private static func isVisible(_ text: String) -> Bool {
-    // What comes before the start counts as a space: none may follow it.
+    // The place before the start counts as a space: no space may follow it.
     var former: Unicode.Scalar = " "
     for scalar in text.unicodeScalars {
       guard isVisible(scalar), scalar != " " || former != " " else { return false }

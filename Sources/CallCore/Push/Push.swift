@@ -1,4 +1,4 @@
-/// What a push is for.
+/// The purpose of a push.
 ///
 /// Raw values are those of the journal and of push jobs.
 public enum PushPurpose: UInt8, Sendable, CaseIterable {
@@ -77,14 +77,14 @@ public struct PushJob: Sendable, Equatable {
   public var decidedAt: Timestamp
   /// After this it is dropped unsent.
   public var deadline: Timestamp
-  /// Of an ended call.
+  /// The reason of the end, for an ended call.
   public var reason: EndReason?
   /// Who answered, declined or cancelled.
   public var by: Party?
-  /// Of a clean-up: the result of the device's ring push was unknown when this was decided. If that push never
-  /// left, this one is not needed.
+  /// For a clean-up: the result of the device's ring push was unknown when this was decided. If that push never left,
+  /// this one is not needed.
   public var isRingUnknown: Bool
-  /// Of a ring: what the caller's app gives to the callee's; opaque.
+  /// For a ring: data that the caller's app gives to the callee's; opaque.
   public var pushData: String
   /// The user who was called, if that is another than `user`: the call is in that one's shard. Empty: it is `user`.
   public var calledUser = ""
@@ -158,7 +158,7 @@ public struct PushLeg: Sendable, Hashable {
   }
 }
 
-/// What became of a push.
+/// The outcome of a push.
 public enum PushOutcome: Sendable, Equatable {
   /// The provider has it; not: the device has it.
   case accepted
@@ -179,7 +179,7 @@ public struct PushReport: Sendable, Equatable {
   public var call: CallID
   public var device: DeviceID
   public var purpose: PushPurpose
-  /// Of the token it was for: a newer one is not touched.
+  /// The fingerprint of the token that it was for: a newer token is not touched.
   public var fingerprint: String
   public var outcome: PushOutcome
   /// When the provider answered, by the gateway's clock.

@@ -78,7 +78,7 @@ struct SDKVersion: Comparable, Sendable {
     self.init(major, numbers.count > 1 ? numbers[1] : 0, numbers.count > 2 ? numbers[2] : 0)
   }
 
-  /// Of a User-Agent such as `iOS-3.0.1` or `TelnyxRTC/3.0.1`.
+  /// Reads the version at the end of a User-Agent such as `iOS-3.0.1` or `TelnyxRTC/3.0.1`.
   init?(endOf name: String) {
     let last = name.split { $0 == "-" || $0 == "/" || $0 == " " }.last
     guard let last, let version = SDKVersion(last) else { return nil }

@@ -37,7 +37,7 @@ public struct RegistrationRequest: Sendable, Hashable {
   public var dialect: String
   public var sdkName: String
   public var sdkVersion: String
-  /// What the device declares that it can do; nil: derived from its SDK.
+  /// The capabilities that the device declares; nil: they are derived from its SDK.
   public var capabilities: PushCapabilities?
   public init(
     deviceName: String = "", voipToken: PushToken? = nil, alertToken: PushToken? = nil,
@@ -54,7 +54,7 @@ public struct RegistrationRequest: Sendable, Hashable {
   }
 }
 
-/// What the cluster keeps of a device.
+/// A device's registration, as the cluster keeps it.
 public struct Registration: Sendable, Hashable {
   public var user: UserKey
   public var device: DeviceID
@@ -145,7 +145,7 @@ extension Registration {
   /// How its SDK reads pushes; Callmesh's own dialect for an unknown name.
   public var dialect: PushDialect { PushDialect(rawValue: request.dialect) ?? .callmesh }
 
-  /// Of all its tokens, where they are known.
+  /// The fingerprints of all its tokens, where they are known.
   var fingerprints: [String] {
     var all: [String] = []
     for token in [request.voipToken, request.alertToken] {

@@ -4,9 +4,9 @@ struct PendingClaim: Sendable {
   let reply: PendingReply?
   /// With what the app allows.
   let limits: CallLimits
-  /// Of the token that is being claimed.
+  /// The fingerprint of the token that is being claimed.
   private(set) var fingerprint: String
-  /// Of the tokens that follow.
+  /// The fingerprints of the tokens that follow.
   private(set) var further: ArraySlice<String>
   /// How often a token was read.
   private(set) var attempts = 1
@@ -34,7 +34,7 @@ struct PendingClaim: Sendable {
     further = fingerprints.dropFirst()
   }
 
-  /// What follows from the result of a step.
+  /// The action that follows from the result of a step.
   enum Next: Equatable {
     case read
     case notify(TokenOwner)

@@ -1,4 +1,4 @@
-/// What an app's server asks. It acts in the name of its app, so it needs no part in a call.
+/// Requests of an app's server. It acts in the name of its app, so it needs no part in a call.
 extension ShardMachine {
   mutating func app(_ command: Command, _ request: AppRequest, _ turn: inout Turn) {
     switch request {

@@ -128,7 +128,7 @@ extension ShardMachine {
   }
 }
 
-/// What a shard has to know of a call before a command is carried out.
+/// The properties of a call that a shard has to know before it carries out a command.
 private struct CallLook {
   /// The command names the call's callee.
   let isAddressed: Bool

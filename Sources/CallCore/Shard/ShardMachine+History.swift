@@ -9,9 +9,9 @@ extension ShardMachine {
     return calls[slot].historyEntries
   }
 
-  /// What the number in a push is to count; nil: it has none.
+  /// The question that the number in a push answers; nil: the push has no number.
   ///
-  /// To be asked when the push leaves: entries that the store lacks then are named, so whoever reads the store
+  /// To be asked when the push leaves: it names the entries that the store lacks then, so a driver that reads the store
   /// afterwards misses none.
   public func unreadQuestion(of job: PushJob) -> UnreadQuestion? {
     guard job.purpose.showsUnread, keeps.contains(.history), let slot = calls.slot(of: job.call),

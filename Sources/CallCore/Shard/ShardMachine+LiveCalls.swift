@@ -41,7 +41,7 @@ struct PlacedCalls: Sendable {
     (calls[user] ?? []).compactMap { $0.device == device ? $0.call : nil }
   }
 
-  /// Of all devices of the user.
+  /// The calls of all devices of the user.
   func calls(by user: UserKey) -> [CallID] { (calls[user] ?? []).map(\.call) }
 
   mutating func add(_ call: Call) {

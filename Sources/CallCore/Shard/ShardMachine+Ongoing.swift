@@ -1,5 +1,6 @@
-/// What a user's devices see of the calls that the user is in (R21), where an app wants that. A user has a board while
-/// a session shows it, and some time longer. Soft state: a new owner makes it of the journal and of what edges announce.
+/// The view that a user's devices have of the calls that the user is in (R21), where an app wants that. A user has a
+/// board while a session shows it, and some time longer. Soft state: a new owner makes it from the journal and from the
+/// edges' announcements.
 extension ShardMachine {
   /// The user's answered calls may have changed: they are looked at when the command is done.
   mutating func noteOngoing(of key: UserKey) {

@@ -1,5 +1,5 @@
-/// What goes to stores of its own (`StoredParts`): of ended calls their records, the entries in the histories of their
-/// users, and of calls whose apps have webhooks their events.
+/// The parts of calls that go to stores of their own (`StoredParts`): the records of ended calls and their entries in
+/// the histories of their users, and the events of calls whose apps have webhooks.
 ///
 /// An ended call lacks a part until the driver says that the store has it. When it has all of them, that is a fact of
 /// the journal. So whoever owns the shard knows which calls still need something, and no call is forgotten without,

@@ -73,7 +73,7 @@ extension ShardMachine {
   }
 
   /// Whether a device may attach or register. Each that does is rung, so the limit is here and not at the call.
-  /// What an edge announces was let in before, so there is more room for it.
+  /// Devices that an edge announces were let in before, so there is more room for them.
   /// - Parameters:
   ///   - leaving: registered devices that give way, unless they have a session.
   ///   - countMax: how many devices of the user there may be.

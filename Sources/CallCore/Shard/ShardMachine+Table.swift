@@ -74,7 +74,7 @@ extension ShardMachine {
   }
 }
 
-/// What a change of a call means for its shard.
+/// The consequences of a change of a call for its shard.
 private struct CallChange {
   let before: CallPhase
   let after: CallPhase

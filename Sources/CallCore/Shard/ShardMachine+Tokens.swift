@@ -6,8 +6,8 @@
 /// registration. Of two devices that race, one finds its revision changed and begins anew, with the other as the
 /// former owner. A device also claims what is its own already: that is what makes the other's revision old.
 ///
-/// What fails on the way is answered with `tryAgain`, and leaves nothing that the next attempt, of
-/// any device, would not put right: a claim without a registration costs the next claimant one question.
+/// A failure on the way is answered with `tryAgain`, and leaves nothing that the next attempt, by any device, would
+/// not put right: a claim without a registration costs the next claimant one question.
 extension ShardMachine {
   mutating func claim(
     _ fingerprints: [String], for registration: Registration, _ reply: PendingReply?,

@@ -1,6 +1,6 @@
 /// Calls that were diverted to users of other shards: both sides of the question which devices there are.
 extension ShardMachine {
-  /// What is said of a user whom a call is to ring.
+  /// The devices and the state of a user whom a call is to ring.
   struct Reach {
     /// All that can be reached.
     var all: [User.Device]
@@ -16,7 +16,7 @@ extension ShardMachine {
     var forwarding = Forwarding()
   }
 
-  /// What a call comes to at a user, before it rings there.
+  /// Determines how a call reaches a user, before it rings there.
   /// - Parameter placer: the device that placed it, which is not rung.
   func reach(
     _ key: UserKey, caller: UserKey, placer: DeviceID?, busyWhileInCall: Bool?,

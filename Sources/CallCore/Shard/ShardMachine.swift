@@ -2,7 +2,7 @@
 /// clock.
 ///
 /// The shard of the callee owns the call, so every race of a call is decided here, in one order.
-/// What the shard decides goes into an `Outcome`: facts for the journal, and effects, which the
+/// The shard's decisions go into an `Outcome`: facts for the journal, and effects, which the
 /// driver carries out once the journal has the facts.
 public struct ShardMachine: Sendable {
   public let shard: Int
@@ -33,11 +33,11 @@ public struct ShardMachine: Sendable {
   public var mayDivert = true
   /// Whether calls are transferred to other users: as `mayPush`.
   public var mayTransfer = true
-  /// What is stored of calls outside the journal. Set it before any command.
+  /// The parts of calls that are stored outside the journal. Set it before any command.
   public var keeps: StoredParts = []
   /// Ended calls that would be forgotten if they did not lack something that is to be stored.
   var unrecorded: Set<CallID> = []
-  /// Of the shard's journal.
+  /// The room in the shard's journal.
   public var room = JournalRoom.enough
   /// When registrations are searched for expired ones.
   var expirySweepAt = Timestamp.distantFuture
@@ -49,14 +49,14 @@ public struct ShardMachine: Sendable {
   var missingEdges: [UInt64: Timestamp] = [:]
   var brokenSessions = BrokenSessions()
   var deadlines = DeadlineQueue<CallID>()
-  /// Of the users with a session that shows their calls.
+  /// The boards of the users with a session that shows their calls.
   var boards: [UserKey: OngoingBoard] = [:]
   var boardDeadlines = DeadlineQueue<UserKey>()
   /// Calls of other shards that ring users of this one, or that one of their devices has answered.
   var visits = Visits()
   /// Users whose boards are to be looked at before the turn ends.
   var changedBoards: [UserKey] = []
-  /// Of the users with a session that shows the state of their histories.
+  /// The boards of the users with a session that shows the state of their histories.
   var historyBoards: [UserKey: HistoryBoard] = [:]
   var historyDeadlines = DeadlineQueue<UserKey>()
 

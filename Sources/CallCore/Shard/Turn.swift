@@ -13,7 +13,7 @@ struct Turn: ~Copyable {
   let mayPush: Bool
   let mayDivert: Bool
   let mayTransfer: Bool
-  /// What is stored of calls outside the journal.
+  /// The parts of calls that are stored outside the journal.
   let keeps: StoredParts
   var outcome = Outcome()
 

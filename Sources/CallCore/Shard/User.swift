@@ -48,12 +48,12 @@ struct User: Sendable {
   var calls: [CallID] = []
   /// Those whose end every device acknowledged, kept for late questions.
   var settledCalls = SettledCalls()
-  /// Of a group whose members ring by idleness: when the last call of each was over.
+  /// For a group whose members ring by idleness: when the last call of each was over.
   var groupTalks: [[UInt8]: Timestamp] = [:]
   private var placings = PairRates()
   /// None, or one: they are large, and most users have none.
   private var keptRules: [UserRules] = []
-  /// What is decided in advance about calls to the user; nil: nothing.
+  /// The rules that were set in advance for calls to the user; nil: none were.
   var rules: UserRules? {
     get { keptRules.first }
     set { keptRules = newValue.map { [$0] } ?? [] }

@@ -11,7 +11,7 @@ struct Visits: Sendable {
     /// It rings here no more, and nobody here has answered.
     var isOver: Bool
     var round: UInt8
-    /// Of the newest question about it.
+    /// The number of the newest question about it.
     var number: UInt64
     /// The caller has called this user too often: it does not ring.
     var isRefused: Bool
@@ -22,7 +22,7 @@ struct Visits: Sendable {
 
   /// Longer than a call's shard takes to get another owner.
   private static let memory = Guest.patience
-  /// Of one user. Policy: the oldest goes.
+  /// Visits kept for one user. Policy: the oldest goes.
   private static let countMax = 32
   private static let sweepAtLeast = 64
 

@@ -11,7 +11,7 @@ struct Login {
   var token: String
 }
 
-/// What authorizes a request.
+/// The credential that authorizes a request.
 enum HTTPCredential {
   /// A user's token: `Authorization: Bearer …`.
   case bearer(Login)
@@ -47,7 +47,7 @@ enum HTTPCredential {
     }
   }
 
-  /// Whose rate of requests counts; nil: its app's server's.
+  /// The key of the rate of requests that counts; nil: that of its app's server.
   fileprivate var rateKey: RateKey? {
     user.map { RateKey(user: $0, device: DeviceID(claimedDevice ?? "")) }
   }

@@ -64,7 +64,7 @@ extension HTTPHandler {
   }
 }
 
-/// What an answer depends on in its request.
+/// The properties of a request on which its answer depends.
 struct HTTPExchange {
   var keepAlive = false
   /// The answer has no body.

@@ -2,7 +2,7 @@ internal import CallAuth
 package import CallCore
 package import CallWire
 
-/// What is done to rules, to a group, or to a name.
+/// An operation on rules, on a group, or on a name.
 package enum HTTPRulesVerb: Equatable {
   case get
   case put
@@ -27,7 +27,7 @@ package enum HTTPRulesVerb: Equatable {
   }
 }
 
-/// What a request of the app's server is for: the paths below `/v1/app/`.
+/// The purpose of a request of the app's server: the paths below `/v1/app/`.
 package enum HTTPAppRoute: Equatable {
   case user(String)
   case calls(of: String)
@@ -53,8 +53,9 @@ package enum HTTPAppRoute: Equatable {
     }
   }
 
-  /// What it takes of the app's rate, in thousandths of a request. A question to all shards is as dear as ten others,
-  /// and a history, which is read from the store for each question, as three. Sessions count histories in the same way.
+  /// Its share of the app's rate, in thousandths of a request. A question to all shards costs as much as ten others,
+  /// and a history, which is read from the store for each question, as much as three. Sessions count histories in the
+  /// same way.
   var cost: Int64 {
     switch self {
     case .calls: 10_000

@@ -2,7 +2,7 @@ internal import CallAuth
 package import CallCore
 package import CallWire
 
-/// What an HTTP request is for.
+/// The purpose of an HTTP request.
 package enum HTTPRoute: Equatable {
   case connect
   case registerDevice
@@ -14,7 +14,7 @@ package enum HTTPRoute: Equatable {
   case historyRead
   /// The rules of the token's user.
   case rules(HTTPRulesVerb)
-  /// Of the app's server.
+  /// A request of the app's server.
   case app(HTTPAppRoute)
   /// Whether the process runs. The answer does not depend on the node's state, so no token is needed.
   case health

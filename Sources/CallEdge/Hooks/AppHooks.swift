@@ -57,7 +57,7 @@ package final class AppHook: Sendable {
     case decided(HookDecision)
   }
 
-  /// What came of a call, as metrics call it.
+  /// The outcome of a call, as metrics name it.
   fileprivate enum Outcome: String, CaseIterable {
     case allowed, refused
     case timeout, unreachable, status

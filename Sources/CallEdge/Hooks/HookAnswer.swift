@@ -1,7 +1,7 @@
 package import CallCore
 internal import CallTelemetry
 
-/// What becomes of a call that an app's hook was asked about.
+/// The decision on a call about which an app's hook was asked.
 package enum HookDecision: Sendable, Equatable {
   /// - callerName: the caller's display name; nil: as its token gives it.
   /// - forward: users who ring in place of the callee; empty: the callee rings.

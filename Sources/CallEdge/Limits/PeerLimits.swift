@@ -1,6 +1,6 @@
 public import CallCore
 
-/// What peers may take of an edge, whoever they are: a limit in bytes, count or time for every way in.
+/// The limits on the use of an edge by its peers, whoever they are: in bytes, count or time for every way in.
 /// `docs/operations.md` has the same table, with the counter of each limit.
 public struct PeerLimits: Sendable, Equatable {
   public init() {}

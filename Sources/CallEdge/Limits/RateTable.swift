@@ -46,7 +46,7 @@ package struct RateTable<Key: Hashable & Sendable> {
     return wait
   }
 
-  /// What `take` would return.
+  /// The result that `take` would return.
   package func wait(_ key: Key, cost: Int64 = 1000, now: Timestamp) -> UInt32? {
     guard var bucket = young[key] ?? old[key] else { return nil }
     return bucket.take(cost: cost, perSecond: perSecond, burst: burst, now: now)

@@ -58,7 +58,7 @@ extension CommandOutbox {
 }
 
 extension CommandOutbox.Pending {
-  /// What is sent in its place.
+  /// The command that is sent in its place.
   var outgoing: Command {
     guard refusal != nil, let call = command.body.call else { return command }
     var command = command

@@ -30,7 +30,7 @@ extension EdgeLoop {
 
   // MARK: Slow readers
 
-  /// What waits for a device has crossed one of its channel's water marks.
+  /// The amount of data that waits for a device has crossed one of its channel's water marks.
   func noteSlow(_ handler: WebSocketHandler, _ isSlow: Bool) {
     slow[handler.number] = isSlow ? handler : nil
     if slow.isEmpty { sweepSlow() }

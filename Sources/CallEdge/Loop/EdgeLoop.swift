@@ -5,12 +5,12 @@ internal import CallTelemetry
 internal import CallWire
 internal import NIOCore
 
-/// What all connections of one event loop share: the table of sessions, the commands that wait for replies,
+/// The state that all connections of one event loop share: the table of sessions, the commands that wait for replies,
 /// and the buffers that each connection needs only for a moment. Used on its event loop only.
 ///
 /// `docs/architecture.md`, "From a socket to an invite", follows a frame and a delivery through it.
 final class EdgeLoop {
-  /// What a session number stands for.
+  /// The endpoint for which a session number stands.
   enum Endpoint {
     case device(WebSocketHandler)
     case request(HTTPHandler)

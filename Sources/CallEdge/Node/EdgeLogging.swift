@@ -2,8 +2,8 @@ internal import CallCore
 internal import CallTelemetry
 internal import Logging
 
-/// What edges log of calls: each command of a device, and each delivery that is written to it. What users do and
-/// notice is logged at `debug`, the rest at `trace`; descriptions, candidates and tokens are never logged.
+/// The log of an edge about calls: each command of a device, and each delivery that is written to it. Events that users
+/// cause or notice are logged at `debug`, the rest at `trace`; descriptions, candidates and tokens are never logged.
 extension Logger {
   func received(_ command: Command) {
     guard logLevel <= .debug else { return }

@@ -5,7 +5,7 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// What operators ask of this edge.
+/// The requests of operators to this edge.
 extension EdgeNode {
   func subscribeStatus() throws -> any BusSubscription {
     try bus.answer(shared.subjects.adminStatus) { [self] in

@@ -4,7 +4,7 @@ internal import CallTelemetry
 internal import CallWire
 internal import Logging
 
-/// What an edge is asked to do: by an operator, by the end of the process, or by `ReachWatch`.
+/// An order to an edge: by an operator, by the end of the process, or by `ReachWatch`.
 enum EdgeOrder: Sendable {
   /// Send the devices elsewhere, and go on without any. `seconds` replaces the configured time.
   case drain(seconds: Int?)

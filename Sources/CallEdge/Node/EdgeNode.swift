@@ -20,7 +20,7 @@ public final class EdgeNode<Bus: ClusterBus>: Service {
   private let port = Mutex<Result<Int, any Error>?>(nil)
   /// Closed when `port` is set.
   private let portIsSet = Inbox<Never>(capacity: 1)
-  /// What `handleOrders` is to do. Policy when full: refuse, since operators repeat an order that has no effect.
+  /// The orders for `handleOrders`. Policy when full: refuse, since operators repeat an order that has no effect.
   let orders = Inbox<EdgeOrder>(capacity: 64)
   /// Closed when the node is asked to stop before it serves.
   private let leaving = Inbox<Never>(capacity: 1)

@@ -6,7 +6,7 @@ internal import CallWire
 internal import Logging
 internal import Synchronization
 
-/// What all event loops of an edge share.
+/// The objects that all event loops of an edge share.
 final class EdgeShared: Sendable {
   let configuration: EdgeConfiguration
   /// Drawn at the start. Only coordinators learn it.

@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Whether a node can serve, as `/readyz` on the operators' port reports it.
 public struct Readiness: Sendable, Equatable {
-  /// What is missing, as sentences.
+  /// The missing conditions, as sentences.
   public var missing: [String]
   /// At most the first 32 of them.
   public var shardsWithoutOwner: [Int]

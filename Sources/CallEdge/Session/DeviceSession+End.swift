@@ -30,7 +30,7 @@ extension DeviceSession {
     }
   }
 
-  /// What the shards must learn of the session's end.
+  /// The facts that the shards must learn about the session's end.
   /// - Returns: nil where no shard knows the session, and from the second call on.
   package mutating func takeEnd() -> End? {
     guard let identity = sentIdentity else { return nil }

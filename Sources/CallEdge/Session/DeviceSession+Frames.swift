@@ -1,7 +1,7 @@
 internal import CallCore
 package import CallWire
 
-/// What the device sends.
+/// Frames from the device.
 extension DeviceSession {
   /// The device has sent something, be it part of a frame.
   package mutating func receivedBytes() { hasReceived = true }
@@ -83,8 +83,8 @@ extension DeviceSession {
 }
 
 extension ClientCommand {
-  /// What the command takes of the session's rate, in thousandths of a command. Acknowledgements answer what
-  /// the cluster sent, and pings cost it nothing: they count a tenth. A history is read for each question.
+  /// The command's share of the session's rate, in thousandths of a command. Acknowledgements answer messages of the
+  /// cluster, and pings cost it nothing: both count a tenth. A history is read for each question.
   fileprivate var rateCost: Int64 {
     switch self {
     case .ack, .ping: 100

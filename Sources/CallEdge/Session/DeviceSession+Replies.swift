@@ -1,7 +1,7 @@
 package import CallCore
 internal import CallWire
 
-/// What the cluster sends.
+/// Messages from the cluster.
 extension DeviceSession {
   /// A command was answered: by its shard, or by the edge itself where it could not be sent.
   package mutating func replied(

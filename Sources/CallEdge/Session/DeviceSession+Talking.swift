@@ -1,6 +1,6 @@
 import CallCore
 
-/// What an app's sessions report of the answered calls that were placed there.
+/// The reports that an app's sessions send about the answered calls that were placed there.
 enum TalkingReports {
   case none
   /// Users take no second call.
@@ -37,7 +37,7 @@ extension DeviceSession {
     if talking != nil { mayReportTalking = true }
   }
 
-  /// What the app wants reported. Looked up again only when an app's terms have changed: every call asks.
+  /// The reports that the app wants. They are looked up again only when an app's terms have changed: every call asks.
   private var reportsWanted: TalkingReports {
     mutating get {
       let version = rules.apps?.version ?? 0

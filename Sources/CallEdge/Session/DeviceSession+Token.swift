@@ -96,7 +96,7 @@ extension DeviceSession {
   }
 }
 
-/// What a session keeps of its token, in 16 bytes. All times are seconds since 1970.
+/// The data that a session keeps of its token, in 16 bytes. All times are seconds since 1970.
 package struct TokenGrant: Equatable {
   let expires: UInt32
   /// When the device is warned that it expires; `max`: it was.

@@ -54,7 +54,7 @@ package struct DeviceSession {
     mutating func refuse(_ request: UInt64, _ error: CallError) { reply(request, .error(error)) }
   }
 
-  /// What the shards must learn of a session's end.
+  /// The facts that the shards must learn about a session's end.
   package struct End: Equatable {
     package var user: UserKey
     package var device: DeviceID
@@ -75,7 +75,7 @@ package struct DeviceSession {
     }
   }
 
-  /// Whose session it is.
+  /// The user and the device to which the session belongs.
   struct Identity: Equatable {
     var user: UserKey
     var device: DeviceID
@@ -167,11 +167,11 @@ package struct DeviceSession {
   var talking: Talking?
   /// The next report is made even if it has the same calls.
   var mustReportTalking = false
-  /// What the app wants reported, at the given version of all apps' terms; nil: not looked up.
+  /// The reports that the app wants, at the given version of all apps' terms; nil: not looked up.
   var talkingReports: (wanted: TalkingReports, termsVersion: Int)?
-  /// What the device has seen of its user's calls. An owner of a later epoch shows a later version.
+  /// The state of its user's calls that the device has seen. An owner of a later epoch shows a later version.
   var shown = OngoingMark()
-  /// What the device was sent of the state of its user's history.
+  /// The state of its user's history that was sent to the device.
   var historyShown = HistoryMark()
   /// The user's display name, as its shard has it stored; empty: none. It is the caller's name where the token has none.
   var userName = ""
@@ -195,11 +195,11 @@ package struct DeviceSession {
   var callsAllowedAt = Timestamp(microseconds: 0)
   /// The request that asks for the device's calls, while it waits for its reply.
   var callsRequest: UInt64?
-  /// What the session keeps of its token, from the attach on.
+  /// The data that the session keeps of its token, from the attach on.
   var grant = TokenGrant.none
   /// The identity under which an attach was sent to a shard: the shard may know this session.
   var sentIdentity: Identity?
-  /// What the session's commands carry: the token until the attach is answered, then the ticket.
+  /// The credential of the session's commands: the token until the attach is answered, then the ticket.
   package internal(set) var credential = Credential.none
 
   /// - Parameters:

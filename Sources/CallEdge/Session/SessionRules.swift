@@ -64,7 +64,7 @@ package final class SessionRules: Sendable {
     apps?.gate(of: app)?.terms.follows.contains(.history) ?? false
   }
 
-  /// What an app's sessions report of the answered calls that were placed there.
+  /// The reports that an app's sessions send about the answered calls that were placed there.
   func talkingReports(of app: String) -> TalkingReports {
     let terms = apps?.gate(of: app)?.terms
     if terms?.ongoingCalls ?? false { return .withDetails }

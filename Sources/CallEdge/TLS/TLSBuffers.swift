@@ -9,7 +9,7 @@ package final class TLSSlices: ChannelOutboundHandler {
   package typealias OutboundOut = ByteBuffer
 
   package static let bufferBytes = 16_384
-  /// What encryption adds to a record, at most.
+  /// The most bytes that encryption adds to a record.
   package static let recordBytes = 32
   /// How much of the buffer was filled since the last flush.
   private var filled = 0

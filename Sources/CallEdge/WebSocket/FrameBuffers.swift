@@ -9,7 +9,8 @@ package struct FrameBuffers {
 
   /// More than the sockets that one turn writes to.
   package static let count = 64
-  /// What nearly all frames need. Larger ones get buffers of their own: a slow socket holds little more than its frames.
+  /// Nearly all frames fit into this size. Larger ones get buffers of their own: a slow socket holds little more than
+  /// its frames.
   package static let bytes = 512
 
   package init() { buffers = Array(repeating: ByteBuffer(), count: Self.count) }

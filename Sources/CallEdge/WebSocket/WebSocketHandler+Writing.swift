@@ -51,7 +51,7 @@ extension WebSocketHandler {
     if isSlow { checkWaitingBytes() }
     guard !needsFlush else { return }
     needsFlush = true
-    // What is written while reading is flushed by `channelReadComplete`.
+    // `channelReadComplete` flushes the data that is written while reading.
     if !isReading { loop.flushSoon(self) }
   }
 
@@ -177,7 +177,7 @@ enum WebSocketWriter {
 }
 
 extension WebSocketFrameHeader {
-  /// Of the whole frame.
+  /// The most bytes of the whole frame.
   fileprivate var frameBytesMax: Int { payloadBytes + Self.unmaskedBytesMax }
 }
 

@@ -32,7 +32,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   // MARK: State of +Actions
 
-  /// What the session decided and is not carried out yet. Without actions between events.
+  /// The session's decisions that are not carried out yet. Between events there are no actions in it.
   var turn = DeviceSession.Turn(now: Timestamp(microseconds: 0))
   var isPerforming = false
   /// The shard of the session's user; -1 while it is not attached.
@@ -93,7 +93,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     context.close(promise: nil)
   }
 
-  /// What waits for the device has crossed one of the channel's water marks.
+  /// The amount of data that waits for the device has crossed one of the channel's water marks.
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     isSlow = !context.channel.isWritable
     loop.noteSlow(self, isSlow)

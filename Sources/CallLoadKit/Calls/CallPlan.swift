@@ -22,22 +22,22 @@ struct CallPlan {
   let exchangesCandidates: Bool
   /// Where the part allows both: it is answered after the first act.
   let answersThen: Bool
-  /// Of a call to a group.
+  /// The script of a call to a group.
   let script: GroupScript?
-  /// Of a call that is handed over.
+  /// The script of a call that is handed over.
   let transfer: TransferScript?
   let seed: UInt64
-  /// Of a call that crosses another one: that one.
+  /// The call that this one crosses, if any.
   let crosses: CallID?
   /// The second call of two that cross.
   let isCallBack: Bool
   /// A call that is placed while this one is answered.
   let second: SecondScript?
-  /// Of such a call: what it is to the first one.
+  /// For such a call: its relation to the first one.
   let during: SecondCallTerms?
   /// Its users take no second call.
   let isStrict: Bool
-  /// What the app's server is to say of it; nil: it is not asked.
+  /// The answer that the app's server is to give about it; nil: the server is not asked.
   let hook: HookTerms?
   private let alertMs: ClosedRange<Double>
 

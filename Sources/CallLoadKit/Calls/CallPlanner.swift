@@ -84,7 +84,7 @@ final class CallPlanner {
     if !isDirect { return callees.allSatisfy(\.isThere) }
     // A device that drops its connection must have one.
     if part.kind == .calleeReturns, callees.contains(where: \.sleeps) { return false }
-    // Whoever calls back must be there.
+    // A user who calls back must be there.
     if [.crossing, .secondCall, .consulted].contains(part.kind) {
       return callees.allSatisfy(\.isThere)
     }

@@ -1,6 +1,6 @@
 import CallCore
 
-/// What the members of a group do in one call, drawn from the seed.
+/// The acts of the members of a group in one call, drawn from the seed.
 struct GroupScript: Sendable, Equatable {
   /// How a member gives the call on to the others.
   enum Pass: CaseIterable, Sendable {
@@ -12,7 +12,7 @@ struct GroupScript: Sendable, Equatable {
     case waits
   }
 
-  /// What those members do that do not answer, in the order in which they ring.
+  /// The acts of the members that do not answer, in the order in which they ring.
   var passes: [Pass]
   /// The caller cancels while the next member rings, who would answer otherwise.
   var isCancelled: Bool

@@ -1,7 +1,7 @@
 package import CallCore
 
-/// What the app's server is to say when it is asked about a call, drawn with the call. A header of the call has it, so the
-/// question does, and the server needs to know nothing else.
+/// The answer that the app's server is to give when it is asked about a call, drawn with the call. A header of the call
+/// holds it, and so does the question. The server needs to know nothing else.
 package enum HookTerms: Sendable, Equatable {
   package enum Refusal: String, CaseIterable, Sendable {
     case forbidden, unknownUser, unavailable
@@ -28,14 +28,14 @@ package enum HookTerms: Sendable, Equatable {
   /// It fails.
   case broken
 
-  /// What a caller is told of a refusal.
+  /// The sentence that a caller gets with a refusal.
   package static let sentence = "The load wants no such call."
   package static let header = "X-Load-Hook"
   /// How long an edge waits for an answer, and how long a slow one takes.
   static let timeout: Span = .milliseconds(2000)
   static let slowMilliseconds: Int64 = 300
 
-  /// Of calls that go to others by the hook, among those that one device answers.
+  /// The share of calls that the hook sends to other users, among the calls that one device answers.
   static let forwardedShare = 0.15
 
   /// The call is not placed, or not at once.

@@ -18,7 +18,7 @@ final class LiveCall {
   /// The length of ringing, by the cluster's clock alone.
   var ringSpan: Span?
   var invited: Set<Int> = []
-  /// Of the devices that never sleep.
+  /// The number of invited devices that never sleep.
   var awakeInvited = 0
   /// When the last device was notified.
   var lastElsewhereAt: Timestamp?

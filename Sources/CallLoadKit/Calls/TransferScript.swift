@@ -16,7 +16,7 @@ package struct TransferTerms: Sendable, Equatable {
   }
 }
 
-/// What happens when a call is handed over, drawn from the seed.
+/// The course of a call's transfer, drawn from the seed.
 struct TransferScript: Sendable, Equatable {
   let terms: TransferTerms
   /// Those of the third user.

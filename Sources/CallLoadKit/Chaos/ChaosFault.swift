@@ -65,7 +65,7 @@ package enum FaultStep: Codable, Sendable {
   case incident(String)
 }
 
-/// What faults did to devices and shards, as seen from outside. Times in microseconds.
+/// The effects of faults on devices and shards, as seen from outside. Times in microseconds.
 package struct ChaosResult: Codable, Sendable {
   /// One fault that took shards away, until every one of them answered again.
   package struct TakeOver: Codable, Sendable, Equatable {
@@ -113,7 +113,7 @@ package struct ChaosResult: Codable, Sendable {
     }
   }
 
-  /// What became of a call that was placed during a fault.
+  /// The fate of a call that was placed during a fault.
   package enum Fate: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
     case asPlanned = "as_planned"
     /// With "try again" or the like.
@@ -131,7 +131,7 @@ package struct ChaosResult: Codable, Sendable {
   /// Sentences about probes that got no answer for long.
   package var slow: [String] = []
   package var shardSilence: [ChaosKind: LatencyHistogram] = [:]
-  /// Of each shard in planned changes: the longest wait of a probe.
+  /// The longest wait of a probe, for each shard in planned changes.
   package var handOver = LatencyHistogram()
   /// From a command's first sending to its reply.
   package var commandWait = LatencyHistogram()

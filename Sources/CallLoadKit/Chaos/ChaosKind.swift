@@ -26,7 +26,7 @@ package enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, S
     package var shortestSeconds: Double?
   }
 
-  /// What happens, and the defaults. Outages of NATS last 1 s to 15 s.
+  /// A summary of the fault, and its defaults. Outages of NATS last 1 s to 15 s.
   package var facts: Facts {
     func facts(
       _ summary: String, every interval: Double, length: Double, atLeast shortest: Double? = nil
@@ -81,7 +81,7 @@ package enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, S
 
   enum Means { case kill, freeze, cut }
 
-  /// What is done to processes and undone later; nil for a planned change.
+  /// The action on processes that is undone later; nil for a planned change.
   var means: Means? {
     switch self {
     case .killCoordinator, .killEdge, .killAllEdges, .killNATS, .killAllNATS, .killPush: .kill

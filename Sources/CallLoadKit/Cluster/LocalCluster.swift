@@ -30,9 +30,9 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var keepsHistory = false
   /// Whether users of the devices' app see their ongoing calls.
   package var showsOngoing = false
-  /// Of the devices' apps; nil: none.
+  /// The webhook of the devices' apps; nil: none.
   package var webhook: WebhookAddress?
-  /// Of the devices' apps, too.
+  /// The hook of the devices' apps; nil: none.
   package var hook: WebhookAddress?
   package var tls = false
   /// The address at which edges listen.
@@ -98,11 +98,11 @@ extension LocalClusterOptions {
 
 /// nats-servers and nodes on this machine's loopback, each a process, with all files in a temporary folder.
 package struct LocalCluster: Sendable {
-  /// Of all servers, separated by commas, without relays.
+  /// The URLs of all nats-servers, separated by commas, without relays.
   package let natsURL: String
   /// `ws://127.0.0.1:port`, or `wss://`, one for each edge.
   package let edgeURLs: [String]
-  /// Of the authority that signed the edges' certificate; nil without TLS.
+  /// The file of the authority that signed the edges' certificate; nil without TLS.
   package let caFile: String?
   package let keys: AppKeys
   package let natsVersion: String

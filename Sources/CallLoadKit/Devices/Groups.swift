@@ -16,9 +16,9 @@ final class Groups {
 
   private unowned let rig: LoadRig
   private var groups: [Group]
-  /// Of all groups.
+  /// The members of all groups.
   let members: Set<Int>
-  /// Those of which the cluster has said that it has them.
+  /// The groups that the cluster has confirmed.
   private var ready: [Int] = []
   private var open: Set<Int> = []
   private var completion: (() -> Void)?

@@ -1,8 +1,8 @@
 package import CallCore
 import CallJudge
 
-/// What devices are shown of the calls that their users are in (R21). Each state is compared with the one before it: what
-/// joined or left is noted with the call that it is about, and judged with that.
+/// Keeps what devices are shown of the calls that their users are in (R21). Each state is compared with the one before
+/// it. An entry that joined or left is noted with the call that it is about, and judged with that.
 struct OngoingBook: Sendable {
   /// A device that is shown its user's calls, on one connection.
   struct Watcher: Sendable {

@@ -12,13 +12,13 @@ extension CallChecker {
   /// A call that does not ring is over within this time.
   private static let refusedWithin: Span = .seconds(1)
 
-  /// What is known of a user's other calls.
+  /// A user's other calls, as far as they are known.
   private func talk(of user: Int, but call: CallID, at now: Timestamp) -> UserTalk {
     var talk = UserTalk()
     for id in talks.calls(of: user) where id != call {
       guard let record = records[id], record.mayBeAnswered else { continue }
       talk.isPossible = true
-      // What the user has placed counts only where its app says so.
+      // Calls that the user has placed count only where the user's app says so.
       let isReceived = record.calleesWinner.map { roster.user(of: $0) == user } ?? false
       if isReceived, record.facts.route.isDirect, record.goesOn(at: now) {
         talk.received.append(id)

@@ -16,9 +16,9 @@ extension CallChecker {
     package var route: CallRoute
     /// How the call is to be handed over.
     package var transfer: TransferTerms?
-    /// What the app's server is to say of it; nil: it is not asked.
+    /// The answer that the app's server is to give about it; nil: the server is not asked.
     package var hook: HookFacts?
-    /// Of a call that is placed while another one is answered.
+    /// The terms of a call that is placed while another one is answered.
     package var during: SecondCallTerms?
 
     /// Those of the caller and of the users whose devices ring.

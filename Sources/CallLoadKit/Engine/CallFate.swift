@@ -1,7 +1,7 @@
 package import CallCore
 import CallJudge
 
-/// What devices were told of a call, with which the app's webhooks and its users' histories must agree.
+/// A call's fate, as devices were told it. The app's webhooks and its users' histories must agree with it.
 package struct CallFate: Sendable, Equatable {
   package var call: CallID
   /// The device that placed it.

@@ -1,7 +1,7 @@
 import CallCore
 import CallJudge
 
-/// What faults explain, and what they never do.
+/// Judges what faults explain, and what they never explain.
 extension CallRecord {
   /// Excuses what waited in a frozen process, a cut network or for a processor, and what another edge sent before, as
   /// its version proves: a device that moves has two sessions for a moment.

@@ -6,7 +6,7 @@ extension CallRecord {
   /// A member may ring, and the next one may ring after it, by this much off its time.
   static let turnSlack: Span = .seconds(1)
 
-  /// What a group's member was asked, and did.
+  /// A group's member: what it was asked, and what it did.
   private struct Member {
     let user: Int
     let devices: [DeviceRecord]

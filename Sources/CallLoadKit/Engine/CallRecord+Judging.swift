@@ -157,7 +157,7 @@ extension CallRecord {
     return timeline.disturbedEdges(from: begin, to: end)
   }
 
-  /// What does not fit between an end and what devices did; nil where all fits.
+  /// The mismatch between an end and what devices did; nil where all fits.
   func objection(to end: DeviceRecord.End, for device: DeviceRecord) -> String? {
     let isCaller = device.device == facts.caller
     let winner = winners.first?.device ?? answeredBy

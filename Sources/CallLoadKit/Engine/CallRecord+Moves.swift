@@ -4,7 +4,7 @@ import CallWire
 
 /// Judges calls that another device of the callee took over.
 extension CallRecord {
-  /// Of devices that pull at once, one has the call: it is told so, as are the one that had it and the other side.
+  /// One of the devices that pull at once has the call. It is told so, as are the one that had it and the other side.
   mutating func examineMoves(_ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
     let pullers = callees.filter { $0.tookOver != nil }
     if pullers.count > 1 {

@@ -89,7 +89,7 @@ extension CallRecord {
 
   // MARK: What is shown
 
-  /// What is untrue in an entry.
+  /// The untrue part of an entry; nil where all is true.
   private func objection(
     to entry: OngoingCall, _ sight: OngoingSight, _ sides: [Side], _ timeline: FaultTimeline
   ) -> String? {

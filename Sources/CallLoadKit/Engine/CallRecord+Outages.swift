@@ -104,7 +104,7 @@ extension CallRecord {
     }
   }
 
-  /// What was accepted in time before the end and did not arrive, unless the receiver was away at the end.
+  /// The signals that were accepted in time before the end and did not arrive, unless the receiver was away at the end.
   private func lostAtTheEnd(of stream: SignalLedger.Stream, _ timeline: FaultTimeline) -> [Int] {
     guard let receiver = record(of: stream.receiver), let sender = record(of: stream.sender),
       let begin = receiver.device == facts.caller ? answeredToldAt : receiver.invitedAt,

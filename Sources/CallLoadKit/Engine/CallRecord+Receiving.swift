@@ -108,7 +108,7 @@ extension CallRecord {
 
   private mutating func stopped(_ device: Int, _ end: DeviceRecord.End) {
     guard let before = record(of: device) else { return }
-    // Of its part before it took the call over.
+    // The end is that of its part before it took the call over.
     if let taken = before.tookOver, end.version <= taken.version { return }
     if before.mayHaveTakenOver, end.reason.followsAnswer {
       return change(device) { $0.endAfterPull = $0.endAfterPull ?? end }

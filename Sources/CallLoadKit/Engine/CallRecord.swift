@@ -3,7 +3,7 @@ import CallCore
 import CallJudge
 import CallWire
 
-/// What one device did in a call, and what it received.
+/// The record of what one device did in a call, and of what it received.
 struct DeviceRecord: Sendable {
   /// An end that a delivery or a reply notified the device of.
   struct End: Sendable, Equatable {
@@ -107,7 +107,7 @@ struct CallRecord: Sendable {
   let guestShards: [Int]
   var caller: DeviceRecord
   var callees: [DeviceRecord]
-  /// Of a call that is to be handed over.
+  /// The transfer of a call that is to be handed over.
   var transfer: TransferRecord?
   var trace: [TraceLine] = []
   var outstanding = 0
@@ -136,9 +136,9 @@ struct CallRecord: Sendable {
   var hookOddity: CallError.Code?
   /// When it was answered, by the cluster's clock.
   var answerSentAt: Timestamp?
-  /// What devices were shown of it as of an ongoing call.
+  /// Views of it as an ongoing call that devices were shown.
   var sights: [OngoingSight] = []
-  /// Of the user who is called, when the call was placed.
+  /// The state of the user who is called, when the call was placed.
   var talk = UserTalk()
 
   static let traceMax = 200

@@ -3,7 +3,8 @@ import CallCore
 /// Judges pairs of calls: in one a device asks a third user, the other one it hands over to that user then. When the
 /// third user has it, the first of the pair ends as transferred, and not otherwise.
 struct ConsultationJudge: Sendable {
-  /// Of pairs of which only the call that was to be handed over is judged, by the other one: a device has taken the side.
+  /// Pairs of which only the call that was to be handed over is judged, by the other one. True where a device has
+  /// taken the side.
   private var isTaken: [CallID: Bool] = [:]
 
   /// The call that was to be handed over is judged first.

@@ -3,7 +3,7 @@ import CallJudge
 
 /// Judges two calls that were placed to cross, once both are judged: one goes on, and the other one gives way to it.
 struct CrossingJudge: Sendable {
-  /// Of the call of each pair that was judged first.
+  /// The outcome of the call of each pair that was judged first.
   private var outcomes: [CallID: CallOutcome] = [:]
 
   /// - Returns: what is wrong with the pair; nil where nothing is, or the other call is not judged yet.

@@ -35,7 +35,7 @@ package struct FaultTimeline: Sendable {
 
   /// After its end a frozen edge may need this long to pass on what waited.
   static let keptWaiting: Span = .seconds(2)
-  /// What waited for a processor is retransmitted as after a fault that loses messages.
+  /// Messages that waited for a processor are retransmitted as after a fault that loses messages.
   private static let busyAfterglow: Span = .milliseconds(4_500)
   /// No call is judged by older faults: the longest one rings for three minutes.
   private static let memory: Span = .seconds(600)

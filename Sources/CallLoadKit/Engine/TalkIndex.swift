@@ -22,7 +22,7 @@ struct TalkIndex: Sendable {
   func lastTalk(of user: Int) -> Timestamp? { lastTalks[user] }
 }
 
-/// What is known of whether a user is in an answered call.
+/// Whether a user is in an answered call, as far as that is known.
 struct UserTalk: Sendable {
   /// Calls to the user that go on.
   var received: [CallID] = []

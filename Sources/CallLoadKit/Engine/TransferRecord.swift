@@ -1,7 +1,7 @@
 import CallCore
 import CallJudge
 
-/// What is seen of a side that is handed over: by the device that does it, and by the third user's devices.
+/// The view of a side that is handed over: by the device that does it, and by the third user's devices.
 struct TransferRecord: Sendable {
   let terms: TransferTerms
   /// The third user's shard, which the call's shard asks for the devices.
@@ -12,7 +12,7 @@ struct TransferRecord: Sendable {
   var asked: (by: Int, request: TransferRequest, at: Timestamp)?
   /// When it was told that the transfer is under way.
   var acceptedAt: Timestamp?
-  /// What it was told of the end of the transfer, where nobody took the side, and when.
+  /// The end of the transfer that it was told, where nobody took the side, and the time at which it was told.
   var failure: (end: CallEnd<Int>, at: Timestamp)?
 
   init(_ terms: TransferTerms, _ roster: Roster, attached: Set<Int>, shard: Int) {
@@ -87,7 +87,7 @@ extension CallRecord {
       invitedToTransfer(before, invite, delivery.version, at: now)
     case .answered:
       guard isThird(device) else { return false }
-      // Whoever has the caller's side is told of the answer by a shard's new owner.
+      // A shard's new owner tells the answer to the device that has the caller's side.
       change(device) { $0.wonAt = $0.wonAt ?? now }
     case .stop(let stop) where stop.reason == .transferred:
       let end = CallEnd(reason: stop.reason, by: stop.by.map(number))

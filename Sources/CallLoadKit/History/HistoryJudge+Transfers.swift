@@ -20,7 +20,7 @@ extension HistoryJudge {
     return transfer.failure == nil ? nil : fate.reason
   }
 
-  /// What does not fit in the third user's entry.
+  /// The mismatch in the third user's entry; nil where all fits.
   func objection(
     toEntryOfThird entry: HistoryEntry, _ fate: CallFate, _ transfer: CallFate.Transfer
   ) -> String? {

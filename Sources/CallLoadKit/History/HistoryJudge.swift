@@ -97,7 +97,7 @@ package struct HistoryJudge: Sendable {
         && one.endedAt == other.endedAt && one.reason == other.reason && one.video == other.video
   }
 
-  /// What does not fit between an entry and what devices were told; nil where all fits.
+  /// The mismatch between an entry and what devices were told; nil where all fits.
   private func objection(to entry: HistoryEntry, of user: Int) -> String? {
     guard let fate = fates[entry.call] else {
       return isWhole ? "has a call that nobody placed" : nil

@@ -4,7 +4,7 @@ package import CallTestKit
 import FoundationEssentials
 import Synchronization
 
-/// What the app's server was asked of a run.
+/// Counts of what the app's server was asked in a run.
 package struct HookResult: Codable, Sendable, Equatable {
   package var questions = 0
   /// By the first word of ``HookTerms/text``.
@@ -57,7 +57,7 @@ package struct HookGround: Sendable {
 
   package func stop() async { await server.stop() }
 
-  /// What the server answers. Called on its connections' event loops.
+  /// The server's answer. Called on its connections' event loops.
   package func answer(_ request: SimulatedRequest) -> SimulatedReply {
     Self.answer(request, state)
   }

@@ -18,7 +18,7 @@ package enum Attack: String, CaseIterable, Codable, CodingKeyRepresentable, Send
   /// An attack's acts, rate and connections. The rate does not depend on the edges, except for full sockets.
   package struct Facts: Sendable {
     package var summary: String
-    /// Of `unit`, together.
+    /// The rate of `unit`, of all connections together.
     package var perSecond: Double
     package var unit: String
     /// Open at the same time; one that ends is opened again a second later. 0: none stays open.

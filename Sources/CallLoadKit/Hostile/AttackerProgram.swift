@@ -71,7 +71,7 @@ struct AttackOrders: Codable, Sendable {
 }
 
 package struct AttackAccount: Codable, Sendable, Equatable {
-  /// Of the attack's unit: requests, frames, calls.
+  /// Attempts in the attack's unit: requests, frames, calls.
   package var attempts = 0
   package var connections = 0
   package var connectionsFailed = 0

@@ -1,6 +1,6 @@
 package struct HostilePlan: Sendable, Equatable {
   package struct Round: Sendable, Equatable {
-    /// Of the report: an attack's name, or `all`.
+    /// The name in the report: an attack's name, or `all`.
     package var name: String
     package var attacks: [Attack]
   }
@@ -47,7 +47,7 @@ package struct HostileRow: Sendable, Equatable {
   /// Microseconds, of the calls that were due during the attack; nil where none rang.
   package var ringP50: UInt64?
   package var ringP99: UInt64?
-  /// Of the normal load, by cause, including ended servers.
+  /// Failures of the normal load, by cause, including ended servers.
   package var failures: [String: Int] = [:]
   package var peaks: [NodePeak] = []
   /// Seconds from the attack's end until rings were within the aim; nil where the load ended before.

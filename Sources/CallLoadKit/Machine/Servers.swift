@@ -6,7 +6,7 @@ import Glibc
 package struct Servers: Sendable {
   package var edgeURLs: [String]
   package var trust = EdgeTrust.system
-  /// Of the authority that `trust` stands for; nil: the machine's.
+  /// The file of the authority that `trust` stands for; nil: the machine's.
   package var caFile: String?
   package var keys: AppKeys
   package var keysPath: String
@@ -37,7 +37,7 @@ package struct Servers: Sendable {
 /// The usage of callload's and of the local cluster's processes at one time.
 struct Usage: Sendable {
   var servers: [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)]
-  /// Of this process and of those of the devices.
+  /// The usage of this process and of the processes of the devices.
   var own = ProcessFiles.Sample()
   var at = ContinuousClock.now
 

@@ -4,7 +4,7 @@ import CallCore
 package struct LoadPart: Codable, Sendable, Equatable {
   /// From 0.
   package var number: Int
-  /// Of all parts of the run.
+  /// The number of all parts of the run.
   package var count: Int
   package var firstUser: Int
   package var devices: Int

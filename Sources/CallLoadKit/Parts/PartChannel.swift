@@ -31,7 +31,7 @@ final class PartChannel: Sendable {
     return PartChannel(channel)
   }
 
-  /// What cannot be sent is lost: the end of the channel tells.
+  /// A message that cannot be sent is lost: the end of the channel shows that.
   func send(_ message: some Encodable) {
     guard let body = try? JSONEncoder().encode(message) else { return }
     var buffer = channel.allocator.buffer(capacity: body.count + 4)
@@ -90,7 +90,7 @@ private final class Receiver: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // Of several errors the first one is the cause. A broken connection is the end of the process, and no more.
+    // The first of several errors is the cause. A broken connection is the end of the process, and no more.
     if cause == nil, error is MessageTooLong { cause = error }
     context.close(promise: nil)
   }

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What the process of a run asks of a process of devices.
+/// An order of the process of a run to a process of devices.
 struct PartOrder: Codable, Sendable {
   /// Chosen by the sender; the answer repeats it.
   var id: Int
@@ -17,7 +17,7 @@ struct PartOrder: Codable, Sendable {
   }
 }
 
-/// What a process of devices answers.
+/// A report of a process of devices to the process of the run.
 enum PartReport: Codable, Sendable {
   /// Unasked, several times a second.
   case progress(LoadProgress.Snapshot)
@@ -28,7 +28,7 @@ enum PartReport: Codable, Sendable {
   static let bytesMax = 64 << 20
 }
 
-/// What a process of devices needs to know beside the command line, which is that of the run.
+/// The facts that a process of devices needs beside the command line, which is that of the run.
 struct PartOrders: Codable, Sendable {
   var part: LoadPart
   var target: LoadTarget
@@ -39,10 +39,10 @@ struct LoadTarget: Codable, Sendable {
   var edges: [String]
   var app: String
   var keysPath: String
-  /// Of the authority that devices trust; nil: the machine's.
+  /// The file of the authority that devices trust; nil: the machine's.
   var caFile: String?
   var seed: UInt64
-  /// Of a local cluster that faults are injected into; nil without faults.
+  /// The number of shards of a local cluster that faults are injected into; nil without faults.
   var shardCount: Int?
 }
 

@@ -19,7 +19,7 @@ final class PartProcess: Sendable {
   private let channel: PartChannel
   private let link: Link
 
-  /// What the channel's loop calls: made before the channel.
+  /// The target of the calls of the channel's loop. It is made before the channel.
   private final class Link: Sendable {
     let state = Mutex(State())
     let onProgress: @Sendable (LoadProgress.Snapshot) -> Void

@@ -59,7 +59,7 @@ final class PartedLoad: LoadSource {
     }
   }
 
-  /// Of a part that is lost only what was expected counts.
+  /// A part that is lost counts only with what was expected of it.
   func load(rate: Double, duration: Double) async throws -> RunResult {
     let calls = LoadRig.calls(rate: rate, duration: duration)
     return try await withThrowingTaskGroup(of: RunResult.self) { group in
@@ -151,7 +151,7 @@ extension LoadProgress.Snapshot {
 }
 
 extension LoadProgress.Snapshot {
-  /// What a part had to do in a phase that it has left.
+  /// The amount that a part had to do in a phase that it has left.
   fileprivate func all(of phase: LoadProgress.Phase) -> Int {
     switch phase {
     case .connecting, .registering: devicesConnected

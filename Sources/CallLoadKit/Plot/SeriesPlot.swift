@@ -1,7 +1,7 @@
 package import FoundationEssentials
 import Glibc
 
-/// What calls and idle devices cost in several runs, by their numbers of devices or of coordinators.
+/// The cost of calls and of idle devices in several runs, by their numbers of devices or of coordinators.
 package struct SeriesPlot {
   /// The members of a `--json` report that are drawn.
   package struct Run: Decodable {

@@ -4,7 +4,7 @@ import Glibc
 
 /// The share of devices without a session, and how they wake.
 package struct SleepOptions: Sendable, Equatable {
-  /// Of all devices, 0 to 1.
+  /// The share of devices without a session among all devices, 0 to 1.
   package var share: Double
   /// Median time from the push's arrival at the provider until the device connects.
   package var wakeDelayMilliseconds: Double = 300

@@ -1,4 +1,4 @@
-/// What the app's server got of a run.
+/// Counts of what the app's server received in a run.
 package struct WebhookResult: Codable, Sendable, Equatable {
   package var calls: Int
   /// Taken, each counted once.
@@ -15,7 +15,7 @@ package struct WebhookResult: Codable, Sendable, Equatable {
   }
 }
 
-/// What users read in their histories at the end of a run.
+/// Counts of what users read in their histories at the end of a run.
 package struct HistoryResult: Codable, Sendable, Equatable {
   package var users = 0
   package var entries = 0
@@ -24,7 +24,7 @@ package struct HistoryResult: Codable, Sendable, Equatable {
   package init() {}
 }
 
-/// What devices were shown of the calls that their users are in.
+/// Counts of what devices were shown of the calls that their users are in.
 package struct OngoingResult: Codable, Sendable, Equatable {
   package var states = 0
   /// Calls that joined such a state or changed in it, one for each device.

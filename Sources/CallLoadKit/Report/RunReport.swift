@@ -2,14 +2,14 @@
 package struct RunSettings: Sendable, Equatable {
   package var devices = 0
   package var devicesPerUser = 3
-  /// Of callload, that have the devices.
+  /// The number of callload processes that have the devices.
   package var processes = 1
   package var callsPerSecond: Double = 0
   package var durationSeconds: Double = 0
   package var scenario = "default"
   package var protocolName = "pb"
   package var seed: UInt64 = 0
-  /// Of a running cluster; empty: callload started one.
+  /// The edges of a running cluster; empty: callload started one.
   package var edgeURLs: [String] = []
   package var coordinators = 0
   package var edges = 0
@@ -64,13 +64,13 @@ package struct ProcessUsage: Sendable, Equatable {
   }
 }
 
-/// What connected devices cost while no call is placed.
+/// The cost of connected devices while no call is placed.
 package struct IdleUsage: Sendable, Equatable {
   package var seconds: Double
   /// Connected.
   package var devices: Int
   package var processes: [ProcessUsage]
-  /// Of callload itself.
+  /// CPU time of callload itself.
   package var ownCPUMicroseconds: UInt64
 
   package init(
@@ -109,7 +109,7 @@ package struct RunReport {
   package var result: RunResult
   /// Empty where callload did not start the servers.
   package var processes: [ProcessUsage] = []
-  /// Of callload itself, during the measured load.
+  /// CPU time of callload itself, during the measured load.
   package var ownCPUMicroseconds: UInt64 = 0
   package var ownMemoryBytes: UInt64 = 0
   /// Resident memory that the edges gained for each connected device.

@@ -11,7 +11,7 @@ package struct LoadOptions: Sendable {
   /// Connections begun a second; nil: as many as `connectsInFlight` allows.
   package var rampPerSecond: Double?
   package var connectsInFlight = 64
-  /// Of the devices' clients; nil: their default.
+  /// The reconnect spread of the devices' clients; nil: their default.
   package var reconnectSpreadSeconds: Double?
   /// `wss://host:port` or `ws://host:port`, with an optional path (default `/v1/connect`). Devices spread over them.
   package var edges: [String] = []
@@ -23,7 +23,7 @@ package struct LoadOptions: Sendable {
   package var unregistered = 0.0
   package var codec: DeviceCodec = .protobuf
   package var sleep: SleepOptions?
-  /// Of the run. With ``part`` it decides who calls whom, the part of each call, and all delays.
+  /// The seed of the run. With ``part`` it decides who calls whom, the part of each call, and all delays.
   package var seed: UInt64 = 1
   package var app = "load"
   /// The cluster has a second app, whose users take no second call.
@@ -31,7 +31,7 @@ package struct LoadOptions: Sendable {
   package var mintToken: @Sendable (_ user: String, _ device: String) throws -> String
   /// How long after the last arrival calls may take to end, beyond what their part plans.
   package var settleSeconds: Double = 15
-  /// Of the cluster, where faults are injected into it; 0: unknown.
+  /// The number of shards of the cluster, where faults are injected into it; 0: unknown.
   package var shardCount = 0
   package var isDisturbed = false
   /// Keeps histograms of each interval of the load, for percentiles over time.
@@ -77,7 +77,7 @@ package struct LoadOptions: Sendable {
     showsOngoing || roster.isStrict(roster.user(of: device))
   }
 
-  /// What this process draws from: the run's seed, and another one for each further process.
+  /// The seed of this process: the run's seed, and another one for each further process.
   package var ownSeed: UInt64 {
     guard part.number > 0 else { return seed }
     var random = SplitMix64(seed: seed ^ UInt64(part.number) << 48)
@@ -93,7 +93,7 @@ package final class LoadProgress: Sendable {
 
   package struct Snapshot: Codable, Sendable {
     package var phase: Phase = .idle
-    /// Of the phase: devices connected or registered, calls placed, calls settled.
+    /// Progress in the phase: devices connected or registered, calls placed, calls settled.
     package var done = 0
     package var total = 0
     package var devicesConnected = 0

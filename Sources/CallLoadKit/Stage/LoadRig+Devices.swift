@@ -19,7 +19,7 @@ extension LoadRig {
     configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
     configuration.commandAttempts = options.isDisturbed ? 6 : 2
     configuration.endedCallsMax = 4
-    // What is judged is what the cluster says of calls.
+    // The judge examines what the cluster says of calls.
     configuration.ringGrace = nil
     if let spread = options.reconnectSpreadSeconds {
       configuration.reconnectSpread = Span(seconds: spread)

@@ -32,7 +32,7 @@ package final class LoadRig {
   private(set) var stage: Stage?
   private var stageCount: UInt64 = 0
   private(set) var probes: ShardProbes?
-  /// Of the machine with the cluster; nil where no faults are injected, or time is virtual.
+  /// The meter of the processors of the machine with the cluster; nil where no faults are injected, or time is virtual.
   var processors: ProcessorMeter?
   private(set) var isInterrupted = false
   /// An upper bound of when the frame that is being handled arrived.

@@ -152,7 +152,7 @@ extension Stage {
   /// The call is over for all devices: only now it is known which one was notified last.
   func recordLast(_ live: LiveCall) {
     guard !live.plan.dropsConnection else { return }
-    // Of two that answer at once the intended time is the same.
+    // Two devices that answer at once have the same intended time.
     if let at = live.lastElsewhereAt, let intended = live.answerIntended.values.max() {
       record(.elsewhere, due: intended, at: at)
     }

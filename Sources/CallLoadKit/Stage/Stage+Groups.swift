@@ -1,7 +1,7 @@
 import CallClient
 import CallCore
 
-/// What the members of a group do when they ring.
+/// The acts of the members of a group when they ring.
 extension Stage {
   /// A device of a group's member rings. With the first one of a member that member's part begins.
   func rangMember(_ live: LiveCall, _ device: Int) {

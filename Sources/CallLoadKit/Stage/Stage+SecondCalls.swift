@@ -7,8 +7,8 @@ extension Stage {
   /// A first call is not held up for longer by a second one, as faults may have it.
   private static let patience: Span = .seconds(40)
 
-  /// What comes after the answer, other than that somebody hangs up.
-  /// - Returns: whether there is anything.
+  /// Schedules the steps after the answer, other than that somebody hangs up.
+  /// - Returns: whether there are any.
   func goesOn(_ live: LiveCall, _ winner: Int) -> Bool {
     let plan = live.plan
     if plan.second != nil {

@@ -67,7 +67,7 @@ extension Stage {
   /// One side's next signal, as long as it is in the call: a candidate, and after the answer now and then an
   /// information. Both are judged as one stream.
   private func candidate(_ device: Int, _ live: LiveCall) {
-    // What is on its way to a device that gives the call up is dropped, rightly.
+    // A signal that is on its way to a device that gives the call up is dropped, rightly.
     guard !live.isOver.contains(device), live.plan.streams else { return }
     let address = devices[device].address(live.plan.call)
     let next = NumberedCandidate(sender: device, number: (live.candidatesSent[device] ?? 0) + 1)

@@ -47,7 +47,7 @@ extension Stage {
     return true
   }
 
-  /// What becomes of the call is known: some time later it is over. So is the one in which somebody was asked, if it did
+  /// The fate of the call is known, so it ends some time later. So does the call in which somebody was asked, if it did
   /// not end with the transfer.
   func transferIsOver(_ live: LiveCall) {
     after(live.plan.talk, live.plan.call) { [unowned self] in hangUpTransferred($0) }

@@ -44,7 +44,7 @@ package struct WebhookGround: Sendable {
 
   package func stop() async { await server.stop() }
 
-  /// What the server answers. Called on its connections' event loops.
+  /// The server's answer. Called on its connections' event loops.
   package func answer(_ request: SimulatedRequest) -> SimulatedReply {
     Self.answer(request, state)
   }

@@ -1,7 +1,7 @@
 internal import CallCore
 package import CallWire
 
-/// What the drivers on one loop share.
+/// The objects that the drivers on one loop share.
 package final class DeviceHost {
   let loop: any DeviceLoop
   let network: any DeviceNetwork

@@ -1,7 +1,7 @@
 public import CallCore
 public import CallWire
 
-/// What happened to a device's session and its calls.
+/// An event of a device's session or of its calls.
 public enum ClientEvent: Sendable, Equatable {
   /// The device is attached. Ringing calls follow as invites.
   /// - `again`: whether it had been attached before.
@@ -33,7 +33,7 @@ public enum ClientEvent: Sendable, Equatable {
   case notice(Notice)
 }
 
-/// What happened to one call, as one device sees it. Each event comes once, and none after `stopped`.
+/// An event of one call, as one device sees it. Each event comes once, and none after `stopped`.
 public enum CallEvent: Sendable, Equatable {
   /// A call to this user: ring.
   case invited(Invite)

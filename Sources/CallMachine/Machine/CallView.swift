@@ -32,7 +32,7 @@ package struct CallView: Sendable, Equatable {
   var peer = ""
   /// The number of the newest transfer of this device's side that came to nothing.
   var lastTransfer: UInt32 = 0
-  /// Of a call that this device has taken over: the version at that time. Until then it was over for the device.
+  /// The version at which this device took the call over, if it did. Until then the call was over for the device.
   var takenOverAt: UInt64 = 0
   /// The version at which this device's answer won.
   var wonAt: UInt64 = 0
@@ -167,7 +167,7 @@ package struct CallView: Sendable, Equatable {
     guard !isEnded else { return [] }
     var stop = stop
     if won, !stop.reason.endsSide {
-      // What is not newer than its side is of a ringing before that: who has the call did not lose it.
+      // A stop that is not newer than its side is of an earlier ringing: the device that has the call did not lose it.
       guard version > max(wonAt, takenOverAt) else { return [] }
       // It lacks the stop of the side, and the invite to a later ringing, which is over: only a transfer rings again.
       stop = Stop(reason: .transferred)
@@ -204,7 +204,7 @@ package struct CallView: Sendable, Equatable {
     var events: [CallEvent] = []
     for signal in signals where signal.index > lastSignal {
       lastSignal = signal.index
-      // Of a later version: acknowledged like the others, and of no use to the app.
+      // A signal of a later version is acknowledged like the others, and is of no use to the app.
       guard signal.kind != .unknown else { continue }
       events.append(.signal(signal))
     }

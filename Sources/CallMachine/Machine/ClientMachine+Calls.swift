@@ -57,7 +57,7 @@ extension ClientMachine {
     acknowledge(delivery, to: asCallee(delivery.callee))
   }
 
-  /// Of the device's own user, a call has no callee here.
+  /// The callee as calls have it here: none for calls to the device's own user.
   private func asCallee(_ user: String) -> String { user.hasBytes(of: self.user) ? "" : user }
 
   /// A call that is transferred to this device may have been over for it before.
@@ -123,7 +123,7 @@ extension ClientMachine {
     for event in events { turn.actions.append(.event(.call(call, event))) }
   }
 
-  /// What comes before the reply to a pull is of a call that this device does not know yet. It is retransmitted.
+  /// A delivery before the reply to a pull is of a call that this device does not know yet. It is retransmitted.
   private func isTakingOver(_ call: CallID) -> Bool {
     if let known = calls[call], known.hasCall { return false }
     return pending.contains {

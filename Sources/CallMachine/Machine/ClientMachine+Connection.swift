@@ -1,7 +1,7 @@
 package import CallCore
 package import CallWire
 
-// What the connection reports, and how the device attaches.
+// Reports of the connection, and the attach of the device.
 extension ClientMachine {
   /// The WebSocket is open.
   package mutating func opened(on link: Link = .current, _ turn: inout Turn) {

@@ -55,7 +55,7 @@ extension ClientMachine {
     enqueue(.call(CallAddress(callee: calls[call]?.callee ?? "", call: call), .query), &turn)
   }
 
-  /// Of a call that was diverted to this user only the callee's shard knows how it stands.
+  /// Only the callee's shard knows the state of a call that was diverted to this user.
   private mutating func isOfOwnShard(_ state: CallState) -> Bool {
     if state.phase != .unknown { noteCallee(of: state.call, state.callee) }
     return calls[state.call]?.callee.isEmpty ?? true

@@ -44,8 +44,8 @@ public struct PushInvite: Sendable, Equatable {
   public var caller: Party?
   public var video: Bool
   public var headers: [CustomHeader]
-  /// What the caller's app gave to this one; empty: nothing, or there was no room for it, and it comes with the
-  /// invite.
+  /// The data that the caller's app gave to this one; empty: there is none, or there was no room for it, and it comes
+  /// with the invite.
   public var pushData: String
   /// When the call was placed, by the cluster's clock.
   public var placedAt: Timestamp?

@@ -31,7 +31,7 @@ extension ResolvedSettings {
     typealias Check = (isWrong: Bool, key: SettingKey, problem: String, remedy: String)
     let (limits, coordinator) = (values.limits, values.coordinator)
     let (low, high) = (limits.ringTimeoutMinimum, limits.ringTimeoutMaximum)
-    // Of each pair both are given, or none.
+    // In each pair both are given, or none.
     let pairs = [
       [("tlsCertificate", values.tlsCertificate), ("tlsKey", values.tlsKey)],
       [("turnUrls", values.turnURLs.first), ("turnSecretFile", values.turnSecretFile)],

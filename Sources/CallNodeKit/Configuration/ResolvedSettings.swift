@@ -69,7 +69,7 @@ package struct ResolvedSettings: Sendable {
   }
 }
 
-/// What `callnode config` prints.
+/// The output of `callnode config`.
 package enum ConfigurationReport {
   package static func text(_ settings: ResolvedSettings) -> String {
     let keyWidth = Setting.all.map(\.key.rawValue.count).max() ?? 0

@@ -11,7 +11,7 @@ package struct Setting: Sendable {
   package let demand: String
   /// One or two sentences of what it does.
   package private(set) var meaning = ""
-  /// What to do when a value is refused, beyond what `demand` says.
+  /// The remedy for a refused value, beyond what `demand` says.
   package let remedy: String?
   /// The default as help and documentation show it.
   package let defaultText: String

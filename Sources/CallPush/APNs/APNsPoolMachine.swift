@@ -55,7 +55,7 @@ package struct APNsPoolMachine: Sendable {
   static let usefulLife = Span.seconds(60)
   static let shortLife = Span.seconds(1)
 
-  /// What the driver must do, in order. It takes them after each event.
+  /// The effects that the driver must carry out, in order. It takes them after each event.
   package var effects: [APNsEffect] = []
   let limits: APNsLimits
   var random: SplitMix64

@@ -20,7 +20,7 @@ public struct PushPayload: Sendable, Equatable {
   /// The call's id as 32 hex digits, so that a later push of a call replaces an earlier undelivered one. Fits APNs (64
   /// bytes) and Web Push (32 characters of base64url). Empty: none.
   public var collapseKey = ""
-  /// What was omitted so that the rest fits, in order.
+  /// The parts that were omitted so that the rest fits, in order.
   public var shed: [OptionalPart] = []
 
   package init(bytes: [UInt8], kind: PushMessage.Kind) {
@@ -49,7 +49,7 @@ public enum OptionalPart: UInt8, Sendable, CaseIterable {
   case byDevice
   case callerDevice
   case placedAt
-  /// What the caller's app gives to the callee's.
+  /// The data that the caller's app gives to the callee's.
   case pushData
   /// The caller's display name: then the user's id stands for it.
   case callerName

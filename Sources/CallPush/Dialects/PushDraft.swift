@@ -7,7 +7,7 @@ struct PushDraft: Sendable {
   private(set) var caller: Party
   private(set) var by: Party?
   private(set) var placedAt: Timestamp?
-  /// Of a ring; empty: none.
+  /// The push data of a ring; empty: none.
   private(set) var pushData: String
   /// The omitted parts.
   private(set) var left: [OptionalPart] = []

@@ -11,7 +11,7 @@ package struct AccessTokenMachine: Sendable {
     package var renewAt: Timestamp
   }
 
-  /// What the caller must do.
+  /// The action that the caller must take.
   package enum Answer: Sendable, Equatable {
     case use(String)
     /// Begin an exchange, and use this token meanwhile.

@@ -23,7 +23,7 @@ public struct FCMConfiguration: Sendable, Equatable {
 /// A validated configuration.
 struct FCMAccess: Sendable {
   var account: ServiceAccount
-  /// Of `messages:send`.
+  /// The URL of `messages:send`.
   var sendURL: String
   var tokenURL: String
 

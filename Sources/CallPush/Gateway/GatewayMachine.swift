@@ -45,7 +45,7 @@ package struct GatewayMachine: Sendable {
     var extendedAt: Timestamp
   }
 
-  /// What the owner must do, in order. It takes them after each event.
+  /// The effects that the owner must carry out, in order. It takes them after each event.
   package var effects: [Effect] = []
   let limits: Limits
   package internal(set) var pools: [Pool]

@@ -6,7 +6,7 @@ package struct GatewayReports: Sendable {
   package struct Pending: Sendable, Equatable {
     package var number: UInt64
     package var user: UserKey
-    /// Whose shard has the call.
+    /// The callee, whose shard has the call.
     package var callee: UserKey
     package var report: PushReport
   }

@@ -1,6 +1,6 @@
 package import CallCore
 
-/// What follows an attempt to send a push.
+/// The consequence of an attempt to send a push.
 package enum AttemptVerdict: Sendable, Equatable {
   /// The push's outcome, and the provider's name of the message if it has one.
   case done(PushOutcome, name: String? = nil)

@@ -4,7 +4,7 @@ public import CallTelemetry
 internal import FoundationEssentials
 public import Logging
 
-/// What is wrong with a sender's configuration, where, and what to do about it. Shows no key.
+/// An error in a sender's configuration, with its place and the remedy. Shows no key.
 public struct SenderConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The sender's name.
   public var sender: String

@@ -23,7 +23,7 @@ package struct WebhookFailure: Error, Sendable, Equatable {
   }
 }
 
-/// What a gateway needs to deliver to webhooks.
+/// The objects that a gateway needs to deliver to webhooks.
 package struct WebhookEnvironment: Sendable {
   /// Distinguishes the runs of gateways.
   package var owner: String

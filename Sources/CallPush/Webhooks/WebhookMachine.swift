@@ -54,7 +54,7 @@ package struct WebhookMachine: Sendable {
     var attempts = 0
     /// Not posted, or buried, before.
     var dueAt = Timestamp(microseconds: 0)
-    /// What came of the last attempt.
+    /// The result of the last attempt.
     var reason = ""
     /// The last attempt had an answer that refuses the event itself.
     var isRefused = false
@@ -76,7 +76,7 @@ package struct WebhookMachine: Sendable {
   /// How often the stream is read while nothing says that there is news.
   package static let pollInterval = Span.seconds(5)
 
-  /// What is to be stored of it, but the owner and the time.
+  /// The webhook's record that is to be stored, without the owner and the time.
   private var record: WebhookProgress
   /// Whether `progress` has changed since `saved`.
   package private(set) var isChanged = false
@@ -104,7 +104,7 @@ package struct WebhookMachine: Sendable {
   package var isAway: Bool { health.isAway }
   package var openCount: Int { open.count + reading.recalled.count }
 
-  /// What is to be stored, but the owner and the time.
+  /// The progress that is to be stored, without the owner and the time.
   package var progress: WebhookProgress {
     var progress = record
     progress.next = reading.next
@@ -262,7 +262,7 @@ package struct WebhookMachine: Sendable {
     isChanged = true
   }
 
-  /// What was read changes the record, even if nothing of it is for this webhook.
+  /// A read changes the record, even if it found nothing for this webhook.
   mutating func noteRead() { isChanged = true }
 
   private mutating func close(_ place: Place) {

@@ -3,7 +3,7 @@ package import CallCore
 internal import CallTelemetry
 internal import CallWire
 
-/// What a webhook gets of an event, as Standard Webhooks describe it.
+/// The message about an event that a webhook gets, as Standard Webhooks describe it.
 package struct WebhookMessage: Sendable {
   /// The same for each attempt and each repetition of the event.
   package let id: String

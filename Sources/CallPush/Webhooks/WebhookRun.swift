@@ -47,7 +47,7 @@ final class WebhookRun {
       }
       group.cancelAll()
     }
-    // What an attempt under way comes to is not known: it is repeated.
+    // The result of an attempt under way is not known: the attempt is repeated.
     for event in await lane.inbox.next(until: clock.instant(at: clock.now())) { take(event) }
     count()
     guard !isLost, savingSince == nil else { return }

@@ -1,7 +1,7 @@
 internal import CallCore
 internal import CallJudge
 
-/// What is decided about calls to users, by the store and by what devices and the app's server were told.
+/// The decisions about calls to users, by the store and by what devices and the app's server were told.
 extension HistoryChecker {
   struct Decided: Sendable {
     /// The newest that the store has.

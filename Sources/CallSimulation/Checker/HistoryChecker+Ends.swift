@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// What devices are told of who won a call, and of how it ended.
+/// Rules for what devices are told of who won a call, and of how it ended.
 extension HistoryChecker {
   mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]

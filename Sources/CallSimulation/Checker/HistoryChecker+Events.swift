@@ -24,7 +24,7 @@ extension HistoryChecker {
     }
   }
 
-  /// What an event and the journal disagree on.
+  /// The point on which an event and the journal disagree.
   private static func difference(_ event: AppEvent, _ facts: Facts) -> String? {
     guard let placed = facts.placed, placed.follows.contains(.webhooks) else { return "history" }
     if event.callee != placed.callee || event.caller != placed.caller { return "party" }

@@ -3,7 +3,7 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// What the checker knows of calls, devices, connections and owners.
+/// The facts that the checker knows of calls, devices, connections and owners.
 extension HistoryChecker {
   struct Facts: Sendable {
     // In the journal.

@@ -51,7 +51,7 @@ extension HistoryChecker {
     judged[.historyOnBothSides, default: 0] += 1
   }
 
-  /// What an entry and the journal disagree on. Entries have times in milliseconds.
+  /// The point on which an entry and the journal disagree. Entries have times in milliseconds.
   private static func difference(
     _ entry: HistoryEntry, of user: UserKey, _ facts: Facts
   ) -> String? {
@@ -173,7 +173,7 @@ extension HistoryChecker {
 }
 
 extension HistoryChecker.Facts {
-  /// Whose history has the call for this side.
+  /// The user whose history has the call for this side.
   fileprivate func user(_ side: HistorySide) -> UserKey? {
     guard let placed else { return nil }
     switch side {

@@ -1,7 +1,7 @@
 internal import CallCore
 internal import CallJudge
 
-/// What the journal may hold: each fact once, in an order that makes sense.
+/// Rules for the entries that the journal may hold: each fact once, in an order that makes sense.
 extension HistoryChecker {
   mutating func journalled(
     _ entry: JournalEntry, _ record: JournalRecord, _ shard: Int

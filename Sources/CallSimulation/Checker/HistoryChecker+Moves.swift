@@ -49,7 +49,7 @@ extension HistoryChecker {
     } else {
       (facts.connected.winner, facts.lostUntil.winner) = (false, nil)
     }
-    // What the device was told of its former part in the call is over.
+    // The end that the device was told of its former part in the call no longer counts.
     facts.told[Who(move.to)]?.end = nil
     facts.told[Who(move.to)]?.endVersion = nil
   }

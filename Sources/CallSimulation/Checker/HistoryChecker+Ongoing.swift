@@ -3,7 +3,7 @@ internal import CallJudge
 
 /// Rules for users whose devices see the calls that the user is in (R21).
 extension HistoryChecker {
-  /// What a device is sent is true by the journal, and never older than what it has.
+  /// The state that a device is sent is true by the journal, and never older than the state that it has.
   mutating func toldOngoing(
     _ who: Who, _ ongoing: OngoingCalls, on link: Int
   ) throws(HistoryViolation) {

@@ -164,7 +164,7 @@ extension HistoryChecker {
     if let who, history.woken[who] != nil { history.unsteady[who] = now }
   }
 
-  /// Whoever has ended a call, perhaps by HTTP, knows.
+  /// A device that has ended a call, perhaps by HTTP, knows of the end.
   private func hasEnded(_ call: CallID, _ who: Who) -> Bool {
     calls[call]?.ended?.by.map(Who.init) == who
   }

@@ -18,7 +18,7 @@ extension HistoryChecker {
     }
   }
 
-  /// What a record and the journal disagree on.
+  /// The point on which a record and the journal disagree.
   private static func difference(_ record: CallRecord, _ facts: Facts) -> String? {
     guard let placed = facts.placed, let ended = facts.ended else { return "history" }
     if record.end != ended { return "end" }

@@ -145,7 +145,7 @@ extension HistoryChecker.Facts {
   /// Whether nobody has the caller's side.
   var isVacant: Bool { isForServer && holder(ofCaller: true)?.device.isEmpty ?? false }
 
-  /// What the entry of the second user and the journal disagree on. Who was not rung has none.
+  /// The point on which the entry of the second user and the journal disagree. A user who was not rung has no entry.
   func differenceOfSecond(_ entry: HistoryEntry) -> String? {
     guard let transfer = transfers.first, transfer.start.from.isEmpty,
       let user = transfer.start.to.first

@@ -96,7 +96,7 @@ extension HistoryChecker {
     }
   }
 
-  /// Of a call that went on to the user, or was transferred, the user's own shard may not know.
+  /// The user's own shard may not know of a call that went on to the user, or was transferred.
   private func mayBeUnknown(_ call: CallID, at who: Who) -> Bool {
     guard let facts = calls[call] else { return false }
     return facts.wentOn(to: who.user) || facts.transferRang(who.user)

@@ -41,7 +41,7 @@ package struct HistoryChecker: Sendable {
   package var devicesPerUser = CallLimits().devicesPerUser
   /// Whether a user in an answered call is busy.
   package var busyWhileInCall = false
-  /// Of the cluster.
+  /// The number of shards of the cluster.
   package var shardCount = 8
   /// Whether ended calls get records.
   package var keepsRecords = false
@@ -77,10 +77,10 @@ package struct HistoryChecker: Sendable {
   var shown: [Who: [OngoingCall]] = [:]
   var decided: [UserKey: Decided] = [:]
   var names: [UserKey: [StoredName]] = [:]
-  /// What the app's server asked to place, and when it asked to end what.
+  /// The calls that the app's server asked to place, and the times at which it asked to end calls.
   var serverPlaces: [CallID: HTTPBodies.PlaceCall] = [:]
   var serverEnds: [CallID: Timestamp] = [:]
-  /// Of each user, by the store.
+  /// The history of each user, by the store.
   var histories: [UserKey: [(cursor: HistoryCursor, message: HistoryMessage)]] = [:]
   /// True once a record of the journal was seen.
   var knowsJournal = false

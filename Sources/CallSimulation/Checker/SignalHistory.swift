@@ -1,7 +1,7 @@
 internal import CallCore
 internal import CallJudge
 
-/// What the senders of signals did.
+/// The acts of the senders of signals.
 struct SignalSenders: Sendable {
   struct Place: Sendable {
     /// Counts the starts of the sender's app.

@@ -40,7 +40,7 @@ final class SimCoverage {
   private var frames: [Who: Set<UInt64>] = [:]
   var sent: Set<PushHistory.Key> = []
   var owners: [String: Who] = [:]
-  /// Of users, as the store has them.
+  /// The users' rules, as the store has them.
   var rules: [UserKey: UserRules] = [:]
 
   init(_ world: SimWorld, _ options: SimOptions) {

@@ -73,7 +73,7 @@ package final class SimDevice {
     configuration.wantsOngoing = options.showsOngoing && SimOptions.asksForOngoing(who)
     configuration.wantsHistory = options.keepsHistory
     configuration.endedCallsMax = 64
-    // What is judged is what the cluster says of calls.
+    // The checker judges what the cluster says of calls.
     configuration.ringGrace = nil
     configuration.backoffMaximum = .seconds(4)
     configuration.attachTimeout = .seconds(5)

@@ -78,7 +78,7 @@ package final class SimNATS: @unchecked Sendable {
   private var lastID: UInt64 = 0
   var random: SimRandom
 
-  // What the store's side keeps (`SimNATS+Store`).
+  // The state that the store's side keeps (`SimNATS+Store`).
   var watches: [SimWatch] = []
   /// Which records of each journal are valid, as every reader sees it.
   var chains: [Int: JournalChain] = [:]

@@ -66,22 +66,22 @@ package struct SimTamper {
   package var forgetsPut: (_ bucket: String, _ key: String) -> Bool = { _, _ in false }
   /// A write to a bucket is stored late, and so are the writer's later ones.
   package var holdsPutBack: (_ bucket: String) -> Bool = { _ in false }
-  /// What the journal stores in place of a writer's record.
+  /// The bytes that the journal stores in place of a writer's record.
   package var changesAppend: (_ bytes: [UInt8]) -> [UInt8] = { $0 }
-  /// What a reader gets in place of a record of a journal; nil: the record is left out.
+  /// The record that a reader gets in place of one of a journal; nil: the record is left out.
   package var changesRecord: ((_ shard: Int, StoredRecord) -> StoredRecord?)?
 
   /// The id under which the work queue stores a job.
   package var changesJobID: (_ id: String) -> String = { $0 }
-  /// What a gateway gets in place of a job.
+  /// The bytes that a gateway gets in place of a job.
   package var changesJob: (_ bytes: [UInt8]) -> [UInt8] = { $0 }
-  /// What the stream of call records stores in place of a message; nil: the message is acknowledged and lost.
+  /// The bytes that the stream of call records stores in place of a message; nil: the message is acknowledged and lost.
   package var changesRecords: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
-  /// The same of the users' histories.
+  /// The same for the users' histories.
   package var changesHistory: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
-  /// The same of a message of the streams of what is kept for apps.
+  /// The same for a message of the streams of what is kept for apps.
   package var changesAppStream: (_ bytes: [UInt8]) -> [UInt8]? = { $0 }
-  /// What a reader of many keys of a bucket gets in place of a value.
+  /// The bytes that a reader of many keys of a bucket gets in place of a value.
   package var changesEntry: ((_ key: String, _ value: [UInt8]) -> [UInt8])?
   /// A read of a key finds nothing.
   package var hidesEntry: (_ bucket: String) -> Bool = { _ in false }

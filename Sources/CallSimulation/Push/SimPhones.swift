@@ -6,7 +6,7 @@ internal import CallWire
 /// Phones that receive pushes: they wake the app, which attaches for the call, or decline without a
 /// session; some wake too late or never.
 final class SimPhones: SimActor {
-  /// What a phone asks without a session, with the capability of a push.
+  /// A request that a phone makes without a session, with the capability of a push.
   private struct Errand {
     let phone: SimDevice
     let address: CallAddress

@@ -8,7 +8,7 @@ struct SimPushProfile: Equatable {
     /// No push at all: it is reached while it has a session.
     case none
     case callmesh
-    /// Of Callmesh's own SDK, and without an alert token: no notice reaches it.
+    /// A phone with Callmesh's own SDK and without an alert token: no notice reaches it.
     case callmeshVoIPOnly
     case fcm
     case webPush

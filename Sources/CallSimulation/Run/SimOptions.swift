@@ -27,16 +27,16 @@ package struct SimOptions: Sendable {
   package var showsOngoing = false { didSet { chooseKeys() } }
   /// Whether the app has histories.
   package var keepsHistory = false { didSet { chooseKeys() } }
-  /// What a further call to a user in an answered call comes to; nil: what the cluster says.
+  /// The outcome of a further call to a user in an answered call; nil: as the cluster says.
   var secondCalls: SecondCalls? { didSet { chooseKeys() } }
   /// By what the app has: 1 ongoing calls, 2 histories, 4 second calls that ring, 8 those that are busy.
   private let keysByTerms: [AppKeys]
   let pushKeys: PushCapabilityKeys
   private let ticketKeys: SessionTicketKeys
-  /// Of the key that signs all tokens.
+  /// The number of the key that signs all tokens.
   private let keyNumber: UInt32
   private let tokens: [UserKey: String]
-  /// With which the app's server asks.
+  /// The token with which the app's server asks.
   let serverToken: String
 
   static let app = "sim"
@@ -92,7 +92,7 @@ package struct SimOptions: Sendable {
     call.low % 3 == 1 ? "" : "Caller \(call.low % 97)"
   }
 
-  /// What a caller's app gives to the callee's apps in a call.
+  /// The data that a caller's app gives to the callee's apps in a call.
   static func pushData(_ call: CallID) -> String { call.low % 3 == 1 ? "data of \(call)" : "" }
 
   /// - Throws: when tokens cannot be made, which would be a mistake of the simulation.

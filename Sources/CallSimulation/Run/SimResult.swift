@@ -1,6 +1,6 @@
 package import CallCore
 
-/// What became of one seed.
+/// The outcome of one seed.
 package struct SimResult: Sendable {
   package var seed: UInt64
   package var failure: SimFailure?

@@ -4,7 +4,7 @@ internal import CallCore
 internal import CallJudge
 package import CallWire
 
-// What checkers, coverage and trace get to see.
+// The events that checkers, coverage and trace get to see.
 extension Simulation {
   func observe() {
     nats.observers.appended.append { [unowned self] node, shard, record in
@@ -118,7 +118,7 @@ extension Simulation: SimDeviceObserver {
   package func sending(_ frame: ClientFrame, on line: SimLine) -> ClientFrame {
     var frame = frame
     if case .attach(var request) = frame.command {
-      // What the client asks for by itself, pushed by a gateway, comes first.
+      // The call that the client asks for by itself, pushed by a gateway, comes first.
       if request.forCall == nil { request.forCall = devices[line.who]?.takeWokenFor() }
       frame.command = .attach(request)
     }

@@ -21,7 +21,7 @@ extension Simulation {
     push?.end()
     later(.seconds(6)) { $0.invariants.checkOwners() }
     world.run(for: options.settling)
-    // What rings has its time, and then what everything else had.
+    // Calls that ring get their time, and then the time that everything else had.
     let end = world.now + Self.ringingMost
     while checker.isRinging, world.failure == nil, world.now < end { world.run(for: .seconds(1)) }
     if checker.isRinging || checker.hasEnded(since: world.now - Self.afterCalls) {
@@ -33,7 +33,7 @@ extension Simulation {
 
   /// Each of a group's members has its turn.
   private static let ringingMost = Span.seconds(120)
-  /// What follows an end takes no longer.
+  /// The events that follow an end take no longer.
   private static let afterCalls = Span.seconds(8)
 
   private func endFaults() {

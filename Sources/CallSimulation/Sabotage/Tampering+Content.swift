@@ -99,7 +99,7 @@ struct SignalSwaps {
   }
 }
 
-/// Of calls that go on to others.
+/// Sabotage of calls that go on to others.
 extension Tampering {
   static func skipTurns(_ record: inout JournalRecord) {
     for index in record.entries.indices {
@@ -126,7 +126,7 @@ extension Tampering {
   }
 }
 
-/// Of rules of users.
+/// Sabotage of users' rules.
 extension Tampering {
   /// Calls go on to another user than the rules say.
   static func misreadRules(_ record: inout JournalRecord) {
@@ -147,7 +147,7 @@ extension Tampering {
   }
 }
 
-/// Of call records.
+/// Sabotage of call records.
 extension Tampering {
   /// As if every end had its record.
   static func markRecorded(_ record: inout JournalRecord) {

@@ -10,7 +10,7 @@ final class Tampering {
   var winners: [CallID: Party] = [:]
   /// Who has a side of an answered call, first the callee's and then the caller's.
   var holders: [CallID: [Party]] = [:]
-  /// Of each call, the devices that no push was decided for.
+  /// Each call's devices that no push was decided for.
   var legs: [CallID: [DeviceID]] = [:]
   var jobs = 0
   var swaps = SignalSwaps()

@@ -112,7 +112,7 @@ extension StoreInvariants {
       let isLeft =
         (stop.reason == .unanswered || stop.reason == .declined)
         && shards[shard].left.contains(delivery.call)
-      // What the devices are told that rang for a transfer the history's rules judge.
+      // The history's rules judge what the devices that rang for a transfer are told.
       let isOfTransfer = shards[shard].transferred.contains(delivery.call)
       if !isRefuser, !isOver, !isMoved, !isLeft, !isOfTransfer {
         broken("a device is told to stop, which no record says", call: delivery.call)

@@ -1,6 +1,6 @@
 internal import CallCore
 
-/// What people do in one call.
+/// The acts of people in one call.
 struct CallScript {
   enum Actor: Equatable {
     case caller

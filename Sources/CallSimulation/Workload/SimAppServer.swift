@@ -3,7 +3,7 @@ package import CallCore
 internal import CallJudge
 package import CallWire
 
-/// What the app's server asks of the cluster by HTTP.
+/// A request of the app's server to the cluster, by HTTP.
 package enum AppErrand: Sendable, Equatable {
   case rules(UserRules, of: String)
   case name(String, of: String)

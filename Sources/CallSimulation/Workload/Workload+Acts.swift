@@ -2,7 +2,7 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// What people do with a call beside answering and ending it.
+/// The acts of people in a call beside answering and ending it.
 extension Workload {
   func callBack(_ device: SimDevice, _ user: String) {
     guard isActive, device.isOn, !device.isAsleep,

@@ -2,7 +2,7 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// What people's apps do with the events of their devices.
+/// The reactions of people's apps to the events of their devices.
 extension Workload {
   /// The user signs out of the account on this phone, and in again later.
   func signOut(_ device: SimDevice) {

@@ -2,7 +2,7 @@ internal import CallClient
 internal import CallCore
 internal import CallWire
 
-/// What users decide about calls to them, and what the app's server does.
+/// The decisions of users about calls to them, and the acts of the app's server.
 extension Workload {
   func beginServing() {
     guard let server else { return }

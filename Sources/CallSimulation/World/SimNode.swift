@@ -15,10 +15,10 @@ package final class SimNode: @unchecked Sendable {
   package let name: String
   package let number: Int
   package private(set) var state = State.running
-  /// What its clocks and inboxes run on.
+  /// The timers that its clocks and inboxes run on.
   package let timers: SimTimers
   package let executor: SimExecutor
-  /// What its tasks prefer: with it, all of them run on the world's thread.
+  /// The executor that its tasks prefer: with it, all of them run on the world's thread.
   package let taskExecutor: SimTaskExecutor
 
   private var jobs: [UnownedJob] = []

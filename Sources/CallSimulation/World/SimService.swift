@@ -24,7 +24,7 @@ package class SimService<Program: SimProgram>: SimActor, @unchecked Sendable {
 
   package let name: String
   package let world: SimWorld
-  /// What the names of this service's faults begin with, in the counts.
+  /// The prefix of the names of this service's faults, in the counts.
   private let faultPrefix: String
   var current: Process?
   /// Killed processes whose tasks have not ended yet.

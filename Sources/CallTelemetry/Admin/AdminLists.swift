@@ -8,9 +8,9 @@ public struct ListQuery: Codable, Sendable, Equatable {
 
   /// nil: all apps.
   public var app: String?
-  /// Of calls: the caller or the callee. nil: all users.
+  /// For lists of calls: the caller or the callee. nil: all users.
   public var user: String?
-  /// Of calls: only those that have not ended. nil: false.
+  /// For lists of calls: only those that have not ended. nil: false.
   public var live: Bool?
   /// The most entries in an answer. nil: `limitStandard`.
   public var limit: Int?
@@ -40,7 +40,7 @@ public struct ListReport<Entry: ListEntry>: Codable, Sendable, Equatable {
   public var leftOut: Int
   /// The shards that were searched.
   public var shards: [Int]
-  /// Of the whole cluster.
+  /// The number of shards of the whole cluster.
   public var shardCount: Int
   public init(node: String, entries: [Entry], leftOut: Int, shards: [Int], shardCount: Int) {
     self.node = node

@@ -13,7 +13,7 @@ public struct PushStatus: Codable, Sendable, Equatable {
     /// accepted, tokenGone, rejected, expired, failed.
     public var outcomes: [String: UInt64] = [:]
     public var retriesTotal: UInt64 = 0
-    /// Of the provider's answers, in microseconds.
+    /// The percentiles of the time to the provider's answers, in microseconds.
     public var p50: Int64 = 0
     public var p99: Int64 = 0
     public var lastError: String?
@@ -53,7 +53,7 @@ public struct PushStatus: Codable, Sendable, Equatable {
   public var lanes: [Lane] = []
   public var pools: [Pool] = []
   public var jobsTotal: UInt64 = 0
-  /// What became of jobs beside their pushes: late, repeated, turnedAway, unserved, …
+  /// The outcomes of jobs beside those of their pushes: late, repeated, turnedAway, unserved, …
   public var counts: [String: UInt64] = [:]
   /// Reports that no shard has answered yet.
   public var reportsWaiting = 0

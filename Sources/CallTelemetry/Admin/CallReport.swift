@@ -29,7 +29,7 @@ public struct CallReport: Codable, Sendable, Equatable {
     public var state: String
     /// The session's name, as it stands in the edge's log; nil without a session.
     public var session: String?
-    /// What was pushed to it, by purpose; nil from nodes of earlier versions.
+    /// The purposes of the pushes to it; nil from nodes of earlier versions.
     public var pushes: [String]?
     public init(party: Party, state: String, session: String?, pushes: [String]? = nil) {
       self.party = party
@@ -43,10 +43,10 @@ public struct CallReport: Codable, Sendable, Equatable {
     public var atMicroseconds: Int64
     /// nil: of the call as a whole.
     public var device: String?
-    /// Whose device: caller and callee may have devices of the same id.
+    /// The device's user: caller and callee may have devices of the same id.
     public var user: String?
     public var what: String
-    /// What a push was for.
+    /// The purpose of a push.
     public var purpose: String?
     /// Why a push was rejected or failed.
     public var reason: String?

@@ -30,7 +30,7 @@ public struct NodeStatus: Codable, Sendable, Equatable {
   public var version: String
   public var processID: Int32
   public var uptimeSeconds: Double
-  /// Of the whole process since its start.
+  /// The CPU time of the whole process since its start.
   public var cpuSeconds: Double
   public var memoryBytes: UInt64
   public var shardCount: Int
@@ -145,7 +145,7 @@ public struct StoppedShard: Codable, Sendable, Equatable {
   public var shard: Int
   /// journal, checkpoint or lease.
   public var what: String
-  /// Of the record in the journal.
+  /// The sequence of the record in the journal.
   public var sequence: UInt64?
   public var reason: String
   public var remedy: String

@@ -20,7 +20,7 @@ public struct UserReport: Codable, Sendable, Equatable {
     public var registeredAtMilliseconds: Int64?
     public var pushProviders: [String] = []
     public var seenAtMilliseconds: Int64?
-    /// What is registered: nil without a registration and from nodes of earlier versions.
+    /// The content of the registration: nil without a registration and from nodes of earlier versions.
     public var tokens: [Token]?
     public var dialect: String?
     public var sdk: String?
@@ -47,7 +47,7 @@ public struct UserReport: Codable, Sendable, Equatable {
     public var leftOut: Int
     /// The shards that were searched.
     public var shards: [Int]
-    /// Of the whole cluster.
+    /// The number of shards of the whole cluster.
     public var shardCount: Int
     public init(calls: [Call], leftOut: Int, shards: [Int], shardCount: Int) {
       self.calls = calls

@@ -58,7 +58,7 @@ extension JSONCursor {
     case escaped(UnsafeRawBufferPointer)
   }
 
-  /// What stands between the quotes; the cursor moves behind them.
+  /// Scans the text between the quotes. The cursor moves behind them.
   private mutating func scanString() throws(Fault) -> Scanned {
     let start = position + 1
     var end = start

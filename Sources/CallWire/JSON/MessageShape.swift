@@ -12,7 +12,7 @@ final class MessageShape: @unchecked Sendable {
   final class Field: Sendable {
     /// The schema's `hang_up` is `hangUp` here.
     let key: String
-    /// What a member begins with: `"hangUp":`.
+    /// The beginning of a member: `"hangUp":`.
     let quotedKey: [UInt8]
     let number: UInt32
     let type: ProtobufCType
@@ -23,9 +23,9 @@ final class MessageShape: @unchecked Sendable {
     let offset: Int
     /// Where the count of a repeated field stands, or the number of the choice that was made.
     let quantifierOffset: Int
-    /// Of a field that holds messages.
+    /// The shape of the messages, for a field that holds messages.
     let message: MessageShape?
-    /// Of a field that holds cases of an enum: their names and numbers.
+    /// The names and numbers of the cases, for a field that holds cases of an enum.
     let cases: [(name: String, number: Int32)]
 
     init(_ field: ProtobufCFieldDescriptor, of message: String) {
@@ -57,7 +57,7 @@ final class MessageShape: @unchecked Sendable {
   let fields: [Field]
   private let descriptor: UnsafePointer<ProtobufCMessageDescriptor>
 
-  /// What stands in the JSON even where it is 0, false or empty. Any other such field is left out.
+  /// The fields that stand in the JSON even where they are 0, false or empty. Any other such field is left out.
   private static let alwaysWritten: Set<String> = [
     "AckItem.version", "AnswerResult.won", "AppCall.placedAtMs", "AppDevice.attached",
     "AppDevice.registered", "CallGroup.order", "CallGroup.turnSeconds", "Attached.pingSeconds",

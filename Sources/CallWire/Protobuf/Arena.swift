@@ -151,7 +151,7 @@ struct Arena {
     unsafe take(count).assumingMemoryBound(to: UInt8.self)
   }
 
-  /// What is left of the newest chunk, for bytes that are copied before anything else is allocated.
+  /// The rest of the newest chunk, for bytes that are copied before anything else is allocated.
   @safe
   func rest(atLeast bytes: Int) -> Range<UnsafeMutableRawPointer> {
     if unsafe state.pointee.capacity - state.pointee.used < bytes {

@@ -31,7 +31,7 @@ extension Coder {
     if Self.reads { value = Timestamp(microseconds: field) } else { field = value.microseconds }
   }
 
-  /// What does not fit is as far away as can be.
+  /// A time that does not fit is as far away as can be.
   func time(_ value: inout Timestamp, milliseconds field: inout Int64) {
     guard Self.reads else {
       field = value.milliseconds
@@ -112,7 +112,7 @@ extension Coder {
     guard field <= ClusterCodec.format else { throw failure(.laterFormat(field)) }
   }
 
-  /// What a later version may ask for besides is kept as it is.
+  /// Further things that a later version may ask for are kept as they are.
   func follows(_ value: inout Follows, _ field: inout UInt32) {
     var said = UInt32(value.rawValue)
     number(&said, &field)

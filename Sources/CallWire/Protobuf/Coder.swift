@@ -19,7 +19,7 @@ protocol Coder {
 /// The C struct of a message, and how it and a Swift value correspond.
 protocol Mapping {
   associatedtype Value
-  /// What is filled when a message is read.
+  /// The value that is filled when a message is read.
   static var blank: Value { get }
   /// The generated initialiser.
   @safe static func make(_ m: UnsafeMutablePointer<Self>?)
@@ -39,7 +39,7 @@ extension EmptyMapping {
   static func code<C: Coder>(_: C, _: inout Void, _: inout Self) {}
 }
 
-// What is filled when a message is read.
+// Blank values, which are filled when a message is read.
 
 extension CallID {
   static var zero: CallID { CallID(high: 0, low: 0) }

@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// What an app's server asks (cluster.proto), and what it is answered (device.proto).
+// The requests of an app's server (cluster.proto), and the answers to them (device.proto).
 
 extension Callmesh__V1__AppCommand: Mapping {
   static var blank: AppRequest { .user }

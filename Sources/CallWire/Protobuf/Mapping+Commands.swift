@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// What edges, gateways and coordinators ask of shards (cluster.proto).
+// The commands of edges, gateways and coordinators to shards (cluster.proto).
 
 extension Callmesh__V1__CommandBatch: Root {
   static var blank: CommandBatch { CommandBatch(edge: 0, commands: []) }
@@ -23,7 +23,7 @@ extension Callmesh__V1__CommandBatch: Root {
     for index in 0..<m.n_commands { unsafe read(m.commands?[index], into: &value, c.arena) }
   }
 
-  /// Whoever is in the same batch must not pay for a command that cannot be read.
+  /// A command that cannot be read must not harm the others in the same batch.
   private static func read(
     _ message: UnsafeMutablePointer<Callmesh__V1__Command>?, into batch: inout CommandBatch,
     _ arena: Arena

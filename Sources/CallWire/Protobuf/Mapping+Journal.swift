@@ -1,8 +1,8 @@
 internal import CCallProto
 internal import CallCore
 
-// What a shard writes (journal.proto). An entry that this version does not know is an error: who cannot read all
-// of a shard's history must not continue it.
+// The records that a shard writes (journal.proto). An entry that this version does not know is an error: a node that
+// cannot read all of a shard's history must not continue it.
 
 extension Callmesh__V1__JournalRecord: Root {
   static var blank: JournalRecord {

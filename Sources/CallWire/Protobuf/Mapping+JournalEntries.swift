@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CallCore
 
-// What entries of the journal hold (journal.proto).
+// The contents of entries of the journal (journal.proto).
 
 extension Callmesh__V1__SettledEntry: EmptyMapping {
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__settled_entry__init(m) }

@@ -184,7 +184,7 @@ package struct ProtobufReader {
     return unsafe next - count
   }
 
-  /// What has its length before it.
+  /// Takes bytes that have their length before them.
   @inline(__always)
   private mutating func piece() -> UnsafeRawBufferPointer? {
     guard let count = varint(bytesMax: 5), count <= Int32.max, let start = unsafe take(Int(count))

@@ -65,7 +65,7 @@ package struct ProtobufWriter {
       if unsafe field.pointee.presence == .member {
         let set = unsafe (message + field.pointee.quantifierOffset).load(as: UInt32.self)
         if unsafe set != field.pointee.number {
-          // Of the members before this one, only that which is set needs a look.
+          // Only the member that is set needs a look, among those before this one.
           let place = layout.place(set)
           index = unsafe place > index ? field.pointee.first : max(field.pointee.first, place)
           continue
@@ -134,7 +134,7 @@ package struct ProtobufWriter {
       unsafe copy(bytes.data, bytes.len)
     case .message:
       let before = count
-      // Whoever names a member of a oneof sets it.
+      // Code that names a member of a oneof sets it.
       unsafe write(
         place.load(as: UnsafeRawPointer.self), field.pointee.message.unsafelyUnwrapped)
       varint(UInt64(count - before))

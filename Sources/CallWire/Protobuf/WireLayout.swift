@@ -1,7 +1,7 @@
 internal import CCallProto
 internal import CProtobufC
 
-/// What it takes to write the C struct of one message as protobuf, and to read it. It is derived from protobuf-c's
+/// The layout for writing the C struct of one message as protobuf, and for reading it. It is derived from protobuf-c's
 /// descriptor, once for each use of the message, and stays.
 ///
 /// It is unchecked since it points to memory that nobody writes or frees.
@@ -37,9 +37,9 @@ struct WireLayout: @unchecked Sendable {
     let quantifierOffset: Int
     /// How far the elements of a repeated field are apart.
     let stride: Int
-    /// Of a oneof's member: where the first of those is that come one after another.
+    /// For a oneof's member: the index of the first of the members that come one after another.
     var first = 0
-    /// Of a field that holds messages.
+    /// The layout of the messages, for a field that holds messages.
     let message: WireLayout?
   }
 

@@ -5,7 +5,7 @@ internal import Synchronization
 
 // Commands. Each waits for the cluster's reply, over a reconnect if need be, and throws a `CallmeshError`.
 extension Call {
-  /// Of a call that this device places or resumes: waits until the cluster has it. For others it returns at once.
+  /// Waits until the cluster has the call, if this device places or resumes it. For others it returns at once.
   /// - Throws: why the cluster does not take the call.
   public func placed() async throws(CallmeshError) {
     if role == .caller, state == .placing || end?.error != nil { try await placing.wait() }
@@ -135,7 +135,7 @@ extension Call {
     public enum Phase: String, Sendable { case unknown, placed, ringing, answered, ended }
     public var call: Address
     public var phase: Phase
-    /// Of one that has ended.
+    /// The reason of a call that has ended.
     public var reason: EndReason?
     /// Who has the call, or caused its end.
     public var by: Party?
@@ -163,7 +163,7 @@ extension Call.Reported.Phase {
   }
 }
 
-/// What becomes of a call's placing, for everybody who waits for it.
+/// The outcome of a call's placing, for everybody who waits for it.
 final class Placing: Sendable {
   private struct State {
     var result: Result<Void, CallmeshError>?

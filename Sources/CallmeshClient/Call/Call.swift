@@ -68,7 +68,7 @@ public final class Call: Sendable {
   public var description: String { progress.invite?.description ?? "" }
   public var video: Bool { progress.invite?.video ?? false }
   public var headers: [Header] { progress.invite?.headers ?? [] }
-  /// What the caller's app gave to this one.
+  /// The data that the caller's app gave to this one.
   public var pushData: String { progress.invite?.pushData ?? "" }
   /// The user is in an answered call already.
   public var isSecondCall: Bool { progress.invite?.isSecondCall ?? false }
@@ -85,7 +85,7 @@ public final class Call: Sendable {
 
   // MARK: What happens
 
-  /// What happens to the call from now on. It begins with the present state and ends with the call.
+  /// The events of the call from now on. The sequence begins with the present state and ends with the call.
   public var events: EventSequence<Event> {
     changing.withLock { broadcast.sequence(beginningWith: .state($0.progress.state)) }
   }

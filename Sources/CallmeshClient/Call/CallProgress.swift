@@ -74,7 +74,7 @@ struct CallProgress: Sendable {
   }
 }
 
-// What the device itself says.
+// Events that come from the device itself.
 extension CallProgress {
   /// The user answers.
   /// - Throws: `wrongState` for a call that does not ring here.
@@ -97,7 +97,7 @@ extension CallProgress {
     case .done where command.verb == .connected: events = connected()
     case .done, .attached, .registered, .answer, .calls, .history, .rules: break
     }
-    // What a device decides itself, no delivery tells it.
+    // No delivery tells a device about its own decisions.
     guard let view, view.isEnded, let stop = view.stop else { return events }
     var error: CallmeshError?
     if case .error(let why) = reply { error = CallmeshError(why) }
@@ -152,7 +152,7 @@ extension CallProgress {
       state = .ringing
       return [.ringing(by: nil)]
     case .answered:
-      // Of a call of the app's former run. Its answer may have been acknowledged then, and does not come again.
+      // The call is of the app's former run. Its answer may have been acknowledged then, and does not come again.
       (state, peer) = (.answered, reported.by)
       return [.answered(by: reported.by, description: "", isHere: false)]
     case .unknown, .ended: return []
@@ -167,7 +167,7 @@ extension CallProgress {
 }
 
 extension ClientCommand {
-  /// What it says of a call; nil: it is about no call, or places one.
+  /// The command's verb for a call; nil: it is about no call, or places one.
   var verb: CallVerb? { if case .call(_, let verb) = self { verb } else { nil } }
 
   /// Whether the command says that this device has a part in the call.

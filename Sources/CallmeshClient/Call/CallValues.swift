@@ -49,7 +49,7 @@ extension Call {
     public init(reason: EndReason) { self.reason = reason }
   }
 
-  /// What the other side sends within a call, in order.
+  /// A message that the other side sends within a call. Messages come in order.
   public struct Signal: Sendable, Hashable {
     public enum Kind: String, Sendable {
       /// A session description.
@@ -63,7 +63,7 @@ extension Call {
     public var body: String
   }
 
-  /// What happens to a call. After each event but `state` comes a `state`.
+  /// An event of a call. A `state` follows each event other than `state`.
   public enum Event: Sendable, Hashable {
     case state(State)
     /// It rings here: alert the user, and say so with ``Call/alerting()``.

@@ -28,7 +28,7 @@ final class CoreNetwork: DeviceNetwork {
     return link
   }
 
-  /// What happened to a socket. That of a connection which the driver has closed is ignored.
+  /// Passes on an event of a socket. An event of a connection that the driver has closed is ignored.
   func happened(_ event: SocketEvent, to number: Int) { links[number]?.happened(event) }
 }
 

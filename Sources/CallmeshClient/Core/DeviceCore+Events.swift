@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallMachine
 internal import CallWire
 
-// What the machine says, as the app is told.
+// Events of the machine, as the app gets them.
 extension DeviceCore {
   func handle(_ event: ClientEvent, _ engine: DeviceEngine) {
     switch event {

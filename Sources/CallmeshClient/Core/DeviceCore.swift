@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallMachine
 internal import CallWire
 
-/// What a device's lock protects: its driver, its calls, and who waits for replies.
+/// The state that a device's lock protects: its driver, its calls, and who waits for replies.
 final class DeviceCore {
   typealias Completion = @Sendable (Result<ServerReply, CallmeshError>) -> Void
 
@@ -24,7 +24,7 @@ final class DeviceCore {
   /// When the clock wakes the device.
   private var armedAt = Timestamp.distantFuture
   private var waiting: [UInt64: Waiting] = [:]
-  /// What the machine has said and is not processed yet, in order.
+  /// The events of the machine that are not processed yet, in order.
   private var unprocessed: [ClientEvent] = []
 
   /// A command without a reply.

@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallMachine
 internal import CallWire
 
-/// What a call is placed with, besides the callee.
+/// The properties with which a call is placed, besides the callee.
 public struct PlaceOptions: Sendable {
   /// nil: one is drawn.
   public var id: CallID?

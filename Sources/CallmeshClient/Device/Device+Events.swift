@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallWire
 
 extension Device {
-  /// What happens to a device and its calls.
+  /// An event of a device or of its calls.
   public enum Event: Sendable {
     /// The device is attached, and can be rung.
     case attached(Session)
@@ -31,8 +31,8 @@ extension Device {
     case history(HistoryState)
     /// ``Device/iceServers`` has new credentials, in place of those that will expire.
     case relays
-    /// What the edge says about the session. `tokenTaken` and `deviceRemoved` mean that pushes no longer reach this device;
-    /// the others the device follows by itself.
+    /// A notice of the edge about the session. `tokenTaken` and `deviceRemoved` mean that pushes no longer reach this
+    /// device; the device follows the others by itself.
     case notice(Notice)
   }
 

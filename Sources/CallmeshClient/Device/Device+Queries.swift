@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallMachine
 internal import CallWire
 
-// What the cluster keeps of the user and its devices.
+// Data that the cluster keeps about the user and its devices.
 extension Device {
   /// Stores push tokens, the device's name and its capabilities. Call it at each start of the app, and when a token changes.
   @discardableResult
@@ -56,7 +56,7 @@ extension Device {
     throw .strangeReply
   }
 
-  /// What is decided in advance about calls to the user.
+  /// Reads the user's rules: decisions that are made in advance about calls to the user.
   public func rules() async throws(CallmeshError) -> Rules { try await rules(.read) }
 
   /// Replaces all of the user's rules. Empty ones remove them.

@@ -87,7 +87,7 @@ public final class Device: Sendable {
   /// A call that is not over; nil: the device knows none with this id.
   public func find(_ id: CallID) -> Call? { engine.run { $0.calls[id] } }
 
-  /// What happens from now on, in order. It ends with ``stop()``.
+  /// The events from now on, in order. The sequence ends with ``stop()``.
   public var events: EventSequence<Event> { engine.run { $0.events.sequence() } }
 
   public enum State: String, Sendable {

@@ -12,7 +12,7 @@ public struct DeviceOptions: Sendable {
   /// The device's id, 1 to 64 bytes: unique among the user's devices, the same in every run of the app, and used by one copy
   /// of it only.
   public var device: String
-  /// What others see, as in "answered on Ann's phone".
+  /// The name that others see, as in "answered on Ann's phone".
   public var deviceName = ""
   /// Gets a token of the user from your server. It is called at the start, when a session is about to end with its token,
   /// and when a token was refused. If it throws, it is called again later. Give it a time limit: the device waits for it.

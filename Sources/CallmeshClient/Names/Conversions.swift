@@ -32,7 +32,7 @@ extension Timestamp {
   /// The same time by the wall clock. Times of the cluster are by its clock.
   public var date: Date { Date(timeIntervalSince1970: Double(microseconds) / 1_000_000) }
 
-  /// What does not fit is as far away as can be.
+  /// A date that does not fit becomes the earliest or the latest time.
   public init(_ date: Date) {
     let microseconds = date.timeIntervalSince1970 * 1_000_000
     self.init(

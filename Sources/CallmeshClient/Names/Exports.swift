@@ -23,7 +23,7 @@
 
 /// An additional text of a call, as in `PlaceOptions.headers`.
 public typealias Header = CustomHeader
-/// What the user has decided in advance about calls: do not disturb, forwarding, which devices ring first.
+/// The user's decisions in advance about calls: do not disturb, forwarding, which devices ring first.
 public typealias Rules = UserRules
 /// Push tokens and capabilities, as `Device.register` stores them.
 public typealias Registration = RegistrationRequest

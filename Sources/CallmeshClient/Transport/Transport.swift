@@ -1,7 +1,7 @@
 /// Opens WebSockets to edges. It is all that the library needs of the network.
 ///
 /// `URLSessionTransport` (Apple's platforms) and `NIOTransport` (module `CallmeshNIO`) are two; an app may bring its own.
-/// What every transport must do:
+/// Requirements for every transport:
 ///
 /// - Offer exactly the given subprotocol, and fail if the server chooses none.
 /// - Report what happens in order, one at a time, and nothing behind `SocketEvent.closed`.
@@ -35,7 +35,7 @@ public enum SocketMessage: Sendable, Equatable {
   case binary([UInt8])
 }
 
-/// What happens to a WebSocket.
+/// An event of a WebSocket.
 public enum SocketEvent: Sendable, Equatable {
   case opened
   case message(SocketMessage)

@@ -106,7 +106,7 @@ extension ConnectionThread {
   }
 }
 
-/// What a connection counts, readable from anywhere.
+/// The counters of a connection, readable from anywhere.
 final class Counters: Sendable {
   let connected = Atomic(false)
   let reconnects = Atomic<UInt64>(0)

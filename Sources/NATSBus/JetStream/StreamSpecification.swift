@@ -17,7 +17,7 @@ struct StreamSpecification: Sendable {
   var bytesMax: Int64 = -1
   /// When full, drop the oldest message instead of refusing the new one.
   var dropsOldest = false
-  /// What becomes of an existing stream's limits of age, bytes and messages of a subject.
+  /// How an existing stream's limits of age, bytes and messages of a subject are treated.
   var existingLimits = ExistingLimits.compared
   /// Work-queue retention and its limits.
   var queue: WorkQueueOptions?

@@ -3,7 +3,7 @@ internal import CallBus
 internal import Glibc
 internal import Synchronization
 
-/// What the library's callbacks report of a link, on any thread.
+/// The state of a link, as the library's callbacks report it, on any thread.
 final class LinkState: Sendable {
   let thread: ConnectionThread
   private let socket = Atomic<Int32>(-1)

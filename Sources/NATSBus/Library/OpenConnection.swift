@@ -32,7 +32,7 @@ struct ConnectFailure: Error {
   static let silentServer = ConnectFailure(
     reason: .notReady("a nats-server took the connection and then said nothing"))
 
-  /// Of several servers' failures, a refusal is reported first, then one that may pass.
+  /// Among several servers' failures, a refusal is reported first, then one that may pass.
   func outweighs(_ other: Self) -> Bool {
     if isRefusal != other.isRefusal { return isRefusal }
     return reason.isTransient && !other.reason.isTransient

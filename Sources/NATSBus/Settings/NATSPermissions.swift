@@ -146,7 +146,7 @@ public struct NATSPermissions: Sendable, Equatable {
     reads(bucket: subjects.webhookBucket)
   }
 
-  /// What every node receives from operators. `allow_responses` permits the answers.
+  /// The requests that every node receives from operators. `allow_responses` permits the answers.
   private mutating func answers(_ subjects: Subjects) {
     subscribe += [
       subjects.adminStatus, subjects.adminCall, subjects.adminUser,

@@ -106,7 +106,7 @@ struct CallsCommand: AsyncParsableCommand {
       print(CallRowsText.csvHeading, terminator: "")
       for row in rows { print(CallRowsText.csv(row), terminator: "") }
     } else {
-      // What follows goes on below it.
+      // Rows that follow are printed below the table.
       print(CallRowsText.table(follow ? rows.reversed() : rows), terminator: "")
     }
     fflush(nil)

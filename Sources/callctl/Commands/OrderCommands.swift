@@ -33,7 +33,7 @@ struct AuditCommand: AsyncParsableCommand {
   }
 }
 
-/// What `callctl audit` prints.
+/// The output of `callctl audit`.
 enum AuditText {
   static func render(_ records: [AuditRecord]) -> String {
     guard !records.isEmpty else { return "No order has been given.\n" }

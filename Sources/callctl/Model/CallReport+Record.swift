@@ -6,7 +6,7 @@ extension CallReport {
     timeline?.contains { $0.what == CallEventKind.endedByApp.name } ?? false
   }
 
-  /// What a record says, as a node would have said it of a call that it still knows.
+  /// Makes a report from a record, as a node would have made it for a call that it still knows.
   package init(_ record: CallRecord) {
     func party(_ party: CallCore.Party) -> Party {
       Party(user: party.user, device: party.device.text, deviceName: party.deviceName)

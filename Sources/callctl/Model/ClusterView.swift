@@ -45,7 +45,7 @@ package struct ClusterView: Sendable, Equatable, Encodable {
   package struct Push: Sendable, Equatable, Encodable {
     /// Jobs in the work queue, by lane; nil where nobody reports them.
     package var queue: [String: Int]?
-    /// Of all gateways since their start.
+    /// The outcomes of all gateways since their start.
     package var outcomes: [String: UInt64] = [:]
     package var outcomesPerSecond: [String: Double] = [:]
   }

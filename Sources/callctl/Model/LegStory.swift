@@ -40,7 +40,7 @@ struct LegStory {
     return notReached
   }
 
-  /// What ended the ringing of a device that rang.
+  /// How the ringing of a device that rang ended.
   private var ending: String {
     switch leg.state {
     case "won": " and answered\(at("answered"))."

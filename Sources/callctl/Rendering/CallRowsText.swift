@@ -65,7 +65,7 @@ package enum CallRowsText {
     return cells.map(cell).joined(separator: ",") + "\r\n"
   }
 
-  /// What devices and apps said is quoted, and no spreadsheet takes it for a formula.
+  /// Quotes text from devices and apps, so that no spreadsheet takes it for a formula.
   private static func cell(_ text: String) -> String {
     guard let first = text.utf8.first else { return "" }
     let isFormula = "=+-@\t\r".utf8.contains(first)

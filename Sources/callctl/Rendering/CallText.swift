@@ -1,7 +1,7 @@
 internal import CallCore
 internal import CallTelemetry
 
-/// What `callctl call` prints.
+/// The output of `callctl call`.
 package enum CallText {
   package static func render(_ view: CallView) -> String {
     var lines = heading(view.call) + legs(view.call) + timeline(view.call)

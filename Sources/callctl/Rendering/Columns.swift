@@ -70,7 +70,7 @@ enum Figures {
     return "\(tenths / 10).\(abs(tenths % 10))"
   }
 
-  /// Of a figure that a node may have made up: any number is one.
+  /// Rounds a figure that a node may have made up: it may be any number.
   static func whole(_ value: Double) -> Int { Int(max(0, min(value.rounded(), 1e15))) }
 
   /// `1 call`, `2 calls`.
@@ -78,7 +78,7 @@ enum Figures {
     "\(count) \(noun)\(count == 1 ? "" : "s")"
   }
 
-  /// What came from devices, safe on a terminal.
+  /// Text from devices, made safe for a terminal.
   static func safe(_ text: String) -> String { JSONText.escaped(text, quotes: false) }
 }
 

@@ -1,6 +1,6 @@
 package import CallTelemetry
 
-/// What `callctl user` prints.
+/// The output of `callctl user`.
 package enum UserText {
   /// - Parameter now: milliseconds since 1970.
   package static func render(_ report: UserReport, now: Int64) -> String {
@@ -31,7 +31,7 @@ package enum UserText {
     return Columns.render([heading] + rows)
   }
 
-  /// What wakes the devices. The token itself is not known here.
+  /// The registered tokens, which wake the devices. The token itself is not known here.
   private static func tokens(_ devices: [UserReport.Device]) -> [String] {
     var rows = [
       ["PUSH TO", "KIND", "PROVIDER", "ENVIRONMENT", "TOPIC", "FINGERPRINT", "DIALECT", "TAKES"]

@@ -134,7 +134,7 @@ extension FaultyTwin {
     else { return .answer(won: false, state(call, party)) }
     let former = call.legs[winner].party
     call.stage = .answered(leg)
-    // What it was told when it lost is over.
+    // The stop that it was told when it lost is over.
     call.legs[leg].last = nil
     call.moves += 1
     tell(call, former, .stop(Stop(reason: .moved, by: party)))

@@ -4,7 +4,7 @@ import CallWire
 /// Groups of the twin: their members ring together, or one after the other.
 extension FaultyTwin {
   func ringGroup(_ call: Call, _ group: CallGroup) {
-    // Whoever's devices ring, it is not the one who was called.
+    // The devices that ring are not those of the user who was called.
     call.target = ""
     var members = group.users
     if group.order == .longestIdle {

@@ -1,7 +1,7 @@
 import CallCore
 
 extension FaultyTwin {
-  /// What it does wrong, in every `faultEvery`th call that gives it the chance.
+  /// The faults of the twin, each in every `faultEvery`th call that gives it the chance.
   enum Fault: String, CaseIterable, Sendable {
     /// Tells a device that answers too late that it won.
     case tellsTwoWinners
@@ -114,7 +114,7 @@ extension FaultyTwin {
     var wasTold = false
     /// Why it stopped for itself.
     var left: EndReason?
-    /// What it sent before anybody answered.
+    /// The signals that it sent before anybody answered.
     var signals: [Signal] = []
     /// The delivery to repeat when it attaches again.
     var last: Delivery?
@@ -129,13 +129,13 @@ extension FaultyTwin {
     let number: Int
     let caller: Party
     let callee: String
-    /// Whose devices ring: the callee, or the user to whom its rules send the call.
+    /// The user whose devices ring: the callee, or the user to whom its rules send the call.
     var target: String
     let placedAt: Timestamp
     let deadline: Timestamp
     var stage = Stage.ringing
     var legs: [Leg] = []
-    /// What the caller sent before anybody answered.
+    /// The signals that the caller sent before anybody answered.
     var callerSignals: [Signal] = []
     var callerMissed: [Delivery] = []
     var callerIsAway = false
@@ -152,7 +152,7 @@ extension FaultyTwin {
     /// One side is handed over, or was to be.
     var transfer: TransferState?
     var isFaulty = false
-    /// Of a call that gave way.
+    /// The call that goes on, where this one gave way.
     var survivor: CallID?
     var isForgotten = false
     /// Members of a group whose turn comes yet, how many turns have begun, and how long each is.

@@ -38,7 +38,7 @@ extension FaultyTwin {
     answered = answered.filter { if case .answered = $0.value.stage { true } else { false } }
     let watching = sessions.filter { $0.value.wantsOngoing }
     guard !watching.isEmpty else { return }
-    // Of the others nothing has changed.
+    // Nothing has changed for the others.
     var users = Set(shown.lazy.filter { !$0.value.calls.isEmpty }.map(\.key))
     for call in answered.values {
       guard case .answered(let winner) = call.stage else { continue }
@@ -76,7 +76,7 @@ extension FaultyTwin {
 
   // MARK: The hook
 
-  /// What the app's server says of a call.
+  /// Asks the app's server about a call.
   /// - Returns: why it is refused; nil: it is not.
   func askHook(about call: Call, _ request: PlaceRequest) -> CallError? {
     let header = request.headers.first { $0.name == HookTerms.header }

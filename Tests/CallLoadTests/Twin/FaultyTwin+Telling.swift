@@ -2,7 +2,7 @@ import CallClient
 import CallCore
 import CallWire
 
-/// What the twin delivers to devices, and the states that it replies with.
+/// The deliveries of the twin to devices, and the states that it replies with.
 extension FaultyTwin {
   func end(_ call: Call, _ reason: EndReason, by: Party?, silent: Party? = nil) {
     call.stage = .ended(reason, by: by)

@@ -134,7 +134,7 @@ extension FaultyTwin {
 
   // MARK: States
 
-  /// What a transfer changes of a device's view of the call.
+  /// Changes a device's view of the call by its transfer.
   func refine(_ state: inout CallState, _ call: Call, _ party: Party) {
     guard let transfer = call.transfer else { return }
     func ended(_ reason: EndReason, by: Party) {
@@ -161,7 +161,7 @@ extension FaultyTwin {
 
   // MARK: Histories
 
-  /// What a transfer changes of a user's entry.
+  /// Changes a user's entry by the call's transfer.
   /// - Parameter entry: nil: the user was not in the call before.
   func refine(_ entry: HistoryEntry?, _ call: Call, _ user: String) -> HistoryEntry? {
     guard let transfer = call.transfer, case .ended(let reason, _) = call.stage else {

@@ -20,7 +20,7 @@ struct APNsSimulatorTests {
     /// One, where the server cuts a line once it holds so many requests: with two it might hold fewer on each until its
     /// time is up, and then cut those that are sent again, too.
     var connections = 2
-    /// What the sender must have noticed.
+    /// The metrics by which the sender must have noticed the fault.
     var noticed: @Sendable (APNsMetrics) -> Bool = { _ in true }
     var testDescription: String { name }
   }

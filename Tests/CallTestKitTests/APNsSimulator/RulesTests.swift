@@ -213,7 +213,7 @@ struct RulesTests {
       #expect(violations(.sample().with(body: wrong)) == [.badPayload])
     }
     #expect(reason(.sample().with(body: " {} \n")) == nil)
-    // What is too large is known by its length: not all of it is kept.
+    // A body that is too large is known by its length: not all of it is kept.
     var cut = APNsRequest.sample().with(body: object(5121))
     cut.bodyLength = 1_000_000
     #expect(reason(cut) == .payloadTooLarge)

@@ -14,7 +14,7 @@ struct Wire {
     var flags: UInt8
     var stream: UInt32
     var payload: [UInt8]
-    /// Of GOAWAY, RST_STREAM and WINDOW_UPDATE: the first word, and the second.
+    /// The first word of GOAWAY, RST_STREAM and WINDOW_UPDATE; `code` is the second.
     var word: UInt32 { payload.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
     var code: UInt32 { payload.dropFirst(4).prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
     var debug: String { String(decoding: payload.dropFirst(8), as: UTF8.self) }

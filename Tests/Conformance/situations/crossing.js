@@ -22,7 +22,7 @@ export const crossing = [
       t.deliver(link, own, { answered: { by: ann } });
       await t.shows("answered", { call: own.id });
       t.deliver(link, received, { stop: { reason: "answeredElsewhere", by: here } });
-      // What rang stops. What did not ring need not be shown to stop.
+      // A call that rang stops. A call that did not ring need not be shown to stop.
       await t.mayShow("rings", { call: received.id });
       await t.mayShow("stopped", { call: received.id });
     },

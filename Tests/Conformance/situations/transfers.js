@@ -34,7 +34,7 @@ export const transfers = [
       t.state(link, await t.next(link, "transfer"), "answered", { by: here });
       t.deliver(link, received, transfer({ reason: "unanswered" }));
       await t.shows("transfer", { call: received.id, reason: "unanswered" });
-      // What comes late of a transfer whose end is known changes nothing.
+      // Late news of a transfer whose end is known changes nothing.
       t.deliver(link, received, transfer({ by: carl }));
       await t.pass(300);
       await t.showsNo("transfer");

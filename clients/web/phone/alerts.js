@@ -1,4 +1,4 @@
-// What draws the user's attention while the page is in the background: the title, and a notification of the system.
+// Draws the user's attention while the page is in the background, by the title and by a notification of the system.
 
 import { incoming, titleOf } from "./model-calls.js";
 import { statusText } from "./words.js";

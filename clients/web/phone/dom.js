@@ -2,7 +2,7 @@
 // focus stays where it is, however often the page is drawn.
 
 const svgTags = new Set(["svg", "path", "circle"]);
-/** What is set on the element itself. Everything else is an attribute. */
+/** The names that are set on the element itself. Everything else is an attribute. */
 const properties = new Set(["srcObject", "muted", "disabled", "checked", "selected", "hidden"]);
 
 /**
@@ -57,7 +57,7 @@ function update(element, node) {
   const former = element.drawnProps;
   for (const name of Object.keys(former)) if (!(name in node.props)) set(element, name, undefined);
   for (const [name, value] of Object.entries(node.props)) {
-    // What users change themselves is set where the description has changed.
+    // Properties that users change themselves are set where the description has changed.
     if (former[name] !== value) set(element, name, value);
   }
   element.drawnProps = node.props;

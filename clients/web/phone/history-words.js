@@ -3,7 +3,7 @@
 import { durationText } from "./times.js";
 import { userName } from "./words.js";
 
-/** What became of a call of the history. */
+/** The outcome of a call of the history. */
 export function entryText(model, entry) {
   const parts = [outcome(model, entry)];
   if (entry.answeredMs) parts.push(durationText(entry.endedMs - entry.answeredMs));

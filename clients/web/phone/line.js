@@ -11,11 +11,11 @@ const storageKey = "callmesh-phone-lines";
  */
 export class Line {
   media = null;
-  /** What this side sends. */
+  /** The media that this side sends. */
   stream = null;
   /**
-   * What the other side sends, to be played: another stream for each track that comes. Chromium does not begin to play
-   * a stream of sound that was empty when it was given to the element.
+   * The media that the other side sends, to be played: another stream for each track that comes. Chromium does not
+   * begin to play a stream of sound that was empty when it was given to the element.
    */
   remote = null;
   /** The id of the call to which this one gave way, until the media go on with that one. */
@@ -78,7 +78,7 @@ export class Line {
     }
   }
 
-  /** What the page's server says of peer connections, with the TURN servers of the edge. */
+  /** The configuration of peer connections from the page's server, with the TURN servers of the edge. */
   #configuration() {
     return { ...this.rtc, iceServers: [...(this.rtc?.iceServers ?? []), ...this.device.iceServers] };
   }
@@ -120,7 +120,7 @@ export class Line {
     update();
   }
 
-  // What the user does in the call.
+  // Actions of the user in the call.
 
   mute(isMuted) {
     this.#isMuted = isMuted;

@@ -103,7 +103,7 @@ export const callEvents = {
   dismissed: (model, { id }) => ({ ...model, calls: model.calls.filter((call) => call.id !== id || !call.end) }),
 };
 
-/** What an event changes beside the call's own state. */
+/** The changes of an event beside the call's own state. */
 const happened = (model, event, detail) => (call) => {
   switch (event) {
     case "incoming":
@@ -140,7 +140,7 @@ function ended(model, seen, end) {
   return isDialogOver ? { ...next, dialog: null } : next;
 }
 
-// What follows from it.
+// Values that follow from the model.
 
 /** Calls that ring here for the user. */
 export const incoming = (model) =>
@@ -182,7 +182,7 @@ export function titleOf(model) {
   return unread > 0 ? `(${unread}) ${name}` : name;
 }
 
-/** What the model keeps of a call of the client. Only an invite says whether the other side wants video. */
+/** The fields that the model keeps of a call of the client. Only an invite says whether the other side wants video. */
 export function seenOf(call) {
   const { id, callee, role, state, peer, isSecondCall, divertedBy, transferredBy } = call;
   const seen = { id, callee, role, state, peer, isSecondCall, divertedBy, transferredBy };

@@ -23,10 +23,10 @@ export function initial(settings = {}) {
     /** An open dialog: `{kind, …}`. */
     dialog: null,
     notices: [],
-    /** What a screen reader says next. */
+    /** The text that a screen reader says next. */
     announcement: "",
     media: { microphones: [], cameras: [], speakers: [], chosen: {} },
-    /** What the browser still has to be asked for with a click: `sound`, `notifications`. */
+    /** The permissions that the browser still has to be asked for with a click: `sounds`, `notifications`. */
     asks: [],
     nowMs: settings.nowMs ?? 0,
     lastId: 0,

@@ -1,4 +1,4 @@
-// What the user does, and what the cluster says: between the model and the client.
+// Actions of the user, and events of the cluster: between the model and the client.
 
 import { Device } from "../callmesh.js";
 import { isTalking, seenOf } from "./model-calls.js";
@@ -55,7 +55,7 @@ export class Phone {
     return [...this.#lines].find((line) => line.id === id) ?? null;
   }
 
-  // What the cluster says.
+  // Events of the cluster.
 
   #listen() {
     const { device } = this;
@@ -141,7 +141,7 @@ export class Phone {
     return line;
   }
 
-  // What the user does.
+  // Actions of the user.
 
   /** Calls a user. @param options `video`; `asksFor`: the id of the call that this user is asked to take */
   dial(callee, { video = false, asksFor = null } = {}) {

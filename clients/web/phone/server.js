@@ -1,4 +1,4 @@
-// What the page asks its own server for. `make phone` is such a server for development: it gives a token to anybody
+// Requests of the page to its own server. `make phone` is such a server for development: it gives a token to anybody
 // who can open the page. An app puts its own sign-in here.
 
 async function get(path, query = {}) {

@@ -24,7 +24,7 @@ export function header(model, act) {
   );
 }
 
-/** What the browser has to be asked for, which wants a click. */
+/** The permissions that the browser has to be asked for, which needs a click. */
 export function asks(model, act) {
   if (model.asks.length === 0) return null;
   return h(

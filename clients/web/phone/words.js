@@ -41,7 +41,7 @@ export function statusText(model, call) {
   }
 }
 
-/** What rings, as the caller sees it. */
+/** The devices that ring, as the caller sees them. */
 export function ringingText(model, call) {
   const on = call.ringingOn;
   const others = on.filter((party) => party.user && party.user !== call.callee);
@@ -125,7 +125,7 @@ function failureText(end) {
   return end.isLocal ? "The connection was lost" : "The call failed: no media came through";
 }
 
-/** What has become of a transfer that this side has begun; empty: there is none. */
+/** The state of a transfer that this side has begun; empty: there is none. */
 export function transferText(model, call) {
   if (!call.transfer) return "";
   const { to, by, reason } = call.transfer;

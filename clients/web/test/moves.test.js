@@ -44,7 +44,7 @@ test("pull: the tablet has the call, and hears the other side", async () => {
   const pulled = device.pull(device.ongoing[0], "v=0 tablet's offer");
   const frame = socket.next("pull");
   assert.deepEqual(frame.pull, { call: toBob, from: "bob-phone", description: "v=0 tablet's offer" });
-  // What comes before the reply is of a call that the tablet does not have yet.
+  // A delivery before the reply is of a call that the tablet does not have yet.
   socket.deliver(toBob, 1048583, { signal: { index: 4, kind: "description", body: "v=0 early" } });
   socket.won(frame, tablet, { version: 1048582 });
   const call = await pulled;

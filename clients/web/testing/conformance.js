@@ -81,7 +81,7 @@ function start({ edges, device: id, deviceName, token, renews, ongoing, history,
   device.on("notice", ({ kind }) => show("notice", { kind }));
   device.on("incoming", ({ call }) => rings(call));
   device.on("taken", ({ call }) => listen(call));
-  // Of a call that has never rung here.
+  // The end of a call that has never rung here.
   device.on("ended", ({ call }) => heard.has(call) || ended(call, call.end));
   device.start();
 }
@@ -117,7 +117,7 @@ function ended({ id }, { reason, by, missed, survivor, unreachable }) {
   show("stopped", { call: id, reason, by, missed, survivor, unreachable });
 }
 
-/** What the user does with a call that the device knows. */
+/** The user's actions on a call that the device knows. */
 const ofCall = {
   alerting: (call) => call.alerting(),
   answer: (call, { description }) => call.answer(description),
@@ -133,7 +133,7 @@ const ofCall = {
   cancelTransfer: (call) => call.cancelTransfer(),
 };
 
-/** What the app does beside its calls. */
+/** The app's actions beside its calls. */
 const ofDevice = {
   place: ({ call, ...options }) => listen(device.place(call.callee, { id: call.id, ...options })).placed,
   resume: ({ call }) => listen(device.resume(call)).placed,

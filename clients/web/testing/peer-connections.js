@@ -131,7 +131,7 @@ export class FakePeerConnection {
     this.connectionState = "closed";
   }
 
-  /** What a test does: the network finds a way, or loses it. */
+  /** An action of a test: the network finds a way, or loses it. */
   become(state) {
     this.connectionState = state;
     this.onconnectionstatechange?.();

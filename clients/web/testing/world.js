@@ -40,7 +40,7 @@ export class World {
     this.nextIds = [];
   }
 
-  /** What a device has in place of the browser. */
+  /** The environment of a device, in place of the browser. */
   get environment() {
     const world = this;
     return {
@@ -150,7 +150,7 @@ export class FakeSocket {
     world.sockets.push(this);
   }
 
-  // What the client calls.
+  // Methods that the client calls.
 
   send(text) {
     assert.equal(this.readyState, 1);
@@ -165,7 +165,7 @@ export class FakeSocket {
     this.closedWith = code;
   }
 
-  // What the test does.
+  // Actions of the test.
 
   open() {
     this.readyState = 1;

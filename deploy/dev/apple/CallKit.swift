@@ -1,5 +1,5 @@
-// What the glue in Sources/CallmeshCallKit uses of CallKit, written after Apple's documentation, so that it can be
-// type-checked where Apple's SDK is not. Nothing here runs.
+// Parts of CallKit that the glue in Sources/CallmeshCallKit uses, written after Apple's documentation, so that it can
+// be type-checked where Apple's SDK is not. Nothing here runs.
 import Foundation
 
 public enum CXCallEndedReason: Int, Sendable {

@@ -1,4 +1,4 @@
-// What the glue in Sources/CallmeshCallKit uses of PushKit, written after Apple's documentation; see CallKit.swift.
+// Parts of PushKit that the glue in Sources/CallmeshCallKit uses, after Apple's documentation; see CallKit.swift.
 import Foundation
 
 public struct PKPushType: Hashable, Sendable {

@@ -53,7 +53,7 @@ public struct APNsReport: Sendable, Equatable {
   public var pushesOfOtherTokens = 0
   /// Provider tokens, over all connections.
   public var providerTokens = 0
-  /// Of undelivered pushes: dropped, replaced by a later one, expired.
+  /// Undelivered pushes: dropped, replaced by a later one, expired.
   public var dropped = 0
   public var replaced = 0
   public var expired = 0

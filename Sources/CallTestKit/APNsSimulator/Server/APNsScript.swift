@@ -103,7 +103,7 @@ public enum APNsFault: Sendable, Equatable {
       case zero
     }
     public var reason: APNsReason?
-    /// Of HTTP/2; 0: no error.
+    /// The error code of HTTP/2; 0: no error.
     public var code: UInt32
     public var last: Last
     /// Sends a first GOAWAY with 2^31-1, and the real one this much later. In between all requests are answered.

@@ -108,7 +108,7 @@ class Phone(Access, Media):
                 return None
             raise
 
-    # What is on the page.
+    # The content of the page.
 
     def texts(self, selector):
         return [element.text for element in self.driver.find_elements(By.CSS_SELECTOR, selector)]
@@ -132,7 +132,7 @@ class Phone(Access, Media):
     def has(self, selector):
         return bool(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
-    # What the user does.
+    # Actions of the user.
 
     def press(self, selector):
         def attempt():

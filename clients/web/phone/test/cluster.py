@@ -145,7 +145,7 @@ class Cluster:
         text = b".".join(part(json.dumps(one).encode()) for one in ({"alg": "HS256", "kid": self.kid}, claims))
         return (text + b"." + part(hmac.digest(self.secret, text, hashlib.sha256))).decode()
 
-    # What operators do.
+    # Actions of operators.
 
     def ctl(self, *arguments):
         words = [PROGRAMS / "callctl", *arguments, "--nats-url", self.nats_url]

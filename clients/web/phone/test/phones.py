@@ -36,7 +36,7 @@ def close():
 class PhoneTest(unittest.TestCase):
     """Ann has the first browser. Everybody else has windows of the second one."""
 
-    # What a browser may report as an error because the test causes it, as a regular expression.
+    # The errors that a browser may report because the test causes them, as a regular expression.
     expects_errors = None
 
     def setUp(self):

@@ -53,7 +53,7 @@ class Connection:
                     sink.sendall(data)
         except OSError:
             pass
-        # Whoever is cut off learns of no end, either.
+        # A side that is cut off does not learn of an end, either.
         if not self.is_dead:
             self.close()
 

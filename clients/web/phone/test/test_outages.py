@@ -3,7 +3,7 @@
 from stage import StageTest
 from waiting import until
 
-# What the page sees of its session and its media from now on.
+# Records what the page sees of its session and its media from now on.
 WATCH = """
 const { device } = callmeshPhone;
 const seen = (globalThis.seen = { attached: 0, detached: 0, media: [], connection: null });

@@ -11,7 +11,7 @@ from pages import Site
 from phones import PhoneTest
 from waiting import until
 
-# What kind of candidates the two ends of the way in use are.
+# The kinds of candidates at the two ends of the way in use.
 WAY = """
 const done = arguments[0];
 const media = globalThis.callmeshPhone.line(callmeshPhone.device.calls[0]?.id)?.media;

@@ -70,7 +70,7 @@ class Worker:
         tools = Tools(self.targets("page")[0]["webSocketDebuggerUrl"])
         try:
             tools.send("ServiceWorker.enable")
-            # What is there already is told as events, which come with the next answer at the latest.
+            # Workers that are there already are reported as events, which come with the next answer at the latest.
             def active():
                 tools.send("Runtime.evaluate", expression="1")
                 return self._active(tools.events)

@@ -325,7 +325,7 @@ struct  Callmesh__V1__AttachCommand
 
 
 /*
- * What a session has shown its device of the user's calls.
+ * The state of the user's calls that a session has shown to its device.
  */
 struct  Callmesh__V1__OngoingMark
 {
@@ -342,7 +342,7 @@ struct  Callmesh__V1__OngoingMark
 
 
 /*
- * What a session has shown its device of the history's state.
+ * The state of the user's history that a session has shown to its device.
  */
 struct  Callmesh__V1__HistoryMark
 {
@@ -552,7 +552,7 @@ struct  Callmesh__V1__SignalCommand
 
 
 /*
- * What became of a push.
+ * The outcome of a push.
  */
 struct  Callmesh__V1__PushReport
 {
@@ -1238,7 +1238,7 @@ struct  Callmesh__V1__PushWithdrawal
 
 
 /*
- * Whose a push token is: the value of its fingerprint's key in the token bucket.
+ * The owner of a push token: the value of its fingerprint's key in the token bucket.
  */
 struct  Callmesh__V1__TokenOwner
 {
@@ -1275,7 +1275,7 @@ struct  Callmesh__V1__PushKeys
 
 
 /*
- * What is fixed for the life of a cluster: the value of the key `cluster` in its configuration bucket.
+ * The settings that are fixed for the life of a cluster: the value of the key `cluster` in its configuration bucket.
  */
 struct  Callmesh__V1__ClusterRecord
 {

@@ -713,7 +713,7 @@ struct  Callmesh__V1__Rules
 
 
 /*
- * What a user, or the app's server, has decided in advance about calls to the user.
+ * Decisions about calls to a user that the user, or the app's server, has made in advance.
  */
 struct  Callmesh__V1__UserRules
 {
@@ -1084,7 +1084,7 @@ typedef enum {
 } Callmesh__V1__Delivery__EventCase;
 
 /*
- * What the cluster tells a device of a call. To be acknowledged by its version.
+ * News of a call that the cluster tells a device. The device acknowledges it by its version.
  */
 struct  Callmesh__V1__Delivery
 {
@@ -1414,7 +1414,7 @@ struct  Callmesh__V1__ErrorBody
 
 
 /*
- * What asks to decline a call, or says busy.
+ * A request to decline a call, or to say busy.
  */
 struct  Callmesh__V1__RefusalBody
 {
@@ -1568,7 +1568,7 @@ struct  Callmesh__V1__AppCall
 
 
 /*
- * What an app's server gives to place a call between two users.
+ * A request of an app's server to place a call between two users.
  */
 struct  Callmesh__V1__AppPlaceBody
 {

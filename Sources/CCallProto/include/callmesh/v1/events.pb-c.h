@@ -87,7 +87,7 @@ struct  Callmesh__V1__AppEvent
    */
   ProtobufCBinaryData survivor;
   /*
-   * Of a device's event, which has app, `callee` (the device's user), `at_us` and this.
+   * Set in a device's event, which has app, `callee` (the device's user), `at_us` and this.
    */
   Callmesh__V1__GoneRegistration *gone;
 };
