@@ -191,7 +191,22 @@ final class TestCluster: Sendable {
       try await Task.sleep(for: .milliseconds(20))
     }
     throw Failure(
-      description: "\(edge) is not ready; its log: \(log(edge))\n\(state(of: nats))")
+      description:
+        "\(edge) is not ready; its log: \(log(edge))\n\(threads(of: edge))\n\(state(of: nats))")
+  }
+
+  /// Where each thread of a node waits in the kernel. One that connects to NATS, for instance, has a name of its own.
+  private func threads(of name: String) -> String {
+    guard let id = nodes.withLock({ $0[name]?.processIdentifier }) else { return "no process" }
+    let folder = "/proc/\(id)/task"
+    let tasks = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    let lines = tasks.sorted().map { task in
+      ["comm", "wchan", "syscall"].map { file in
+        let text = try? String(contentsOfFile: "\(folder)/\(task)/\(file)", encoding: .utf8)
+        return text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "?"
+      }.joined(separator: " ")
+    }
+    return "its threads:\n" + lines.joined(separator: "\n")
   }
 
   /// Whether a server of NATS lives, and the end of its log.
