@@ -45,6 +45,23 @@ struct SkippedEntriesTests {
     watch.cancel()
   }
 
+  @Test func aRunningWatchAsksForNothingWhenChangesCome() async throws {
+    let (script, bucket) = try await scripted()
+    script.store(1...1)
+    let seen = Inbox<KeyValueEntry>(capacity: 100)
+    let watch = try await bucket.watch(">") { seen.offer($0) }
+    #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k1"])
+    let before = script.questions
+    for sequence in 2...5 as ClosedRange<UInt64> {
+      script.deliver(sequence, as: sequence)
+      #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k\(sequence)"])
+      // A question of the watch would come before this one.
+      _ = try await bucket.get("none")
+    }
+    #expect(script.questions == before)
+    watch.cancel()
+  }
+
   /// Keys that a watch does not match move its consumer on as well.
   @Test func aWatchThatMissesNothingAsksOnceForEachPosition() async throws {
     let (script, bucket) = try await scripted()
@@ -112,6 +129,16 @@ private final class ScriptedJetStream: Sendable {
       $0.skipped = sequences
       $0.consumersThatSkip = count
     }
+  }
+
+  /// The last consumer delivers an entry, as its message of that number.
+  func deliver(_ sequence: UInt64, as number: UInt64) {
+    let text = state.state.withLock { state in
+      state.stored.append(sequence)
+      let origin = "$JS.ACK.KV_b.c.1.\(sequence).\(number).0.0"
+      return "MSG $KV.b.k\(sequence) \(state.subscribed[state.inbox] ?? "") \(origin) 0\r\n\r\n"
+    }
+    server.say(text)
   }
 
   /// A heartbeat of the last consumer.

@@ -6,7 +6,7 @@ internal import Logging
 
 /// Which shards this node should own, and what it does for them.
 extension ShardManager {
-  /// Who holds a lease, as this node sees it.
+  /// Tells who holds a lease, as far as this node knows.
   func view(_ lease: Lease?, now: Timestamp) -> Placement.LeaseView {
     guard let lease, !lease.released else { return .free }
     if lease.owner == configuration.nodeID {

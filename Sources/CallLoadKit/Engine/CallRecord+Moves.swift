@@ -4,7 +4,8 @@ import CallWire
 
 /// Judges calls that another device of the callee took over.
 extension CallRecord {
-  /// One of the devices that pull at once has the call. It is told so, as are the one that had it and the other side.
+  /// Judges that one of the devices that pull at once has the call, and that it, the former device and the other side
+  /// are told so.
   mutating func examineMoves(_ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
     let pullers = callees.filter { $0.tookOver != nil }
     if pullers.count > 1 {

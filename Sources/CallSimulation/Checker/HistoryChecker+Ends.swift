@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// Rules for what devices are told of who won a call, and of how it ended.
+/// Judges which winner and which end of a call devices are told.
 extension HistoryChecker {
   mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]

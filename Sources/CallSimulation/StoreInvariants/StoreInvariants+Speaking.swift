@@ -112,7 +112,7 @@ extension StoreInvariants {
       let isLeft =
         (stop.reason == .unanswered || stop.reason == .declined)
         && shards[shard].left.contains(delivery.call)
-      // The history's rules judge what the devices that rang for a transfer are told.
+      // `HistoryChecker` judges the stops of devices that rang for a transfer.
       let isOfTransfer = shards[shard].transferred.contains(delivery.call)
       if !isRefuser, !isOver, !isMoved, !isLeft, !isOfTransfer {
         broken("a device is told to stop, which no record says", call: delivery.call)

@@ -141,7 +141,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
         state.consumer = json["name"]?.text
         state.renewal = .now + Self.silenceMax
         state.initialTarget = delivered &+ pending
-        return state.lastDelivered >= delivered &+ pending
+        return state.isStarting && state.lastDelivered >= delivered &+ pending
       }
       if isComplete { verify(generation) }
     } catch {
@@ -222,7 +222,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       state.lastDelivered = origin.consumerSequence
       let isNew = origin.streamSequence > state.lastRevision
       if isNew { state.lastRevision = origin.streamSequence }
-      let isComplete = state.initialTarget.map { origin.consumerSequence >= $0 } ?? false
+      let target = state.isStarting ? state.initialTarget : nil
+      let isComplete = target.map { origin.consumerSequence >= $0 } ?? false
       return (isNew, false, isComplete)
     }
     if hasGap { return createConsumer() }
