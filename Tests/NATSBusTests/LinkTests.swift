@@ -2,6 +2,7 @@ import CallBus
 import CallTestKit
 import Foundation
 import NATSBus
+import Synchronization
 import Testing
 
 /// A connection that broke in the middle of what the server said is followed by one that knows nothing of
@@ -101,6 +102,39 @@ struct LinkTests {
     }
     for subscription in subscriptions { subscription.cancel() }
     await bus.close()
+  }
+
+  /// An operator reads why a node is not connected, once for each reason.
+  @Test func whyNoAttemptSucceedsIsSaidOnce() async throws {
+    let refusals = Inbox<Void>(capacity: 1000)
+    let refuses = Mutex(false)
+    let server = try FalseServer { bytes in
+      guard String(decoding: bytes, as: UTF8.self).hasSuffix("PING\r\n") else { return [] }
+      bytes.removeAll()
+      guard refuses.withLock({ $0 }) else { return Array("PONG\r\n".utf8) }
+      refusals.offer(())
+      return Array("-ERR 'out of order'\r\n".utf8)
+    }
+    defer { server.stop() }
+    let events = Inbox<NATSEvent>(capacity: 1000)
+    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options)
+    refuses.withLock { $0 = true }
+    server.say("-ERR 'leave'\r\n")
+    var count = 0
+    while count < 5 {
+      let more = await refusals.next(until: .now + .seconds(60)).count
+      try #require(more > 0, "only \(count) attempts came")
+      count += more
+    }
+    await bus.close()
+    let said = await events.next(until: .now)
+    let reasons = said.compactMap { event -> String? in
+      if case .failure(let text) = event { text } else { nil }
+    }
+    #expect(reasons.count == 2 && reasons[0] == "leave", "\(said)")
+    #expect(reasons.last?.contains("out of order") == true, "\(said)")
   }
 
   /// The library has no deadline for a server that greets and then says nothing more.

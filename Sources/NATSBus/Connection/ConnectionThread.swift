@@ -35,6 +35,8 @@ final class ConnectionThread: @unchecked Sendable {
   /// The thread that holds `hands`, or held it last.
   let holder = Atomic<UInt>(0)
   let closing = Atomic(false)
+  /// What was reported last of the present outage.
+  private let outageReason = Mutex<String?>(nil)
   let closeWaiters = Mutex<(finished: Bool, waiters: [@Sendable () -> Void])>((false, []))
 
   private var thread: UInt = 0
@@ -122,6 +124,16 @@ final class ConnectionThread: @unchecked Sendable {
     }
   }
 
+  /// Reports why there is no connection. Attempts follow each other five times a second, so only a reason that differs
+  /// from the last one is news.
+  func reportOutage(_ reason: String) {
+    let isNews = outageReason.withLock { last in
+      defer { last = reason }
+      return last != reason
+    }
+    if isNews { options.onEvent(.failure(reason)) }
+  }
+
   /// Runs one turn. Returns how many milliseconds to poll for; nil at the end.
   private func turn(_ isReadable: Bool) -> Int32? {
     outbox.awake()
@@ -204,7 +216,7 @@ final class ConnectionThread: @unchecked Sendable {
     else {
       return
     }
-    if let error = link?.serverError { options.onEvent(.failure(error)) }
+    if let reason = link?.breakReason { reportOutage(reason) }
     reconnecting = Reconnecting(
       for: self, url: url, name: name, lost: counters.server.withLock { $0 },
       pauses: ContinuousClock.now - adoptedAt < .seconds(1))
@@ -243,6 +255,7 @@ final class ConnectionThread: @unchecked Sendable {
     let server = link?.server ?? ""
     counters.server.withLock { $0 = server }
     counters.connected.store(true, ordering: .relaxed)
+    outageReason.withLock { $0 = nil }
     if isFirst {
       options.onEvent(.connected(server: server))
     } else {

@@ -75,12 +75,17 @@ internal import Synchronization
 
   // MARK: The server
 
-  /// The error that the server reported before it closed the connection; nil if there was none.
-  var serverError: String? {
+  /// Why the library closed the connection: the error that the server reported before it closed it, or what failed
+  /// here. nil if the server closed it without a word.
+  var breakReason: String? {
     var text: UnsafePointer<CChar>?
-    guard unsafe natsConnection_GetLastError(connection, &text) == NATS_ERR, let text = unsafe text
-    else { return nil }
-    return withoutCredentials(text: unsafe String(cString: text))
+    let status = unsafe natsConnection_GetLastError(connection, &text)
+    switch status {
+    case NATS_OK, NATS_CONNECTION_CLOSED: return nil
+    case NATS_ERR:
+      return unsafe text.map { withoutCredentials(text: unsafe String(cString: $0)) }
+    default: return natsErrorText(status)
+    }
   }
 
   /// The server's address, without credentials; empty if there is no connection.
