@@ -124,8 +124,8 @@ import Testing
   /// The first seed that finds a sabotage, where that takes more than three. It spares the seeds before it, and no more:
   /// where this seed finds it no longer, the test looks from seed 1 on.
   private static let foundAt: [Sabotage: Int] = [
-    .notRepeated: 8, .registrationUnfenced: 11, .talkingNotTold: 12, .consultedGoesOn: 11,
-    .recordsNotTakenOver: 4, .staleGoneHonoured: 4, .othersNotWanted: 32, .secondNotCalled: 10,
+    .mergeNotAsked: 4, .crossingUnnoticed: 4, .sessionForgotten: 6, .sentTooLate: 7, .notRepeated: 11,
+    .registrationUnfenced: 11, .secondNotCalled: 12, .consultedGoesOn: 12, .othersNotWanted: 44,
   ]
 
   @Test(arguments: Sabotage.allCases)
@@ -153,9 +153,9 @@ import Testing
   @Test(
     "a sabotage brings its seeds and its intensity, unless told otherwise",
     arguments: [
-      (["two-winners"], Sabotage.twoWinners.seedsMost, "usual"),
-      (["two-winners", "--jobs", "2"], Sabotage.twoWinners.seedsMost, "usual"),
-      (["two-winners", "--seed", "3", "--seeds", "2", "--intensity", "calm"], 2, "calm"),
+      (["stop-without-reason"], Sabotage.stopWithoutReason.seedsMost, "usual"),
+      (["stop-without-reason", "--jobs", "2"], Sabotage.stopWithoutReason.seedsMost, "usual"),
+      (["stop-without-reason", "--seed", "3", "--seeds", "2", "--intensity", "calm"], 2, "calm"),
       (["registration-unfenced", "--seed", "3"], 1, "brutal"),
       (["registration-unfenced", "--seeds", "2"], 2, "brutal"),
     ] as [([String], Int, String)])

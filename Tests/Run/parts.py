@@ -50,7 +50,8 @@ PROCESSORS = os.cpu_count() or 2
 def widths(lane, beside, to_come):
     """How many jobs of a lane run at a time, beside those of these lanes, and with those of these lanes to come."""
     if lane == "simulates":
-        return 1
+        # Each runs two worlds at a time, at a lower priority than the rest.
+        return 1 if {*beside, *to_come} - {lane} else PROCESSORS
     if lane == "waits":
         return 2 * PROCESSORS
     # Half of the processors are for those that wait, as long as there are any.
@@ -112,8 +113,9 @@ def _suite(suite):
 def _simulations():
     return [
         Job("simulation", "^CallSimulationTests\\.(?!CallSimTests(/|$))", environment=WIDTH, seconds=30),
-        Job("seeds", "^CallSimulationTests\\.CallSimTests(/|$)", lane="simulates", minutes=40, seconds=400,
-            environment=WIDTH),
+        Job("seeds", r"^CallSimulationTests\.CallSimTests/\w+SeedsBreakNoRule", lane="simulates", minutes=40, seconds=400),
+        Job("callsim", r"^CallSimulationTests\.CallSimTests/(?!\w+SeedsBreakNoRule)", lane="simulates", minutes=40,
+            seconds=90),
     ]
 
 
@@ -144,10 +146,10 @@ def of_prove(tests, minutes):
     def named(pattern):
         return [job for job in bundle if re.fullmatch(pattern, job.name)]
 
-    chosen = f"seeds|HostileTests|DocumentTests|{SUITES_OF_CHAOS}"
+    chosen = f"seeds|callsim|HostileTests|DocumentTests|{SUITES_OF_CHAOS}"
     return {
         "tests": lambda: [job for job in bundle if not re.fullmatch(chosen, job.name)],
-        "seeds": lambda: [replace(job, lane="computes", minutes=60) for job in named("seeds")],
+        "seeds": lambda: [replace(job, lane="computes", minutes=60) for job in named("seeds|callsim")],
         "clients": lambda: [_proving(job) for job in _clients([])],
         "chaos": lambda: named(SUITES_OF_CHAOS),
         "chaos-1": lambda: [_load(f"chaos-1-{kind.split('=')[0]}", kind, 1) for kind in CHAOS],
