@@ -155,7 +155,7 @@ public final class NATSServerProcess: Sendable {
   }
 
   /// Whether it greets a connection, which it does once JetStream is ready.
-  private func answers() -> Bool {
+  package func answers() -> Bool {
     let descriptor = Self.newSocket()
     defer { close(descriptor) }
     var timeout = timeval(tv_sec: 1, tv_usec: 0)

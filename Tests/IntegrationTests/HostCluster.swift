@@ -65,7 +65,8 @@ final class HostCluster: Sendable {
     try start("nats\(host)", host, try Self.natsServer(), ["-c", path])
   }
 
-  /// Nodes use the server of their own host, and know the others.
+  /// Nodes use the server of their own host, and know the others. Their calls wait for devices and sides that find
+  /// another edge: how long that takes is the machine's, and no rule is about it.
   private func startNode(_ role: String, _ host: Int, _ arguments: [String]) throws {
     let hosts = (0..<network.count).map { (host + $0) % network.count }
     let urls = hosts.map { "nats://\(network.peerAddress($0)):4222" }
@@ -73,7 +74,8 @@ final class HostCluster: Sendable {
       "\(role)\(host)", host, try TestCluster.program("callnode"),
       [
         role, "--cluster", "hosts", "--node-id", "\(role)-\(host)", "--nats-url",
-        urls.joined(separator: ","), "--shard-count", "8",
+        urls.joined(separator: ","), "--shard-count", "8", "--connect-grace", "2m",
+        "--resume-grace-ringing", "2m",
       ] + arguments)
   }
 

@@ -209,11 +209,17 @@ final class TestCluster: Sendable {
     return "its threads:\n" + lines.joined(separator: "\n")
   }
 
-  /// Whether a server of NATS lives, and the end of its log.
+  /// Whether a server of NATS lives and greets, what the nodes say of their connections, and the end of its log.
   private func state(of server: NATSServerProcess) -> String {
     let lives = server.processID.map { Foundation.kill($0, 0) == 0 } ?? false
     let log = (try? String(contentsOfFile: server.directory + "/log", encoding: .utf8)) ?? ""
-    return "nats-server \(lives ? "lives" : "is gone"); its log: \(log.suffix(4000))"
+    let connections = running.flatMap { self.log($0).split(separator: "\n") }
+      .filter { $0.contains("\"bus ") }.joined(separator: "\n")
+    return """
+      all connections: \(connections)
+      nats-server \(lives ? "lives" : "is gone") and \(server.answers() ? "greets" : "does not greet"); \
+      its log: \(log.suffix(4000))
+      """
   }
 
   /// Waits until a node has said something in its log.
