@@ -68,6 +68,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case historyLost = "history-lost"
   /// A history gets an entry of a call that there never was.
   case historyInvented = "history-invented"
+  /// Sessions are told the first state of their user's history and no change of it.
+  case historyChangeUntold = "history-change-untold"
   /// The stream of events for webhooks acknowledges a message and loses it.
   case eventLost = "event-lost"
   /// The stream gets an event of a call that there never was.
@@ -166,6 +168,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
     case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
     case .historyLost, .historyInvented: .historyOnBothSides
+    case .historyChangeUntold: .historySeen
     case .eventLost, .eventInvented: .learnsOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .visitNotAsked: .divertedRing

@@ -17,6 +17,8 @@ final class Tampering {
   /// The callers' present sessions.
   var callers: [CallID: UInt64] = [:]
   private var said: Set<Said> = []
+  /// The sessions that were told the state of their user's history.
+  private var toldHistory: Set<UInt64> = []
   let twice: Twice
   let credential: (Command) -> Credential
 
@@ -94,6 +96,9 @@ final class Tampering {
       return ongoing.calls.isEmpty ? [] : [item]
     }
     if case .name = item.body, sabotage == .namesNotTold { return [] }
+    if case .history = item.body, sabotage == .historyChangeUntold {
+      return toldHistory.insert(item.session).inserted ? [item] : []
+    }
     guard case .delivery(var delivery) = item.body else { return [item] }
     func again() -> EdgeItem { EdgeItem(session: item.session, body: .delivery(delivery)) }
     switch (sabotage, delivery.event) {
