@@ -13,11 +13,12 @@ let instruments: [SwiftSetting] =
   isFuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []
 
 /// A fifth fewer instructions for a call (`make bench-call`). No access to a variable is checked at run time
-/// for another that overlaps it; debug builds, and so `make sanitize`, go on checking. What modules offer each
-/// other is specialised and inlined across their borders; not in programs, whose entry points would become
-/// public, so that tests could not be linked with several of them.
+/// for another that overlaps it; debug builds, and so `make sanitize`, go on checking.
 let speed: [SwiftSetting] = isFuzzing ? [] : [inRelease("-enforce-exclusivity=unchecked")]
-let speedOfLibraries: [SwiftSetting] = isFuzzing ? [] : [inRelease("-cross-module-optimization")]
+
+/// For modules whose functions and types others use for each call: they are specialised and inlined there. Where
+/// nobody does, this would only make the build longer (twice as long for CallLoadKit).
+let inlinedElsewhere: [SwiftSetting] = isFuzzing ? [] : [inRelease("-cross-module-optimization")]
 
 func inRelease(_ flag: String) -> SwiftSetting {
   .unsafeFlags([flag], .when(configuration: .release))
@@ -40,14 +41,11 @@ func library(
 ) -> Target {
   .target(
     name: name, dependencies: dependencies, exclude: exclude,
-    swiftSettings: settings + speedOfLibraries + more)
+    swiftSettings: settings + more)
 }
 
-/// For tests and for programs whose speed does not matter: a third of the time of their build. Without the second flag
-/// the compiler runs a second time, to emit a module for dependents that these do not have.
-let notOptimised: [SwiftSetting] = [
-  inRelease("-Onone"), inRelease("-no-emit-module-separately-wmo"),
-]
+/// For tests and for programs whose speed does not matter: a third of the time of their build.
+let notOptimised: [SwiftSetting] = [inRelease("-Onone")]
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: settings + notOptimised)
@@ -146,11 +144,13 @@ let package = Package(
       name: "CProtobufC", pkgConfig: "libprotobuf-c", providers: [.apt(["libprotobuf-c-dev"])]),
     .target(name: "CCallProto", dependencies: ["CProtobufC"]),
 
-    library("CallCore"),
-    library("CallTelemetry", [.log]),
-    library("CallAuth", ["CallCore", "CallTelemetry", .crypto]),
-    library("CallWire", ["CallCore", "CCallProto", "CProtobufC"], [.strictMemorySafety()]),
-    library("CallBus", ["CallCore", "CallWire", "CallTelemetry", .deque, .log]),
+    library("CallCore", [], inlinedElsewhere),
+    library("CallTelemetry", [.log], inlinedElsewhere),
+    library("CallAuth", ["CallCore", "CallTelemetry", .crypto], inlinedElsewhere),
+    library(
+      "CallWire", ["CallCore", "CCallProto", "CProtobufC"],
+      inlinedElsewhere + [.strictMemorySafety()]),
+    library("CallBus", ["CallCore", "CallWire", "CallTelemetry", .deque, .log], inlinedElsewhere),
     // Imports C: every unsafe operation is marked `unsafe`.
     library(
       "NATSBus", ["CallBus", "CallCore", "CallWire", "CallTelemetry", "CNATS"],
@@ -164,7 +164,7 @@ let package = Package(
         "CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque,
         .nioSSL, .tls, .httpClient,
       ] + Target.Dependency.nio, exclude: ["HTTP/openapi.json"]),
-    library("CallMachine", ["CallCore", "CallWire"]),
+    library("CallMachine", ["CallCore", "CallWire"], inlinedElsewhere),
     library(
       "CallClient",
       ["CallMachine", "CallCore", "CallWire", .crypto, .log, .nioSSL, .tls]
@@ -174,7 +174,7 @@ let package = Package(
       "CallmeshNIO",
       ["CallmeshClient", "CallClient", "CallCore", "CallWire"] + Target.Dependency.nio),
     library("CallmeshCallKit", ["CallmeshClient", "CallMachine", "CallWire", "CallCore"]),
-    library("CallJudge", ["CallCore"]),
+    library("CallJudge", ["CallCore"], inlinedElsewhere),
     library(
       "CallPush",
       [
