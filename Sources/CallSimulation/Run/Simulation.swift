@@ -50,8 +50,9 @@ package final class Simulation {
     var part = world.fork("ongoing")
     options.showsOngoing = part.chance(0.5) || sabotage?.rule == .ongoingSeen
     var past = world.fork("history")
-    options.keepsHistory =
-      sabotage == nil ? past.chance(0.5) : sabotage?.rule == .historyOnBothSides
+    let isOfHistory =
+      sabotage?.rule == .historyOnBothSides || sabotage?.rule == .historySeen
+    options.keepsHistory = isOfHistory || (sabotage == nil && past.chance(0.5))
     var hook = world.fork("hook")
     let isOfHook =
       sabotage?.rule == .divertedRing || sabotage?.rule == .divertedOnce
