@@ -4,8 +4,9 @@ DEVICES ?= 10000
 ARGS ?=
 MINUTES ?= 30
 bin := .build/release
-# A tenth less to compile and to link without information for debuggers. The image's build has it (deploy/docker). Another
-# tenth: a module comes out of its compilation, not of one before that, which would only help many processors.
+# Without information for debuggers there is a tenth less to compile and to link. The image's build has it
+# (deploy/docker). With the second option the compiler reads each module once: by default it does so twice, so that
+# dependents can begin earlier, which two processors gain nothing from.
 swift_build := swift build -c release -debug-info-format none -Xswiftc -no-emit-module-separately-wmo
 
 .PHONY: help demo phone phone-test build build-tests docs test prove web-test conformance check bench bench-call soak fuzz sanitize clean install

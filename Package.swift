@@ -16,8 +16,8 @@ let instruments: [SwiftSetting] =
 /// for another that overlaps it; debug builds, and so `make sanitize`, go on checking.
 let speed: [SwiftSetting] = isFuzzing ? [] : [inRelease("-enforce-exclusivity=unchecked")]
 
-/// For modules whose functions and types others use for each call: they are specialised and inlined there. Where
-/// nobody does, this would only make the build longer (twice as long for CallLoadKit).
+/// For modules whose functions other modules run for each call: the compiler specialises and inlines them there.
+/// For any other module this only makes the build longer (nearly twice as long for CallLoadKit).
 let inlinedElsewhere: [SwiftSetting] = isFuzzing ? [] : [inRelease("-cross-module-optimization")]
 
 func inRelease(_ flag: String) -> SwiftSetting {

@@ -65,8 +65,8 @@ final class HostCluster: Sendable {
     try start("nats\(host)", host, try Self.natsServer(), ["-c", path])
   }
 
-  /// Nodes use the server of their own host, and know the others. Their calls wait for devices and sides that find
-  /// another edge: how long that takes is the machine's, and no rule is about it.
+  /// Nodes use the server of their own host, and know the others. Calls wait two minutes for devices that look for
+  /// another edge: how fast they find it depends on the machine, and no test here is about that.
   private func startNode(_ role: String, _ host: Int, _ arguments: [String]) throws {
     let hosts = (0..<network.count).map { (host + $0) % network.count }
     let urls = hosts.map { "nats://\(network.peerAddress($0)):4222" }

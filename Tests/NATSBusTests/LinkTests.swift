@@ -137,6 +137,17 @@ struct LinkTests {
     #expect(reasons.last?.contains("out of order") == true, "\(said)")
   }
 
+  @Test func aConnectionThatEndsWithoutAWordIsReported() async throws {
+    let server = try FalseServer()
+    let events = Inbox<NATSEvent>(capacity: 1000)
+    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
+    options.onEvent = { events.offer($0) }
+    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options)
+    server.stop()
+    try await until(.failure("nats-server closed the connection"), events)
+    await bus.close()
+  }
+
   /// The library has no deadline for a server that greets and then says nothing more.
   @Test func aServerThatFallsSilentInTheHandshakeIsNotWaitedFor() async throws {
     let server = try await NATSServerProcess.start()

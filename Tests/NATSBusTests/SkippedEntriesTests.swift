@@ -33,10 +33,7 @@ struct SkippedEntriesTests {
 
   @Test func aWatchFetchesWhatItsConsumerSkipped() async throws {
     let (script, bucket) = try await scripted()
-    script.store(1...1)
-    let seen = Inbox<KeyValueEntry>(capacity: 100)
-    let watch = try await bucket.watch(">") { seen.offer($0) }
-    #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k1"])
+    let (watch, seen) = try await watching(script, bucket)
     // The consumer goes past it without a message. Only its heartbeat tells.
     script.store(2...2)
     script.heartbeat(last: 1, position: 3)
@@ -47,10 +44,7 @@ struct SkippedEntriesTests {
 
   @Test func aRunningWatchAsksForNothingWhenChangesCome() async throws {
     let (script, bucket) = try await scripted()
-    script.store(1...1)
-    let seen = Inbox<KeyValueEntry>(capacity: 100)
-    let watch = try await bucket.watch(">") { seen.offer($0) }
-    #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k1"])
+    let (watch, seen) = try await watching(script, bucket)
     let before = script.questions
     for sequence in 2...5 as ClosedRange<UInt64> {
       script.deliver(sequence, as: sequence)
@@ -65,10 +59,7 @@ struct SkippedEntriesTests {
   /// Keys that a watch does not match move its consumer on as well.
   @Test func aWatchThatMissesNothingAsksOnceForEachPosition() async throws {
     let (script, bucket) = try await scripted()
-    script.store(1...1)
-    let seen = Inbox<KeyValueEntry>(capacity: 100)
-    let watch = try await bucket.watch(">") { seen.offer($0) }
-    #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k1"])
+    let (watch, _) = try await watching(script, bucket)
     let before = script.questions
     for position in [7, 7, 7, 8] as [UInt64] {
       script.heartbeat(last: 1, position: position)
@@ -78,6 +69,17 @@ struct SkippedEntriesTests {
     #expect(script.questions == before + 2)
     #expect(script.consumers == 1)
     watch.cancel()
+  }
+
+  /// Returns a watch that has seen the bucket's only entry, and where it puts the next ones.
+  private func watching(
+    _ script: ScriptedJetStream, _ bucket: any KeyValueBucket
+  ) async throws -> (any BusSubscription, Inbox<KeyValueEntry>) {
+    script.store(1...1)
+    let seen = Inbox<KeyValueEntry>(capacity: 100)
+    let watch = try await bucket.watch(">") { seen.offer($0) }
+    #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k1"])
+    return (watch, seen)
   }
 
   private func scripted() async throws -> (ScriptedJetStream, any KeyValueBucket) {

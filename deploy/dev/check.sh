@@ -19,8 +19,7 @@ format() {
 
 # Warnings in our own sources are errors: Package.swift reads this.
 build() {
-  # `make check` says how it builds.
-  CALLMESH_WARNINGS=errors ${SWIFT_BUILD:?} --build-tests
+  CALLMESH_WARNINGS=errors ${SWIFT_BUILD:?run make check, which sets it} --build-tests
 }
 
 docs() {

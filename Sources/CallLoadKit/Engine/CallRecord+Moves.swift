@@ -4,8 +4,8 @@ import CallWire
 
 /// Judges calls that another device of the callee took over.
 extension CallRecord {
-  /// Judges that one of the devices that pull at once has the call, and that it, the former device and the other side
-  /// are told so.
+  /// Checks that exactly one of the devices that pull at once has the call. That device, the former one and the other
+  /// side must each be told.
   mutating func examineMoves(_ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
     let pullers = callees.filter { $0.tookOver != nil }
     if pullers.count > 1 {

@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// Judges which winner and which end of a call devices are told.
+/// Checks what devices are told about the winner and the end of a call.
 extension HistoryChecker {
   mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]

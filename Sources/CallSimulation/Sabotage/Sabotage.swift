@@ -68,7 +68,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case historyLost = "history-lost"
   /// A history gets an entry of a call that there never was.
   case historyInvented = "history-invented"
-  /// Sessions are told the first state of their user's history and no change of it.
+  /// A session gets the first state of its user's history, and none of the later ones.
   case historyChangeUntold = "history-change-untold"
   /// The stream of events for webhooks acknowledges a message and loses it.
   case eventLost = "event-lost"

@@ -17,8 +17,8 @@ final class Tampering {
   /// The callers' present sessions.
   var callers: [CallID: UInt64] = [:]
   private var said: Set<Said> = []
-  /// The sessions that were told the state of their user's history.
-  private var toldHistory: Set<UInt64> = []
+  /// The sessions that got their user's history state.
+  private var toldHistory: Set<EdgeSession> = []
   let twice: Twice
   let credential: (Command) -> Credential
 
@@ -27,6 +27,12 @@ final class Tampering {
     case placing
     case answer
     case end
+  }
+
+  /// Edges number their sessions independently.
+  private struct EdgeSession: Hashable {
+    var subject: String
+    var session: UInt64
   }
 
   private struct Said: Hashable {
@@ -85,19 +91,21 @@ final class Tampering {
   private func toEdge(_ message: OutgoingMessage) -> OutgoingMessage? {
     guard message.subject.contains(".edge.") else { return message }
     var message = message
+    let subject = message.subject
     message.bytes = Self.edit(message.bytes, ClusterCodec.edgeBatch, ClusterCodec.encode) {
-      $0.items = $0.items.flatMap(changed)
+      $0.items = $0.items.flatMap { changed($0, to: subject) }
     }
     return message
   }
 
-  private func changed(_ item: EdgeItem) -> [EdgeItem] {
+  private func changed(_ item: EdgeItem, to subject: String) -> [EdgeItem] {
     if case .ongoing(let ongoing) = item.body, sabotage == .ongoingEndHidden {
       return ongoing.calls.isEmpty ? [] : [item]
     }
     if case .name = item.body, sabotage == .namesNotTold { return [] }
     if case .history = item.body, sabotage == .historyChangeUntold {
-      return toldHistory.insert(item.session).inserted ? [item] : []
+      let session = EdgeSession(subject: subject, session: item.session)
+      return toldHistory.insert(session).inserted ? [item] : []
     }
     guard case .delivery(var delivery) = item.body else { return [item] }
     func again() -> EdgeItem { EdgeItem(session: item.session, body: .delivery(delivery)) }

@@ -35,7 +35,7 @@ final class ConnectionThread: @unchecked Sendable {
   /// The thread that holds `hands`, or held it last.
   let holder = Atomic<UInt>(0)
   let closing = Atomic(false)
-  /// What was reported last of the present outage.
+  /// The reason that was reported last in the present outage.
   private let outageReason = Mutex<String?>(nil)
   let closeWaiters = Mutex<(finished: Bool, waiters: [@Sendable () -> Void])>((false, []))
 

@@ -70,7 +70,7 @@ final class Reconnecting: Sendable {
       do throws(ConnectFailure) {
         return .opened(try openConnection(for: thread, url: url, name: name, lost: lost))
       } catch {
-        thread.reportOutage("\(error.reason)")
+        if !isAbandoned { thread.reportOutage("\(error.reason)") }
         refusals = error.isRefusal ? refusals + 1 : 0
         if refusals >= Self.refusalsMax { return .refused(error.reason) }
       }

@@ -75,13 +75,14 @@ internal import Synchronization
 
   // MARK: The server
 
-  /// Why the library closed the connection: the error that the server reported before it closed it, or what failed
-  /// here. nil if the server closed it without a word.
+  /// Why the connection ended: the error that the server reported before it closed it, or what failed here. nil if it
+  /// has not ended. Call it on the thread that reads: the library keeps details by thread.
   var breakReason: String? {
     var text: UnsafePointer<CChar>?
     let status = unsafe natsConnection_GetLastError(connection, &text)
     switch status {
-    case NATS_OK, NATS_CONNECTION_CLOSED: return nil
+    case NATS_OK: return nil
+    case NATS_CONNECTION_CLOSED: return "nats-server closed the connection"
     case NATS_ERR:
       return unsafe text.map { withoutCredentials(text: unsafe String(cString: $0)) }
     default: return natsErrorText(status)
