@@ -2035,7 +2035,7 @@ const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__moved_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descriptors[11] =
+static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descriptors[12] =
 {
   {
     "from",
@@ -2169,6 +2169,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__diverted_entry__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__DivertedEntry, request),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__diverted_entry__field_indices_by_name[] = {
   4,   /* field[4] = at_us */
@@ -2180,13 +2192,14 @@ static const unsigned callmesh__v1__diverted_entry__field_indices_by_name[] = {
   0,   /* field[0] = from */
   6,   /* field[6] = queue */
   2,   /* field[2] = reason */
+  11,   /* field[11] = request */
   1,   /* field[1] = to */
   7,   /* field[7] = turn_us */
 };
 static const ProtobufCIntRange callmesh__v1__diverted_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 11 }
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor =
 {
@@ -2196,7 +2209,7 @@ const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor =
   "Callmesh__V1__DivertedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__DivertedEntry),
-  11,
+  12,
   callmesh__v1__diverted_entry__field_descriptors,
   callmesh__v1__diverted_entry__field_indices_by_name,
   1,  callmesh__v1__diverted_entry__number_ranges,

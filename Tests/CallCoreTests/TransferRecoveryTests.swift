@@ -92,6 +92,24 @@ import Testing
   }
 
   @Test(
+    "R9 R26 R10 a transfer that is repeated to a new owner after it has failed begins no second one",
+    arguments: Way.allCases)
+  func repeatedInVain(way: Way) {
+    var bench = TransferTests.talking()
+    bench.attach("dave", "1")
+    let transfer = Command.Body.call(Bench.id, .transfer(TransferRequest(to: "dave")))
+    bench.owner.say(transfer, device: "b1", number: 77)
+    bench.pump()
+    bench.say(.decline(.everywhere), "dave", "1")
+    bench = taken(bench, way)
+    let reply = bench.owner.say(transfer, device: "b1", number: 77)
+    bench.pump()
+    #expect(reply?.state?.phase == .answered)
+    #expect(bench.diversions.count == 1)
+    #expect(bench.invites("dave", "1").isEmpty)
+  }
+
+  @Test(
     "R17 R10 what the taker sent before and after its answer reaches the other side, by a new owner, too",
     arguments: Way.allCases)
   func signalsSurvive(way: Way) {

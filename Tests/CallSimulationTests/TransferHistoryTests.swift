@@ -124,6 +124,17 @@ extension HistoryCheckerTests {
       $0.journal(call, transfer(bob1), transfer(bob1))
     }
     #expect(twice == .transfersAsked)
+    let again = judge {
+      talk(&$0)
+      $0.journal(call, transfer(bob1), .legJoined(party(carol)))
+      $0.hear(carol, delivery(7, ring(by: bob1)))
+      $0.say(carol, 1, .call(CallAddress(callee: "bob", call: call), .decline(.everywhere)))
+      $0.journal(call, failed(.declined, by: carol))
+      let request = TransferRequest(to: "carol")
+      $0.say(bob1, 6, .call(CallAddress(call: call), .transfer(request)))
+      $0.journal(call, transfer(bob1, at: 6))
+    }
+    #expect(again == .transfersAsked, "a repeated command")
     let ending = judge {
       talk(&$0)
       $0.journal(call, failed(.unanswered))

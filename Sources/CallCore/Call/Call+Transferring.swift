@@ -17,9 +17,8 @@ extension Call {
     var start = DivertedFacts(
       from: party.user, to: [request.to], reason: .transferred, by: party, at: turn.now,
       deadline: turn.now + turn.limits.ringTimeout)
-    (start.device, start.consulted) = (request.device, request.consulted)
+    (start.device, start.consulted, start.request) = (request.device, request.consulted, number)
     commit(.diverted(start), .urgent, &turn)
-    transfers[transfers.count - 1].number = number
     visitGuests(&turn)
     return .call(state(for: role))
   }
@@ -35,7 +34,8 @@ extension Call {
     case .pending: return true
     case .moved(let index): return move(awayFrom: role) == moves[index]
     // An app that was started again counts from 1.
-    case .failed: return number == last.number && turn.now < last.start.at + Self.repeatedWithin
+    case .failed:
+      return number == last.start.request && turn.now < last.start.at + Self.repeatedWithin
     }
   }
 

@@ -48,6 +48,8 @@ public struct DivertedFacts: Sendable, Equatable {
   public var device: DeviceID?
   /// For a transfer: the call in which that device was asked before.
   public var consulted: ConsultedCall?
+  /// For a transfer: the device's number for the command. A new owner, too, knows a command that comes again.
+  public var request: UInt64 = 0
   public init(
     from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp,
     deadline: Timestamp

@@ -90,8 +90,6 @@ struct Transfer: Sendable {
   /// transfer itself.
   var diversions: [DivertedFacts]
   var outcome = Outcome.pending
-  /// The device's number for the command that began it. Not journalled; 0: this owner does not know.
-  var number: UInt64 = 0
   /// No leg can be reached: until when one may come back. Not journalled; a new owner counts anew.
   var legsLostUntil: Timestamp?
 

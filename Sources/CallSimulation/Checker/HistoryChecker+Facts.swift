@@ -66,7 +66,7 @@ extension HistoryChecker {
     var told: [Who: Told] = [:]
     /// Each device's commands that can end the call, or its part in it.
     var acts: [Who: CallActs] = [:]
-    /// Who asked to transfer it to whom.
+    /// Who asked to transfer it to whom, and has not had that yet.
     var transfersAsked: [(who: Who, request: TransferRequest)] = []
     /// A side's session may have broken: a new owner presumes that without a record.
     var mayBeLost = false
@@ -77,10 +77,11 @@ extension HistoryChecker {
     var journalWinner: Who? { answered.map { Who($0.by) } }
     var isConnected: Bool { connected.caller && connected.winner }
 
-    mutating func note(_ command: ClientCommand, by who: Who) {
+    /// - Parameter isRepeated: it was sent before, under the same number.
+    mutating func note(_ command: ClientCommand, by who: Who, isRepeated: Bool = false) {
       guard case .call(_, let verb) = command else { return }
       acts[who, default: []].formUnion(CallActs(verb))
-      if case .transfer(let request) = verb { transfersAsked.append((who, request)) }
+      if case .transfer(let request) = verb, !isRepeated { transfersAsked.append((who, request)) }
     }
   }
 

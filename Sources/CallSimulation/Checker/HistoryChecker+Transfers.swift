@@ -63,12 +63,16 @@ extension HistoryChecker {
     guard let side, let by else {
       return try require(false, .transfersAsked, call, "who transfers it has no side of it")
     }
-    let isAsked = facts.transfersAsked.contains {
+    let asked = facts.transfersAsked.firstIndex {
       $0.who == by && start.to == [$0.request.to] && start.device == $0.request.device
         && start.consulted == $0.request.consulted
     }
-    try require(
-      isAsked, .transfersAsked, call, "\(by) has it transferred to \(start.to), and did not ask so")
+    guard let asked else {
+      return try require(
+        false, .transfersAsked, call,
+        "\(by) has it transferred to \(start.to), and did not ask so, or has had that")
+    }
+    facts.transfersAsked.remove(at: asked)
     let sides = [true, false].compactMap { facts.holder(ofCaller: $0)?.user }
     try require(
       !start.to.contains { user in sides.contains { $0.hasBytes(of: user) } }, .transfersAsked,

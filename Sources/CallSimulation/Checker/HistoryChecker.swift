@@ -153,7 +153,8 @@ package struct HistoryChecker: Sendable {
     }
     guard frame.id > 0 else { return }
     if let call = frame.command.address?.call {
-      calls[call, default: Facts()].note(frame.command, by: who)
+      let isRepeated = asked[who]?[frame.id] != nil
+      calls[call, default: Facts()].note(frame.command, by: who, isRepeated: isRepeated)
     }
     if asked[who]?[frame.id] == nil {
       asked[who, default: [:]][frame.id] = Asked(command: frame.command, at: now)

@@ -56,6 +56,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case transferMisdirected = "transfer-misdirected"
   /// The side that transfers a call is not told that nobody took it.
   case transferEndUntold = "transfer-end-untold"
+  /// A new owner takes a transfer that is repeated for another one.
+  case transferRepeated = "transfer-repeated"
   /// The shard of a call in which a device asked about another one is not told that it has served its purpose.
   case consultedGoesOn = "consulted-goes-on"
   /// A new owner does not store the records that its predecessor did not store.
@@ -148,7 +150,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
   var callKind: CallScript.Kind? {
     switch self {
     case .pullNotCompared, .formerNotStopped, .moveNotTold: .pulled
-    case .transferMisdirected, .transferEndUntold: .transferred
+    case .transferMisdirected, .transferEndUntold, .transferRepeated: .transferred
     case .consultedGoesOn: .consulted
     case .secondNotCalled: .placedByServer
     case .othersNotWanted: .declinedHere
@@ -176,7 +178,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .turnSkipped: .turnsInOrder
     case .pullNotCompared: .movesOnce
     case .moveNotTold, .formerNotStopped: .movesTold
-    case .transferMisdirected: .transfersAsked
+    case .transferMisdirected, .transferRepeated: .transfersAsked
     case .transferEndUntold: .transfersTold
     case .consultedGoesOn: .consultedEnd
     case .rulesLost: .rulesKept

@@ -113,6 +113,7 @@ extension Callmesh__V1__DivertedEntry: Mapping {
     if C.reads { value.turn = Span(microseconds: turn.microseconds) }
     try c.device(&value.device, &m.device)
     try c.consulted(&value.consulted, &m.consulted, &m.consulted_callee)
+    c.number(&value.request, &m.request)
   }
 }
 

@@ -338,10 +338,14 @@ struct  Callmesh__V1__DivertedEntry
    */
   ProtobufCBinaryData consulted;
   char *consulted_callee;
+  /*
+   * Of a transfer: the device's number for the command.
+   */
+  uint64_t request;
 };
 #define CALLMESH__V1__DIVERTED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__diverted_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, 0, 0,NULL, 0, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, 0, 0,NULL, 0, (char *)protobuf_c_empty_string, {0,NULL}, (char *)protobuf_c_empty_string, 0 }
 
 
 /*
