@@ -88,7 +88,7 @@ public struct CallLimits: Sendable, Equatable {
   /// histories are not stored. Policy: forget the call, and count it; what is not stored is lost.
   public var unrecordedCalls = 1000
   /// A user in an answered call is busy for further calls; else it rings and the app does call
-  /// waiting. Only calls to the user count: those that it placed are in other users' shards.
+  /// waiting. Calls that the user placed are in other users' shards: edges report those.
   public var busyWhileInCall = false
 
   public init() {}
