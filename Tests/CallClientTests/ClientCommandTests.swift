@@ -157,20 +157,6 @@ import Testing
     #expect(device.take().frames.map(\.id) == [requests[2]])
   }
 
-  @Test("a place that was sent once is not given up for want of a connection")
-  func aPlaceThatWasSent() {
-    var device = Device()
-    device.attach()
-    let place = ClientCommand.place(
-      CallAddress(callee: "you", call: call), PlaceRequest(call: call))
-    device.say(place)
-    device.close()
-    device.pass(.seconds(60))
-    _ = device.take()
-    device.comeBack()
-    #expect(device.take().frames.map(\.command).contains(place))
-  }
-
   @Test func tryAgainIsTriedAgainAfterItsTime() {
     var device = Device()
     device.attach()

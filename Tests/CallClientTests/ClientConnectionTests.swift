@@ -48,21 +48,33 @@ import Testing
   @Test func anAttemptWithoutAnAnswerIsFollowedByALongerWait() {
     var device = Device()
     device.start()
-    var waits: [Int64] = []
-    for isOpened in [false, true, false] {
-      if isOpened { device.open() }
+    for failures in 0..<8 {
+      if failures % 3 == 1 { device.open() }
       device.pass(.seconds(10))
-      guard case .waiting(let until) = device.machine.state else {
-        Issue.record("does not wait")
-        return
-      }
-      waits.append((until - device.now).microseconds)
-      device.pass(until - device.now)
+      device.expectWait(upTo: min(1_000_000 << failures, 15_000_000))
     }
-    for (index, wait) in waits.enumerated() {
-      let ceiling = Int64(1_000_000) << Int64(index)
-      #expect(wait >= ceiling / 2 && wait <= ceiling)
+  }
+
+  /// The call would end without it: a caller has 15 s while it rings, each side 60 s once it is answered.
+  @Test(arguments: [
+    ClientCommand.place(
+      CallAddress(callee: "bob", call: CallID(high: 7, low: 7)),
+      PlaceRequest(call: CallID(high: 7, low: 7))),
+    .call(CallAddress(callee: "me", call: CallID(high: 7, low: 7)), .hangUp),
+  ])
+  func aDeviceInACallWaitsTwoSecondsAtMost(_ command: ClientCommand) {
+    var device = Device()
+    device.attach()
+    device.say(command)
+    device.close()
+    device.pass(.seconds(1))
+    for failures in 0..<60 {
+      if failures < 8, failures % 2 == 1 { device.pass(.seconds(10)) } else { device.close() }
+      device.expectWait(upTo: min(250_000 << min(failures, 8), 2_000_000))
     }
+    // The call is over by now, whatever the device believes.
+    device.close()
+    device.expectWait(upTo: 15_000_000)
   }
 
   @Test func aRefusedTokenIsNotTriedAgain() {

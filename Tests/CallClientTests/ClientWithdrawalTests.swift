@@ -32,6 +32,54 @@ import Testing
     #expect(device.machine.calls[address.call]?.isEnded == true)
   }
 
+  /// Nobody expects that somebody rings a minute late.
+  @Test func aPlaceWithoutAReplyIsCancelledWhenTheDeviceWasAwayForLong() {
+    var device = Device()
+    device.attach()
+    let place = ClientCommand.place(address, PlaceRequest(call: address.call))
+    let request = device.say(place)!
+    device.close()
+    device.pass(.seconds(29))
+    #expect(!device.take().events.contains(.gaveUp(request: request, place)))
+    #expect(device.machine.nextDeadline.map { $0 <= device.now + .seconds(1) } == true)
+    device.pass(.seconds(1))
+    #expect(device.take().events.contains(.gaveUp(request: request, place)))
+    #expect(device.machine.calls[address.call]?.isEnded == true)
+    device.comeBack()
+    let sent = device.take().frames.map(\.command)
+    #expect(cancels(sent) == 1)
+    #expect(!sent.contains(place))
+  }
+
+  @Test func aTransferWithoutAReplyIsNotAskedForOnceMore() {
+    var device = Device()
+    device.attach()
+    let transfer = ClientCommand.call(address, .transfer(TransferRequest(to: "carl")))
+    let request = device.say(transfer)!
+    device.close()
+    device.pass(.seconds(30))
+    #expect(device.take().events.contains(.gaveUp(request: request, transfer)))
+    device.comeBack()
+    #expect(device.take().frames.isEmpty, "after the attach")
+  }
+
+  /// Attempts that were lost with connections do not count, but time passes.
+  @Test func aPlaceIsNotRetransmittedAfterThatEither() {
+    var device = Device()
+    device.attach()
+    let place = ClientCommand.place(address, PlaceRequest(call: address.call))
+    let request = device.say(place)!
+    for _ in 0..<4 {
+      device.pass(.seconds(6))
+      device.close()
+      _ = device.take()
+      device.comeBack()
+    }
+    #expect(device.take().frames.map(\.command) == [place])
+    device.pass(.seconds(7))
+    #expect(device.take().events.contains(.gaveUp(request: request, place)))
+  }
+
   @Test func aPlaceThatWasRefusedEachTimeIsNot() {
     let (device, sent) = device(answers: [.overloaded, .overloaded, .overloaded, .overloaded])
     #expect(cancels(sent) == 0)

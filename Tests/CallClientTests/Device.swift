@@ -58,6 +58,17 @@ struct Device {
     _ = take()
   }
 
+  /// Expects a wait before the next attempt, between half of `most` and all of it, in microseconds; lets it pass.
+  mutating func expectWait(upTo most: Int64, sourceLocation: SourceLocation = #_sourceLocation) {
+    guard case .waiting(let until) = machine.state else {
+      Issue.record("does not wait", sourceLocation: sourceLocation)
+      return
+    }
+    #expect(
+      (most / 2...most).contains((until - now).microseconds), sourceLocation: sourceLocation)
+    pass(until - now)
+  }
+
   /// Comes back after its connection broke.
   mutating func comeBack() {
     machine.reconnectNow(&turn)

@@ -39,6 +39,22 @@ import Testing
     return device
   }
 
+  /// A push comes over a network, so the device waits no longer than after its first failure.
+  @Test func aDeviceThatWasAwayForLongTriesSoonAgain() {
+    var device = Device()
+    device.start()
+    for _ in 0..<80 {
+      device.close()
+      device.pass(.seconds(15))
+    }
+    device.close()
+    _ = device.take()
+    device.machine.woken(for: call, &device.turn)
+    #expect(device.take().contains { if case .connect = $0 { true } else { false } })
+    device.close()
+    device.expectWait(upTo: 250_000)
+  }
+
   @Test func itRingsWhenTheInviteComes() {
     var device = woken(info(.placed))
     let invite = Invite(caller: Party(user: "you", device: "y"), deadline: device.now)

@@ -57,7 +57,8 @@ export function enqueue(m, name, body, key, { tag = null, isFirst = false } = {}
     key,
     tag,
     until: leaving[name] ? m.now + m.settings.leavePatienceMs : null,
-    expiresAt: name === "place" ? m.now + m.settings.placePatienceMs : Infinity,
+    // Nobody expects somebody to ring a minute late.
+    expiresAt: name === "place" || name === "transfer" ? m.now + m.settings.placePatienceMs : Infinity,
     state: "queued",
     nextAt: 0,
     misses: 0,
@@ -129,7 +130,7 @@ export function finish(m, entry, error, reply) {
 export function nextCommandDeadline(m) {
   let next = Infinity;
   for (const entry of m.pending) {
-    if (!entry.wasSent) next = Math.min(next, entry.expiresAt);
+    if (!m.isAttached || !entry.wasSent) next = Math.min(next, entry.expiresAt);
     // An entry that waits for another one, or for room, has `nextAt` in the past and no time of its own.
     if (m.isAttached && entry.nextAt > m.now) next = Math.min(next, entry.nextAt);
     if (m.isAttached && entry.state === "sent") next = Math.min(next, entry.nextAt);
@@ -150,7 +151,9 @@ export function retransmitDue(m) {
 }
 
 const mayRepeat = (m, entry) =>
-  entry.until !== null ? m.now < entry.until : entry.misses < m.settings.commandAttempts;
+  entry.until !== null
+    ? m.now < entry.until
+    : entry.misses < m.settings.commandAttempts && m.now < entry.expiresAt;
 
 /** To be sent again at `at`. Later ones of the same stream follow it, so that their order is kept. */
 function requeue(m, entry, at) {

@@ -15,10 +15,12 @@ import {
   switchAfterBreak,
   switchEarly,
 } from "./machine-move.js";
-import { noteNearer } from "./machine-nearer.js";
+import { isInCall, noteNearer } from "./machine-nearer.js";
 import { attachInFlightMs } from "./settings.js";
 
 const openAttachesMax = 8;
+const waitInCallMaxMs = 2000;
+const attemptsInCallMax = 60;
 
 /** The connection is open: the attach must be the first command. */
 export function opened(m) {
@@ -50,22 +52,37 @@ export function connect(m) {
 }
 
 /** A wait that doubles with each failure, with jitter of half. */
-export function backoff(m, failures) {
-  const most = Math.min(m.settings.backoffMinMs * 2 ** Math.min(failures, 16), m.settings.backoffMaxMs);
+export const backoff = (m, failures) =>
+  doubling(m, failures, m.settings.backoffMinMs, m.settings.backoffMaxMs);
+
+function doubling(m, failures, least, longest) {
+  const most = Math.min(least * 2 ** Math.min(failures, 16), longest);
   return most / 2 + (m.random() * most) / 2;
 }
 
 /**
+ * The wait before another attempt. Edges that answer too many devices too late answer none: after an attempt without an
+ * answer each waits longer, but no longer than after any failure. Few devices are in a call, and that ends when one of
+ * them stays away; who has tried for minutes is too late for it.
+ */
+function pause(m, isUnanswered) {
+  const { backoffMinMs, backoffMaxMs } = m.settings;
+  if (isInCall(m) && m.failures < attemptsInCallMax) {
+    return doubling(m, m.failures, backoffMinMs, Math.min(backoffMaxMs, waitInCallMaxMs));
+  }
+  return isUnanswered ? doubling(m, m.failures, 4 * backoffMinMs, backoffMaxMs) : backoff(m, m.failures);
+}
+
+/**
  * Schedules an attempt at the next edge. A session that broke leaves a random moment of a second, since thousands of
- * devices may have lost their edge at once. An attempt without an answer leaves four times the usual wait: edges that
- * answer too many devices too late answer none.
+ * devices may have lost their edge at once.
  */
 export function wait(m, { atLeast = 0, isUnanswered = false, code = 0, error = null } = {}) {
   let span;
   if (m.isAttached) {
     span = m.random() * m.settings.reconnectSpreadMs;
   } else {
-    span = backoff(m, m.failures) * (isUnanswered ? 4 : 1);
+    span = pause(m, isUnanswered);
     m.failures += 1;
   }
   m.edge = edgeAfter(m, m.edge);

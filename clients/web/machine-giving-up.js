@@ -35,12 +35,18 @@ function withdraw(m, entry, error) {
   if (entry.isDoubtful && !isKnown) enqueue(m, "cancel", { call: entry.body.call }, entry.key);
 }
 
-/** Gives up calls that could not be placed in time. */
+/** Gives up commands that were without a connection for so long that nobody expects them to take effect. */
 export function expire(m) {
-  for (const entry of m.pending.filter((entry) => !entry.wasSent && entry.expiresAt <= m.now)) {
-    const error = new CallmeshError(104, "There was no connection.");
-    dropAll(m, entry.key, error);
-    leave(m, entry.key, { reason: "failed", isLocal: true }, error);
+  for (const entry of m.pending.filter(({ expiresAt }) => expiresAt <= m.now)) {
+    if (entry.wasSent && m.isAttached) continue;
+    const error = new CallmeshError(entry.isDoubtful || entry.state === "sent" ? 501 : 104, "There was no connection.");
+    if (entry.wasSent || entry.name !== "place") {
+      if (entry.state === "sent") entry.isDoubtful = true;
+      giveUp(m, entry, error);
+    } else {
+      dropAll(m, entry.key, error);
+      leave(m, entry.key, { reason: "failed", isLocal: true }, error);
+    }
   }
 }
 

@@ -60,7 +60,10 @@ function postpone(m) {
 }
 
 /** Whether a call rings or goes on here, or a command waits for its reply. */
-const isBusy = (m) =>
-  m.pending.length > 0 ||
+const isBusy = (m) => m.pending.length > 0 || isInCall(m);
+
+/** Whether a call rings or goes on here, or waits for what this device has to say or ask about it. */
+export const isInCall = (m) =>
   m.woken.length > 0 ||
-  [...m.calls.values()].some((view) => !isOver(view) && view.state !== "waking");
+  [...m.calls.values()].some((view) => !isOver(view) && view.state !== "waking") ||
+  m.pending.some(({ key }) => key);

@@ -18,6 +18,8 @@ export function wake(m, id, callee) {
   if (m.isAttached) return enqueue(m, "query", { call }, key);
   if (!m.woken.includes(key)) m.woken.push(key);
   if (m.woken.length > wokenMax) leave(m, m.woken.shift(), { reason: "failed", isLocal: true });
+  // The push came, so there is a network.
+  m.failures = 0;
   hurry(m);
 }
 

@@ -102,8 +102,10 @@ package struct CallChecker: Sendable {
   }
 
   /// The device gave a command up: none of its attempts got a final reply.
+  /// - Parameter isAttached: else it was without a connection for so long that nobody waits for the call any longer.
   package mutating func gaveUp(
-    device: Int, request: UInt64, _ command: ClientCommand, at now: Timestamp
+    device: Int, request: UInt64, _ command: ClientCommand, isAttached: Bool = true,
+    at now: Timestamp
   ) {
     // Where an earlier attempt was refused, the app has that as the command's result.
     if let refusal = waiting[Self.key(device, request)]?.refusal {
@@ -119,7 +121,11 @@ package struct CallChecker: Sendable {
     }
     change(waited.call) { record in
       record.note(.gaveUp, of: device, at: now)
-      record.violate(.commandLost, "no reply to \(waited.command.name)")
+      if isAttached {
+        record.violate(.commandLost, "no reply to \(waited.command.name)")
+      } else if case .place = waited.command {
+        record.refusePlace(.tryAgain)
+      }
     }
   }
 

@@ -18,6 +18,8 @@ extension LoadRig {
     // Without faults, a device that needs a third attempt is a failure.
     configuration.commandTimeout = options.isDisturbed ? .seconds(7) : .seconds(6)
     configuration.commandAttempts = options.isDisturbed ? 6 : 2
+    // As long as its attempts take: under faults a reply may be later than people wait for one.
+    configuration.placePatience = .seconds(42)
     configuration.endedCallsMax = 4
     // The judge examines what the cluster says of calls.
     configuration.ringGrace = nil

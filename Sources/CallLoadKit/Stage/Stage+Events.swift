@@ -45,7 +45,9 @@ extension Stage {
 
   func gaveUp(_ device: LoadDevice, _ request: UInt64, _ command: ClientCommand) {
     if case .history = command { histories?.replied(device, nil) }
-    checker.gaveUp(device: device.index, request: request, command, at: loop.now)
+    checker.gaveUp(
+      device: device.index, request: request, command, isAttached: device.isAttached,
+      at: loop.now)
     guard let call = command.address?.call else { return }
     if case .call(_, .transfer) = command, let live = live[call] { transferIsOver(live) }
     finishIfSettled(call)

@@ -36,7 +36,8 @@ public struct DeviceConfiguration: Sendable {
   public var commandTimeout: Span = .seconds(7)
   /// Transmissions of a command, the first one included, before it fails with `tryAgain`.
   public var commandAttempts = 4
-  /// How long a `place` waits for a connection before it fails. Nobody expects a call that begins a minute late.
+  /// How long a `place` or `transfer` waits for its reply, over breaks of the connection, before it fails. Nobody expects
+  /// a call that begins a minute late.
   public var placePatience: Span = .seconds(30)
   /// How long a hang-up, decline, busy or cancel is retransmitted: the longest ring timeout of a cluster's default
   /// configuration.
@@ -47,9 +48,10 @@ public struct DeviceConfiguration: Sendable {
   /// devices of an edge lose their sessions at once.
   public var reconnectSpread: Span = .seconds(1)
   /// The wait before the second attempt to connect. It doubles with each further attempt, with jitter
-  /// of half, and is four times as long after an attempt that got no answer in time.
+  /// of half, and is four times as long after an attempt that got no answer in time. A device that is in a call waits
+  /// 2 s at most, sixty times.
   public var backoffMinimum: Span = .milliseconds(250)
-  /// The longest wait between attempts to connect; four times that after one that got no answer in time.
+  /// The longest wait between attempts to connect.
   public var backoffMaximum: Span = .seconds(15)
   /// How long an edge that announced its shutdown is avoided. It is used all the same if there is no
   /// other, or after an attempt failed.

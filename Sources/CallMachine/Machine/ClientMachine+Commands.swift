@@ -16,8 +16,9 @@ extension ClientMachine {
     var isDoubtful = false
     /// Retransmitted until this time; nil: `commandAttempts` times.
     var until: Timestamp?
-    /// Given up at this time, if it has not been sent once.
-    var unsentUntil = Timestamp.distantFuture
+    /// Nobody expects it to take effect after this time. Without a connection it is given up then; on one it is not
+    /// retransmitted.
+    var expiresAt = Timestamp.distantFuture
 
     var isUnsent: Bool { attempts == 0 && !isDoubtful && !isRefused }
 
@@ -46,12 +47,12 @@ extension ClientMachine {
     lastRequest += 1
     var entry = Pending(id: lastRequest, command: command, nextAt: .distantFuture)
     if command.endsOwnPart != nil { entry.until = turn.now + configuration.leavePatience }
+    if command.expires { entry.expiresAt = turn.now + configuration.placePatience }
     switch command {
     // Resuming a call of a former run of the app makes it known here.
     case .place(let address, _), .call(let address, .resume):
       stayForCall(&turn)
       place(address)
-      if case .place = command { entry.unsentUntil = turn.now + configuration.placePatience }
     default: break
     }
     if state == .attached, !isHeldBack(entry) { send(&entry, &turn) }

@@ -101,8 +101,7 @@ extension ClientMachine {
 
   /// Schedules an attempt at the next edge: at a random moment of `reconnectSpread` after a session
   /// broke, otherwise after a wait that doubles with each failure, with jitter of half.
-  /// - Parameter isUnanswered: the last attempt got no answer in time. Where thousands of devices want to connect at
-  ///   once, edges that answer all of them too late answer none: then each waits longer.
+  /// - Parameter isUnanswered: the last attempt got no answer in time.
   mutating func wait(
     atLeast minimum: Span = .seconds(0), isUnanswered: Bool = false, _ turn: inout Turn
   ) {
@@ -111,8 +110,7 @@ extension ClientMachine {
       let spread = max(0, configuration.reconnectSpread.microseconds)
       span = Span(microseconds: Int64.random(in: 0...spread, using: &turn.random))
     } else {
-      let once = backoff.span(failures: failures, random: &turn.random)
-      span = isUnanswered ? Span(microseconds: 4 * once.microseconds) : once
+      span = backoff(isUnanswered).span(failures: failures, random: &turn.random)
       failures += 1
     }
     edge = edgeAfter(edge, now: turn.now)
@@ -123,6 +121,21 @@ extension ClientMachine {
   }
 
   var backoff: Backoff { Backoff(configuration.backoffMinimum, configuration.backoffMaximum) }
+
+  /// Where thousands of devices want to connect at once, edges that answer all of them too late answer none: then
+  /// each waits longer, but no longer than after any failure, since nobody can reach it meanwhile. Few devices are in a
+  /// call, and that ends when one of them stays away; who has tried for minutes is too late for it.
+  private func backoff(_ isUnanswered: Bool) -> Backoff {
+    let most = configuration.backoffMaximum
+    if isInCall, failures < Self.attemptsInCallMax {
+      return Backoff(configuration.backoffMinimum, min(most, Self.waitInCallMax))
+    }
+    guard isUnanswered else { return backoff }
+    return Backoff(Span(microseconds: 4 * configuration.backoffMinimum.microseconds), most)
+  }
+
+  private static let waitInCallMax: Span = .seconds(2)
+  private static let attemptsInCallMax = 60
 
   private mutating func attachReplied(_ reply: ServerReply, _ turn: inout Turn) {
     switch reply {

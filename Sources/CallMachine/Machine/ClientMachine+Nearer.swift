@@ -68,9 +68,12 @@ extension ClientMachine {
   }
 
   /// Whether a call rings or goes on here, or a command waits for its reply.
-  private var isBusy: Bool {
-    !pending.isEmpty || !wokenFor.isEmpty
-      || calls.values.contains { $0.phase != .unknown && !$0.isEnded }
+  private var isBusy: Bool { !pending.isEmpty || isInCall }
+
+  /// Whether a call rings or goes on here, or waits for what this device has to say or ask about it.
+  var isInCall: Bool {
+    !wokenFor.isEmpty || calls.values.contains { $0.phase != .unknown && !$0.isEnded }
+      || pending.contains { $0.command.address != nil }
   }
 }
 

@@ -8,7 +8,7 @@ extension ClientMachine {
     switch state {
     case .stopped: return nil
     case .waiting(let next), .connecting(let next), .attaching(let next):
-      return min(next, ringDeadline, placeDeadline)
+      return min(next, ringDeadline, expiry)
     case .attached:
       var next = min(silenceEndsAt, ackDeadline ?? .distantFuture)
       if let pingDueAt { next = min(next, pingDueAt) }
@@ -23,7 +23,7 @@ extension ClientMachine {
   package mutating func fire(_ turn: inout Turn) {
     if state != .attached {
       stopRinging(&turn)
-      expirePlaces(&turn)
+      expireCommands(&turn)
     }
     switch state {
     case .stopped: return

@@ -18,6 +18,8 @@ extension ClientMachine {
       return
     }
     noteWoken(call, &turn)
+    // The push came, so there is a network.
+    failures = 0
     switch state {
     case .stopped: start(&turn)
     case .waiting: reconnectNow(&turn)

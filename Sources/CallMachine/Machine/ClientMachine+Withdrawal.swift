@@ -23,25 +23,48 @@ extension ClientMachine {
     enqueue(.call(address, .hangUp), &turn)
   }
 
-  /// When the first `place` is given up that has never been sent.
-  var placeDeadline: Timestamp {
-    pending.reduce(.distantFuture) { min($0, $1.isUnsent ? $1.unsentUntil : .distantFuture) }
+  /// Without a connection: when the first command is given up.
+  var expiry: Timestamp { pending.reduce(.distantFuture) { min($0, $1.expiresAt) } }
+
+  /// Gives up the commands that found no connection, or lost theirs, for so long.
+  mutating func expireCommands(_ turn: inout Turn) {
+    guard expiry <= turn.now else { return }
+    for entry in pending where entry.expiresAt <= turn.now {
+      guard let call = entry.command.address?.call else { continue }
+      if case .place = entry.command, entry.isUnsent {
+        // Nobody needs to know of the call.
+        giveUpCommands(of: call, &turn)
+        calls[call]?.left(.failed)
+        remember(call)
+      } else {
+        expire(entry, of: call, &turn)
+      }
+    }
   }
 
-  /// Gives up the calls that found no connection in time. Nobody needs to know of them.
-  mutating func expirePlaces(_ turn: inout Turn) {
-    guard placeDeadline <= turn.now else { return }
-    for entry in pending where entry.isUnsent && entry.unsentUntil <= turn.now {
-      guard let call = entry.command.address?.call else { continue }
-      giveUpCommands(of: call, &turn)
-      calls[call]?.left(.failed)
-      remember(call)
-    }
+  private mutating func expire(_ entry: Pending, of call: CallID, _ turn: inout Turn) {
+    var entry = entry
+    if entry.attempts > 0, !entry.isRefused { entry.isDoubtful = true }
+    pending.removeAll { $0.id == entry.id }
+    turn.actions.append(.event(.gaveUp(request: entry.id, entry.command)))
+    guard case .place = entry.command, !isPlacing(call) else { return }
+    if calls[call]?.phase == .unknown { calls[call]?.left(.failed) }
+    withdraw(entry, &turn)
   }
 
   /// Whether an unanswered command has another attempt left.
   func mayRetransmit(_ entry: Pending, now: Timestamp) -> Bool {
     if let until = entry.until { return now < until }
-    return entry.attempts < configuration.commandAttempts
+    return entry.attempts < configuration.commandAttempts && now < entry.expiresAt
+  }
+}
+
+extension ClientCommand {
+  /// Whether it makes somebody ring. Nobody expects that a minute late.
+  var expires: Bool {
+    switch self {
+    case .place, .call(_, .transfer): true
+    default: false
+    }
   }
 }

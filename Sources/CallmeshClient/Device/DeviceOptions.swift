@@ -70,7 +70,7 @@ public struct DeviceOptions: Sendable {
     public var commandTimeout: Duration = .seconds(7)
     /// How often a command is sent before it fails with `tryAgain`.
     public var commandAttempts = 4
-    /// How long a `place` waits for a connection before it fails with `notAttached`.
+    /// How long a `place` or `transfer` waits for its reply, over breaks of the connection, before it fails.
     public var placePatience: Duration = .seconds(30)
     /// How long a hang-up, decline, busy or cancel is sent again.
     public var leavePatience: Duration = .seconds(180)

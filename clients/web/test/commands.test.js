@@ -257,6 +257,37 @@ test("a place that finds no connection for 30 s is given up", async () => {
   assert.equal(call.end.error.code, 104);
 });
 
+test("a place without a reply is given up after 30 s without a connection, and cancelled", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ edges });
+  const call = device.place("bob");
+  const failed = assert.rejects(call.placed, { code: 501 });
+  socket.next("place");
+  socket.break();
+  await world.pass(30_000);
+  await failed;
+  assert.equal(call.end.reason, "failed");
+  await world.pass(15_000);
+  await world.socket().attach();
+  world.socket().state(world.socket().next("cancel"), "ended", { reason: "cancelled" });
+  world.socket().quiet();
+});
+
+test("a transfer without a reply is given up after 30 s, and not asked for once more", async () => {
+  const world = new World();
+  const { socket, call } = await placed(world, { edges });
+  socket.deliver(toBob, 1048578, { answered: { by: bob } });
+  const failed = assert.rejects(call.transfer("carl"), { code: 501 });
+  socket.next("transfer");
+  socket.break();
+  await world.pass(30_000);
+  await failed;
+  await world.pass(15_000);
+  await world.socket().attach();
+  world.socket().next("resume");
+  world.socket().quiet();
+});
+
 test("an unanswered place is sent again after a reconnect, and no resume", async () => {
   const world = new World();
   const { device, socket } = await world.attached({ edges });

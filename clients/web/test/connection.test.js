@@ -88,6 +88,48 @@ test("an attempt without an answer waits four times as long as a refused one", a
   }
 });
 
+test("the wait after attempts without an answer grows to 15 s, too", async () => {
+  const world = new World(7);
+  const device = world.device({ edges });
+  device.start();
+  await settled();
+  const waits = [];
+  for (let attempt = 0; attempt < 8; attempt += 1) {
+    await world.pass(10_000);
+    const { retryInMs } = device.heard.findLast(({ type }) => type === "detached");
+    waits.push(retryInMs);
+    await world.pass(retryInMs + 1);
+  }
+  waits.forEach((wait, attempt) => {
+    const most = Math.min(1000 * 2 ** attempt, 15_000);
+    assert.ok(wait >= most / 2 && wait <= most, `attempt ${attempt} waits ${wait}`);
+  });
+});
+
+test("a device in a call waits two seconds at most", async () => {
+  const world = new World(7);
+  const { device, socket } = await world.attached({ edges });
+  device.place("bob");
+  await settled();
+  socket.break();
+  await world.pass(1001);
+  for (let attempt = 0; attempt < 8; attempt += 1) {
+    if (attempt % 2) await world.pass(10_000);
+    else world.socket().break();
+    const { retryInMs } = device.heard.findLast(({ type }) => type === "detached");
+    const most = Math.min(250 * 2 ** attempt, 2000);
+    assert.ok(retryInMs >= most / 2 && retryInMs <= most, `attempt ${attempt} waits ${retryInMs}`);
+    await world.pass(retryInMs + 1);
+  }
+  for (let attempt = 8; attempt < 61; attempt += 1) {
+    world.socket().break();
+    const { retryInMs } = device.heard.findLast(({ type }) => type === "detached");
+    // The call is over by then, whatever the device believes.
+    assert.equal(retryInMs > 2000, attempt === 60, `attempt ${attempt} waits ${retryInMs}`);
+    await world.pass(retryInMs + 1);
+  }
+});
+
 test("a server that does not know the protocol is no edge", async () => {
   const world = new World();
   const device = world.device({ edges });
