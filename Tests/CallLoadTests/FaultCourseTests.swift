@@ -9,9 +9,13 @@ import Testing
   private static let devices = 30
 
   /// All edges die three seconds into the load.
-  /// - Parameter backSeconds: when they are up again, after that; nil: never.
+  /// - Parameters:
+  ///   - backSeconds: when they are up again, after that; nil: never.
+  ///   - duration: of the load, in seconds.
+  ///   - silently: the connections that there are stay open, and nothing passes through them any more.
   private func course(
-    backSeconds: Int64?, lostEdges: [Int] = [0, 1], kind: ChaosKind = .killAllEdges
+    backSeconds: Int64?, lostEdges: [Int] = [0, 1], kind: ChaosKind = .killAllEdges,
+    duration: Double = 20, silently: Bool = false
   ) throws -> RunResult? {
     let loop = VirtualDeviceLoop()
     let twin = FaultyTwin(loop: loop)
@@ -31,13 +35,15 @@ import Testing
     try rig.connect { isConnected = true }
     try #require(loop.run(for: .seconds(60)) { isConnected })
     var result: RunResult?
-    rig.load(rate: 1, duration: 20) { result = $0 }
+    rig.load(rate: 1, duration: duration) { result = $0 }
     let fault = ChaosFault(id: 1, kind: kind, node: "all", role: .edge, edges: lostEdges)
     let killAt = loop.now + .seconds(3)
     loop.schedule(at: killAt) {
       rig.note(.begins(fault))
-      twin.isDown = true
-      for link in Array(twin.sessions.values) { link.breakOff() }
+      twin.isDown = !silently
+      for link in Array(twin.sessions.values) {
+        if silently { link.isSilent = true } else { link.breakOff() }
+      }
       rig.note(.happened(fault))
     }
     loop.schedule(at: killAt + .seconds(backSeconds ?? 2)) {
@@ -72,6 +78,15 @@ import Testing
     let verdict = Verdict(
       RunReport(settings: RunSettings(), machine: MachineFacts(), result: result))
     #expect(verdict.problems.contains("30 devices never came back after a fault"))
+  }
+
+  /// No link is closed by its edge: only the device says that its session is over.
+  @Test("a device that gives a silent connection up has lost its session") func silent() throws {
+    let result = try course(
+      backSeconds: 75, kind: .freezeAllEdges, duration: 100, silently: true)
+    let course = try #require(result?.chaos?.courses.first)
+    #expect(course.disconnected == Self.devices)
+    #expect(course.neverBack == 0)
   }
 
   @Test("devices of other edges are not counted") func oneEdge() throws {

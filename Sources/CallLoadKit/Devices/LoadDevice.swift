@@ -19,6 +19,7 @@ final class LoadDevice {
   var connectAt = Timestamp.zero
   var registerAt = Timestamp.zero
   var calls: [CallID] = []
+  var hasSession = false
   /// When it lost its session unintentionally; nil while it has one.
   var lostAt: Timestamp?
   private(set) var isAsleep = false

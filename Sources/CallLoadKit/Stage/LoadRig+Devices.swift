@@ -54,13 +54,15 @@ extension LoadRig {
   /// The device is about to lose its connection, by accident or as its part plans.
   func willDisconnect(_ device: LoadDevice) {
     device.ping = nil
+    device.hasSession = false
     stage?.checker.detached(device: device.index, from: device.calls, at: loop.now)
   }
 
   func handle(_ event: ClientEvent, _ device: LoadDevice) {
     switch event {
     case .attached(_, let again): attached(device, again: again)
-    case .detached, .ongoing, .history, .relays: break
+    case .detached: detached(device)
+    case .ongoing, .history, .relays: break
     case .notTrusted: ramp?.failed(device)
     case .refused(let error):
       count("device refused: \(error.code.name)")
@@ -84,6 +86,15 @@ extension LoadRig {
     }
   }
 
+  /// Its session is over. Where the device itself has closed the connection, since it was told that its session was
+  /// replaced, or heard nothing for too long, nothing else says so.
+  private func detached(_ device: LoadDevice) {
+    guard options.isDisturbed, !device.driver.isSuspended, device.hasSession else { return }
+    device.lostAt = loop.now
+    stage?.faults.lost(device)
+    willDisconnect(device)
+  }
+
   private func isExpected(_ notice: Notice, _ device: LoadDevice) -> Bool {
     switch notice.kind {
     case .tokenExpires, .nearer: true
@@ -94,6 +105,7 @@ extension LoadRig {
   }
 
   private func attached(_ device: LoadDevice, again: Bool) {
+    device.hasSession = true
     ramp?.attached(device)
     stage?.faults.attached(device, lostAt: device.lostAt.take())
     if let call = device.wokenFor.take() {

@@ -7,6 +7,8 @@ final class FaultyTwinLink: DeviceLink {
   private weak var delegate: (any DeviceLinkDelegate)?
   private unowned let twin: FaultyTwin
   private var isOpen = true
+  /// Nothing reaches the device through it any more.
+  var isSilent = false
   private var queued: [ClientFrame] = []
   private var arrivesAt = Timestamp(microseconds: 0)
   private var deliversAt = Timestamp(microseconds: 0)
@@ -59,7 +61,7 @@ final class FaultyTwinLink: DeviceLink {
   func deliver(_ frame: ServerFrame) {
     deliversAt = max(deliversAt, twin.loop.now + twin.latency())
     twin.loop.schedule(at: deliversAt) { [self] in
-      guard isOpen else { return }
+      guard isOpen, !isSilent else { return }
       delegate?.linkReceived(frame)
       delegate?.linkReadCompleted()
     }
