@@ -348,8 +348,8 @@ import Testing
   func repeatedInVain() {
     var bench = Self.talking()
     bench.attach("dave", "1")
-    func transfer(_ number: UInt64) -> Reply? {
-      let verb = CallVerb.transfer(TransferRequest(to: "dave"))
+    func transfer(_ number: UInt64, to user: String = "dave") -> Reply? {
+      let verb = CallVerb.transfer(TransferRequest(to: user))
       let reply = bench.owner.say(.call(Bench.id, verb), device: "b1", number: number)
       bench.pump()
       return reply
@@ -364,6 +364,12 @@ import Testing
     bench.pass(.seconds(60))
     #expect(transfer(78)?.error == nil)
     #expect(bench.diversions.count == 3, "an app that was started again counts anew")
+    bench.asBob(.cancelTransfer)
+    #expect(transfer(79, to: "erin")?.error == nil)
+    #expect(bench.diversions.count == 4)
+    bench.asBob(.cancelTransfer)
+    #expect(transfer(78)?.state?.phase == .answered)
+    #expect(bench.diversions.count == 4, "repeated behind a further one")
   }
 
   @Test("whom earlier transfers rang does not slow down the questions of a later one") func pace() {

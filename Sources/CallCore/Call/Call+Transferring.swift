@@ -23,19 +23,23 @@ extension Call {
     return .call(state(for: role))
   }
 
-  /// Whether a command asks once more for the last transfer, because its reply was lost (R9). If that came to nothing
-  /// meanwhile, only the command's number tells it from a further attempt.
+  /// Whether a command asks once more for a transfer, because its reply was lost (R9). Where that is over, only the
+  /// command's number tells it from a further attempt, and further ones may have followed. An app that was started again
+  /// counts from 1.
   private func isRepeat(
     _ request: TransferRequest, number: UInt64, by role: Role, _ party: Party,
     _ turn: borrowing Turn
   ) -> Bool {
-    guard let last = transfers.last, last.isSame(as: request, by: party) else { return false }
-    switch last.outcome {
-    case .pending: return true
-    case .moved(let index): return move(awayFrom: role) == moves[index]
-    // An app that was started again counts from 1.
-    case .failed:
-      return number == last.start.request && turn.now < last.start.at + Self.repeatedWithin
+    if let last = transfers.last, last.isSame(as: request, by: party) {
+      switch last.outcome {
+      case .pending: return true
+      case .moved(let index): if move(awayFrom: role) == moves[index] { return true }
+      case .failed: break
+      }
+    }
+    return transfers.contains {
+      $0.isSame(as: request, by: party) && number == $0.start.request
+        && turn.now < $0.start.at + Self.repeatedWithin
     }
   }
 

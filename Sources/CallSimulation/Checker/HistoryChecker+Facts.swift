@@ -66,7 +66,7 @@ extension HistoryChecker {
     var told: [Who: Told] = [:]
     /// Each device's commands that can end the call, or its part in it.
     var acts: [Who: CallActs] = [:]
-    /// Who asked to transfer it to whom, and has not had that yet.
+    /// The transfers that devices asked for and that the journal does not have yet.
     var transfersAsked: [(who: Who, request: TransferRequest)] = []
     /// A side's session may have broken: a new owner presumes that without a record.
     var mayBeLost = false

@@ -56,7 +56,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case transferMisdirected = "transfer-misdirected"
   /// The side that transfers a call is not told that nobody took it.
   case transferEndUntold = "transfer-end-untold"
-  /// A new owner takes a transfer that is repeated for another one.
+  /// A shard takes a transfer that is repeated for a further one.
   case transferRepeated = "transfer-repeated"
   /// The shard of a call in which a device asked about another one is not told that it has served its purpose.
   case consultedGoesOn = "consulted-goes-on"

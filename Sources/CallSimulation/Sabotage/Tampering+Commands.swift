@@ -38,6 +38,9 @@ extension Tampering {
       case .call(let call, .transfer(var request)) where sabotage == .transferMisdirected:
         request.to = SimOptions.user(3)
         batch.commands[index].body = .call(call, .transfer(request))
+      case .call(_, .transfer) where sabotage == .transferRepeated:
+        let sent = Transferred(user: command.user, device: command.device, request: command.request)
+        if !transferred.insert(sent).inserted { batch.commands[index].request += 1 << 32 }
       case .call(let call, .decline), .call(let call, .busy):
         guard sabotage == .lateDeclineEnds, let winner = winners[call],
           winner.device != command.device

@@ -28,10 +28,6 @@ extension Tampering {
       nats.tamper.changesRecord = {
         StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes, Self.postponeDeadlines))
       }
-    case .transferRepeated:
-      nats.tamper.changesRecord = {
-        StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes, Self.forgetTransfers))
-      }
     case .callerNameLost:
       nats.tamper.changesRecord = {
         StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes, Self.forgetNames))
@@ -126,14 +122,6 @@ extension Tampering {
       guard case .placed(var facts) = record.entries[index].change else { continue }
       facts.caller.name = ""
       record.entries[index].change = .placed(facts)
-    }
-  }
-
-  fileprivate static func forgetTransfers(_ record: inout JournalRecord) {
-    for index in record.entries.indices {
-      guard case .diverted(var facts) = record.entries[index].change else { continue }
-      facts.request = 0
-      record.entries[index].change = .diverted(facts)
     }
   }
 

@@ -19,6 +19,8 @@ final class Tampering {
   private var said: Set<Said> = []
   /// The sessions that got their user's history state.
   private var toldHistory: Set<EdgeSession> = []
+  /// The transfers that shards were asked for.
+  var transferred: Set<Transferred> = []
   let twice: Twice
   let credential: (Command) -> Credential
 
@@ -27,6 +29,12 @@ final class Tampering {
     case placing
     case answer
     case end
+  }
+
+  struct Transferred: Hashable {
+    var user: UserKey
+    var device: DeviceID
+    var request: UInt64
   }
 
   /// Edges number their sessions independently.
