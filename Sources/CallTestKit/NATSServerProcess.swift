@@ -82,6 +82,15 @@ public final class NATSServerProcess: Sendable {
   /// Its process id; nil while it does not run.
   public var processID: Int32? { process.withLock { $0?.server } }
 
+  /// Whether it ended by itself. A panic of it is on this process's standard error.
+  package var hasEnded: Bool {
+    guard let server = processID else { return false }
+    // Does not reap it, which `end` does.
+    var exit = siginfo_t()
+    return waitid(P_PID, id_t(server), &exit, WEXITED | WNOHANG | WNOWAIT) == 0
+      && exit.si_signo != 0
+  }
+
   private func end(_ signal: Int32) {
     guard let running = process.withLock({ $0.take() }) else { return }
     var newline = UInt8(ascii: "\n")
@@ -107,12 +116,7 @@ public final class NATSServerProcess: Sendable {
     }
     let deadline = ContinuousClock.now + .seconds(20)
     while !answers() {
-      // Checks without reaping, which `end` does.
-      var exit = siginfo_t()
-      let found = waitid(P_PID, id_t(server), &exit, WEXITED | WNOHANG | WNOWAIT)
-      if found == 0, exit.si_signo != 0 {
-        throw Failure(description: "nats-server ended at once; its log: \(log)")
-      }
+      if hasEnded { throw Failure(description: "nats-server ended at once; its log: \(log)") }
       guard ContinuousClock.now < deadline else {
         throw Failure(description: "nats-server does not answer on port \(port); its log: \(log)")
       }

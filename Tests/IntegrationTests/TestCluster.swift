@@ -211,13 +211,12 @@ final class TestCluster: Sendable {
 
   /// Whether a server of NATS lives and greets, what the nodes say of their connections, and the end of its log.
   private func state(of server: NATSServerProcess) -> String {
-    let lives = server.processID.map { Foundation.kill($0, 0) == 0 } ?? false
     let log = (try? String(contentsOfFile: server.directory + "/log", encoding: .utf8)) ?? ""
     let connections = running.flatMap { self.log($0).split(separator: "\n") }
       .filter { $0.contains("\"bus ") }.joined(separator: "\n")
     return """
       all connections: \(connections)
-      nats-server \(lives ? "lives" : "is gone") and \(server.answers() ? "greets" : "does not greet"); \
+      nats-server \(server.hasEnded ? "ended by itself" : "lives") and \(server.answers() ? "greets" : "does not greet"); \
       its log: \(log.suffix(4000))
       """
   }

@@ -73,6 +73,49 @@ struct FailureTests {
     }
   }
 
+  /// A node that waits for a bucket, or opens it beside another one, reads it as soon as the server names it. A read in
+  /// the moment between the two kills nats-server 2.9.
+  @Test(arguments: [true, false])
+  func aBucketIsReadOnceItIsMade(createsMissing: Bool) async throws {
+    let server = try await NATSServerProcess.start()
+    defer { server.stop() }
+    var existing = BucketOptions()
+    existing.createsMissing = createsMissing
+    let first = try await NATSBus.connect(url: server.url, name: "first", options: options())
+    var others: [NATSBus] = []
+    for name in ["second", "third", "fourth"] {
+      others.append(try await NATSBus.connect(url: server.url, name: name, options: options()))
+    }
+    for number in 0..<50 {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for other in others {
+          group.addTask { [existing] in
+            let read = try await Self.firstRead(of: "b\(number)", other, existing)
+            #expect(read == nil)
+          }
+        }
+        _ = try await first.openBucket("b\(number)", BucketOptions())
+        try await group.waitForAll()
+      }
+    }
+    for bus in others + [first] {
+      #expect(bus.statistics.reconnects == 0, "nats-server ended")
+      await bus.close()
+    }
+  }
+
+  private static func firstRead(
+    of name: String, _ bus: NATSBus, _ options: BucketOptions
+  ) async throws -> KeyValueEntry? {
+    while true {
+      do {
+        return try await bus.openBucket(name, options).get("key")
+      } catch BusError.notReady {
+        // It is not there yet, or being made.
+      }
+    }
+  }
+
   @Test func countsWhatAFullOutboxRefuses() async throws {
     let server = try await NATSServerProcess.start()
     defer { server.stop() }

@@ -30,6 +30,16 @@ import Testing
     #expect(JSONValue(parsing: Array(text.utf8)) == nil)
   }
 
+  /// As nats-server 2.9.10 answers before and after it has made the stream's store.
+  @Test func knowsAStreamThatIsBeingMade() throws {
+    func information(_ created: String) throws -> JSONValue {
+      try #require(JSONValue(parsing: Array("{\"created\":\"\(created)\",\"state\":{}}".utf8)))
+    }
+    #expect(JetStreamAPI.isBeingMade(try information("0001-01-01T00:00:00Z")))
+    #expect(!JetStreamAPI.isBeingMade(try information("2026-11-28T10:00:00.123456789Z")))
+    #expect(!JetStreamAPI.isBeingMade(.object(["error": .object([:])])))
+  }
+
   @Test func quotesText() {
     #expect(JSONWriter.quoted("a\"b\\c\nd") == "\"a\\\"b\\\\c\\nd\"")
   }

@@ -92,7 +92,21 @@ package struct JetStreamAPI: Sendable {
     if reply.errorCode == Self.streamNotFound {
       throw BusError.notReady("there is no \(what) yet: a coordinator makes it")
     }
-    _ = try reply.checked("cannot open the \(what)")
+    try Self.checkIsMade(reply.checked("cannot open the \(what)"), what: what)
+  }
+
+  /// - Throws: `BusError.notReady` if the stream is being made.
+  static func checkIsMade(_ information: JSONValue, what: String) throws {
+    if isBeingMade(information) { throw BusError.notReady("the \(what) is being made") }
+  }
+
+  /// Whether the server names a stream whose store it has not made yet. A message that is read from such a stream kills
+  /// nats-server 2.9 (`jsMsgGetRequest`: nil pointer dereference).
+  ///
+  /// - Parameter information: the answer to STREAM.INFO or STREAM.CREATE. The server sets `created` under the lock under
+  ///   which it makes the store; before that it is the zero of Go's time.
+  package static func isBeingMade(_ information: JSONValue) -> Bool {
+    information["created"]?.text?.hasPrefix("0001-01-01T") ?? false
   }
 
   /// - Throws: `BusError.failed`, if the answer is not JSON.

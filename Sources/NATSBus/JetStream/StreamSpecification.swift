@@ -68,16 +68,18 @@ struct StreamSpecification: Sendable {
   func create(_ api: JetStreamAPI) async throws {
     var reply = try await api.call(JetStreamSubject.create(name), configuration)
     // If two nodes create a stream at the same moment, the server may tell one that the subjects overlap, before it
-    // knows the other's stream by name.
-    for _ in 0..<20 where reply.errorCode == Self.subjectsOverlap {
+    // knows the other's stream by name, or that it has been created, before it has been.
+    for _ in 0..<20
+    where reply.errorCode == Self.subjectsOverlap || JetStreamAPI.isBeingMade(reply.json) {
       try await Task.sleep(for: .milliseconds(50))
       reply = try await api.call(JetStreamSubject.create(name), configuration)
     }
     guard reply.errorCode == JetStreamAPI.streamNameInUse else {
-      _ = try reply.checked("cannot create the stream \(name)")
-      return
+      let made = try reply.checked("cannot create the stream \(name)")
+      return try JetStreamAPI.checkIsMade(made, what: "stream \(name)")
     }
     let present = try await api.information(stream: name)
+    try JetStreamAPI.checkIsMade(present, what: "stream \(name)")
     let differences = differences(from: present["config"] ?? .null)
     guard differences.isEmpty else {
       throw BusError.failed(
