@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import CallTelemetry
-internal import Glibc
 
 /// Exit codes: 0 after a graceful end, 1 when a running node failed, 2 when it could not start because of its
 /// configuration.
@@ -13,6 +12,7 @@ package enum CallnodeProgram {
       } else {
         try command.run()
       }
+      endProcess(0)
     } catch let error as StartError {
       end(error)
     } catch let error as ConfigurationError {
@@ -21,7 +21,7 @@ package enum CallnodeProgram {
       let message = CallnodeCommand.fullMessage(for: error)
       guard CallnodeCommand.exitCode(for: error) != .success else {
         print(message)
-        exit(0)
+        endProcess(0)
       }
       end(StartError(description: message, exitCode: 2))
     }
@@ -29,7 +29,7 @@ package enum CallnodeProgram {
 
   private static func end(_ error: StartError) -> Never {
     writeToStandardError(error.description + "\n")
-    exit(error.exitCode)
+    endProcess(error.exitCode)
   }
 }
 

@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import CallTelemetry
-internal import Glibc
 
 @main struct Main {
   static func main() async {
@@ -11,19 +10,20 @@ internal import Glibc
       } else {
         try command.run()
       }
+      endProcess(0)
     } catch let error as CallctlError {
       writeToStandardError("callctl: \(error.description)\n")
-      exit(error.exitCode)
+      endProcess(error.exitCode)
     } catch let code as ExitCode {
-      exit(code.rawValue)
+      endProcess(code.rawValue)
     } catch {
       let message = CallctlCommand.fullMessage(for: error)
       guard CallctlCommand.exitCode(for: error) != .success else {
         print(message)
-        exit(0)
+        endProcess(0)
       }
       writeToStandardError(message + "\n")
-      exit(CallctlError.usageExitCode)
+      endProcess(CallctlError.usageExitCode)
     }
   }
 }

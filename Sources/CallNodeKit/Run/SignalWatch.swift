@@ -1,6 +1,5 @@
 internal import CallBus
 internal import CallTelemetry
-internal import Glibc
 internal import Logging
 internal import ServiceLifecycle
 internal import Synchronization
@@ -77,7 +76,7 @@ final class SignalWatch: Sendable {
     for await signal in signals {
       if asked.isClosed {
         logger.warning("second signal: ending at once", metadata: .keys([.signal: "\(signal)"]))
-        exit(1)
+        endProcess(1)
       }
       logger.notice("shutting down", metadata: .keys([.signal: "\(signal)"]))
       asked.close()
