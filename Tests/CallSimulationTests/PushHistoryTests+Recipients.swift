@@ -40,6 +40,25 @@ extension PushHistoryTests {
     #expect(good.found == .pushedOnce, "one clean-up is enough")
   }
 
+  /// A shard that rings another user's devices is not notified when one of them registers anew.
+  @Test(
+    "a guest's clean-up is one that it took when the call was placed", arguments: [true, false])
+  func noCleanUpToAGuestThatTakesNone(took: Bool) {
+    let carol = Who("carol", "c1")
+    var bench = Bench(registered: [carol: took ? .cancel : .missed])
+    bench.journal(
+      .diverted(
+        DivertedFacts(
+          from: "bob", to: ["carol"], reason: .hook, at: Self.at(1), deadline: Self.at(40))))
+    bench.journal(.pushed(DeviceID("carol\u{1f}c1"), .ring))
+    bench.now = 2
+    bench.push(.registration(carol, Self.registration(carol, can: [])))
+    bench.now = 35
+    bench.ended(.cancelled, by: Self.alice)
+    bench.journal(.pushed(DeviceID("carol\u{1f}c1"), .cancel))
+    #expect(bench.found == (took ? nil : .cleanUpsWhereWanted))
+  }
+
   @Test func noCleanUpWhereNoPushRang() {
     var bench = Bench(registered: [Self.bob1: .cancel])
     bench.answered(Self.bob2)

@@ -39,6 +39,9 @@ extension HistoryChecker.Facts {
     diversions.contains { $0.to.contains { $0.hasBytes(of: user) } }
   }
 
+  /// Whether it rang at a user who was not called, as the called one's rules, a group or a transfer had it.
+  func isGuest(_ user: String) -> Bool { wentOn(to: user) || transferRang(user) }
+
   /// The users to whom it went on and whom it did not leave, and since when.
   fileprivate var others: [(user: String, since: Timestamp)] {
     zip(diversions, diversionTimes).flatMap { diverted, time in diverted.to.map { ($0, time) } }

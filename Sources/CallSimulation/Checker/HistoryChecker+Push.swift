@@ -71,7 +71,7 @@ extension HistoryChecker {
     evidence.endReason = facts.ended?.reason
     evidence.userKnows =
       facts.hasDeclined(who.user) || facts.ended.map { !$0.missed } ?? false
-    evidence.takes = takes(who)
+    evidence.takes = takes(who, facts)
     evidence.wasRung = facts.pushed[DeviceID(device).inASCII]?.contains(.ring) ?? false
     evidence.isWinner = facts.journalWinner == who
     evidence.isCaller = facts.journalCaller == who
@@ -85,11 +85,13 @@ extension HistoryChecker {
   }
 
   /// The capabilities of the device's registrations: of the stored one, and of those that were stored less
-  /// than 10 s ago, since the shard may not have noticed the change; nil if no registration was seen.
-  private func takes(_ who: Who) -> PushCapabilities? {
+  /// than 10 s ago, since the shard may not have noticed the change; nil if no registration was seen. The shard of a
+  /// call that went on knows other users' registrations as they were when it did.
+  private func takes(_ who: Who, _ facts: Facts) -> PushCapabilities? {
     guard !history.registrations.isEmpty else { return nil }
+    let known = facts.isGuest(who.user) ? facts.placedAt ?? now : now
     return (history.registrations[who] ?? [])
-      .filter { stored in stored.until.map { now <= $0 + .seconds(10) } ?? true }
+      .filter { stored in stored.until.map { known <= $0 + .seconds(10) } ?? true }
       .reduce(into: []) { $0.formUnion($1.registration.capabilities) }
   }
 
@@ -112,9 +114,9 @@ extension HistoryChecker {
       "\(key): decided after the call was over")
     // Nobody can notify a shard that its registration lost a token if that shard lacks the registration.
     // And the shard of a call that went on knows the registrations of other users as their shards said last.
-    let isGuest =
-      facts.map { $0.wentOn(to: key.who.user) || $0.transferRang(key.who.user) } ?? false
-    let known = isGuest ? decided + Span(microseconds: -bounds.takeover.microseconds) : decided
+    let isGuest = facts?.isGuest(key.who.user) ?? false
+    let known =
+      isGuest ? decided + Span(microseconds: -bounds.takeover.microseconds) : decided
     if !history.unheard.contains(key.who),
       let owner = otherOwner(of: job.token, than: key.who, known)
     {
@@ -204,8 +206,7 @@ extension HistoryChecker {
     switch state.phase {
     case .placed, .ringing:
       try require(
-        facts.overAt ?? .distantFuture >= question.at || facts.wentOn(to: who.user)
-          || facts.transferRang(who.user),
+        facts.overAt ?? .distantFuture >= question.at || facts.isGuest(who.user),
         .attachAnswered, call,
         "\(what): it rings, though it was over")
     case .answered:

@@ -99,7 +99,7 @@ extension HistoryChecker {
   /// The user's own shard may not know of a call that went on to the user, or was transferred.
   private func mayBeUnknown(_ call: CallID, at who: Who) -> Bool {
     guard let facts = calls[call] else { return false }
-    return facts.wentOn(to: who.user) || facts.transferRang(who.user)
+    return facts.isGuest(who.user)
   }
 
   private mutating func toldState(

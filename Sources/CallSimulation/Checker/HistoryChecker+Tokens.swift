@@ -13,7 +13,8 @@ extension HistoryChecker {
       history.unheard.remove(who)
     }
     if let last = all.indices.last, all[last].until == nil { all[last].until = now }
-    all.removeAll { $0.until.map { $0 + .seconds(30) < now } ?? false }
+    // A call that rings may have begun before.
+    all.removeAll { $0.until.map { $0 + .seconds(120) < now } ?? false }
     if let registration { all.append(PushHistory.Stored(registration: registration, until: nil)) }
     history.registrations[who] = all
     guard let former, let registration, former.registeredAt == registration.registeredAt else {
