@@ -186,24 +186,29 @@ import Testing
   }
 
   /// Devices 0 and 3 call each other, and this call goes on. Device 3 learns it from a delivery alone.
-  @Test("who placed the crossing call may be away from before the answer until after the end")
-  func crossing() throws {
-    func count(isAway: Bool) throws -> Int {
-      var history = History(
-        Roster(devices: 9, devicesPerUser: 3),
-        FaultTimeline(roster: Roster(devices: 9, devicesPerUser: 3), app: "load", shardCount: 12),
-        .crossing, crosses: CallID(high: 3, low: 4))
-      let roster = history.checker.roster
-      history.tell(3, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
-      if isAway { history.checker.detached(device: 3, from: [history.call], at: at(10.5)) }
-      history.tell(0, 3, .answered(Answered(by: roster.party(3))), 11)
-      history.tell(0, 4, .stop(Stop(reason: .hungUp, by: roster.party(3))), 12)
-      if isAway { history.checker.attached(device: 3, in: [history.call], at: at(20)) }
-      history.tell(3, 5, .stop(Stop(reason: .hungUp, by: roster.party(3))), 20)
-      return try history.count(.noWinner) { _ in true }
+  @Test(
+    "who placed the crossing call may learn of its end alone, where it was away or cut off from before the answer",
+    arguments: [
+      // Whether it is away, from when its edge stands still, broken rules.
+      (true, nil, 0), (false, nil, 1), (false, 10.5, 0), (false, 21, 1),
+    ] as [(Bool, Double?, Int)])
+  func crossing(isAway: Bool, frozenAt: Double?, broken: Int) throws {
+    let roster = Roster(devices: 9, devicesPerUser: 3)
+    var timeline = FaultTimeline(roster: roster, app: "load", shardCount: 12)
+    if let frozenAt {
+      var frozen = ChaosFault.test(1, .freezeEdge, shards: [])
+      frozen.edges = [0]
+      timeline.begin(frozen, carried: [3], at: at(frozenAt))
+      timeline.lifted(fault: 1, at: at(frozenAt + 9))
     }
-    #expect(try count(isAway: true) == 0)
-    #expect(try count(isAway: false) == 1)
+    var history = History(roster, timeline, .crossing, crosses: CallID(high: 3, low: 4))
+    history.tell(3, 2, .invite(Invite(caller: roster.party(0), deadline: at(40))), 10.1)
+    if isAway { history.checker.detached(device: 3, from: [history.call], at: at(10.5)) }
+    history.tell(0, 3, .answered(Answered(by: roster.party(3))), 11)
+    history.tell(0, 4, .stop(Stop(reason: .hungUp, by: roster.party(3))), 12)
+    if isAway { history.checker.attached(device: 3, in: [history.call], at: at(20)) }
+    history.tell(3, 5, .stop(Stop(reason: .hungUp, by: roster.party(3))), 20)
+    #expect(try history.count(.noWinner) { _ in true } == broken)
   }
 
   /// A new owner does not know whether the device that has the call got the offer.

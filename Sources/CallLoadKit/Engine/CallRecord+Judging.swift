@@ -50,7 +50,7 @@ extension CallRecord {
         $0.acts.contains(.answer) || facts.crosses != nil && $0.device == answeredBy
       }
       let untold = answerers.filter {
-        isAttached($0.device) && $0.end?.reason != .moved && !cameBackAfterCrossing($0)
+        isAttached($0.device) && $0.end?.reason != .moved && !heldUpAfterCrossing($0, timeline)
       }
       if answerers.isEmpty || !untold.isEmpty {
         violate(.noWinner, "somebody was told of an answer, but no device that it won")
@@ -60,11 +60,14 @@ extension CallRecord {
     }
   }
 
-  /// Whether a device has the call because it placed the crossing one, and was away from before that until the end. It has
-  /// said nothing to which a reply would tell it that it won.
-  private func cameBackAfterCrossing(_ device: DeviceRecord) -> Bool {
-    facts.crosses != nil && !device.acts.contains(.answer) && device.wasAway
-      && device.end?.reason.followsAnswer == true
+  /// Whether a device has the call because it placed the crossing one, and was away or cut off from before that until the
+  /// end. It has said nothing to which a reply would tell it that it won, and the end takes the place of deliveries that
+  /// it has not acknowledged.
+  private func heldUpAfterCrossing(_ device: DeviceRecord, _ timeline: FaultTimeline) -> Bool {
+    guard facts.crosses != nil, !device.acts.contains(.answer), let answered = answeredToldAt,
+      let end = device.end, end.reason.followsAnswer
+    else { return false }
+    return device.wasAway || isDisturbed(device.device, from: answered, to: end.at, timeline)
   }
 
   /// A device that answered while nothing spoke against it.
