@@ -25,6 +25,25 @@ import Testing
     #expect(bench.journal.isEmpty)
   }
 
+  @Test("the app's hook, a group or a rule takes the call first", arguments: [0, 1, 2])
+  func somethingElseTakesTheCall(_ which: Int) {
+    let address = "+14155550100"
+    var bench = Bench()
+    switch which {
+    case 1: bench.set(CallGroup(users: ["carol"], order: .together, turnSeconds: 10), of: address)
+    case 2: bench.set(UserRules(onUnreachable: .init(users: ["carol"])), of: address)
+    default: break
+    }
+    _ = bench.take()
+    let reply = bench.call(address, forward: which == 0 ? ["carol"] : [])
+    #expect(reply?.state?.phase == .placed)
+    let sent = bench.journal.compactMap {
+      if case .diverted(let facts) = $0.change { facts } else { nil }
+    }
+    #expect(sent.map(\.to) == [["carol"]])
+    #expect(sent.map(\.reason) == [[.hook, .group, .unreachable][which]])
+  }
+
   @Test func anotherNameIsUnreachable() {
     var bench = Bench()
     #expect(bench.call("nobody")?.state != nil)
@@ -41,9 +60,9 @@ import Testing
 
 extension Bench {
   @discardableResult
-  fileprivate mutating func call(_ callee: String) -> Reply? {
-    say(
-      .place(PlaceRequest(call: Self.callID, description: "offer")), user: "alice",
-      device: "alice1", callee: callee)
+  fileprivate mutating func call(_ callee: String, forward: [String] = []) -> Reply? {
+    var request = PlaceRequest(call: Self.callID, description: "offer")
+    request.forward = forward
+    return say(.place(request), user: "alice", device: "alice1", callee: callee)
   }
 }

@@ -24,7 +24,7 @@ extension ShardMachine {
       return turn.reply(command, .call(state))
     }
     if let refusal = refusal(of: request) ?? admission(of: command, turn)
-      ?? refusal(of: command.callee, turn)
+      ?? refusal(of: command.callee, request, turn)
     {
       return turn.reply(command, .error(refusal))
     }
@@ -151,9 +151,13 @@ extension ShardMachine {
     return turn.now < brokeAt + limits.reattachGrace
   }
 
-  /// Why nobody of that name can be called; nil: somebody can, or could if a device were there.
-  private func refusal(of callee: UserKey, _ turn: borrowing Turn) -> CallError? {
-    guard OutsideAddress.isOne(callee.user), users[callee]?.devices.isEmpty ?? true,
+  /// Why nobody of that name can be called; nil: somebody can, or could if a device were there. What the app's hook said
+  /// of the call and what is stored of the user, as a group or as rules, comes first.
+  private func refusal(of callee: UserKey, _ request: PlaceRequest, _ turn: borrowing Turn)
+    -> CallError?
+  {
+    guard OutsideAddress.isOne(callee.user), request.forward.isEmpty,
+      users[callee]?.devices.isEmpty ?? true, users[callee]?.rules == nil,
       sessionsUnknownUntil(of: callee, turn) == nil
     else { return nil }
     return CallError(.noGateway)
