@@ -114,6 +114,17 @@ import Testing
       }.map(\.setting) == ["ringTimeoutMaximum", "keysFile"])
   }
 
+  @Test("a push gateway needs providers, or the apps' keys for webhooks alone")
+  func whatAPushGatewayNeeds() throws {
+    for (flags, problems) in [
+      ([:], ["pushProviders"]), (["pushProviders": "p"], []), (["keysFile": "k"], []),
+    ] as [([SettingKey: String], [String])] {
+      let settings = try ResolvedSettings.resolve(flags: flags, environment: [:], file: nil)
+      let found = Self.problems { _ = try settings.node(for: .push, generatedNodeID: "n") }
+      #expect(found.map(\.setting) == problems)
+    }
+  }
+
   @Test func theReportHidesCredentialsAndShowsOrigins() throws {
     let settings = try ResolvedSettings.resolve(
       flags: ["port": "1"],

@@ -90,12 +90,14 @@ final class TestCluster: Sendable {
       ] + further, files: files)
   }
 
-  func startGateway(_ name: String, providers: String, _ further: [String] = []) throws {
+  /// - Parameter providers: the file; nil: the gateway delivers to webhooks only.
+  func startGateway(_ name: String, providers: String?, _ further: [String] = []) throws {
+    let file =
+      providers.map { ["--push-providers", $0] } ?? ["--keys-file", folder + "/keys.json"]
     try start(
       name,
-      ["push"] + common(name, "push") + [
-        "--metrics-port", "\(port(for: Self.operators(name)))", "--push-providers", providers,
-      ] + further)
+      ["push"] + common(name, "push")
+        + ["--metrics-port", "\(port(for: Self.operators(name)))"] + file + further)
   }
 
   private func port(for name: String) throws -> Int {

@@ -70,9 +70,10 @@ struct PushCommand: AsyncParsableCommand {
 
       'callnode config --role push' checks the file of providers and every key, and starts nothing.
 
-      With a file of keys it also delivers to the webhooks of apps.
+      With a file of keys it also delivers to the webhooks of apps, or, without providers, to these alone.
 
-      Example: callnode push --push-providers push.json --metrics-port 9090
+      Examples: callnode push --push-providers push.json --metrics-port 9090
+                callnode push --keys-file keys.json
       """)
 
   @OptionGroup(title: "Every node") var file: FileOption

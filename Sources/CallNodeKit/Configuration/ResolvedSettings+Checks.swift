@@ -19,9 +19,12 @@ extension ResolvedSettings {
       problems.append(
         missing("keysFile", "edges and coordinators need the file with the keys of the apps"))
     }
-    if roles == .push, node.pushProvidersFile == nil {
+    if roles == .push, node.pushProvidersFile == nil, node.keysFile == nil {
       problems.append(
-        missing("pushProviders", "a push gateway needs the file with the push providers"))
+        missing(
+          "pushProviders",
+          "a push gateway needs the file with the push providers, or, for webhooks alone, keysFile")
+      )
     }
     if !problems.isEmpty { throw ConfigurationError(problems) }
     return node

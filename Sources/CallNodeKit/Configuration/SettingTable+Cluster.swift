@@ -86,7 +86,8 @@ extension Setting {
 
   static let push = rows(.push) {
     Setting(
-      "pushProviders", \.pushProvidersFile, .path, unset: "none; a push gateway needs one",
+      "pushProviders", \.pushProvidersFile, .path,
+      unset: "none; `callnode push` needs one, or a `keysFile` for webhooks alone",
       remedy: "docs/configuration.md has a whole example.")
     "The JSON file with the push providers: teams, projects, and where their keys are."
     Setting("pushInFlight", \.gateway.sendsPerPool, .integer(1...100_000))

@@ -77,7 +77,12 @@ package struct PushProviders: Sendable, Equatable, Decodable {
   package var fcm: [FCM] = []
   package var webPush: [WebPush] = []
 
+  /// Of a gateway that delivers to webhooks only.
+  static let none = Self()
+
   private enum CodingKeys: String, CodingKey { case apns, fcm, webPush }
+
+  private init() {}
 
   package init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)

@@ -79,7 +79,7 @@ struct NodeLauncher {
         inputs.keys = try settings.keys(path)
       } catch {
         // All roles may share a file of settings, and a push gateway needs the keys for webhooks only.
-        guard roles == .push else { throw error }
+        guard roles == .push, configuration.pushProvidersFile != nil else { throw error }
         inputs.keysProblem = error
       }
     }

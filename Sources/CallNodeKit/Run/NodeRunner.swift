@@ -102,7 +102,8 @@ struct NodeRunner {
           configuration: own, bus: bus, clock: clock, metrics: metrics, logger: logger,
           threads: loops?.threads ?? [], exchange: loops?.exchange))
     }
-    if let providers = inputs.providers {
+    // A gateway for webhooks alone has its heartbeats, status and orders, too.
+    if let providers = inputs.providers ?? (roles == .push ? PushProviders.none : nil) {
       let senders = try PushSenders(providers, clock: clock, metrics: metrics, logger: logger)
       services.append(FileReload.pushKeys(providers.files, senders, logger: logger))
       services.append(

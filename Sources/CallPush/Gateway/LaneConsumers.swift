@@ -11,12 +11,16 @@ final class LaneConsumers: Sendable {
     var subscriptions: [any BusSubscription] = []
   }
   private let state = Mutex(State())
+  /// Whether there is a lane to consume. A gateway without providers delivers to webhooks only.
+  private let hasLanes: Bool
+
+  init(hasLanes: Bool) { self.hasLanes = hasLanes }
 
   /// The state for the heartbeat.
   var nodeState: NodeState {
     state.withLock { state in
       if state.round > 0, !state.isConsuming { return .leaving }
-      return state.subscriptions.isEmpty ? .starting : .serving
+      return hasLanes && state.subscriptions.isEmpty ? .starting : .serving
     }
   }
 

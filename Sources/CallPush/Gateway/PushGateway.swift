@@ -58,7 +58,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     guard let queue = try await openQueue() else { return }
     let subscriptions = try listen()
     defer { for subscription in subscriptions { subscription.cancel() } }
-    let consumers = LaneConsumers()
+    let consumers = LaneConsumers(hasLanes: !lanes.isEmpty)
     let orders = try await orderDispatcher()
     await withGracefulShutdownHandler {
       await withTaskGroup(of: Void.self) { group in
