@@ -328,7 +328,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_events__descriptor =
   (ProtobufCMessageInit) callmesh__v1__app_events__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_event__field_descriptors[14] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_event__field_descriptors[15] =
 {
   {
     "call",
@@ -498,6 +498,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_event__field_descriptors
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "diversions",
+    15,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppEvent, n_diversions),
+    offsetof(Callmesh__V1__AppEvent, diversions),
+    &callmesh__v1__diversion__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_event__field_indices_by_name[] = {
   9,   /* field[9] = answered_at_us */
@@ -507,6 +519,7 @@ static const unsigned callmesh__v1__app_event__field_indices_by_name[] = {
   0,   /* field[0] = call */
   4,   /* field[4] = callee */
   5,   /* field[5] = caller */
+  14,   /* field[14] = diversions */
   13,   /* field[13] = gone */
   1,   /* field[1] = kind */
   11,   /* field[11] = missed */
@@ -518,7 +531,7 @@ static const unsigned callmesh__v1__app_event__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__app_event__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 14 }
+  { 0, 15 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_event__descriptor =
 {
@@ -528,7 +541,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_event__descriptor =
   "Callmesh__V1__AppEvent",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppEvent),
-  14,
+  15,
   callmesh__v1__app_event__field_descriptors,
   callmesh__v1__app_event__field_indices_by_name,
   1,  callmesh__v1__app_event__number_ranges,

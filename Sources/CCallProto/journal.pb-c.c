@@ -547,6 +547,51 @@ void   callmesh__v1__transfer_ended_entry__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__transfer_ended_entry__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__diversion__init
+                     (Callmesh__V1__Diversion         *message)
+{
+  static const Callmesh__V1__Diversion init_value = CALLMESH__V1__DIVERSION__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__diversion__get_packed_size
+                     (const Callmesh__V1__Diversion *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__diversion__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__diversion__pack
+                     (const Callmesh__V1__Diversion *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__diversion__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__diversion__pack_to_buffer
+                     (const Callmesh__V1__Diversion *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__diversion__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__Diversion *
+       callmesh__v1__diversion__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__Diversion *)
+     protobuf_c_message_unpack (&callmesh__v1__diversion__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__diversion__free_unpacked
+                     (Callmesh__V1__Diversion *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__diversion__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message)
 {
@@ -2278,6 +2323,122 @@ const ProtobufCMessageDescriptor callmesh__v1__transfer_ended_entry__descriptor 
   callmesh__v1__transfer_ended_entry__field_indices_by_name,
   1,  callmesh__v1__transfer_ended_entry__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__transfer_ended_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__diversion__field_descriptors[7] =
+{
+  {
+    "from",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Diversion, from),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__Diversion, n_to),
+    offsetof(Callmesh__V1__Diversion, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Diversion, reason),
+    &callmesh__v1__divert_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "by",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Diversion, by),
+    &callmesh__v1__device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "at_us",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Diversion, at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "taken_by",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Diversion, taken_by),
+    &callmesh__v1__device__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "failed",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Diversion, failed),
+    &callmesh__v1__end_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__diversion__field_indices_by_name[] = {
+  4,   /* field[4] = at_us */
+  3,   /* field[3] = by */
+  6,   /* field[6] = failed */
+  0,   /* field[0] = from */
+  2,   /* field[2] = reason */
+  5,   /* field[5] = taken_by */
+  1,   /* field[1] = to */
+};
+static const ProtobufCIntRange callmesh__v1__diversion__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__diversion__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.Diversion",
+  "Diversion",
+  "Callmesh__V1__Diversion",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__Diversion),
+  7,
+  callmesh__v1__diversion__field_descriptors,
+  callmesh__v1__diversion__field_indices_by_name,
+  1,  callmesh__v1__diversion__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__diversion__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__leg_ended_entry__field_descriptors[3] =

@@ -347,7 +347,7 @@ const ProtobufCMessageDescriptor callmesh__v1__history_record__descriptor =
   (ProtobufCMessageInit) callmesh__v1__history_record__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__call_record__field_descriptors[19] =
+static const ProtobufCFieldDescriptor callmesh__v1__call_record__field_descriptors[20] =
 {
   {
     "call",
@@ -577,6 +577,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__call_record__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "diversions",
+    20,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__CallRecord, n_diversions),
+    offsetof(Callmesh__V1__CallRecord, diversions),
+    &callmesh__v1__diversion__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__call_record__field_indices_by_name[] = {
   7,   /* field[7] = answered_at_us */
@@ -586,6 +598,7 @@ static const unsigned callmesh__v1__call_record__field_indices_by_name[] = {
   0,   /* field[0] = call */
   2,   /* field[2] = callee */
   3,   /* field[3] = caller */
+  19,   /* field[19] = diversions */
   9,   /* field[9] = ended_at_us */
   18,   /* field[18] = ended_by_app */
   16,   /* field[16] = events */
@@ -602,7 +615,7 @@ static const unsigned callmesh__v1__call_record__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__call_record__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 19 }
+  { 0, 20 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__call_record__descriptor =
 {
@@ -612,7 +625,7 @@ const ProtobufCMessageDescriptor callmesh__v1__call_record__descriptor =
   "Callmesh__V1__CallRecord",
   "callmesh.v1",
   sizeof(Callmesh__V1__CallRecord),
-  19,
+  20,
   callmesh__v1__call_record__field_descriptors,
   callmesh__v1__call_record__field_indices_by_name,
   1,  callmesh__v1__call_record__number_ranges,

@@ -34,6 +34,51 @@ import Testing
     bench.run { $0.stored(.record, of: calls, now: $1, into: &$2) }
   }
 
+  @Test("a record says where the call went on, and why") func wentOn() throws {
+    var bench = DivertingBench()
+    bench.owner.shard.keeps = .record
+    bench.owner.set(UserRules(onUnreachable: .init(users: ["carol", "dave"])), of: "bob")
+    for user in ["carol", "dave"] { bench.attach(user, "1") }
+    _ = bench.owner.take()
+    bench.place()
+    bench.say(.decline(.everywhere), "carol", "1")
+    bench.say(.answer(description: "sdp"), "dave", "1")
+    bench.say(.hangUp, "dave", "1")
+    let record = try #require(bench.owner.shard.record(of: DivertingBench.id))
+    #expect(record.diversions.map(\.from) == ["bob", "carol"])
+    #expect(record.diversions.map(\.to) == [["carol", "dave"], []])
+    #expect(record.diversions.map(\.reason) == [.unreachable, .declined])
+    #expect(record.diversions.map(\.by?.user) == [nil, "carol"])
+    #expect(record.answer?.by.user == "dave")
+    let timeline = try #require(bench.owner.shard.inspect(call: DivertingBench.id)?.timeline)
+    let way = try #require(timeline.first { $0.what == "diverted" })
+    #expect(way.reason == "from bob to carol, dave (unreachable)")
+  }
+
+  @Test("a record and the end's event say how a side was handed over") func transferred() throws {
+    var bench = TransferTests.talking(follows: .webhooks)
+    bench.owner.shard.keeps = [.record, .events]
+    for user in ["carol", "dave"] { bench.attach(user, "1") }
+    bench.asBob(.transfer(TransferRequest(to: "carol")))
+    bench.say(.decline(.everywhere), "carol", "1")
+    bench.pass(.seconds(1))
+    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.say(.answer(description: "offer"), "dave", "1")
+    bench.asAlice(.hangUp)
+    let record = try #require(bench.owner.shard.record(of: DivertingBench.id))
+    #expect(record.diversions.map(\.from) == ["bob", "bob"])
+    #expect(record.diversions.map(\.to) == [["carol"], ["dave"]])
+    #expect(record.diversions.map(\.reason) == [.transferred, .transferred])
+    #expect(record.diversions.map(\.by?.device) == ["b1", "b1"])
+    #expect(record.diversions.map(\.failed) == [.declined, nil])
+    #expect(record.diversions.map(\.takenBy?.user) == [nil, "dave"])
+    let timeline = try #require(bench.owner.shard.inspect(call: DivertingBench.id)?.timeline)
+    let begun = timeline.filter { $0.what == "transfer begun" }
+    #expect(begun.map(\.reason) == ["to carol", "to dave"])
+    let ended = bench.owner.shard.events(of: DivertingBench.id, .all).first { $0.kind == .ended }
+    #expect(ended?.diversions == record.diversions)
+  }
+
   @Test func anAnsweredCall() throws {
     var bench = Self.bench()
     #expect(bench.shard.record(of: Bench.callID) == nil)

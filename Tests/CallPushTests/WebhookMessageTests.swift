@@ -48,6 +48,31 @@ import Testing
         """)
   }
 
+  @Test func wentOn() {
+    var event = event(.ended)
+    event.reason = .hungUp
+    var transfer = CallRecord.Diversion(
+      from: "carol", to: ["dave"], reason: .transferred, by: Party(user: "carol", device: "pad"),
+      at: Self.at + .seconds(20))
+    transfer.takenBy = Party(user: "dave", device: "desk")
+    var failed = transfer
+    (failed.takenBy, failed.failed) = (nil, .unanswered)
+    event.diversions = [
+      CallRecord.Diversion(
+        from: "bob", to: ["carol", "eve"], reason: .noAnswer, at: Self.at + .seconds(5)), failed,
+      transfer,
+    ]
+    let by = #""by":{"user":"carol","device":"pad"}"#
+    #expect(
+      text(event).hasSuffix(
+        #","missed":false,"diversions":[{"from":"bob","to":["carol","eve"],"reason":"noAnswer","#
+          + #""at":"2027-01-15T08:00:05.000Z"},{"from":"carol","to":["dave"],"#
+          + #""reason":"transferred","at":"2027-01-15T08:00:20.000Z",\#(by),"#
+          + #""failed":"unanswered"},{"from":"carol","to":["dave"],"reason":"transferred","#
+          + #""at":"2027-01-15T08:00:20.000Z",\#(by),"takenBy":{"user":"dave","device":"desk"}}]}}"#
+      ))
+  }
+
   @Test func gone() {
     let event = AppEvent(
       GoneRegistration(

@@ -327,6 +327,7 @@ extension Generator {
     event.reason = maybe(EndReason.allCases.randomElement(using: &self)!)
     event.missed = chance(50)
     event.survivor = maybe(call())
+    event.diversions = list(2) { $0.diversion() }
     return event
   }
 
@@ -359,9 +360,20 @@ extension Generator {
         at: microseconds(), missed: chance(50), survivor: maybe(call()),
         unreachable: maybe(UnreachableCause.allCases.randomElement(using: &self)!),
         byApp: chance(30)))
+    record.diversions = list(3) { $0.diversion() }
     record.events = list(6) { $0.recordEvent(legs: legs.count) }
     record.eventsDropped = Int(number() & 0xFFFF)
     return record
+  }
+
+  fileprivate mutating func diversion() -> CallRecord.Diversion {
+    var diversion = CallRecord.Diversion(
+      from: user(), to: list(3) { $0.user() },
+      reason: DivertReason.allCases.randomElement(using: &self)!,
+      by: chance(50) ? party() : nil, at: microseconds())
+    if chance(30) { diversion.takenBy = party() }
+    if chance(30) { diversion.failed = EndReason.allCases.randomElement(using: &self)! }
+    return diversion
   }
 
   private mutating func recordLeg() -> CallRecord.Leg {

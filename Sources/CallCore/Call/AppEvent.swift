@@ -74,6 +74,8 @@ public struct AppEvent: Sendable, Equatable {
   public var missed = false
   /// For the end of a call that crossed another one: the call that goes on.
   public var survivor: CallID?
+  /// For the end: how it went on to others, and how its sides were transferred, as in the call's record.
+  public var diversions: [CallRecord.Diversion] = []
   /// For a device's event: the token that is gone.
   public var gone: GoneRegistration?
 

@@ -45,6 +45,7 @@ extension Call {
       event.reason = ending.facts.reason
       event.missed = ending.facts.missed
       event.survivor = ending.facts.survivor
+      event.diversions = recordDiversions
       return event
     case .gone: return nil
     }

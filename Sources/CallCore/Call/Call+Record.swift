@@ -41,6 +41,7 @@ extension Call {
       placedAt: facts.placedAt, end: ending.facts, eventsDropped: timeline.dropped)
     record.answer = ending.answer.map { .init(by: $0.by, at: $0.at, merged: $0.merged) }
     record.legs = legs.map { recordLeg($0, ending) }
+    record.diversions = recordDiversions
     record.events.reserveCapacity(timeline.events.count)
     for (index, event) in timeline.events.enumerated() {
       record.events.append(
@@ -51,6 +52,21 @@ extension Call {
       if record.legs.indices.contains(leg) { record.legs[leg].note(event, timeline.time(event)) }
     }
     return record
+  }
+
+  /// All diversions, but for the ringing of the vacant side of a call that the app's server placed.
+  var recordDiversions: [CallRecord.Diversion] {
+    var all = diversions.map(CallRecord.Diversion.init)
+    for transfer in transfers {
+      var own = transfer.diversions.map(CallRecord.Diversion.init)
+      switch transfer.outcome {
+      case .pending: break
+      case .failed(let end): own[0].failed = end.reason
+      case .moved(let index): own[0].takenBy = moves.indices.contains(index) ? moves[index].to : nil
+      }
+      all += own.filter { !$0.from.isEmpty }
+    }
+    return all
   }
 
   private func recordLeg(_ leg: Leg, _ ending: CallStage.Ending) -> CallRecord.Leg {
@@ -81,6 +97,13 @@ extension Call {
       return noticedDevices.indices.contains(index) ? .device(noticedDevices[index]) : .call
     default: return legs.indices.contains(Int(who)) ? .leg(Int(who)) : .call
     }
+  }
+}
+
+extension CallRecord.Diversion {
+  fileprivate init(_ facts: DivertedFacts) {
+    self.init(
+      from: facts.from, to: facts.to, reason: facts.reason, by: facts.by, at: facts.at)
   }
 }
 

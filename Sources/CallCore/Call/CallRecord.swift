@@ -14,6 +14,8 @@ public struct CallRecord: Sendable, Equatable {
   /// nil only in lists of calls, for a call that goes on.
   public var end: EndedFacts?
   public var legs: [Leg]
+  /// How it went on to others, and then how its sides were transferred, in this order.
+  public var diversions: [Diversion] = []
   /// In their order.
   public var events: [Event]
   /// Events that the call had no room for.
@@ -44,6 +46,31 @@ public struct CallRecord: Sendable, Equatable {
       self.by = by
       self.at = at
       self.merged = merged
+    }
+  }
+
+  /// How the call left a user, or how a side of it was handed over.
+  public struct Diversion: Sendable, Equatable {
+    /// The user that it left, or whose device hands its side over.
+    public var from: String
+    /// Users of the same app; empty: it left the user and rang on for others.
+    public var to: [String]
+    public var reason: DivertReason
+    /// The device that declined, or that hands its side over.
+    public var by: Party?
+    public var at: Timestamp
+    /// Of a transfer: who took the side; nil: nobody did.
+    public var takenBy: Party?
+    /// Of a transfer that nobody took: why.
+    public var failed: EndReason?
+    public init(
+      from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp
+    ) {
+      self.from = from
+      self.to = to
+      self.reason = reason
+      self.by = by
+      self.at = at
     }
   }
 
@@ -96,6 +123,18 @@ public struct CallRecord: Sendable, Equatable {
     case leg(Int)
     /// A device of the callee without a leg.
     case device(DeviceID)
+  }
+}
+
+extension [CallRecord.Diversion] {
+  /// For operators: where the call went by an event; nil: the event is of another kind.
+  package func target(of kind: CallEventKind, at time: Timestamp) -> String? {
+    let isTransfer = kind == .transferring
+    guard isTransfer || kind == .diverted,
+      let one = first(where: { $0.at == time && ($0.reason == .transferred) == isTransfer })
+    else { return nil }
+    let to = one.to.isEmpty ? "nobody" : one.to.joined(separator: ", ")
+    return isTransfer ? "to \(to)" : "from \(one.from) to \(to) (\(one.reason.name))"
   }
 }
 

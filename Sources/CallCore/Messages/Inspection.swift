@@ -48,7 +48,7 @@ public struct CallInspection: Sendable, Equatable {
     public var what: String
     /// The purpose of the push.
     public var purpose: PushPurpose?
-    /// Why a push was rejected or failed.
+    /// Why a push was rejected or failed, or where the call went.
     public var reason: String?
   }
   public var state: CallState
@@ -105,11 +105,13 @@ extension ShardMachine {
         party: $0.party, state: $0.state.name, session: $0.endpoint.session, pushes: $0.pushPurposes
       )
     }
+    let ways = call.recordDiversions
     let timeline = call.timeline.events.enumerated().map { index, event in
-      let party = call.party(event.who)
+      let (party, time) = (call.party(event.who), call.timeline.time(event))
       return CallInspection.Event(
-        at: call.timeline.time(event), device: party?.device, user: party?.user,
-        what: event.what.name, purpose: event.purpose, reason: call.timeline.reasons[index])
+        at: time, device: party?.device, user: party?.user, what: event.what.name,
+        purpose: event.purpose,
+        reason: call.timeline.reasons[index] ?? ways.target(of: event.what, at: time))
     }
     return CallInspection(
       state: call.state(for: .caller), app: call.facts.callee.app, caller: call.facts.caller,

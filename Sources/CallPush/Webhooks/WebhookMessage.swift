@@ -59,6 +59,20 @@ package struct WebhookMessage: Sendable {
     json.member("reason", reason.name)
     json.member("missed", event.missed)
     if let survivor = event.survivor { json.member("survivor", "\(survivor)") }
+    guard !event.diversions.isEmpty else { return }
+    json.array("diversions", event.diversions) { json, diversion in
+      json.element { write(diversion, to: &$0) }
+    }
+  }
+
+  private static func write(_ diversion: CallRecord.Diversion, to json: inout JSONWriter) {
+    json.member("from", diversion.from)
+    json.array("to", diversion.to) { $0.element($1) }
+    json.member("reason", diversion.reason.name)
+    json.member("at", text(diversion.at))
+    if let by = diversion.by { json.object("by") { write(by, to: &$0) } }
+    if let takenBy = diversion.takenBy { json.object("takenBy") { write(takenBy, to: &$0) } }
+    if let failed = diversion.failed { json.member("failed", failed.name) }
   }
 
   private static func write(_ party: Party, to json: inout JSONWriter) {

@@ -88,6 +88,28 @@ extension Coder {
       }, write: { (value: inout Message.Value) throws(Failure) in try build(Message.self, &value) })
   }
 
+  /// As `array`, where a later version may have elements of further kinds: those that cannot be read are left out.
+  /// - Returns: how many those are.
+  @safe
+  func known<Message: Mapping>(
+    _ value: inout [Message.Value], _ count: inout Int,
+    _ field: inout UnsafeMutablePointer<UnsafeMutablePointer<Message>?>?
+  ) throws(Failure) -> Int {
+    guard Self.reads else {
+      try array(&value, &count, &field)
+      return 0
+    }
+    value = []
+    value.reserveCapacity(count)
+    for index in 0..<count {
+      guard let element = unsafe field?[index], let known = try? self.value(of: element) else {
+        continue
+      }
+      value.append(known)
+    }
+    return count - value.count
+  }
+
   @safe
   func numbers(
     _ value: inout [UInt64], _ count: inout Int, _ field: inout UnsafeMutablePointer<UInt64>?

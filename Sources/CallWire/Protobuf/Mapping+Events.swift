@@ -43,6 +43,7 @@ extension Callmesh__V1__AppEvent: Mapping {
     c.flag(&value.missed, &m.missed)
     try c.optionalID(&value.survivor, &m.survivor, "survivor")
     try c.optional(&value.gone, &m.gone)
+    _ = try c.known(&value.diversions, &m.n_diversions, &m.diversions)
     if C.reads, (value.kind == .gone) != (value.gone != nil) { throw c.failure(.field("gone")) }
   }
 }

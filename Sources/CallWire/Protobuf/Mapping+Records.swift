@@ -9,17 +9,7 @@ extension Callmesh__V1__CallRecords: Root {
   static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.format(&m.format, writes: ClusterCodec.firstFormat, .kept)
-    guard C.reads else { return try c.array(&value.records, &m.n_records, &m.records) }
-    value.records.reserveCapacity(m.n_records)
-    for index in 0..<m.n_records {
-      if let record = unsafe m.records?[index],
-        let known = try? Unpacker(arena: c.arena).value(of: record)
-      {
-        value.records.append(known)
-      } else {
-        value.unreadable += 1
-      }
-    }
+    value.unreadable += try c.known(&value.records, &m.n_records, &m.records)
   }
 }
 
@@ -41,17 +31,8 @@ extension Callmesh__V1__CallRecord: Mapping {
     var dropped = UInt32(clamping: value.eventsDropped)
     c.number(&dropped, &m.events_dropped)
     if C.reads { value.eventsDropped = Int(dropped) }
-    guard C.reads else { return try c.array(&value.events, &m.n_events, &m.events) }
-    for index in 0..<m.n_events {
-      // A later version may have further kinds.
-      if let event = unsafe m.events?[index],
-        let known = try? Unpacker(arena: c.arena).value(of: event)
-      {
-        value.events.append(known)
-      } else {
-        value.eventsDropped += 1
-      }
-    }
+    value.eventsDropped += try c.known(&value.events, &m.n_events, &m.events)
+    _ = try c.known(&value.diversions, &m.n_diversions, &m.diversions)
   }
 
   private static func answer<C: Coder>(
@@ -79,6 +60,22 @@ extension Callmesh__V1__CallRecord: Mapping {
     guard C.reads else { return }
     if let reason { end.reason = reason }
     value = reason == nil ? nil : end
+  }
+}
+
+extension Callmesh__V1__Diversion: Mapping {
+  static var blank: CallRecord.Diversion {
+    CallRecord.Diversion(from: "", to: [], reason: .always, at: .zero)
+  }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__diversion__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.text(&value.from, &m.from, "from")
+    try c.texts(&value.to, &m.n_to, &m.to, "to")
+    try c.known(&value.reason, &m.reason, "reason")
+    try c.optional(&value.by, &m.by)
+    c.time(&value.at, microseconds: &m.at_us)
+    try c.optional(&value.takenBy, &m.taken_by)
+    try c.known(&value.failed, &m.failed, "failed")
   }
 }
 

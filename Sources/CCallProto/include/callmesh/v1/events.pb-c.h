@@ -90,10 +90,15 @@ struct  Callmesh__V1__AppEvent
    * Set in a device's event, which has app, `callee` (the device's user), `at_us` and this.
    */
   Callmesh__V1__GoneRegistration *gone;
+  /*
+   * At the end: as in the call's record.
+   */
+  size_t n_diversions;
+  Callmesh__V1__Diversion **diversions;
 };
 #define CALLMESH__V1__APP_EVENT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_event__descriptor) \
-    , {0,NULL}, CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_NONE, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, NULL, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, {0,NULL}, NULL }
+    , {0,NULL}, CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_NONE, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, NULL, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, {0,NULL}, NULL, 0,NULL }
 
 
 /*

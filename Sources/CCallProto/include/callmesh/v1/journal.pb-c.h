@@ -28,6 +28,7 @@ typedef struct Callmesh__V1__AnsweredEntry Callmesh__V1__AnsweredEntry;
 typedef struct Callmesh__V1__MovedEntry Callmesh__V1__MovedEntry;
 typedef struct Callmesh__V1__DivertedEntry Callmesh__V1__DivertedEntry;
 typedef struct Callmesh__V1__TransferEndedEntry Callmesh__V1__TransferEndedEntry;
+typedef struct Callmesh__V1__Diversion Callmesh__V1__Diversion;
 typedef struct Callmesh__V1__LegEndedEntry Callmesh__V1__LegEndedEntry;
 typedef struct Callmesh__V1__ConnectedEntry Callmesh__V1__ConnectedEntry;
 typedef struct Callmesh__V1__EndedEntry Callmesh__V1__EndedEntry;
@@ -361,6 +362,41 @@ struct  Callmesh__V1__TransferEndedEntry
 #define CALLMESH__V1__TRANSFER_ENDED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__transfer_ended_entry__descriptor) \
     , CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0 }
+
+
+/*
+ * In records and events: how a call left a user, or a side of it was handed over.
+ */
+struct  Callmesh__V1__Diversion
+{
+  ProtobufCMessage base;
+  /*
+   * The user that it left, or whose device hands its side over.
+   */
+  char *from;
+  /*
+   * Empty: it only left the user.
+   */
+  size_t n_to;
+  char **to;
+  Callmesh__V1__DivertReason reason;
+  /*
+   * The device that declined, or that handed its side over.
+   */
+  Callmesh__V1__Device *by;
+  int64_t at_us;
+  /*
+   * Of a transfer: who took the side.
+   */
+  Callmesh__V1__Device *taken_by;
+  /*
+   * Of a transfer that nobody took: why.
+   */
+  Callmesh__V1__EndReason failed;
+};
+#define CALLMESH__V1__DIVERSION__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__diversion__descriptor) \
+    , (char *)protobuf_c_empty_string, 0,NULL, CALLMESH__V1__DIVERT_REASON__DIVERT_REASON_UNSPECIFIED, NULL, 0, NULL, CALLMESH__V1__END_REASON__END_REASON_NONE }
 
 
 struct  Callmesh__V1__LegEndedEntry
@@ -755,6 +791,25 @@ Callmesh__V1__TransferEndedEntry *
 void   callmesh__v1__transfer_ended_entry__free_unpacked
                      (Callmesh__V1__TransferEndedEntry *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__Diversion methods */
+void   callmesh__v1__diversion__init
+                     (Callmesh__V1__Diversion         *message);
+size_t callmesh__v1__diversion__get_packed_size
+                     (const Callmesh__V1__Diversion   *message);
+size_t callmesh__v1__diversion__pack
+                     (const Callmesh__V1__Diversion   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__diversion__pack_to_buffer
+                     (const Callmesh__V1__Diversion   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__Diversion *
+       callmesh__v1__diversion__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__diversion__free_unpacked
+                     (Callmesh__V1__Diversion *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__LegEndedEntry methods */
 void   callmesh__v1__leg_ended_entry__init
                      (Callmesh__V1__LegEndedEntry         *message);
@@ -964,6 +1019,9 @@ typedef void (*Callmesh__V1__DivertedEntry_Closure)
 typedef void (*Callmesh__V1__TransferEndedEntry_Closure)
                  (const Callmesh__V1__TransferEndedEntry *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__Diversion_Closure)
+                 (const Callmesh__V1__Diversion *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__LegEndedEntry_Closure)
                  (const Callmesh__V1__LegEndedEntry *message,
                   void *closure_data);
@@ -1011,6 +1069,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor
 extern const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__diverted_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__transfer_ended_entry__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__diversion__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__leg_ended_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__connected_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__ended_entry__descriptor;

@@ -181,10 +181,15 @@ struct  Callmesh__V1__CallRecord
    * The app's server ended it.
    */
   protobuf_c_boolean ended_by_app;
+  /*
+   * In their order, first those of the ringing, then those of each transfer.
+   */
+  size_t n_diversions;
+  Callmesh__V1__Diversion **diversions;
 };
 #define CALLMESH__V1__CALL_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__call_record__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, NULL, 0, {0,NULL}, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, {0,NULL}, 0,NULL, 0,NULL, 0, 0 }
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, NULL, 0, {0,NULL}, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, CALLMESH__V1__UNREACHABLE_CAUSE__UNREACHABLE_CAUSE_NONE, {0,NULL}, 0,NULL, 0,NULL, 0, 0, 0,NULL }
 
 
 /*
