@@ -41,6 +41,7 @@ extension HistoryChecker {
         return "end"
       }
       if event.missed != ended.missed || event.survivor != ended.survivor { return "end" }
+      if event.diversions != facts.recordDiversions { return "way from user to user" }
       return event.answeredAt == facts.answered?.at ? nil : "answer"
     case .gone: return "subject"
     }

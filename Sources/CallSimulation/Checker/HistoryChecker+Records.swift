@@ -26,6 +26,7 @@ extension HistoryChecker {
     if record.callee != placed.callee || record.caller != placed.caller { return "party" }
     let answer = record.answer
     if answer?.by != facts.answered?.by || answer?.at != facts.answered?.at { return "answer" }
+    if record.diversions != facts.recordDiversions { return "way from user to user" }
     for leg in placed.legs where !record.legs.contains(where: { $0.party.device == leg.device }) {
       return "set of devices"
     }
@@ -48,5 +49,24 @@ extension HistoryChecker {
       guard facts.ended != nil, !facts.isRecorded else { return nil }
       return HistoryViolation(.recordOfEachCall, "it ended and has no record", call: call)
     }
+  }
+}
+
+extension HistoryChecker.Facts {
+  /// How it went on from user to user, as records and events have it.
+  var recordDiversions: [CallRecord.Diversion] {
+    func diversion(_ facts: DivertedFacts) -> CallRecord.Diversion {
+      CallRecord.Diversion(
+        from: facts.from, to: facts.to, reason: facts.reason, by: facts.by, at: facts.at)
+    }
+    var all = diversions.map(diversion)
+    for transfer in transfers {
+      var own = ([transfer.start] + transfer.diversions).map(diversion)
+      own[0].failed = transfer.end?.reason
+      own[0].takenBy = transfer.move.map { moves[$0].to }
+      // Nobody hands over the vacant side of a call that the app's server placed.
+      all += own.filter { !$0.from.isEmpty }
+    }
+    return all
   }
 }

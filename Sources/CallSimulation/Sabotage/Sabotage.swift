@@ -50,6 +50,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case pullNotCompared = "pull-not-compared"
   /// The device that had a call is not stopped when another one takes it over.
   case formerNotStopped = "former-not-stopped"
+  /// A device that is refused a call which another one has taken over is told that it has it.
+  case takeoverInvented = "takeover-invented"
+  /// A device whose call was hung up is told that another device of its user has it.
+  case endToldAsMoved = "end-told-as-moved"
   /// The other side is not told of the device that took a call over.
   case moveNotTold = "move-not-told"
   /// A call is transferred to another user than the one who was named.
@@ -66,6 +70,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case recordLost = "record-lost"
   /// The stream gets the record of a call that there never was.
   case recordInvented = "record-invented"
+  /// Records do not say that a call went on to others, or was transferred.
+  case recordWithoutWay = "record-without-way"
   /// The store acknowledges an entry of a history and loses it.
   case historyLost = "history-lost"
   /// A history gets an entry of a call that there never was.
@@ -149,7 +155,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
   /// The kind of calls that it needs many of; nil: any.
   var callKind: CallScript.Kind? {
     switch self {
-    case .pullNotCompared, .formerNotStopped, .moveNotTold: .pulled
+    case .pullNotCompared, .formerNotStopped, .takeoverInvented, .moveNotTold: .pulled
     case .transferMisdirected, .transferEndUntold, .transferRepeated: .transferred
     case .consultedGoesOn: .consulted
     case .secondNotCalled: .placedByServer
@@ -168,7 +174,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .placersAnnounced: .placersDoNotRing
     case .talkingNotTold: .busyInCall
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
-    case .recordsNotTakenOver, .recordLost, .recordInvented: .recordOfEachCall
+    case .recordsNotTakenOver, .recordLost, .recordInvented, .recordWithoutWay: .recordOfEachCall
     case .historyLost, .historyInvented: .historyOnBothSides
     case .historyChangeUntold: .historySeen
     case .eventLost, .eventInvented: .learnsOfEachCall
@@ -176,7 +182,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .visitNotAsked: .divertedRing
     case .divertedToCaller: .divertedOnce
     case .turnSkipped: .turnsInOrder
-    case .pullNotCompared: .movesOnce
+    case .pullNotCompared, .takeoverInvented: .movesOnce
+    case .endToldAsMoved: .appendThenSpeak
     case .moveNotTold, .formerNotStopped: .movesTold
     case .transferMisdirected, .transferRepeated: .transfersAsked
     case .transferEndUntold: .transfersTold

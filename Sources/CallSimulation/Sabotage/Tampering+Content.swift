@@ -177,6 +177,12 @@ extension Tampering {
     return ClusterCodec.encode(events)
   }
 
+  static func withoutWays(_ bytes: [UInt8]) -> [UInt8] {
+    guard var records = (try? ClusterCodec.callRecords(bytes))?.records else { return bytes }
+    for index in records.indices { records[index].diversions = [] }
+    return ClusterCodec.encode(records)
+  }
+
   static func withInvention(_ bytes: [UInt8]) -> [UInt8] {
     guard var records = (try? ClusterCodec.callRecords(bytes))?.records, var one = records.last
     else { return bytes }

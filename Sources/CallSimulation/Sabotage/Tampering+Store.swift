@@ -87,6 +87,7 @@ extension Tampering {
       nats.tamper.changesRecords = { [unowned self] in
         random.chance(0.1) ? Self.withInvention($0) : $0
       }
+    case .recordWithoutWay: nats.tamper.changesRecords = { Self.withoutWays($0) }
     case .historyLost:
       nats.tamper.changesHistory = { [unowned self] in random.chance(0.1) ? nil : $0 }
     case .historyInvented:

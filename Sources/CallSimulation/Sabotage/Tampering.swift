@@ -88,10 +88,14 @@ final class Tampering {
 
   func receiving(_ frame: ServerFrame) -> ServerFrame {
     if sabotage == .attachAnsweredWrongly { return ringing(frame) }
-    guard sabotage == .twoWinners, case .reply(let id, .answer(false, let state)) = frame,
-      state.reason == .answeredElsewhere
-    else { return frame }
-    return .reply(id: id, .answer(won: true, state))
+    guard case .reply(let id, .answer(false, let state)) = frame else { return frame }
+    let isTold =
+      switch sabotage {
+      case .twoWinners: state.reason == .answeredElsewhere
+      case .takeoverInvented: state.phase == .answered
+      default: false
+      }
+    return isTold ? .reply(id: id, .answer(won: true, state)) : frame
   }
 
   // MARK: From shards to edges
@@ -132,6 +136,10 @@ final class Tampering {
     case (.callerNotTold, .stop):
       return callers[delivery.call] == item.session ? [] : [item]
     case (.formerNotStopped, .stop(let stop)): return stop.reason == .moved ? [] : [item]
+    case (.endToldAsMoved, .stop(var stop)):
+      if stop.reason == .hungUp { stop.reason = .moved }
+      delivery.event = .stop(stop)
+      return [again()]
     case (.moveNotTold, .moved): return []
     case (.transferEndUntold, .transfer(let news)): return news.reason == nil ? [item] : []
     case (.stopWithoutReason, .stop):
