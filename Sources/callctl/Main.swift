@@ -29,13 +29,13 @@ internal import CallTelemetry
 }
 
 /// Why callctl could not do what it was asked.
-struct CallctlError: Error, CustomStringConvertible {
+package struct CallctlError: Error, CustomStringConvertible {
   /// EX_USAGE of sysexits.h, which differs from the three that scripts look at.
   static let usageExitCode: Int32 = 64
 
   static let unreachableExitCode: Int32 = 2
 
-  var description: String
+  package var description: String
   var exitCode: Int32
 
   static func failed(_ text: String) -> Self { Self(description: text, exitCode: 1) }

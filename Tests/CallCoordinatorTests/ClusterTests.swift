@@ -257,6 +257,13 @@ import Testing
       let none: [CallReport] = try await bench.ask(
         bench.subjects.adminCall, AdminQuery(call: "nonsense"))
       #expect(none.count == 2 && none.allSatisfy { !$0.found })
+      // Strangers' calls may have the same id.
+      for user in users {
+        let named: [CallReport] = try await bench.ask(
+          bench.subjects.adminCall,
+          AdminQuery(call: ClusterBench.call(1).description, app: user.app, user: user.user))
+        #expect(named.contains { $0.found } == (user.user == "callee-1"))
+      }
     }
   }
 

@@ -55,6 +55,17 @@ import Testing
     #expect(ids(ListFilter(user: "eve")).isEmpty)
   }
 
+  @Test("a call is listed for whomever it rings") func wentOn() {
+    var bench = DivertingBench()
+    for user in ["carol", "dave"] { bench.attach(user, "1") }
+    bench.place(to: "carol", "dave")
+    bench.say(.answer(description: "sdp"), "dave", "1")
+    for user in ["alice", "bob", "carol", "dave"] {
+      #expect(calls(bench.owner, ListFilter(user: user)).items.count == 1, "\(user)")
+    }
+    #expect(calls(bench.owner, ListFilter(user: "eve")).items.isEmpty)
+  }
+
   @Test func theWinnerIsKnownAfterTheEnd() {
     var bench = bench()
     bench.caller(.call(call(1), .hangUp))

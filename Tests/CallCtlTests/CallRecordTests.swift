@@ -102,7 +102,56 @@ import callctl
     #expect(try await reader.record(of: Self.id(3))?.call == Self.id(3))
     #expect(try await reader.record(of: Self.id(4)) == nil)
     var recent = RecentCalls()
-    #expect(recent.isNew(Self.id(1)) && recent.isNew(Self.id(2)) && !recent.isNew(Self.id(1)))
+    let (one, two) = (CallKey(Self.record(1)), CallKey(Self.record(2)))
+    #expect(recent.isNew(one) && recent.isNew(two) && !recent.isNew(one))
+    let isNewOfCarol = recent.isNew(CallKey(Self.record(1, user: "carol")))
+    #expect(isNewOfCarol)
+  }
+
+  /// Devices choose the ids: a stranger's call may have the same one.
+  @Test func callsOfTheSameIdAreToldApart() async throws {
+    var again = Self.record(1)
+    again.events = []
+    let stream = try await Self.stream([
+      [Self.record(1), Self.record(1, user: "carol")], [again],
+    ])
+    var reader = RecordReader(stream)
+    let record = try await reader.record(of: Self.id(1))
+    #expect(record?.callee.user == "bob" && record?.events.isEmpty == false)
+    let carol = UserKey(app: "demo", user: "carol")
+    #expect(try await reader.record(of: Self.id(1), to: carol)?.callee == carol)
+    #expect(
+      try await reader.record(of: Self.id(1), to: UserKey(app: "demo", user: "dave")) == nil)
+    var rows = CallRows()
+    for record in [Self.record(1), again, Self.record(1, user: "carol")] {
+      rows.add(CallRow(record))
+    }
+    #expect(rows.count == 2)
+  }
+
+  /// `callctl calls --follow`.
+  @Test func eachFurtherCallIsShownOnce() async throws {
+    let stream = try await Self.stream([[Self.record(1)], [Self.record(2)]])
+    var follower = CallFollower(
+      stream, from: 2, filter: CallFilter(user: "bob"), shown: [CallRow(Self.record(1))])
+    func further() async throws -> [UInt64] {
+      let (rows, isBehind) = try await follower.further()
+      #expect(isBehind == !rows.isEmpty)
+      return rows.map(\.record.call.low)
+    }
+    #expect(try await further() == [2])
+    #expect(try await further() == [])
+    // Repetitions by a new owner, and another user's call.
+    for (id, records) in [
+      ("a", [Self.record(1), Self.record(3), Self.record(2)]), ("b", [Self.record(3)]),
+      ("c", [Self.record(5, user: "carol"), Self.record(4)]),
+    ] {
+      await withCheckedContinuation { continuation in
+        stream.add(id: id, ClusterCodec.encode(records)) { _ in continuation.resume() }
+      }
+    }
+    #expect(try await further() == [3, 4])
+    #expect(try await further() == [])
   }
 
   @Test func anEmptyStreamAndBytesThatAreNoRecords() async throws {
@@ -188,8 +237,8 @@ import callctl
     #expect(
       CallRowsText.csv(CallRow(record))
         == "00000000-0000-0001-0000-000000000001,ended,demo,ann,phone,\"Ann, \"\"A\"\"\",\"'=1+1\","
-        + "false,2026-09-21T14:13:20.000Z,2026-09-21T14:13:24.000Z,pad,2026-09-21T14:14:25.000Z,"
-        + "hungUp,ann,phone,false,,pad=won old=stopped\r\n")
+        + "false,2026-09-21T14:13:20.000Z,2026-09-21T14:13:24.000Z,\"'=1+1\",pad,"
+        + "2026-09-21T14:14:25.000Z,hungUp,ann,phone,false,,\"'=1+1/pad=won =1+1/old=stopped\"\r\n")
     let columns = CallRowsText.csvHeading.split(separator: ",").count
     #expect(
       CallRowsText.csv(CallRow(Self.record(2))).split(
@@ -217,11 +266,25 @@ import callctl
     let text = CallText.render(CallView(CallReport(Self.record(1)), user: nil))
     #expect(text.contains("From    its record, written when it had ended"), "\(text)")
     #expect(text.contains("State   ended, hungUp by ann, device phone"), "\(text)")
-    #expect(text.contains("pad rang after 31.0 ms and answered after 4.0 s."), "\(text)")
+    #expect(text.contains("bob (pad) rang after 31.0 ms and answered after 4.0 s."), "\(text)")
     #expect(
       text.contains(
-        "old did not come: it had no session, and the push that was to wake it was refused after "
+        "bob (old) did not come: it had no session, and the push that was to wake it was refused after "
           + "150 ms (DeviceTokenNotForTopic); stopped"), "\(text)")
+  }
+
+  @Test func whereACallWent() {
+    var record = Self.record(1)
+    record.events.insert(.init(.diverted, offset: 2_000_000, who: .call), at: 5)
+    record.diversions = [
+      .init(
+        from: "desk\u{1B}", to: ["bob"], reason: .noAnswer, at: Self.placedAt + .seconds(2))
+    ]
+    let text = CallText.render(CallView(CallReport(record), user: nil))
+    #expect(text.contains("diverted: from desk\\u001b to bob (noAnswer)\n"), "\(text)")
+    record.diversions[0].at = Self.placedAt
+    let other = CallText.render(CallView(CallReport(record), user: nil))
+    #expect(other.contains(" diverted\n"), "\(other)")
   }
 
   /// Times and indices that no node writes.

@@ -85,6 +85,94 @@ import callctl
         == "rang after 10.0 ms and rings still.")
   }
 
+  @Test("a device that had the call says so, and who has it since")
+  func takenOver() {
+    let report = Story.report(
+      [("phone", "moved"), ("ipad", "won")],
+      [
+        (0, "phone", "delivered"), (20, "phone", "alerting"), (900, "phone", "answered"),
+        (900, "ipad", "stopped"), (61_000, "ipad", "taken over"),
+      ])
+    let texts = CallView(report, user: nil).why.map(\.text)
+    #expect(
+      texts[0] == "rang after 20.0 ms and answered after 900 ms; ipad has it since 61.0 s.")
+    #expect(texts[1] == "took the call over after 61.0 s.")
+    let cut = Story.report([("phone", "moved")], [(20, "phone", "alerting")])
+    #expect(
+      Story.sentence(cut) == "rang after 20.0 ms and answered; another device has it since.")
+  }
+
+  @Test("a device whose call went on to others rings no more, and is told apart from theirs")
+  func wentOn() {
+    var report = Story.report(
+      [("phone", "diverted"), ("ipad", "diverted")],
+      [
+        (0, "phone", "delivered"), (0, "ipad", "delivered"), (20, "phone", "alerting"),
+        (5000, nil, "diverted"), (5000, "phone", "stopped"), (5000, "ipad", "stopped"),
+      ])
+    report.legs?.append(
+      .init(
+        party: .init(user: "carol", device: "phone", deviceName: "Carol's"), state: "won",
+        session: nil))
+    report.timeline?.append(
+      .init(
+        atMicroseconds: 1_767_323_053_678_000, device: "phone", user: "carol", what: "answered"))
+    let why = CallView(report, user: nil).why
+    #expect(
+      why[0].text == "rang after 20.0 ms; stopped after 5.0 s because the call went on to others.")
+    #expect(
+      why[1].text.hasSuffix(
+        "; stopped after 5.0 s because the call went on to others: its connection was too slow, or dead."
+      ))
+    #expect(why[2].user == "carol")
+    let text = CallText.render(CallView(report, user: nil))
+    #expect(
+      text.contains("\n  carol (phone) answered without having said that it rings after 8.0 s."))
+    #expect(text.contains("\ncarol  phone   Carol's  won       -\n"), "\(text)")
+  }
+
+  @Test("the other side's device is named with its user")
+  func answeredBySomebodyElse() {
+    var report = Story.report(
+      [("phone", "stopped")],
+      [(0, "phone", "delivered"), (20, "phone", "alerting"), (900, "phone", "stopped")])
+    report.legs?.append(
+      .init(party: .init(user: "carol", device: "pad", deviceName: ""), state: "won", session: nil))
+    #expect(
+      Story.sentence(report)
+        == "rang after 20.0 ms; stopped after 900 ms because pad of carol answered.")
+  }
+
+  /// Two users who call each other: the call that gives way ends before a round trip.
+  @Test("who had no time to acknowledge has no slow connection", arguments: [1, 199, 200, 3000])
+  func noTime(milliseconds: Int64) {
+    let report = Story.report(
+      [("phone", "stopped")], reason: "glare",
+      [(0, "phone", "delivered"), (milliseconds, "phone", "stopped")])
+    let sentence = Story.sentence(report)
+    #expect(sentence.contains("connection was too slow") == (milliseconds >= 200))
+    #expect(sentence.contains("was sent the invite only") == (milliseconds < 200))
+    #expect(sentence.contains("because both users called each other, and the other call went on"))
+  }
+
+  @Test("calls of strangers that have the same id are told apart")
+  func sameID() throws {
+    func found(_ callee: String) -> CallReport {
+      var report = Story.report([], reason: "busy", [])
+      report.callee = callee
+      return report
+    }
+    let unknown = CallReport(found: false, node: "c2")
+    #expect(try CallReport.only([unknown], "x") == nil)
+    #expect(try CallReport.only([unknown, found("bob"), found("bob")], "x")?.callee == "bob")
+    let error = #expect(throws: CallctlError.self) {
+      try CallReport.only([found("bob"), unknown, found("eve\u{1B}[2J")], "x")
+    }
+    #expect(
+      error?.description == "2 calls have the id x. Say which one: --app demo --user bob, or "
+        + "--app demo --user eve\\u001b[2J.")
+  }
+
   @Test func theCallersDeviceOfTheSameIdIsSomebodyElse() {
     var report = Story.report(
       [("phone", "stopped")], reason: "cancelled", [(0, "phone", "delivered")])
@@ -137,7 +225,7 @@ import callctl
     #expect(
       CallText.render(CallView(report, user: nil)).contains(
         """
-        +5.0 s  phone           stopped
+        +5.0 s  bob   phone           stopped
         (17 further events had no room: acknowledgements, repetitions and pushes give way first.)
 
         """))
@@ -199,17 +287,17 @@ import callctl
         Shard   3 on c1
         Placed  2026-01-02T03:04:05.678Z
 
-        DEVICE  NAME  STATE  SESSION
-        ipad    -     won    -
+        USER  DEVICE  NAME  STATE  SESSION
+        bob   ipad    -     won    -
 
-            TIME  DEVICE          EVENT
-           +0 µs  phone (caller)  placed
-           +0 µs  ipad            delivered
-        +20.0 ms  ipad            alerting
-          +3.2 s  ipad            answered
+            TIME  USER  DEVICE          EVENT
+           +0 µs  ann   phone (caller)  placed
+           +0 µs  bob   ipad            delivered
+        +20.0 ms  bob   ipad            alerting
+          +3.2 s  bob   ipad            answered
 
         Why each device rang or did not
-          ipad rang after 20.0 ms and answered after 3.2 s.
+          bob (ipad) rang after 20.0 ms and answered after 3.2 s.
 
         """)
   }

@@ -136,19 +136,26 @@ final class AdminResponder: Sendable {
 
   private func call(_ query: AdminQuery) async -> CallReport {
     if let id = query.call.flatMap({ CallID($0) }) {
+      let callee = named(query)
+      let only = callee.map { ShardHash.shard(of: $0, count: configuration.shardCount) }
       for worker in manager.workers {
-        guard let (shard, found) = await worker.inspect(call: id) else { continue }
+        guard let (shard, found) = await worker.inspect(call: id, in: only),
+          callee.map({ $0 == UserKey(app: found.app, user: found.state.callee) }) ?? true
+        else { continue }
         return CallReport(node: configuration.nodeID, shard: shard, found)
       }
     }
     return CallReport(found: false, node: configuration.nodeID)
   }
 
+  private func named(_ query: AdminQuery) -> UserKey? {
+    query.app.flatMap { app in query.user.map { UserKey(app: app, user: $0) } }
+  }
+
   private func user(_ query: AdminQuery) async -> UserReport {
-    guard let app = query.app, let name = query.user else {
+    guard let key = named(query) else {
       return UserReport(found: false, node: configuration.nodeID)
     }
-    let key = UserKey(app: app, user: name)
     let shard = ShardHash.shard(of: key, count: configuration.shardCount)
     var report = UserReport(found: false, node: configuration.nodeID)
     if let found = await manager.worker(of: shard).inspect(user: key, shard: shard) {

@@ -65,8 +65,9 @@ extension ShardWorker {
       }
   }
 
-  package func inspect(call: CallID) -> (shard: Int, CallInspection)? {
-    for case let shard? in held {
+  /// - Parameter only: the shard to look into; nil: all.
+  package func inspect(call: CallID, in only: Int? = nil) -> (shard: Int, CallInspection)? {
+    for case let shard? in held where only ?? shard.number == shard.number {
       if let found = shard.machine.inspect(call: call) { return (shard.number, found) }
     }
     return nil

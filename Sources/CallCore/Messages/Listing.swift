@@ -73,7 +73,7 @@ public struct UserSummary: Sendable, Equatable, Comparable {
 /// Which entries a list has; nil: all.
 public struct ListFilter: Sendable, Equatable {
   public var app: String?
-  /// In a list of calls: the caller or the callee.
+  /// In a list of calls: the caller, the callee, or one whose devices it rang.
   public var user: String?
   /// Only calls that have not ended.
   public var isLive: Bool
@@ -129,5 +129,6 @@ extension Call {
     if let app = filter.app, !app.hasBytes(of: facts.callee.app) { return false }
     guard let user = filter.user else { return true }
     return user.hasBytes(of: facts.callee.user) || user.hasBytes(of: facts.caller.user)
+      || legs.contains { user.hasBytes(of: $0.party.user) }
   }
 }

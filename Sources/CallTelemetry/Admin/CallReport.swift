@@ -1,4 +1,4 @@
-/// Body of `<cluster>.admin.call`: `{"call":"<uuid>"}`; of `<cluster>.admin.user`: app and user.
+/// Body of `<cluster>.admin.call`: `{"call":"<uuid>"}`, with app and user where it is a certain callee's; of `<cluster>.admin.user`: app and user.
 /// Nodes that do not own the call or user answer with `found: false`, so that the operator need not wait for a
 /// timeout.
 public struct AdminQuery: Codable, Sendable, Equatable {
@@ -48,7 +48,7 @@ public struct CallReport: Codable, Sendable, Equatable {
     public var what: String
     /// The purpose of a push.
     public var purpose: String?
-    /// Why a push was rejected or failed.
+    /// Why a push was rejected or failed, or where the call went.
     public var reason: String?
     public init(
       atMicroseconds: Int64, device: String?, user: String? = nil, what: String,

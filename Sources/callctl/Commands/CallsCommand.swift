@@ -36,7 +36,9 @@ struct CallsCommand: AsyncParsableCommand {
   @Flag(help: "Only calls that go on.") var live = false
   @Flag(help: "Only calls that ended.") var ended = false
   @Option(help: "Only calls of this app.") var app: String?
-  @Option(help: "Only calls that this user placed, calls to it, and those that rang there.")
+  @Option(
+    help:
+      "Only calls that this user placed, calls to it, and those that rang or were answered there.")
   var user: String?
   @Option(
     help: ArgumentHelp(
@@ -115,14 +117,11 @@ struct CallsCommand: AsyncParsableCommand {
   private func follow(
     _ questions: ClusterQuestions, from first: UInt64, shown: [CallRow]
   ) async throws {
-    let filter = filter
-    var (next, seen) = (first, RecentCalls())
-    for row in shown { _ = seen.isNew(row.record.call) }
-    var reader = RecordReader(try await questions.records())
+    var follower = CallFollower(
+      try await questions.records(), from: first, filter: filter, shown: shown)
     while true {
-      let (records, behind) = try await questions.reading { try await reader.forwards(from: next) }
-      for record in records where filter.matches(record) && seen.isNew(record.call) {
-        let row = CallRow(record)
+      let (rows, isBehind) = try await questions.reading { try await follower.further() }
+      for row in rows {
         if csv {
           print(CallRowsText.csv(row), terminator: "")
         } else {
@@ -130,8 +129,7 @@ struct CallsCommand: AsyncParsableCommand {
         }
       }
       fflush(nil)
-      if next == behind { try await Task.sleep(for: .milliseconds(500)) }
-      next = behind
+      if !isBehind { try await Task.sleep(for: .milliseconds(500)) }
     }
   }
 }

@@ -15,10 +15,15 @@ struct CallCommand: AsyncParsableCommand {
         callctl calls --live
         callctl call 7d444840-9dc0-11d1-b245-5ffdce74fad2
 
+      Devices choose the ids, so calls of strangers may have the same one: --app and --user say whose it is.
+
       Exit status: 0 found; 1 no node knows the call, and it has no record; 2 the cluster cannot be reached.
       """)
 
   @Argument(help: "The call's id.") var id: String
+  @Option(help: "The app of the call, with --user: where several calls have this id.") var app:
+    String?
+  @Option(help: "The user who was called, with --app.") var user: String?
   @OptionGroup(title: "Which cluster") var cluster: ClusterOptions
   @Flag(help: "JSON in place of text.") var json = false
 
@@ -27,13 +32,20 @@ struct CallCommand: AsyncParsableCommand {
       throw ValidationError(
         "\"\(id)\" is no call id; one looks like 7d444840-9dc0-11d1-b245-5ffdce74fad2.")
     }
+    if (app == nil) != (user == nil) {
+      throw ValidationError("give --app and --user together: they name the user who was called.")
+    }
+  }
+
+  private var callee: UserKey? {
+    app.flatMap { app in user.map { UserKey(app: app, user: $0) } }
   }
 
   func run() async throws {
     let id = CallID(id)?.description ?? id
     let view = try await cluster.withCluster { questions in
-      let answers = try await questions.call(id)
-      guard let report = answers.first(where: \.found) else {
+      let answers = try await questions.call(id, to: callee)
+      guard let report = try CallReport.only(answers, id) else {
         if let record = try await recorded(questions) {
           return CallView(CallReport(record), user: nil)
         }
@@ -57,7 +69,7 @@ struct CallCommand: AsyncParsableCommand {
     var reader = RecordReader(try await questions.records()) {
       progress.report($0, of: $1, "messages")
     }
-    return try await questions.reading { try await reader.record(of: call) }
+    return try await questions.reading { try await reader.record(of: call, to: callee) }
   }
 }
 

@@ -61,6 +61,9 @@ struct CallListing {
       let shards = Figures.counted(list.shardsMissing, "shard")
       writeToStandardError("callctl: no coordinator answered for \(shards): see callctl status.\n")
     }
+    // Which users a live call rings is not in the list: coordinators have compared them.
+    var filter = filter
+    filter.user = nil
     for call in list.entries {
       guard let row = CallRow(call), filter.matches(row.record),
         !ended || row.record.end != nil

@@ -2,6 +2,17 @@ package import CallCore
 package import CallTelemetry
 
 extension CallReport {
+  /// The call that nodes know under an id; nil: none does.
+  /// - Throws: `CallctlError` where they know calls of several users.
+  package static func only(_ answers: [CallReport], _ id: String) throws -> CallReport? {
+    let found = answers.filter(\.found)
+    let callees = Set(found.map { "--app \($0.app ?? "") --user \($0.callee ?? "")" }).sorted()
+    guard callees.count > 1 else { return found.first }
+    throw CallctlError.failed(
+      "\(callees.count) calls have the id \(id). Say which one: "
+        + callees.map(Figures.safe).joined(separator: ", or ") + ".")
+  }
+
   var isEndedByApp: Bool {
     timeline?.contains { $0.what == CallEventKind.endedByApp.name } ?? false
   }
@@ -34,10 +45,11 @@ extension CallReport {
       case .leg: break
       case .device(let device): whose = CallCore.Party(user: record.callee.user, device: device)
       }
+      let at = placedAt + Int64(event.offset)
+      let target = record.diversions.target(of: event.kind, at: Timestamp(microseconds: at))
       return Event(
-        atMicroseconds: placedAt + Int64(event.offset),
-        device: whose?.device.text, user: whose?.user, what: event.kind.name,
-        purpose: event.purpose?.name, reason: event.reason.isEmpty ? nil : event.reason)
+        atMicroseconds: at, device: whose?.device.text, user: whose?.user, what: event.kind.name,
+        purpose: event.purpose?.name, reason: event.reason.isEmpty ? target : event.reason)
     }
     timelineDropped = record.eventsDropped
   }

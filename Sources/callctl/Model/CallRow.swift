@@ -94,20 +94,32 @@ extension CallRecord {
   }
 }
 
+/// What tells calls apart: their ids are chosen by devices, so that two strangers' calls may have the same one.
+package struct CallKey: Hashable, Sendable {
+  package var callee: UserKey
+  package var call: CallID
+
+  package init(_ record: CallRecord) {
+    callee = record.callee
+    call = record.call
+  }
+}
+
 /// The rows of a list, each call once. A call that its shard still lists may have a record as well: the record says
 /// more. Of two records the one counts that was stored first.
 package struct CallRows: Sendable {
-  private var rows: [CallID: CallRow] = [:]
+  private var rows: [CallKey: CallRow] = [:]
 
   package init() {}
 
   package var count: Int { rows.count }
 
-  package mutating func add(_ row: CallRow) { rows[row.record.call] = row }
+  package mutating func add(_ row: CallRow) { rows[CallKey(row.record)] = row }
 
   /// Adds what a shard says of a call. A record says more.
   package mutating func addKnown(_ row: CallRow) {
-    if rows[row.record.call] == nil { rows[row.record.call] = row }
+    let key = CallKey(row.record)
+    if rows[key] == nil { rows[key] = row }
   }
 
   /// The first ones, in order.

@@ -4,6 +4,7 @@ package import CallTelemetry
 /// A call, and why each device of the callee rang or did not, as `callctl call` prints it.
 package struct CallView: Encodable {
   package struct Sentence: Encodable {
+    package var user: String
     package var device: String
     package var text: String
   }
@@ -18,12 +19,16 @@ package struct CallView: Encodable {
   package init(_ report: CallReport, user: UserReport?) {
     call = report
     let legs = report.legs ?? []
-    why = legs.map { Sentence(device: $0.party.device, text: LegStory(report, $0).sentence) }
-    for device in user?.devices ?? []
-    where !legs.contains(where: { $0.party.device.hasBytes(of: device.device) })
-      && !isCaller(device.device)
-    {
-      why.append(Sentence(device: device.device, text: bystander(device)))
+    why = legs.map {
+      Sentence(
+        user: $0.party.user, device: $0.party.device, text: LegStory(report, $0).sentence)
+    }
+    let callee = report.callee ?? ""
+    func hasPart(_ device: String) -> Bool {
+      legs.contains { $0.party.device.hasBytes(of: device) && $0.party.user.hasBytes(of: callee) }
+    }
+    for device in user?.devices ?? [] where !hasPart(device.device) && !isCaller(device.device) {
+      why.append(Sentence(user: callee, device: device.device, text: bystander(device)))
     }
     if legs.isEmpty { whyNobody = reasonForNobody(hasDevices: user?.devices?.isEmpty == false) }
   }

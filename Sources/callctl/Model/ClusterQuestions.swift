@@ -1,4 +1,5 @@
 internal import CallBus
+internal import CallCore
 internal import CallTelemetry
 internal import FoundationEssentials
 internal import NATSBus
@@ -37,8 +38,10 @@ struct ClusterQuestions {
     return answers.sorted { ($0.role, $0.node) < ($1.role, $1.node) }
   }
 
-  func call(_ id: String) async throws -> [CallReport] {
-    try await ask(subjects.adminCall, AdminQuery(call: id))
+  /// - Parameter callee: whose call it is; nil: anybody's.
+  func call(_ id: String, to callee: UserKey?) async throws -> [CallReport] {
+    try await ask(
+      subjects.adminCall, AdminQuery(call: id, app: callee?.app, user: callee?.user))
   }
 
   func user(app: String, user: String) async throws -> [UserReport] {

@@ -3,6 +3,9 @@ internal import CallTelemetry
 
 /// One sentence on whether a leg's device rang, from the events of the call.
 struct LegStory {
+  /// In less time than this, in microseconds, no connection has to bring an acknowledgement.
+  private static let roundTripMax: Int64 = 200_000
+
   let report: CallReport
   let leg: CallReport.Leg
   let events: [CallReport.Event]
@@ -14,11 +17,15 @@ struct LegStory {
     let all = report.timeline ?? []
     start = all.first?.atMicroseconds ?? 0
     // Nodes of earlier versions do not report the device's user.
-    events = all.filter {
-      ($0.device?.hasBytes(of: leg.party.device) ?? false)
-        && ($0.user?.hasBytes(of: leg.party.user) ?? true)
-    }
+    events = all.filter { Self.isOf(leg.party, $0) }
   }
+
+  private static func isOf(_ party: CallReport.Party, _ event: CallReport.Event) -> Bool {
+    (event.device?.hasBytes(of: party.device) ?? false)
+      && (event.user?.hasBytes(of: party.user) ?? true)
+  }
+
+  private func isOwn(_ event: CallReport.Event) -> Bool { Self.isOf(leg.party, event) }
 
   var sentence: String {
     if leg.state == "alerting" || first("alerting") != nil {
@@ -26,7 +33,9 @@ struct LegStory {
     }
     let mayHaveRung = isKnownInPart || isCut
     let unsaid = mayHaveRung ? "" : " without having said that it rings"
-    if leg.state == "won" { return "answered\(unsaid)\(at("answered"))." }
+    if leg.state == "won" || leg.state == "moved" {
+      return (tookOver ?? "answered\(unsaid)\(at("answered"))") + handedOver + "."
+    }
     if leg.state == "declined" { return "declined\(unsaid)." }
     if leg.state == "busy" {
       return "\(mayHaveRung ? "" : "did not ring: it ")said that it is busy\(at("busy"))."
@@ -43,16 +52,35 @@ struct LegStory {
   /// How the ringing of a device that rang ended.
   private var ending: String {
     switch leg.state {
-    case "won": " and answered\(at("answered"))."
+    case "won", "moved": " and \(tookOver ?? "answered\(at("answered"))")\(handedOver)."
     case "declined":
       first("declined here") == nil
         ? " and declined for all devices\(at("declined"))."
         : " and declined for itself\(at("declined here"))."
     case "busy": " and then said that it is busy\(at("busy"))."
     case "gone": " and then left\(at("left"))."
-    case "stopped": stopped + "."
+    case "stopped", "diverted": stopped + "."
     default: lost == nil ? " and rings still." : " but has lost its session\(at("session lost"))."
     }
+  }
+
+  /// How it got an answered call; nil where it answered itself.
+  private var tookOver: String? {
+    first("answered") == nil
+      ? first("taken over").map { "took the call over after \(time($0))" } : nil
+  }
+
+  /// That it had the call until another device got it.
+  private var handedOver: String {
+    guard leg.state == "moved" else { return "" }
+    let all = report.timeline ?? []
+    let begin = events.last { $0.what == "answered" || $0.what == "taken over" }
+    let next = all.first {
+      $0.what == "taken over" && !isOwn($0) && $0.atMicroseconds >= begin?.atMicroseconds ?? start
+    }
+    guard let next, let device = next.device else { return "; another device has it since" }
+    let party = CallReport.Party(user: next.user ?? leg.party.user, device: device, deviceName: "")
+    return "; \(shown(party)) has it since \(time(next))"
   }
 
   /// Whether the shard changed its owner. The new one has only the journal, which does not record deliveries.
@@ -86,7 +114,13 @@ struct LegStory {
     if leg.state == "gone" {
       return "did not ring: the invite was sent \(times), then it left\(at("left")).\(push)"
     }
-    if leg.state == "stopped", stoppedAt != nil, lost == nil, invites == 1 {
+    if let sent = first("delivered"), let stoppedAt, lost == nil, invites == 1, wasStopped {
+      let had = stoppedAt.atMicroseconds - sent.atMicroseconds
+      if had < Self.roundTripMax {
+        return
+          "was sent the invite only \(Figures.latency(microseconds: had)) before it was over, and "
+          + "did not acknowledge it\(stopped).\(push)"
+      }
       return "was sent the invite but did not acknowledge it before it was over\(stopped): its "
         + "connection was too slow, or dead.\(push)"
     }
@@ -135,27 +169,32 @@ struct LegStory {
 
   /// `, until it was cancelled after 3.2 s`.
   private var stopped: String {
-    guard leg.state == "stopped" else { return "" }
-    let end = stoppedAt ?? report.timeline?.last { $0.what == "ended" }
+    guard wasStopped else { return "" }
+    let end =
+      stoppedAt ?? (leg.state == "stopped" ? report.timeline?.last { $0.what == "ended" } : nil)
     // A new owner stops all devices once more. When the former owner did is not known.
     let when = isKnownInPart ? "" : end.map { " after \(time($0))" } ?? ""
     return "; stopped\(when) because \(reason)"
   }
 
+  private var wasStopped: Bool { leg.state == "stopped" || leg.state == "diverted" }
+
   private var reason: String {
-    if let winner = report.legs?.first(where: { $0.state == "won" }) {
-      return "\(Figures.safe(winner.party.shownDevice)) answered"
+    if leg.state == "diverted" { return "the call went on to others" }
+    if let winner = report.legs?.first(where: { $0.state == "won" || $0.state == "moved" }) {
+      return "\(shown(winner.party)) answered"
     }
     switch report.reason {
     case "cancelled" where report.isEndedByApp: return "the app's server ended the call"
     case "cancelled": return "the caller cancelled"
     case "declined":
-      let device = report.by.map { Figures.safe($0.shownDevice) } ?? "another device"
+      let device = report.by.map(shown) ?? "another device"
       return "\(device) declined for all devices"
     case "unanswered": return "nobody answered in time"
     case "busy": return "the other devices were busy"
     case "unreachable": return "no device could be reached"
     case "failed": return "the call failed"
+    case "glare": return "both users called each other, and the other call went on"
     case let other?: return "the call ended (\(Figures.safe(other)))"
     case nil: return "another device took the call"
     }
@@ -172,6 +211,13 @@ struct LegStory {
   private var lost: CallReport.Event? {
     guard let index = events.lastIndex(where: { $0.what == "session lost" }) else { return nil }
     return events[index...].contains { $0.what == "attached" } ? nil : events[index]
+  }
+
+  /// The device, with its user where that is another one.
+  private func shown(_ party: CallReport.Party) -> String {
+    let device = Figures.safe(party.shownDevice)
+    return party.user.hasBytes(of: leg.party.user)
+      ? device : "\(device) of \(Figures.safe(party.user))"
   }
 
   private func first(_ what: String) -> CallReport.Event? { events.first { $0.what == what } }

@@ -60,12 +60,17 @@ package struct RecordReader: Sendable {
   package func end() async throws -> UInt64 { (try await stream.range()?.upperBound ?? 0) + 1 }
 
   /// The record of one call; nil if there is none.
-  package mutating func record(of call: CallID) async throws -> CallRecord? {
+  /// - Parameter callee: whose call it is; nil: that of the newest call with this id.
+  package mutating func record(of call: CallID, to callee: UserKey? = nil) async throws
+    -> CallRecord?
+  {
     var found: CallRecord?
     try await backwards { records, storedAt in
       // No record of the call is older than its end. A later one is a repetition, and knows less.
       if let end = found?.end?.at, storedAt + Self.skew < end { return false }
-      found = records.first { $0.call == call } ?? found
+      let callee = callee ?? found?.callee
+      found =
+        records.first { $0.call == call && $0.callee == callee ?? $0.callee } ?? found
       return true
     }
     return found
@@ -85,13 +90,13 @@ package struct RecordReader: Sendable {
 package struct RecentCalls: Sendable {
   /// Policy when full: the oldest half is forgotten.
   static let countMax = 200_000
-  private var newer: Set<CallID> = []
-  private var older: Set<CallID> = []
+  private var newer: Set<CallKey> = []
+  private var older: Set<CallKey> = []
 
   package init() {}
 
   /// - Returns: whether it is the call's first.
-  package mutating func isNew(_ call: CallID) -> Bool {
+  package mutating func isNew(_ call: CallKey) -> Bool {
     guard !newer.contains(call), !older.contains(call) else { return false }
     if newer.count >= Self.countMax / 2 { (older, newer) = (newer, []) }
     newer.insert(call)

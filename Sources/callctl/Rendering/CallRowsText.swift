@@ -44,9 +44,9 @@ package enum CallRowsText {
 
   package static let csvHeading =
     "call,phase,app,caller,caller_device,caller_name,callee,video,placed_at,answered_at,answered_by,"
-    + "ended_at,reason,ended_by,ended_by_device,missed,unreachable,legs\r\n"
+    + "answered_by_device,ended_at,reason,ended_by,ended_by_device,missed,unreachable,legs\r\n"
 
-  /// One line of RFC 4180. LEGS is one cell: `device=fate` for each of the callee's devices.
+  /// One line of RFC 4180. LEGS is one cell: `user/device=fate` for each device that had a part.
   package static func csv(_ row: CallRow) -> String {
     let (record, end, by) = (row.record, row.record.end, row.record.end?.by)
     func time(_ time: Timestamp?) -> String {
@@ -56,11 +56,12 @@ package enum CallRowsText {
     var cells = [record.call.description, row.phase, record.callee.app]
     cells += [record.caller.user, record.caller.device.text, record.caller.name]
     cells += [record.callee.user, "\(record.video)", time(record.placedAt)]
-    cells += [time(record.answer?.at), record.answer?.by.device.text ?? ""]
+    let answerer = record.answer?.by
+    cells += [time(record.answer?.at), answerer?.user ?? "", answerer?.device.text ?? ""]
     cells += [time(end?.at), end?.reason.name ?? "", by?.user ?? "", by?.device.text ?? ""]
     cells.append(end.map { $0.missed ? "true" : "false" } ?? "")
     cells.append(end?.unreachable.map { "\($0)" } ?? "")
-    let legs = record.legs.map { leg in "\(leg.party.device)=\(leg.fate.name)" }
+    let legs = record.legs.map { "\($0.party.user)/\($0.party.device)=\($0.fate.name)" }
     cells.append(legs.joined(separator: " "))
     return cells.map(cell).joined(separator: ",") + "\r\n"
   }

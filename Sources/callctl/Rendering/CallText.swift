@@ -6,7 +6,7 @@ package enum CallText {
   package static func render(_ view: CallView) -> String {
     var lines = heading(view.call) + legs(view.call) + timeline(view.call)
     lines += ["", "Why each device rang or did not"]
-    lines += view.why.map { "  \(Figures.safe($0.device)) \($0.text)" }
+    lines += view.why.map { "  \(Figures.safe($0.user)) (\(Figures.safe($0.device))) \($0.text)" }
     if let nobody = view.whyNobody { lines.append("  " + nobody) }
     return lines.joined(separator: "\n") + "\n"
   }
@@ -39,9 +39,11 @@ package enum CallText {
     guard !legs.isEmpty else { return ["", "No device of the callee had a part in it."] }
     let rows = legs.map { leg in
       let name = leg.party.deviceName
-      return [leg.party.device, name.isEmpty ? "-" : name, leg.state, leg.session ?? "-"]
+      return [
+        leg.party.user, leg.party.device, name.isEmpty ? "-" : name, leg.state, leg.session ?? "-",
+      ]
     }
-    return [""] + Columns.render([["DEVICE", "NAME", "STATE", "SESSION"]] + rows)
+    return [""] + Columns.render([["USER", "DEVICE", "NAME", "STATE", "SESSION"]] + rows)
   }
 
   private static func timeline(_ report: CallReport) -> [String] {
@@ -49,9 +51,9 @@ package enum CallText {
     guard let start = events.first?.atMicroseconds else { return [] }
     let rows = events.map { event in
       let time = Figures.latency(microseconds: event.atMicroseconds - start)
-      return ["+" + time, device(event, report), what(event)]
+      return ["+" + time, event.user ?? "-", device(event, report), what(event)]
     }
-    var lines = [""] + Columns.render([["TIME", "DEVICE", "EVENT"]] + rows, right: 0...0)
+    var lines = [""] + Columns.render([["TIME", "USER", "DEVICE", "EVENT"]] + rows, right: 0...0)
     if let count = report.timelineDropped, count > 0 {
       lines.append(
         "(\(Figures.counted(count, "further event")) had no room: acknowledgements, repetitions and "
