@@ -252,6 +252,59 @@ import Testing
     #expect(state?.survivor == bench.aliceCall)
   }
 
+  @Test("R8: where neither of both who place is rung, both calls ring")
+  func r8BothOnlyPlace() {
+    var bench = CrossingBench()
+    let onlyPlaces = Command.Body.attach(Attach(onlyPlaces: true))
+    bench.alice.say(
+      .sessionClosed(graceful: true), user: "alice", device: "alice1", callee: "alice")
+    bench.alice.say(onlyPlaces, user: "alice", device: "alice1", callee: "alice")
+    bench.bob.say(.sessionClosed(graceful: true), device: "b1")
+    bench.bob.say(onlyPlaces, device: "b1")
+    bench.placeBoth()
+    #expect(bench.alice.invites("alice1").isEmpty && bench.bob.invites("b1").isEmpty)
+    #expect(bench.alice.invites("alice2").count == 1 && bench.bob.invites("b2").count == 1)
+    bench.bob.say(.call(bench.aliceCall, .answer(description: "")), device: "b2")
+    #expect(bench.stateOfAlicesCall()?.by?.device == "b2")
+    #expect(bench.stateOfBobsCall()?.phase == .placed)
+    #expect(bench.messages.isEmpty)
+  }
+
+  @Test("R8: the edge of both dies before it reports, and both come back to another one")
+  func r8DeadEdge() {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    bench.alice.say(
+      .sessionClosed(graceful: false), user: "alice", device: "alice1", callee: "alice")
+    bench.bob.say(.sessionClosed(graceful: false), device: "b1")
+    bench.bob.say(
+      .attach(Attach(deviceName: "b1")), device: "b1", session: Bench.session("b1", 1))
+    // The new edge learns of both calls from the invite and from the reply to the resume, and reports them.
+    #expect(bench.bob.deliveries(to: Bench.session("b1", 1)).map(\.event.kind) == ["invite"])
+    let resumed = bench.alice.say(
+      .call(bench.bobCall, .resume), user: "bob", device: "b1", callee: "alice",
+      session: Bench.session("b1", 1))
+    #expect(resumed?.state?.phase == .placed)
+    let crossed = CrossedCall(
+      call: bench.bobCall, caller: "bob", survivor: bench.aliceCall, by: "alice1")
+    let early = bench.alice.say(
+      .crossed(crossed), user: "bob", device: "b1", callee: "alice",
+      session: Bench.session("b1", 1))
+    #expect(early?.error == .unknownDevice, "hers is not back yet, and its edge reports them, too")
+    bench.alice.say(
+      .attach(Attach(deviceName: "alice1")), user: "alice", device: "alice1", callee: "alice",
+      session: Bench.session("alice1", 1))
+    bench.alice.say(
+      .crossed(crossed), user: "alice", device: "alice1", callee: "alice",
+      session: Bench.session("alice1", 1))
+    bench.collect()
+    bench.deliverAll()
+    #expect(bench.stateOfAlicesCall()?.by?.device == "b1")
+    #expect(bench.stateOfBobsCall()?.reason == .glare)
+    #expect(
+      bench.bob.deliveries(to: Bench.session("b1", 1)).map(\.event.kind).contains("answered"))
+  }
+
   @Test func strangersReportNothing() {
     var bench = CrossingBench()
     bench.placeBoth()

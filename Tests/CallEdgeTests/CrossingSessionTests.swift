@@ -74,10 +74,12 @@ private let bob = UserKey(app: "demo", user: "bob")
     #expect(crossings(&machine).count == 1)
   }
 
-  @Test func otherCallsDoNotCross() {
+  @Test("R8: three who call each other in a ring have three calls", arguments: [true, false])
+  func aRing(ringsFirst: Bool) {
     var machine = SessionMachine.attached()
+    if ringsFirst { ring(low, from: "carol", in: &machine) }
     place(high, in: &machine)
-    ring(low, from: "carol", in: &machine)
+    if !ringsFirst { ring(low, from: "carol", in: &machine) }
     #expect(crossings(&machine).isEmpty)
   }
 

@@ -13,11 +13,12 @@ import Testing
     var lines: [String]
   }
 
-  static let text: String = {
+  static let text = file("docs/device-protocol.md")
+
+  private static func file(_ path: String) -> String {
     let folder = URL(filePath: #filePath).deletingLastPathComponent()
-    let path = folder.appending(path: "../../docs/device-protocol.md")
-    return (try? String(contentsOf: path, encoding: .utf8)) ?? ""
-  }()
+    return (try? String(contentsOf: folder.appending(path: "../../" + path), encoding: .utf8)) ?? ""
+  }
 
   static let blocks: [Block] = {
     var blocks: [Block] = []
@@ -134,6 +135,73 @@ import Testing
   @Test func everyEndReasonStandsInTheTable() {
     for reason in EndReason.allCases {
       #expect(Self.text.contains("| `\(reason.name)` |"), "missing: \(reason.name)")
+    }
+  }
+
+  /// The fields of a message in device.proto, or of its oneof, by their names in JSON.
+  private static func fields(of message: String, oneof: String? = nil) throws -> [String] {
+    let proto = file("Proto/callmesh/v1/device.proto").split(separator: "\n")
+    var lines = proto.drop { $0 != "message \(message) {" }.dropFirst()
+    if let oneof { lines = lines.drop { $0 != "  oneof \(oneof) {" }.dropFirst() }
+    let own = lines.prefix { !$0.hasPrefix(oneof == nil ? "}" : "  }") }
+    return try own.compactMap { line in
+      let field = try /^ +(?:repeated )?[\w.]+ (\w+) = \d+;/.firstMatch(in: String(line))
+      return field.map { match in
+        let words = match.1.split(separator: "_")
+        return words.dropFirst().reduce(String(words[0])) { $0 + $1.capitalized }
+      }
+    }
+  }
+
+  /// - Parameter head: how the first line of the table begins.
+  private static func table(_ head: String) -> String {
+    text.range(of: "\n" + head).map { start in
+      text[start.upperBound...].components(separatedBy: "\n\n")[0]
+    } ?? ""
+  }
+
+  @Test func everyKindOfReplyStandsInTheTable() throws {
+    let kinds = try Self.fields(of: "Reply", oneof: "result")
+    #expect(kinds.count >= 10)
+    // `app` is between nodes only.
+    for kind in kinds where kind != "app" {
+      #expect(Self.table("| member | holds |").contains("\n| `\(kind)` |"), "missing: \(kind)")
+    }
+  }
+
+  @Test func everyKindOfDeliveryIsDescribed() throws {
+    let kinds = try Self.fields(of: "Delivery", oneof: "event")
+    #expect(kinds.count >= 7)
+    let all = kinds.map { "`\($0)`" }.joined(separator: ", ")
+    #expect(Self.text.contains("| one of \(all) |"))
+    for kind in kinds { #expect(Self.text.contains("\n**\(kind)**, to "), "missing: \(kind)") }
+  }
+
+  @Test func everyFieldOfACallStateStandsInTheTable() throws {
+    let fields = try Self.fields(of: "CallState")
+    #expect(fields.count >= 10)
+    for field in fields {
+      #expect(Self.table("| call state |").contains("`\(field)`"), "missing: \(field)")
+    }
+  }
+
+  @Test func tablesOfOtherDocumentsAreWhole() {
+    let webhooks = Self.file("docs/webhooks.md")
+    for kind in AppEventKind.allCases {
+      #expect(webhooks.contains("\n| `\(kind.type)` |"), "missing: \(kind.type)")
+    }
+    let operations = Self.file("docs/operations.md")
+    let fates = operations.split(separator: "\n").first { $0.hasPrefix("| `endedAtUs`, `fate` |") }
+    for fate in LegFate.allCases {
+      #expect(fates?.contains("`\(fate.name)`") == true, "missing: \(fate.name)")
+    }
+    let migrating = Self.file("docs/migrating.md").replacing("\n  ", with: " ")
+    for code in CallError.Code.allCases {
+      let name = "\(code.rawValue) `\(code.name)`"
+      #expect(migrating.contains(name), "missing: \(name)")
+    }
+    for reason in EndReason.allCases {
+      #expect(migrating.contains("`\(reason.name)`"), "missing: \(reason.name)")
     }
   }
 
