@@ -6762,7 +6762,7 @@ const ProtobufCMessageDescriptor callmesh__v1__history_page__descriptor =
   (ProtobufCMessageInit) callmesh__v1__history_page__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descriptors[16] =
+static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descriptors[17] =
 {
   {
     "cursor",
@@ -6956,6 +6956,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__history_entry__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "went_to",
+    17,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Callmesh__V1__HistoryEntry, n_went_to),
+    offsetof(Callmesh__V1__HistoryEntry, went_to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__history_entry__field_indices_by_name[] = {
   15,   /* field[15] = answered_by */
@@ -6974,11 +6986,12 @@ static const unsigned callmesh__v1__history_entry__field_indices_by_name[] = {
   3,   /* field[3] = user */
   12,   /* field[12] = video */
   14,   /* field[14] = went_on */
+  16,   /* field[16] = went_to */
 };
 static const ProtobufCIntRange callmesh__v1__history_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 16 }
+  { 0, 17 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor =
 {
@@ -6988,7 +7001,7 @@ const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor =
   "Callmesh__V1__HistoryEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__HistoryEntry),
-  16,
+  17,
   callmesh__v1__history_entry__field_descriptors,
   callmesh__v1__history_entry__field_indices_by_name,
   1,  callmesh__v1__history_entry__number_ranges,

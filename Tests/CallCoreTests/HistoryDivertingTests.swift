@@ -40,8 +40,14 @@ import Testing
     let start = DivertingBench().owner.now
     let end = start + .seconds(5)
     #expect(entries(bench).map(\.user) == [bob, alice, carol])
+    #expect(entries(bench).map(\.entry.wentTo) == [["carol"], ["carol"], []])
+    let others = entries(bench).map(\.entry).map { entry in
+      var entry = entry
+      entry.wentTo = []
+      return entry
+    }
     #expect(
-      entries(bench).map(\.entry) == [
+      others == [
         HistoryEntry(
           call: DivertingBench.id, callee: "bob", isPlaced: false, peer: "alice",
           peerName: "Alice A.", placedAt: start, endedAt: start, reason: .unanswered,
@@ -55,6 +61,31 @@ import Testing
           peerName: "Alice A.", device: "1", deviceName: "carol's 1", placedAt: start,
           answeredAt: start + .seconds(2), endedAt: end, reason: .hungUp, divertedBy: "bob"),
       ])
+  }
+
+  @Test(
+    "each learns to whom the call went on, and nobody a group's members", arguments: [true, false])
+  func whereItWent(isGroup: Bool) {
+    var bench = DivertingBench()
+    bench.owner.shard.keeps = .history
+    if isGroup {
+      bench.owner.set(CallGroup(users: ["carol"], order: .together, turnSeconds: 10), of: "bob")
+    } else {
+      bench.owner.set(UserRules(onUnreachable: .init(users: ["carol"])), of: "bob")
+    }
+    bench.guests.set(UserRules(onNoAnswer: .init(users: ["dave"]), noAnswerSeconds: 5), of: "carol")
+    for user in ["carol", "dave"] { bench.attach(user, "1") }
+    bench.follows = .history
+    bench.place()
+    bench.pass(.seconds(6))
+    bench.owner.caller(.call(DivertingBench.id, .cancel))
+    let found = entries(bench)
+    #expect(
+      found.map(\.user.user)
+        == (isGroup ? ["bob", "alice", "carol"] : ["bob", "alice", "carol", "dave"]))
+    #expect(
+      found.map(\.entry.wentTo)
+        == (isGroup ? [[], [], []] : [["carol"], ["carol", "dave"], ["dave"], []]))
   }
 
   @Test func aNewOwnerSaysTheSame() {

@@ -116,7 +116,7 @@ extension HistoryCheckerTests {
     entry(isPlaced: false) {
       ($0.device, $0.answeredAt, $0.endedAt) = (nil, nil, self.at(0))
       ($0.reason, $0.isMissed, $0.wentOn) = (.unanswered, true, true)
-      $0.answeredBy = "carol"
+      ($0.answeredBy, $0.wentTo) = ("carol", ["carol"])
       change(&$0)
     }
   }
@@ -130,9 +130,16 @@ extension HistoryCheckerTests {
     return .remembered(UserKey(app: "demo", user: "carol"), 9, message)
   }
 
+  private func placedThatWentOn(_ change: (inout HistoryEntry) -> Void = { _ in }) -> HistoryEvent {
+    entry(isPlaced: true) {
+      ($0.answeredBy, $0.wentTo) = ("carol", ["carol"])
+      change(&$0)
+    }
+  }
+
   @Test func whoAnsweredInPlaceOfTheCalleeHasTheCall() {
     var bench = endedCallThatWentOn()
-    for event in [left(), entry(isPlaced: true) { $0.answeredBy = "carol" }] {
+    for event in [left(), placedThatWentOn()] {
       bench.note(event)
       #expect(bench.checker.finish([]).map(\.rule).contains(.historyOnBothSides))
     }
@@ -148,7 +155,9 @@ extension HistoryCheckerTests {
       inPlace { $0.divertedBy = "" }, inPlace { $0.divertedBy = "dave" },
       inPlace { $0.wentOn = true }, inPlace { $0.isMissed = true }, inPlace { $0.device = "b1" },
       left { $0.answeredBy = "" },
-      entry(isPlaced: true) { ($0.wentOn, $0.answeredBy) = (true, "carol") },
+      placedThatWentOn { $0.wentOn = true }, placedThatWentOn { $0.wentTo = [] },
+      left { $0.wentTo = [] }, left { $0.wentTo = ["carol", "dave"] },
+      inPlace { $0.wentTo = ["carol"] },
     ]
     for (index, lie) in lies.enumerated() {
       var bench = endedCallThatWentOn()

@@ -357,12 +357,14 @@ extension Generator {
   }
 
   mutating func historyEntry() -> HistoryEntry {
-    HistoryEntry(
+    var entry = HistoryEntry(
       call: call(), callee: user(), isPlaced: chance(50), peer: user(), peerName: text(10),
       device: chance(50) ? device() : nil, deviceName: text(10), placedAt: milliseconds(),
       answeredAt: chance(50) ? milliseconds() : nil, endedAt: milliseconds(),
       reason: EndReason.allCases.randomElement(using: &self)!, isMissed: chance(50),
       video: chance(50), divertedBy: chance(50) ? user() : "", wentOn: chance(50),
       answeredBy: chance(50) ? user() : "")
+    entry.wentTo = list(2) { $0.user() }
+    return entry
   }
 }

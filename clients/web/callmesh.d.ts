@@ -220,6 +220,8 @@ export interface HistoryEntry {
   video?: boolean;
   answeredBy?: string;
   wentOn?: boolean;
+  /** To whom it went on: from the user or, of a placed call, from the callee. Members of a group are not named. */
+  wentTo?: string[];
   divertedBy?: string;
 }
 export interface HistoryPage {

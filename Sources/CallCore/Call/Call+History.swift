@@ -17,15 +17,16 @@ extension Call {
   var historyEntries: [UsersEntry] {
     guard case .ended(let ending) = stage else { return [] }
     let (end, answer) = (ending.facts, ending.answer)
-    let placed = HistoryEntry(
+    var placed = HistoryEntry(
       call: id, callee: facts.callee.user, isPlaced: true, peer: facts.callee.user,
       device: placer.device, deviceName: placer.deviceName, placedAt: facts.placedAt,
       answeredAt: answer?.at, endedAt: end.at, reason: end.reason, video: facts.video,
       answeredBy: answererInPlace(answer))
+    placed.wentTo = diversions.targets
     let placerKey = key(of: placer.user)
     var entries: [UsersEntry] = facts.callerRings == nil ? [(placerKey, placed)] : []
     var received = placed
-    received.isPlaced = false
+    (received.isPlaced, received.wentTo) = (false, [])
     (received.peer, received.peerName) = (placer.user, placer.name)
     (received.device, received.deviceName) = (answer?.by.device, answer?.by.deviceName ?? "")
     if let answer, !answer.by.user.hasBytes(of: facts.callee.user) {
@@ -83,6 +84,6 @@ extension Call {
     (entry.reason, entry.endedAt) = (stop.reason, left.at)
     entry.isMissed = left.reason != .declined && (entry.isMissed || stop.missed)
     (entry.answeredAt, entry.device, entry.deviceName) = (nil, nil, "")
-    entry.wentOn = !left.to.isEmpty
+    (entry.wentOn, entry.wentTo) = (!left.to.isEmpty, [left].targets)
   }
 }

@@ -82,6 +82,18 @@ extension [DivertedFacts] {
   func sender(to user: String) -> String { (queue(of: user) ?? way(to: user))?.from ?? "" }
 }
 
+extension [DivertedFacts] {
+  /// To whom the call went on, each user once. Whoever calls a group need not know its members.
+  var targets: [String] {
+    var users: [String] = []
+    for user in lazy.filter({ $0.reason != .group && !$0.reason.isNextTurn }).flatMap(\.to)
+    where !users.contains(where: { $0.hasBytes(of: user) }) {
+      users.append(user)
+    }
+    return users
+  }
+}
+
 extension DivertedFacts {
   /// The stop for the devices that rang until then.
   public var stop: Stop {

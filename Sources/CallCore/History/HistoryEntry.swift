@@ -25,6 +25,9 @@ public struct HistoryEntry: Sendable, Equatable {
   public var divertedBy: String
   /// The call left the user and went on to others.
   public var wentOn: Bool
+  /// Where the call left the user: to whom it went on. For who placed it: to whom it went on from the callee, and further.
+  /// Members of a group are not named.
+  public var wentTo: [String] = []
   /// Who answered in place of the callee, where that is another user than this one and its peer; else empty.
   public var answeredBy: String
   public init(

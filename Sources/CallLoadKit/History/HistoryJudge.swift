@@ -112,6 +112,7 @@ package struct HistoryJudge: Sendable {
     let peer = isPlaced ? fate.callee : roster.userName(caller)
     if entry.peer != peer { return "names \(entry.peer) as the other side, and not \(peer)" }
     if let what = objection(toAnswererOf: entry, fate, of: user) { return what }
+    if !fate.wentOn, !entry.wentTo.isEmpty { return "says that it went on to \(entry.wentTo)" }
     // It says what the user's devices were told when the call left them.
     if entry.isOfUserAlone { return fate.wentOn ? nil : "says that the call went on" }
     if let reason = Self.reason(in: fate, isPlaced: isPlaced) {

@@ -79,6 +79,14 @@ extension HistoryChecker {
     let isOthersAnswer = side != .inPlace && !answerer.hasBytes(of: placed.callee.user)
     if !entry.answeredBy.hasBytes(of: isOthersAnswer ? answerer : "") { return "user who answered" }
     if entry.wentOn != (left?.to.isEmpty == false) { return "word on whether it went on" }
+    let ways = (side == .placed ? facts.diversions : left.map { [$0] } ?? []).filter {
+      ![.group, .turn, .declined].contains($0.reason)
+    }
+    let targets = Set(ways.flatMap(\.to).map { Array($0.utf8) })
+    let named = Set(entry.wentTo.map { Array($0.utf8) })
+    if named != targets || entry.wentTo.count != targets.count {
+      return "list of users to whom it went on"
+    }
     let answered = left == nil ? facts.answered : nil
     let device = side == .placed ? placed.caller.device : answered?.by.device
     if entry.device != device { return "device" }

@@ -103,6 +103,7 @@ extension Callmesh__V1__HistoryEntry: Mapping {
     try c.text(&value.entry.divertedBy, &m.diverted_by, "history.divertedBy")
     c.flag(&value.entry.wentOn, &m.went_on)
     try c.text(&value.entry.answeredBy, &m.answered_by, "history.answeredBy")
+    try c.texts(&value.entry.wentTo, &m.n_went_to, &m.went_to, "history.wentTo")
   }
 }
 

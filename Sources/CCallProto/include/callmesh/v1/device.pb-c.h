@@ -1258,10 +1258,15 @@ struct  Callmesh__V1__HistoryEntry
    * The user who answered in place of the callee, where that is not this one.
    */
   char *answered_by;
+  /*
+   * To whom the call went on, from the user or, of a placed one, from the callee.
+   */
+  size_t n_went_to;
+  char **went_to;
 };
 #define CALLMESH__V1__HISTORY_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__history_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, NULL, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, 0, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0,NULL }
 
 
 struct  Callmesh__V1__Invite
