@@ -94,7 +94,7 @@ extension CallRecord {
   }
 }
 
-/// What tells calls apart: their ids are chosen by devices, so that two strangers' calls may have the same one.
+/// Identifies a call. Its id alone does not: devices choose ids, so two strangers' calls may have the same one.
 package struct CallKey: Hashable, Sendable {
   package var callee: UserKey
   package var call: CallID

@@ -44,9 +44,10 @@ package enum CallRowsText {
 
   package static let csvHeading =
     "call,phase,app,caller,caller_device,caller_name,callee,video,placed_at,answered_at,answered_by,"
-    + "answered_by_device,ended_at,reason,ended_by,ended_by_device,missed,unreachable,legs\r\n"
+    + "answered_by_device,ended_at,reason,ended_by,ended_by_device,missed,unreachable,legs,diversions\r\n"
 
-  /// One line of RFC 4180. LEGS is one cell: `user/device=fate` for each device that had a part.
+  /// One line of RFC 4180. Two cells are lists, with a space between two items: `user/device=fate` for each device that
+  /// had a part, and `from>to+to=reason` for each time that the call went on or was transferred.
   package static func csv(_ row: CallRow) -> String {
     let (record, end, by) = (row.record, row.record.end, row.record.end?.by)
     func time(_ time: Timestamp?) -> String {
@@ -63,6 +64,10 @@ package enum CallRowsText {
     cells.append(end?.unreachable.map { "\($0)" } ?? "")
     let legs = record.legs.map { "\($0.party.user)/\($0.party.device)=\($0.fate.name)" }
     cells.append(legs.joined(separator: " "))
+    let ways = record.diversions.map {
+      "\($0.from)>\($0.to.joined(separator: "+"))=\($0.reason)"
+    }
+    cells.append(ways.joined(separator: " "))
     return cells.map(cell).joined(separator: ",") + "\r\n"
   }
 
