@@ -1,3 +1,4 @@
+import CallAuth
 import CallCore
 import CallEdge
 import CallWire
@@ -60,11 +61,19 @@ private let two = CallID(high: 1, low: 2)
     #expect(reports(&machine).isEmpty)
   }
 
-  @Test func itTellsNothingWhereSecondCallsRing() {
-    var machine = attached(busy: false)
-    place(one, in: &machine)
-    answer(one, in: &machine)
-    #expect(reports(&machine).isEmpty)
+  @Test("second calls that ring say that they are such ones where the app has chosen so")
+  func secondCallsThatRing() {
+    for (choice, isTold) in [(nil, false), (.allow, true), (.busy, true)] as [(SecondCalls?, Bool)]
+    {
+      let gates = AppGates(
+        ["demo": AppTerms(secondCalls: choice)], usersMax: 10, registry: nil,
+        now: SessionMachine.start)
+      var machine = SessionMachine.attached(apps: gates) { $0.limits.busyWhileInCall = false }
+      place(one, in: &machine)
+      answer(one, in: &machine)
+      let expected = isTold ? [Talking(number: 1, calls: [one])] : []
+      #expect(reports(&machine) == expected, "\(String(describing: choice))")
+    }
   }
 
   @Test func aNewOwnerIsToldWithTheSession() {

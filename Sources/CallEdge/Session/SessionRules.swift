@@ -68,8 +68,9 @@ package final class SessionRules: Sendable {
   func talkingReports(of app: String) -> TalkingReports {
     let terms = apps?.gate(of: app)?.terms
     if terms?.ongoingCalls ?? false { return .withDetails }
-    let isBusy = terms?.secondCalls.map { $0 == .busy } ?? configuration.limits.busyWhileInCall
-    return isBusy ? .ids : .none
+    // An app that has chosen at all wants to know of each second call: to refuse it, or to say so in its invite.
+    let isWanted = terms?.secondCalls != nil || configuration.limits.busyWhileInCall
+    return isWanted ? .ids : .none
   }
 
   package init(edge: UInt64, configuration: EdgeConfiguration, apps: AppGates? = nil) {
