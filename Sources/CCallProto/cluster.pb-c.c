@@ -1267,6 +1267,51 @@ void   callmesh__v1__app_command__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__app_command__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__live_calls_query__init
+                     (Callmesh__V1__LiveCallsQuery         *message)
+{
+  static const Callmesh__V1__LiveCallsQuery init_value = CALLMESH__V1__LIVE_CALLS_QUERY__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__live_calls_query__get_packed_size
+                     (const Callmesh__V1__LiveCallsQuery *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__live_calls_query__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__live_calls_query__pack
+                     (const Callmesh__V1__LiveCallsQuery *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__live_calls_query__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__live_calls_query__pack_to_buffer
+                     (const Callmesh__V1__LiveCallsQuery *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__live_calls_query__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__LiveCallsQuery *
+       callmesh__v1__live_calls_query__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__LiveCallsQuery *)
+     protobuf_c_message_unpack (&callmesh__v1__live_calls_query__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__live_calls_query__free_unpacked
+                     (Callmesh__V1__LiveCallsQuery *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__live_calls_query__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__app_user_query__init
                      (Callmesh__V1__AppUserQuery         *message)
 {
@@ -2226,7 +2271,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[47] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[48] =
 {
   {
     "session",
@@ -2697,6 +2742,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[4
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "webhooks",
+    61,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, webhooks),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "ticket_high",
     80,
     PROTOBUF_C_LABEL_NONE,
@@ -2813,34 +2870,35 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   19,   /* field[19] = description */
   4,   /* field[4] = device */
   38,   /* field[38] = devices_per_user */
-  46,   /* field[46] = for_app */
+  47,   /* field[47] = for_app */
   18,   /* field[18] = hang_up */
   36,   /* field[36] = history */
   30,   /* field[30] = information */
   29,   /* field[29] = merge */
   10,   /* field[10] = place */
   32,   /* field[32] = pull */
-  44,   /* field[44] = push_capability */
+  45,   /* field[45] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
   35,   /* field[35] = replaced */
   1,   /* field[1] = request */
   21,   /* field[21] = resume */
-  45,   /* field[45] = rules */
+  46,   /* field[46] = rules */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
   31,   /* field[31] = talking */
-  39,   /* field[39] = ticket_high */
-  42,   /* field[42] = ticket_key */
-  40,   /* field[40] = ticket_low */
-  41,   /* field[41] = ticket_times */
-  43,   /* field[43] = token */
+  40,   /* field[40] = ticket_high */
+  43,   /* field[43] = ticket_key */
+  41,   /* field[41] = ticket_low */
+  42,   /* field[42] = ticket_times */
+  44,   /* field[44] = token */
   25,   /* field[25] = token_taken */
   33,   /* field[33] = transfer */
   9,   /* field[9] = unregister */
   3,   /* field[3] = user */
   37,   /* field[37] = visit */
+  39,   /* field[39] = webhooks */
 };
 static const ProtobufCIntRange callmesh__v1__command__number_ranges[7 + 1] =
 {
@@ -2849,9 +2907,9 @@ static const ProtobufCIntRange callmesh__v1__command__number_ranges[7 + 1] =
   { 36, 32 },
   { 45, 37 },
   { 60, 38 },
-  { 80, 39 },
-  { 140, 45 },
-  { 0, 47 }
+  { 80, 40 },
+  { 140, 46 },
+  { 0, 48 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2861,7 +2919,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  47,
+  48,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
   7,  callmesh__v1__command__number_ranges,
@@ -4914,7 +4972,7 @@ const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__rules_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descriptors[10] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descriptors[11] =
 {
   {
     "user",
@@ -5036,12 +5094,25 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_command__field_descripto
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "live",
+    21,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__AppCommand, request_case),
+    offsetof(Callmesh__V1__AppCommand, live),
+    &callmesh__v1__live_calls_query__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_command__field_indices_by_name[] = {
   2,   /* field[2] = call */
   1,   /* field[1] = calls */
   3,   /* field[3] = end */
   5,   /* field[5] = group */
+  10,   /* field[10] = live */
   7,   /* field[7] = name */
   9,   /* field[9] = place */
   4,   /* field[4] = remove */
@@ -5054,7 +5125,7 @@ static const ProtobufCIntRange callmesh__v1__app_command__number_ranges[3 + 1] =
   { 1, 0 },
   { 13, 7 },
   { 20, 9 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor =
 {
@@ -5064,11 +5135,75 @@ const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor =
   "Callmesh__V1__AppCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppCommand),
-  10,
+  11,
   callmesh__v1__app_command__field_descriptors,
   callmesh__v1__app_command__field_indices_by_name,
   3,  callmesh__v1__app_command__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__app_command__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__live_calls_query__field_descriptors[3] =
+{
+  {
+    "shard",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__LiveCallsQuery, shard),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "before",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__LiveCallsQuery, before),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "limit",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__LiveCallsQuery, limit),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__live_calls_query__field_indices_by_name[] = {
+  1,   /* field[1] = before */
+  2,   /* field[2] = limit */
+  0,   /* field[0] = shard */
+};
+static const ProtobufCIntRange callmesh__v1__live_calls_query__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__live_calls_query__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.LiveCallsQuery",
+  "LiveCallsQuery",
+  "Callmesh__V1__LiveCallsQuery",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__LiveCallsQuery),
+  3,
+  callmesh__v1__live_calls_query__field_descriptors,
+  callmesh__v1__live_calls_query__field_indices_by_name,
+  1,  callmesh__v1__live_calls_query__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__live_calls_query__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 #define callmesh__v1__app_user_query__field_descriptors NULL
@@ -5127,7 +5262,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_group__descriptor =
   (ProtobufCMessageInit) callmesh__v1__app_group__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_place__field_descriptors[2] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_place__field_descriptors[3] =
 {
   {
     "place",
@@ -5153,15 +5288,28 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_place__field_descriptors
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlace, device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_place__field_indices_by_name[] = {
   1,   /* field[1] = caller */
+  2,   /* field[2] = device */
   0,   /* field[0] = place */
 };
 static const ProtobufCIntRange callmesh__v1__app_place__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_place__descriptor =
 {
@@ -5171,7 +5319,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_place__descriptor =
   "Callmesh__V1__AppPlace",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppPlace),
-  2,
+  3,
   callmesh__v1__app_place__field_descriptors,
   callmesh__v1__app_place__field_indices_by_name,
   1,  callmesh__v1__app_place__number_ranges,

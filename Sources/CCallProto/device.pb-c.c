@@ -8115,7 +8115,7 @@ const ProtobufCMessageDescriptor callmesh__v1__call_group__descriptor =
   (ProtobufCMessageInit) callmesh__v1__call_group__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_calls__field_descriptors[1] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_calls__field_descriptors[2] =
 {
   {
     "calls",
@@ -8129,14 +8129,27 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_calls__field_descriptors
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "next",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppCalls, next),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_calls__field_indices_by_name[] = {
   0,   /* field[0] = calls */
+  1,   /* field[1] = next */
 };
 static const ProtobufCIntRange callmesh__v1__app_calls__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_calls__descriptor =
 {
@@ -8146,7 +8159,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_calls__descriptor =
   "Callmesh__V1__AppCalls",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppCalls),
-  1,
+  2,
   callmesh__v1__app_calls__field_descriptors,
   callmesh__v1__app_calls__field_indices_by_name,
   1,  callmesh__v1__app_calls__number_ranges,
@@ -8243,7 +8256,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_call__descriptor =
   (ProtobufCMessageInit) callmesh__v1__app_call__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__app_place_body__field_descriptors[8] =
+static const ProtobufCFieldDescriptor callmesh__v1__app_place_body__field_descriptors[9] =
 {
   {
     "call_id",
@@ -8341,11 +8354,24 @@ static const ProtobufCFieldDescriptor callmesh__v1__app_place_body__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "from_device",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__AppPlaceBody, from_device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__app_place_body__field_indices_by_name[] = {
   0,   /* field[0] = call_id */
   7,   /* field[7] = caller_name */
   1,   /* field[1] = from */
+  8,   /* field[8] = from_device */
   5,   /* field[5] = headers */
   6,   /* field[6] = push_data */
   4,   /* field[4] = ring_timeout_seconds */
@@ -8355,7 +8381,7 @@ static const unsigned callmesh__v1__app_place_body__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__app_place_body__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__app_place_body__descriptor =
 {
@@ -8365,7 +8391,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_place_body__descriptor =
   "Callmesh__V1__AppPlaceBody",
   "callmesh.v1",
   sizeof(Callmesh__V1__AppPlaceBody),
-  8,
+  9,
   callmesh__v1__app_place_body__field_descriptors,
   callmesh__v1__app_place_body__field_indices_by_name,
   1,  callmesh__v1__app_place_body__number_ranges,

@@ -548,7 +548,7 @@ const ProtobufCMessageDescriptor callmesh__v1__app_event__descriptor =
   (ProtobufCMessageInit) callmesh__v1__app_event__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__gone_registration__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__gone_registration__field_descriptors[7] =
 {
   {
     "device",
@@ -622,8 +622,21 @@ static const ProtobufCFieldDescriptor callmesh__v1__gone_registration__field_des
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "cause",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__GoneRegistration, cause),
+    &callmesh__v1__gone_cause__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__gone_registration__field_indices_by_name[] = {
+  6,   /* field[6] = cause */
   0,   /* field[0] = device */
   1,   /* field[1] = device_name */
   4,   /* field[4] = fingerprint */
@@ -634,7 +647,7 @@ static const unsigned callmesh__v1__gone_registration__field_indices_by_name[] =
 static const ProtobufCIntRange callmesh__v1__gone_registration__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__gone_registration__descriptor =
 {
@@ -644,7 +657,7 @@ const ProtobufCMessageDescriptor callmesh__v1__gone_registration__descriptor =
   "Callmesh__V1__GoneRegistration",
   "callmesh.v1",
   sizeof(Callmesh__V1__GoneRegistration),
-  6,
+  7,
   callmesh__v1__gone_registration__field_descriptors,
   callmesh__v1__gone_registration__field_indices_by_name,
   1,  callmesh__v1__gone_registration__number_ranges,
@@ -1011,6 +1024,42 @@ const ProtobufCMessageDescriptor callmesh__v1__open_event__descriptor =
   1,  callmesh__v1__open_event__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__open_event__init,
   NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue callmesh__v1__gone_cause__enum_values_by_number[6] =
+{
+  { "GONE_CAUSE_REFUSED", "CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_REFUSED", 0 },
+  { "GONE_CAUSE_TAKEN", "CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_TAKEN", 1 },
+  { "GONE_CAUSE_UNREGISTERED", "CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_UNREGISTERED", 2 },
+  { "GONE_CAUSE_REMOVED", "CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_REMOVED", 3 },
+  { "GONE_CAUSE_EXPIRED", "CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_EXPIRED", 4 },
+  { "GONE_CAUSE_DISPLACED", "CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_DISPLACED", 5 },
+};
+static const ProtobufCIntRange callmesh__v1__gone_cause__value_ranges[] = {
+{0, 0},{0, 6}
+};
+static const ProtobufCEnumValueIndex callmesh__v1__gone_cause__enum_values_by_name[6] =
+{
+  { "GONE_CAUSE_DISPLACED", 5 },
+  { "GONE_CAUSE_EXPIRED", 4 },
+  { "GONE_CAUSE_REFUSED", 0 },
+  { "GONE_CAUSE_REMOVED", 3 },
+  { "GONE_CAUSE_TAKEN", 1 },
+  { "GONE_CAUSE_UNREGISTERED", 2 },
+};
+const ProtobufCEnumDescriptor callmesh__v1__gone_cause__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "callmesh.v1.GoneCause",
+  "GoneCause",
+  "Callmesh__V1__GoneCause",
+  "callmesh.v1",
+  6,
+  callmesh__v1__gone_cause__enum_values_by_number,
+  6,
+  callmesh__v1__gone_cause__enum_values_by_name,
+  1,
+  callmesh__v1__gone_cause__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue callmesh__v1__app_event_kind__enum_values_by_number[7] =
 {

@@ -1436,7 +1436,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   (ProtobufCMessageInit) callmesh__v1__device__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[17] =
+static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[18] =
 {
   {
     "app",
@@ -1642,6 +1642,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "only_device",
+    23,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, only_device),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   15,   /* field[15] = alerted_at_us */
@@ -1657,6 +1669,7 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   13,   /* field[13] = follows */
   7,   /* field[7] = headers */
   8,   /* field[8] = legs */
+  17,   /* field[17] = only_device */
   3,   /* field[3] = placed_at_us */
   11,   /* field[11] = push_data */
   10,   /* field[10] = signals_taken */
@@ -1666,7 +1679,7 @@ static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[2 + 1] 
 {
   { 1, 0 },
   { 22, 16 },
-  { 0, 17 }
+  { 0, 18 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
 {
@@ -1676,7 +1689,7 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   "Callmesh__V1__PlacedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlacedEntry),
-  17,
+  18,
   callmesh__v1__placed_entry__field_descriptors,
   callmesh__v1__placed_entry__field_indices_by_name,
   2,  callmesh__v1__placed_entry__number_ranges,
@@ -2909,7 +2922,7 @@ const ProtobufCMessageDescriptor callmesh__v1__checkpoint__descriptor =
   (ProtobufCMessageInit) callmesh__v1__checkpoint__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_descriptors[10] =
 {
   {
     "format",
@@ -3019,6 +3032,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "webhooks",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RegistrationRecord, webhooks),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__registration_record__field_indices_by_name[] = {
   1,   /* field[1] = app */
@@ -3030,11 +3055,12 @@ static const unsigned callmesh__v1__registration_record__field_indices_by_name[]
   4,   /* field[4] = registration */
   6,   /* field[6] = seen_at_us */
   2,   /* field[2] = user */
+  9,   /* field[9] = webhooks */
 };
 static const ProtobufCIntRange callmesh__v1__registration_record__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
 {
@@ -3044,7 +3070,7 @@ const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
   "Callmesh__V1__RegistrationRecord",
   "callmesh.v1",
   sizeof(Callmesh__V1__RegistrationRecord),
-  9,
+  10,
   callmesh__v1__registration_record__field_descriptors,
   callmesh__v1__registration_record__field_indices_by_name,
   1,  callmesh__v1__registration_record__number_ranges,

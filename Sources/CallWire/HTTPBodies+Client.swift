@@ -46,8 +46,8 @@ extension HTTPBodies {
     return user?.user.isEmpty == false ? user : nil
   }
 
-  /// Reads an edge's answer to an app's server about a user's live calls. nil for what is none.
-  public static func readAppCalls(_ bytes: [UInt8]) -> [AppCall]? {
+  /// Reads an edge's answer to an app's server about live calls. nil for what is none.
+  public static func readAppCalls(_ bytes: [UInt8]) -> AppCalls? {
     answer(Callmesh__V1__AppCalls.self, bytes, .appCalls)
   }
 

@@ -8,6 +8,8 @@ extension HTTPBodies {
     public var call: CallID?
     /// The user whose devices ring first.
     public var from: String
+    /// The only device of `from` that rings; nil: all of them.
+    public var device: DeviceID?
     /// The user whose devices ring once `from` has answered.
     public var to: String
     public var video = false
@@ -28,17 +30,18 @@ extension HTTPBodies {
       let request = PlaceRequest(
         call: self.call ?? call, ringTimeoutSeconds: ringTimeoutSeconds, headers: headers,
         video: video, callerName: DisplayName.shown(callerName), pushData: pushData)
-      return AppPlacing(request, caller: to)
+      return AppPlacing(request, caller: to, device: device)
     }
   }
 
   /// Form and sizes are checked as those of a device's `place`.
-  /// - Throws: `malformedFrame`, `invalidField`, `invalidCallee`, `headersTooLarge`, `pushDataTooLarge`.
+  /// - Throws: `malformedFrame`, `invalidField`, `invalidCallee`, `invalidDevice`, `headersTooLarge`, `pushDataTooLarge`.
   public static func placeCall(_ bytes: [UInt8], _ limits: CallLimits) throws(CallError)
     -> PlaceCall
   {
     let body = try read(Callmesh__V1__AppPlaceBody.self, bytes, .appPlace)
     guard IdentifierRules.isUser(body.from) else { throw CallError(.invalidCallee) }
+    try check(body.device)
     let place = body.request(body.call ?? CallID(high: 0, low: 0)).request
     _ = try FrameRules(limits: limits).checked(
       ClientFrame(id: 1, command: .place(CallAddress(callee: body.to, call: place.call), place)))

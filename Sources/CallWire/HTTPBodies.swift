@@ -33,7 +33,7 @@ public enum HTTPBodies {
     MessageWriter.bytes(Callmesh__V1__UserRules.self, rules, .userRules)
   }
 
-  /// `{"user":…,"devices":[…],"calls":[…]}`, `{"calls":[…]}` or `{"state":{…},"caller":{…},…}`
+  /// `{"user":…,"devices":[…],"calls":[…]}`, `{"calls":[…],"next":…}` or `{"state":{…},"caller":{…},…}`
   public static func app(_ reply: AppReply) -> [UInt8] {
     switch reply {
     case .user(let user): MessageWriter.bytes(Callmesh__V1__AppUser.self, user, .appUser)
@@ -147,7 +147,7 @@ public enum HTTPBodies {
     }
   }
 
-  private static func check(_ device: DeviceID?) throws(CallError) {
+  static func check(_ device: DeviceID?) throws(CallError) {
     if let device { try FieldRules.checkDeviceID(device.text) }
   }
 }

@@ -169,8 +169,8 @@ import Testing
     }
   }
 
-  /// By its token alone: no session stands for it. What is read is for the user to say.
-  @Test func anAppsServerReadsAUsersHistoryAndMarksNothing() async throws {
+  /// By its token alone: no session stands for it.
+  @Test func anAppsServerReadsAndMarksAUsersHistory() async throws {
     let rig = CommandAuthenticatorTests.Rig()
     try await WorkerBench(keepsHistory: true) { $0.require(rig) }.run { bench in
       try await bench.adopt(0)
@@ -198,11 +198,17 @@ import Testing
       #expect(page.state.unread == 1 && page.readUpTo == .start)
 
       let cursor = try #require(page.items.first?.cursor)
-      _ = try await edge.ask(.history(.markRead(upTo: cursor)), of: user, "", mine)
-      _ = try await edge.ask(list, of: user, "", other)
-      #expect(edge.errors == [.forbidden, .notAccepted])
+      let mark = Command.Body.history(.markRead(upTo: cursor))
+      for body in [list, mark] { _ = try await edge.ask(body, of: user, "", other) }
+      #expect(edge.errors == [.notAccepted, .notAccepted])
       #expect(try await edge.ask(list, of: user, "", mine) == .history(page))
       #expect(try await stored(bench, user) == [message])
+
+      guard case .history(let marked) = try await edge.ask(mark, of: user, "", mine) else {
+        throw Timeout(what: "no mark")
+      }
+      #expect(marked.readUpTo == cursor && marked.state.unread == 0)
+      #expect(try await stored(bench, user) == [message, .read(upTo: cursor)])
     }
   }
 }

@@ -84,14 +84,14 @@ import Testing
         Issue.record("no calls")
         continue
       }
-      #expect(calls.map(\.state.call) == [Bench.id])
+      #expect(calls.calls.map(\.state.call) == [Bench.id])
     }
     bench.asServer(.end(Bench.id))
     #expect(bench.owner.ends.map(\.reason) == [.cancelled])
     guard case .app(.calls(let calls)) = bench.owner.server(.calls(shard: 0), "dave") else {
       return
     }
-    #expect(calls.isEmpty)
+    #expect(calls.calls.isEmpty)
   }
 
   // MARK: A new owner
@@ -120,6 +120,21 @@ import Testing
     #expect(bench.asBob(.answer(description: ""))?.won == true)
     #expect(bench.invites("dave", "1").count == 1)
     #expect(bench.say(.answer(description: "offer"), "dave", "1")?.won == true)
+  }
+
+  @Test("R10 a new owner rings no other device than the chosen one", arguments: Way.allCases)
+  func whileOneDeviceRings(way: Way) {
+    var placed = AppPlacingTests.bench()
+    placed.asServer(AppPlacingTests.request(device: "b1"))
+    var bench = taken(placed, way)
+    bench.pass(.seconds(5))
+    let late = bench.owner.say(.call(Bench.id, .answer(description: "")), device: "b2")
+    #expect(late?.won == false)
+    #expect(bench.asBob(.answer(description: ""))?.won == true)
+    let joined = bench.owner.journal.contains {
+      if case .legJoined(let party) = $0.change { party.device == "b2" } else { false }
+    }
+    #expect(!joined)
   }
 
   @Test("R10 the owner dies while dave rings", arguments: Way.allCases)

@@ -10,11 +10,13 @@ import Testing
   static let dave = Party(user: "dave", device: "1", deviceName: "dave's 1")
   static let bobsPhone = Party(user: "bob", device: "b1", deviceName: "Bob's b1")
 
-  static func request(from: String = "dave", id: CallID = Bench.id) -> AppRequest {
+  static func request(
+    from: String = "dave", id: CallID = Bench.id, device: DeviceID? = nil
+  ) -> AppRequest {
     var request = PlaceRequest(call: id, callerName: "Dave D.", pushData: "ticket 7")
     request.headers = [CustomHeader(name: "reason", value: "callback")]
     request.follows = .history
-    return .place(AppPlacing(request, caller: from))
+    return .place(AppPlacing(request, caller: from, device: device))
   }
 
   static func bench(limits: CallLimits = CallLimits()) -> Bench {
@@ -120,6 +122,68 @@ import Testing
     #expect(bench.say(.transfer(TransferRequest(to: "carol")), "dave", "1")?.error == nil)
     #expect(bench.say(.answer(description: "offer 2"), "carol", "1")?.won == true)
     #expect(bench.stops("dave", "1").map(\.reason) == [.transferred])
+  }
+
+  // MARK: One device of bob's
+
+  /// Whether b2 joins, in all the ways in which it might.
+  private func b2IsLeftOut(_ bench: inout Bench) {
+    bench.owner.say(.attach(Attach()), device: "b2", session: CallCoreTests.Bench.session("b2", 1))
+    bench.pump()
+    let again = CallCoreTests.Bench.session("b2", 1)
+    let answer = bench.owner.say(
+      .call(Bench.id, .answer(description: "")), device: "b2", session: again)
+    #expect(answer?.won == false)
+    #expect(bench.owner.allInvites("b2", bench).isEmpty)
+    let toAgain = bench.effects.contains { if case .deliver(again, _) = $0 { true } else { false } }
+    #expect(!toAgain)
+  }
+
+  @Test("only the chosen device rings, and the call goes on as ever") func oneDevice() {
+    var bench = Self.bench()
+    bench.attach("dave", "1")
+    bench.asServer(Self.request(device: "b1"))
+    #expect(bench.owner.allInvites("b1", bench).count == 1)
+    b2IsLeftOut(&bench)
+    #expect(bench.asBob(.answer(description: ""))?.won == true)
+    #expect(bench.invites("dave", "1").count == 1)
+    #expect(bench.say(.answer(description: "offer"), "dave", "1")?.won == true)
+    // Then bob's side moves and transfers as in any call.
+    let pull = bench.owner.say(
+      .call(Bench.id, .pull(PullRequest(from: "b1", description: "offer 2"))), device: "b2",
+      session: CallCoreTests.Bench.session("b2", 1))
+    #expect(pull?.won == true)
+  }
+
+  @Test("where the chosen device declines, or cannot be reached, nobody else rings") func noOther()
+  {
+    var bench = Self.bench()
+    var rules = UserRules()
+    (rules.onNoAnswer, rules.onBusy) = (.init(users: ["carol"]), .init(users: ["carol"]))
+    (rules.onUnreachable, rules.noAnswerSeconds) = (.init(users: ["carol"]), 5)
+    bench.owner.say(.rules(.write(rules)), user: "bob", device: "b1", callee: "bob")
+    bench.owner.answerStores()
+    bench.attach("carol", "1")
+    bench.asServer(Self.request(device: "b1"))
+    bench.pass(.seconds(6))
+    #expect(bench.diversions.isEmpty, "it goes on to nobody")
+    bench.asBob(.decline(.here))
+    #expect(bench.owner.ends.map(\.reason) == [.declined])
+    let gone = CallID(high: 9, low: 9)
+    bench.asServer(Self.request(id: gone, device: "b3"))
+    #expect(bench.owner.ends.map(\.reason) == [.declined, .unreachable])
+    #expect(bench.owner.ends.last?.unreachable == .noDevice)
+    #expect(bench.invites("carol", "1").isEmpty)
+    #expect(bench.owner.allInvites("b2", bench).isEmpty)
+  }
+
+  @Test("the same id for another device is another call") func otherDevice() {
+    var bench = Self.bench()
+    bench.asServer(Self.request(device: "b1"))
+    #expect(bench.asServer(Self.request(device: "b1"))?.state.phase == .placed)
+    for device in [nil, "b2"] as [DeviceID?] {
+      #expect(bench.owner.server(Self.request(device: device))?.error == .callIDTaken)
+    }
   }
 
   // MARK: Bob does not answer

@@ -161,7 +161,7 @@ import Testing
     bench.caller(.call(ids[3], .cancel))
     func calls(_ user: String) -> [CallID] {
       guard case .app(.calls(let calls)) = bench.server(.calls(shard: 0), user) else { return [] }
-      return calls.map(\.state.call)
+      return calls.calls.map(\.state.call)
     }
     // The newest first.
     #expect(calls("alice") == [ids[1], ids[0]])
@@ -180,19 +180,76 @@ import Testing
       Issue.record("no calls")
       return
     }
-    #expect(calls.map(\.state.call) == [Bench.callID])
+    #expect(calls.calls.map(\.state.call) == [Bench.callID])
   }
 
   @Test func noMoreCallsAreListedThanAnAnswerHolds() {
     let calls = (0..<UInt64(AppReply.callsMax) + 5).map {
       AppCall(
         state: CallState(call: CallID(high: 0, low: $0), callee: "bob", phase: .ringing),
-        caller: Party(user: "a", device: "a1"), placedAt: Timestamp(microseconds: Int64($0)))
+        caller: Party(user: "a", device: "a1"), placedAt: Timestamp(microseconds: Int64($0) * 1000))
     }
-    let listed = calls.newestForApp
+    let listed = calls.newest()
     #expect(listed.count == AppReply.callsMax)
     #expect(listed.first?.state.call.low == UInt64(AppReply.callsMax) + 4)
     #expect(listed.last?.state.call.low == 5)
+  }
+
+  // MARK: The app's live calls
+
+  /// Follows the list to its end, as an edge asks one shard.
+  private func pages(_ bench: inout Bench, of size: Int, app: String = Bench.app) -> [[CallID]] {
+    var (pages, before) = ([[CallID]](), AppCallPlace?.none)
+    while true {
+      let query = LiveCallsQuery(before: before, limit: UInt32(size))
+      guard case .app(.calls(let page)) = bench.server(.live(query), "", app: app) else {
+        Issue.record("no calls")
+        return pages
+      }
+      if page.calls.isEmpty { return pages }
+      pages.append(page.calls.map(\.state.call))
+      before = page.calls.last?.place
+    }
+  }
+
+  @Test func theLiveCallsOfAnAppAreListedPageByPage() {
+    var bench = Bench()
+    bench.attach("b1")
+    let ids = (1...5).map { CallID(high: 7, low: UInt64($0)) }
+    for (index, id) in ids.enumerated() {
+      // The last two are of one millisecond: they are ordered by id.
+      if index < 4 { bench.now = bench.now + .milliseconds(10) }
+      bench.say(.place(PlaceRequest(call: id)), user: "alice\(index)", device: "a", callee: "bob")
+    }
+    let newest = [ids[3], ids[4], ids[2], ids[1], ids[0]]
+    #expect(pages(&bench, of: 2) == [Array(newest[0..<2]), Array(newest[2..<4]), [ids[0]]])
+    #expect(pages(&bench, of: 100) == [newest])
+    #expect(pages(&bench, of: 100, app: "other") == [])
+    // A call that ends meanwhile is left out, and the place of one that is gone is still a place.
+    bench.server(.end(ids[2]))
+    let place = AppCallPlace(
+      placedAtMs: bench.now.milliseconds - 10, call: ids[2], callee: "bob")
+    guard
+      case .app(.calls(let rest)) = bench.server(.live(LiveCallsQuery(before: place, limit: 9)))
+    else {
+      Issue.record("no calls")
+      return
+    }
+    #expect(rest.calls.map(\.state.call) == [ids[1], ids[0]])
+  }
+
+  @Test(
+    "a place's text is read as it was written, and no other text is one",
+    arguments: [
+      "", "7", "7.8", "7.\(Bench.callID)", "7.\(Bench.callID).", "-7.\(Bench.callID).bob",
+      "!.\(Bench.callID).bob", "zzzzzzzzzzzzzz.\(Bench.callID).bob", "7.8.bob",
+    ])
+  func places(strange: String) {
+    for callee in ["bob", "a.b", "böb", "b b"] {
+      let place = AppCallPlace(placedAtMs: 1_790_000_000_123, call: Bench.callID, callee: callee)
+      #expect(AppCallPlace(text: place.text) == place)
+    }
+    #expect(AppCallPlace(text: strange) == nil)
   }
 
   // MARK: Removal

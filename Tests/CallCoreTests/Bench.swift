@@ -48,7 +48,7 @@ struct Bench {
   mutating func say(
     _ body: Command.Body, user: String = "bob", device: String, callee: String = "bob",
     session: SessionRef? = nil, again: Bool = false, number: UInt64? = nil, after: UInt64 = 0,
-    devicesPerUser: UInt32 = 0
+    devicesPerUser: UInt32 = 0, hasWebhooks: Bool = false
   ) -> Reply? {
     if !again { request += 1 }
     var isAnnouncement = false
@@ -60,6 +60,7 @@ struct Bench {
       callee: UserKey(app: Self.app, user: callee), body: body)
     command.after = after
     command.devicesPerUser = devicesPerUser
+    command.hasWebhooks = hasWebhooks
     let from = effects.count
     run { $0.handle(command, now: $1, into: &$2) }
     for effect in effects[from...] {

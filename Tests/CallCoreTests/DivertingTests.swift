@@ -419,20 +419,36 @@ import Testing
 
   // MARK: The user's own shard
 
-  @Test("R25 a user who has answered a call of another shard is in a call there") func inCall() {
+  @Test(
+    "R25 a user who has answered a call of another shard is in a call there, at once",
+    arguments: [true, false])
+  func inCall(ofGroup: Bool) {
     var bench = DivertingBench()
+    if ofGroup { bench.owner.set(CallGroup(users: ["carol", "dave"]), of: "bob") }
     bench.attach("carol", "1")
-    bench.place(to: "carol")
+    if ofGroup { bench.place() } else { bench.place(to: "carol") }
     bench.say(.answer(description: ""), "carol", "1")
-    bench.pass(.seconds(5))
-    var second = PlaceRequest(call: CallID(high: 0, low: 9))
-    second.busyWhileInCall = true
-    let busy = bench.guests.say(.place(second), user: "erin", device: "1", callee: "carol")
-    #expect(busy?.state?.reason == .busy)
+    func second(_ number: UInt64) -> CallState? {
+      var request = PlaceRequest(call: CallID(high: 0, low: number))
+      request.busyWhileInCall = true
+      return bench.guests.say(.place(request), user: "erin", device: "1", callee: "carol")?.state
+    }
+    #expect(second(9)?.reason == .busy)
+    // A new owner of carol's shard is told as soon as it has recovered the shard.
+    let (before, carol) = (bench.guests, UserKey(app: Bench.app, user: "carol"))
+    bench.guests = Bench()
+    bench.guests.now = bench.owner.now
+    bench.attach("carol", "1")
+    let number = ShardHash.shard(of: carol, count: 16)
+    bench.owner.run { $0.recovered(shard: number, of: 16, now: $1, into: &$2) }
+    bench.pump()
+    #expect(second(10)?.reason == .busy)
+    bench.guests = before
+    bench.owner.run { $0.recovered(shard: (number + 1) % 16, of: 16, now: $1, into: &$2) }
+    let asked = bench.asked.count
+    bench.pump()
+    #expect(bench.asked.count == asked, "another shard's users are none of its business")
     bench.say(.hangUp, "carol", "1")
-    bench.pass(.seconds(16))
-    second.call = CallID(high: 0, low: 10)
-    let rung = bench.guests.say(.place(second), user: "erin", device: "1", callee: "carol")
-    #expect(rung?.state?.phase == .placed)
+    #expect(second(11)?.phase == .placed, "and free at once")
   }
 }

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// R12 of apps with webhooks: the app's stream has that a token is gone before the store loses it.
+/// R12 and R13 in apps with webhooks: the app's stream has that a registration or a token is gone before the store loses it.
 @Suite struct GoneEventTests {
   private static let bob = UserKey(app: Bench.app, user: "bob")
 
@@ -144,5 +144,201 @@ import Testing
     bench.say(
       .place(PlaceRequest(call: Bench.callID, follows: follows)), user: "alice", device: "alice1")
     #expect(bench.pushes.map(\.hasWebhooks) == [follows == .webhooks])
+  }
+
+  // MARK: Ends of registrations
+
+  /// b1 and b2 have registered while the app had webhooks.
+  private func followed(limits: CallLimits = CallLimits()) -> Bench {
+    var bench = Bench(limits: limits)
+    bench.shard.keeps = .events
+    bench.enrol("b1", voip: "v1", alert: "a1", hasWebhooks: true)
+    bench.pass(.seconds(1))
+    bench.enrol("b2", hasWebhooks: true)
+    _ = bench.take()
+    return bench
+  }
+
+  /// How a registration ends.
+  enum Way: CaseIterable {
+    case unregistered, removed, expired, displaced
+
+    var cause: GoneCause {
+      switch self {
+      case .unregistered: .unregistered
+      case .removed: .removed
+      case .expired: .expired
+      case .displaced: .displaced
+      }
+    }
+  }
+
+  /// b1's registration is to end.
+  private func end(_ way: Way, _ bench: inout Bench) {
+    switch way {
+    case .unregistered: bench.say(.unregister("b1"), device: "b1")
+    case .removed: bench.server(.remove("b1"))
+    case .expired:
+      bench.pass(Span(microseconds: bench.shard.limits.registrationLifetime.microseconds * 2))
+    case .displaced:
+      bench.say(
+        .register(RegistrationRequest()), device: "b3", devicesPerUser: 2, hasWebhooks: true)
+    }
+  }
+
+  @Test("the stream, then the store, then the reply", arguments: Way.allCases)
+  func ends(way: Way) throws {
+    var bench = followed()
+    let registered = try #require(bench.registration("b1")?.registeredAt)
+    end(way, &bench)
+    let events = takeEvents(&bench)
+    let first = try #require(events.first { $0.event.gone?.device == "b1" })
+    #expect(
+      first.event.gone
+        == GoneRegistration(
+          device: "b1", deviceName: "Bob's b1", cause: way.cause, registeredAt: registered))
+    #expect(first.event.callee == Self.bob && first.event.kind == .gone)
+    #expect(events.count == (way == .expired ? 2 : 1), "both were away for too long")
+    let removals = bench.effects.count { if case .remove = $0 { true } else { false } }
+    #expect(removals == 0 && !isDone(bench) && bench.registration("b1") != nil)
+    for event in events { stored(event.token, &bench) }
+    #expect(!isDone(bench))
+    bench.answerStores()
+    #expect(bench.registration("b1") == nil)
+    #expect(isDone(bench) == (way == .unregistered || way == .removed))
+    #expect(Set(bench.released) == ["fp-v1", "fp-a1"])
+  }
+
+  @Test("without webhooks the store is asked at once", arguments: Way.allCases)
+  func untold(way: Way) {
+    for keeps in [StoredParts.events, .record] {
+      var bench = Bench()
+      bench.shard.keeps = keeps
+      bench.enrol("b1", voip: "v1", hasWebhooks: keeps != .events)
+      bench.enrol("b2", hasWebhooks: keeps != .events)
+      _ = bench.take()
+      end(way, &bench)
+      #expect(takeEvents(&bench).isEmpty)
+      bench.answerStores()
+      #expect(bench.registration("b1") == nil)
+    }
+  }
+
+  @Test("a request that is retransmitted has one reply; another one is to be repeated")
+  func retransmitted() throws {
+    var bench = followed()
+    bench.say(.unregister("b1"), device: "b1")
+    let token = try #require(takeEvents(&bench).first?.token)
+    #expect(bench.say(.unregister("b1"), device: "b1", again: true) == nil)
+    #expect(bench.server(.remove("b1"))?.error == .tryAgain)
+    #expect(takeEvents(&bench).isEmpty)
+    stored(token, &bench)
+    bench.answerStores()
+    #expect(bench.effects.count { $0.isDone } == 1)
+    #expect(bench.server(.remove("b1")) == .done)
+  }
+
+  @Test("whoever registers anew meanwhile keeps that", arguments: [Way.unregistered, .removed])
+  func again(way: Way) throws {
+    var bench = followed()
+    bench.attach("b1")
+    end(way, &bench)
+    let token = try #require(takeEvents(&bench).first?.token)
+    bench.pass(.seconds(1))
+    bench.enrol("b1", voip: "v2", hasWebhooks: true)
+    _ = bench.take()
+    stored(token, &bench)
+    #expect(isDone(bench) && bench.registration("b1")?.request.voipToken != nil)
+    let closed = bench.effects.contains { if case .close = $0 { true } else { false } }
+    #expect(closed == (way == .removed), "the app's server also ends the session")
+    // The new registration ends with an event of its own.
+    let first = try #require(bench.registration("b1")?.registeredAt)
+    bench.say(.unregister("b1"), device: "b1")
+    #expect(takeEvents(&bench).map(\.event.gone?.registeredAt) == [first])
+  }
+
+  @Test("a registration that is on its way to the store ends with an event, too")
+  func onItsWay() throws {
+    var bench = Bench()
+    bench.shard.keeps = .events
+    bench.say(.register(RegistrationRequest()), device: "b1", hasWebhooks: true)
+    bench.say(.unregister("b1"), device: "b1")
+    let token = try #require(takeEvents(&bench).first?.token)
+    bench.answerStores()
+    #expect(bench.registration("b1") != nil)
+    stored(token, &bench)
+    bench.answerStores()
+    #expect(bench.registration("b1") == nil)
+  }
+
+  @Test("an expired device that comes back meanwhile stays") func back() throws {
+    var bench = followed()
+    end(.expired, &bench)
+    let events = takeEvents(&bench)
+    bench.attach("b1")
+    for event in events { stored(event.token, &bench) }
+    bench.answerStores()
+    #expect(bench.registration("b1") != nil && bench.registration("b2") == nil)
+  }
+
+  @Test("R10 a new owner that is asked again stores the same event") func newOwner() throws {
+    var bench = followed()
+    bench.say(.unregister("b1"), device: "b1")
+    let first = try #require(takeEvents(&bench).first?.event)
+    var next = bench.takenOver(checkpoint: true, registered: ["b1"])
+    next.shard.keeps = .events
+    _ = next.take()
+    next.say(.unregister("b1"), device: "b1")
+    let second = try #require(takeEvents(&next).first?.event)
+    #expect(second.subject == first.subject && second.gone == first.gone)
+  }
+
+  @Test("R13 the former owner's app learns that a token is taken, before that is confirmed")
+  func taken() throws {
+    var bench = followed()
+    let taken = Command.Body.tokenTaken(
+      TokenTaken(fingerprint: "fp-v1", byUser: "carol", byDevice: "c1", at: bench.now))
+    #expect(bench.say(taken, device: "b1") == nil)
+    let events = takeEvents(&bench)
+    let first = try #require(events.first)
+    #expect(events.count == 1 && first.event.gone?.cause == .taken)
+    #expect(first.event.gone?.fingerprint == "fp-v1" && first.event.gone?.isVoIP == true)
+    #expect(bench.say(taken, device: "b1", again: true) == nil)
+    #expect(takeEvents(&bench).isEmpty, "retransmitted")
+    #expect(!isDone(bench) && writes(bench) == 0)
+    stored(first.token, &bench)
+    bench.answerStores()
+    #expect(isDone(bench) && bench.registration("b1")?.request.voipToken == nil)
+    #expect(bench.registration("b1")?.request.alertToken != nil)
+  }
+
+  @Test("R13 a claim in the same shard goes on once the app's stream has the event")
+  func takenHere() throws {
+    var bench = followed()
+    bench.say(
+      .register(RegistrationRequest(voipToken: Bench.voip("v1"))), device: "b2", hasWebhooks: true)
+    bench.answerStores(owner: TokenOwner(user: Self.bob, device: "b1", claimedAt: bench.now))
+    let events = takeEvents(&bench)
+    #expect(events.map(\.event.gone?.cause) == [.taken])
+    #expect(bench.registration("b2")?.request.voipToken == nil)
+    stored(try #require(events.first?.token), &bench)
+    bench.answerStores()
+    #expect(bench.registration("b1")?.request.voipToken == nil)
+    #expect(bench.registration("b2")?.request.voipToken != nil)
+  }
+
+  @Test("no more of them wait than registrations may") func limit() {
+    var limits = CallLimits()
+    limits.registrationsWaiting = 2
+    var bench = followed(limits: limits)
+    bench.say(.unregister("b1"), device: "b1")
+    bench.say(.unregister("b2"), device: "b2")
+    #expect(takeEvents(&bench).count == 2)
+    bench.enrol("b3", hasWebhooks: true)
+    #expect(bench.registration("b3") == nil)
+    let taken = Command.Body.tokenTaken(
+      TokenTaken(fingerprint: "fp-v1", byUser: "carol", byDevice: "c1", at: bench.now))
+    #expect(bench.say(taken, device: "b1")?.error == .tryAgain)
+    #expect(takeEvents(&bench).isEmpty)
   }
 }

@@ -218,8 +218,38 @@ import Testing
     bench.pass(.seconds(10))
     bench.say(.answer(description: ""), "dave", "1")
     bench.say(.hangUp, "dave", "1")
-    let users = bench.owner.shard.historyEntries(of: DivertingBench.id).map(\.user.user)
-    #expect(users == ["bob", "alice", "dave"])
+    let entries = bench.owner.shard.historyEntries(of: DivertingBench.id)
+    #expect(entries.map(\.user.user) == ["bob", "alice", "dave", "carol"])
+    let carols = entries.last?.entry
+    #expect(carols?.isMissed == false && carols?.reason == .unanswered)
+    #expect(carols?.answeredBy == "dave" && carols?.answeredAt == nil && carols?.device == nil)
+  }
+
+  @Test("together: each member at whom it rang sees who answered, and has missed nothing")
+  func answeredByAnother() {
+    var bench = bench(.together)
+    bench.follows = .history
+    bench.owner.shard.keeps = .history
+    bench.place()
+    bench.pass(.seconds(4))
+    bench.say(.decline(.everywhere), "erin", "1")
+    bench.pass(.seconds(1))
+    bench.say(.answer(description: ""), "dave", "1")
+    let answered = bench.owner.now
+    bench.pass(.seconds(10))
+    bench.say(.hangUp, "dave", "1")
+    for bench in [bench, bench.takenOver()] {
+      var bench = bench
+      bench.owner.shard.keeps = .history
+      let entries = bench.owner.shard.historyEntries(of: DivertingBench.id)
+      #expect(entries.map(\.user.user) == ["bob", "alice", "dave", "carol", "erin"])
+      let carols = entries.first { $0.user.user == "carol" }?.entry
+      #expect(carols?.divertedBy == "bob" && carols?.answeredBy == "dave")
+      #expect(carols?.reason == .answeredElsewhere && carols?.endedAt == answered)
+      #expect(carols?.answeredAt == nil && carols?.device == nil && carols?.isMissed == false)
+      let erins = entries.last?.entry
+      #expect(erins?.reason == .declined && erins?.answeredBy == "dave")
+    }
   }
 
   @Test("the caller is no member of the call, nor is a group in a group") func callerIsMember() {

@@ -6,6 +6,7 @@ import Testing
   private let bob = UserKey(app: Bench.app, user: "bob")
   private let alice = UserKey(app: Bench.app, user: "alice")
   private let carol = UserKey(app: Bench.app, user: "carol")
+  private let dave = UserKey(app: Bench.app, user: "dave")
 
   /// Alice calls bob, and the app's hook sends the call to these users instead, who have a device each.
   private func placed(to users: String...) -> DivertingBench {
@@ -100,8 +101,12 @@ import Testing
     var bench = placed(to: "dave", "carol")
     bench.say(.answer(description: ""), "carol", "1")
     bench.say(.hangUp, "carol", "1")
-    #expect(entries(bench).map(\.user) == [bob, alice, carol])
-    #expect(entries(bench).map(\.entry.divertedBy) == ["", "", "bob"])
+    #expect(entries(bench).map(\.user) == [bob, alice, carol, dave])
+    #expect(entries(bench).map(\.entry.divertedBy) == ["", "", "bob", "bob"])
+    // At dave's it ended when carol answered.
+    let daves = entries(bench).last?.entry
+    #expect(daves?.reason == .answeredElsewhere && daves?.answeredBy == "carol")
+    #expect(daves?.isMissed == false && daves?.answeredAt == nil)
   }
 
   /// For the callee it was over when it went on.

@@ -21,14 +21,15 @@ extension Bench {
   mutating func enrol(
     _ device: String, voip: String? = nil, alert: String? = nil,
     alertProvider: PushProvider = .apns, dialect: String = "", sdk: (String, String) = ("", ""),
-    can capabilities: PushCapabilities? = nil, user: String = "bob"
+    can capabilities: PushCapabilities? = nil, user: String = "bob", hasWebhooks: Bool = false
   ) -> Reply? {
     let request = RegistrationRequest(
       deviceName: "Bob's \(device)", voipToken: voip.map(Self.voip),
       alertToken: alert.map { Self.alert($0, alertProvider) }, dialect: dialect, sdkName: sdk.0,
       sdkVersion: sdk.1, capabilities: capabilities)
     let from = effects.count
-    let reply = say(.register(request), user: user, device: device, callee: user)
+    let reply = say(
+      .register(request), user: user, device: device, callee: user, hasWebhooks: hasWebhooks)
     answerStores()
     if let reply { return reply }
     for effect in effects[from...] {

@@ -56,12 +56,13 @@ import Testing
         let answer = try await client.request("GET", "\(Self.path)?\(query)", token: server)
         #expect(answer.status == 400 && answer.errorCode == 106, "\(query)")
       }
-      // A server has no way to mark a history as read.
       let mark = #"{"upTo":"10"}"#
       let posted = try await client.request("POST", Self.path, token: server, body: mark)
       #expect(posted.status == 405 && posted.headers["allow"] == "GET")
-      let read = try await client.request("POST", Self.path + "/read", token: server, body: mark)
-      #expect(read.status == 404 && read.errorCode == 109)
+      for bad in ["", "{}", #"{"upTo":"!"}"#] {
+        let read = try await client.request("POST", Self.path + "/read", token: server, body: bad)
+        #expect(read.status == 400, "\(bad): \(read.text)")
+      }
       let devices = try await client.request(
         "POST", "/v1/history/read", token: server, body: mark)
       #expect(devices.status == 403 && devices.errorCode == 202)
@@ -69,6 +70,21 @@ import Testing
       // The first that a shard was asked: all the others came no further than the edge.
       let command = try await edge.shards.next { _ in true }
       #expect(command.body == .history(.list(before: nil, limit: 50)))
+    }
+  }
+
+  @Test func itIsMarkedAsReadOnTheUsersBehalf() async throws {
+    try await EdgeFixture.run(terms: Self.terms) { edge in
+      edge.shards.follow { _ in .history(HistoryPage(readUpTo: HistoryCursor(36))) }
+      let client = try await edge.client()
+      let server = try edge.serverToken()
+      let read = try await client.request(
+        "POST", Self.path + "/read", token: server, body: #"{"upTo":"10"}"#)
+      #expect(read.status == 200 && HTTPBodies.readHistory(read.body)?.readUpTo.text == "10")
+      let command = try await edge.shards.next { _ in true }
+      #expect(command.body == .history(.markRead(upTo: HistoryCursor(36))))
+      #expect(command.user == UserKey(app: "demo", user: "böb") && command.device.text == "")
+      #expect(command.credential == .token(server))
     }
   }
 

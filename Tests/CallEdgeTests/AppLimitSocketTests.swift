@@ -85,7 +85,20 @@ extension AppLimitTests {
       let register = try await edge.shards.next {
         if case .register = $0.body { true } else { false }
       }
-      #expect(register.devicesPerUser == 3)
+      #expect(register.devicesPerUser == 3 && !register.hasWebhooks)
+    }
+  }
+
+  /// A registration carries whether the app is to learn of its end.
+  @Test func theShardHearsOfWebhooks() async throws {
+    try await EdgeFixture.run(terms: AppTerms(follows: .webhooks)) { edge in
+      let client = try await edge.client()
+      try await client.attach(token: try await edge.token("ann"), device: "phone")
+      client.say(2, .register(RegistrationRequest()))
+      let register = try await edge.shards.next {
+        if case .register = $0.body { true } else { false }
+      }
+      #expect(register.hasWebhooks)
     }
   }
 

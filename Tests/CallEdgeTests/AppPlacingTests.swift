@@ -18,7 +18,7 @@ private let id = "11111111-2222-4333-8444-555555555555"
       let client = try await edge.client()
       let server = try edge.serverToken()
       let body = """
-        {"callId":"\(id)","from":"bob","to":"cy","video":true,"ringTimeoutSeconds":20,\
+        {"callId":"\(id)","from":"bob","fromDevice":"desk phone","to":"cy","video":true,"ringTimeoutSeconds":20,\
         "headers":[{"name":"reason","value":"callback"}],"pushData":"ticket 7","callerName":"Dr. Cy"}
         """
       let answer = try await client.request("POST", Self.path, token: server, body: body)
@@ -35,7 +35,8 @@ private let id = "11111111-2222-4333-8444-555555555555"
         call: try #require(CallID(id)), ringTimeoutSeconds: 20,
         headers: [CustomHeader(name: "reason", value: "callback")], video: true,
         callerName: "Dr. Cy", pushData: "ticket 7", busyWhileInCall: true, follows: .history)
-      #expect(command.body == .app(.place(AppPlacing(request, caller: "cy"))))
+      #expect(
+        command.body == .app(.place(AppPlacing(request, caller: "cy", device: "desk phone"))))
     }
   }
 
@@ -66,6 +67,7 @@ private let id = "11111111-2222-4333-8444-555555555555"
         ("", 100), ("[]", 100), (#"{"from":"bob","to":7}"#, 106), (#"{"from":"bob"}"#, 410),
         (#"{"to":"cy"}"#, 410), (#"{"from":"bob","to":"\#(long)"}"#, 410),
         (#"{"callId":"7","from":"bob","to":"cy"}"#, 106),
+        (#"{"from":"bob","fromDevice":" ","to":"cy"}"#, 300),
         (#"{"from":"bob","to":"cy","headers":[{"name":"","value":"x"}]}"#, 106),
         (#"{"from":"bob","to":"cy","pushData":"\#(tooMuch)"}"#, 0),
       ] {
@@ -73,8 +75,8 @@ private let id = "11111111-2222-4333-8444-555555555555"
         #expect(answer.status == 400, "\(body.prefix(80)): \(answer.text)")
         if code != 0 { #expect(answer.errorCode == code, "\(body.prefix(80)): \(answer.text)") }
       }
-      let other = try await client.request("GET", Self.path, token: server)
-      #expect(other.status == 405)
+      let other = try await client.request("PUT", Self.path, token: server)
+      #expect(other.status == 405 && other.headers["allow"] == "GET, POST")
     }
   }
 

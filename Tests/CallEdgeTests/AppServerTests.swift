@@ -22,7 +22,8 @@ extension EdgeFixture {
     ("PUT", "/v1/app/groups/desk"), ("DELETE", "/v1/app/groups/desk"),
     ("GET", "/v1/app/users/bob/name"), ("PUT", "/v1/app/users/bob/name"),
     ("DELETE", "/v1/app/users/bob/name"), ("GET", "/v1/app/calls/bob/\(id)"),
-    ("POST", "/v1/app/calls/bob/\(id)/end"), ("POST", "/v1/app/calls"),
+    ("POST", "/v1/app/calls/bob/\(id)/end"), ("POST", "/v1/app/calls"), ("GET", "/v1/app/calls"),
+    ("POST", "/v1/app/users/bob/history/read"),
   ]
   private static let deviceRoutes = [
     ("POST", "/v1/devices"), ("DELETE", "/v1/devices/phone"), ("GET", "/v1/calls/bob/\(id)"),
@@ -41,7 +42,8 @@ extension EdgeFixture {
           switch (method, path) {
           case ("PUT", "/v1/app/groups/desk"): #"{"users":["cy"]}"#
           case ("PUT", _): "{}"
-          case (_, "/v1/app/calls"): #"{"from":"bob","to":"cy"}"#
+          case ("POST", "/v1/app/calls"): #"{"from":"bob","to":"cy"}"#
+          case (_, "/v1/app/users/bob/history/read"): #"{"upTo":"10"}"#
           default: nil
           }
         let refused = try await client.request(method, path, token: user, body: body)
@@ -140,14 +142,14 @@ extension EdgeFixture {
         guard case .app(.calls(let shard)) = command.body else {
           return FakeShards.agreeing(command)
         }
-        guard shard % 4 == 1 else { return .app(.calls([])) }
-        return .app(.calls([Self.call(shard)]))
+        guard shard % 4 == 1 else { return .app(.calls(AppCalls())) }
+        return .app(.calls(AppCalls([Self.call(shard)])))
       }
       let client = try await edge.client()
       let answer = try await client.request(
         "GET", "/v1/app/users/bob/calls", token: try edge.serverToken())
       // The newest first.
-      #expect(HTTPBodies.readAppCalls(answer.body) == [Self.call(5), Self.call(1)])
+      #expect(HTTPBodies.readAppCalls(answer.body)?.calls == [Self.call(5), Self.call(1)])
       var asked: Set<UInt32> = []
       while asked.count < 8 {
         let command = try await edge.shards.next { _ in true }
@@ -156,6 +158,41 @@ extension EdgeFixture {
       }
       #expect(edge.metric("callmesh_edge_call_questions") == 0)
       #expect(edge.metric("callmesh_edge_commands_pending") == 0)
+    }
+  }
+
+  /// Every shard has two calls; together they are listed in pages.
+  @Test func theAppsLiveCallsAreListedPageByPage() async throws {
+    try await EdgeFixture.run { edge in
+      let all = (1...16).map { Self.call(UInt32($0)) }
+      edge.shards.follow { command in
+        guard case .app(.live(let query)) = command.body else {
+          return FakeShards.agreeing(command)
+        }
+        let own = all.filter { $0.state.call.low % 8 == UInt64(query.shard) }
+        let behind = own.filter { call in query.before.map { $0 < call.place } ?? true }
+        return .app(.calls(AppCalls(behind.newest(Int(query.limit)))))
+      }
+      let client = try await edge.client()
+      let server = try edge.serverToken()
+      for (size, expected) in [("", [16]), ("?limit=16", [16]), ("?limit=7", [7, 7, 2])] {
+        var (found, counts, query) = ([AppCall](), [Int](), size)
+        while true {
+          let answer = try await client.request("GET", "/v1/app/calls" + query, token: server)
+          let page = try #require(HTTPBodies.readAppCalls(answer.body))
+          found += page.calls
+          counts.append(page.calls.count)
+          guard let next = page.next else { break }
+          query = size + "&before=" + next.text
+        }
+        #expect(found == all.reversed() && counts == expected, "\(size)")
+      }
+      let command = try await edge.shards.next { _ in true }
+      #expect(command.user == UserKey(app: "demo", user: ""))
+      for bad in ["limit=0", "limit=101", "limit=x", "before=7", "before=7.8.bob"] {
+        let answer = try await client.request("GET", "/v1/app/calls?" + bad, token: server)
+        #expect(answer.status == 400 && answer.errorCode == 106, "\(bad)")
+      }
     }
   }
 

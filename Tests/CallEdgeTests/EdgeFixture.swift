@@ -57,7 +57,7 @@ final class FakeShards: Sendable {
   private static func agreeing(_ request: AppRequest, _ user: UserKey) -> Reply {
     switch request {
     case .user: .app(.user(AppUser(user: user.user)))
-    case .calls: .app(.calls([]))
+    case .calls, .live: .app(.calls(AppCalls()))
     case .call(let call), .end(let call):
       .app(
         .call(

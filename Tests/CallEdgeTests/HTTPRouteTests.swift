@@ -35,6 +35,9 @@ import Testing
       ("GET", "/v1/app/users/bob/calls", .app(.calls(of: "bob"))),
       ("GET", "/v1/app/users/b%C3%B6b/history", .app(.history(of: "böb"))),
       ("HEAD", "/v1/app/users/bob/history", .app(.history(of: "bob"))),
+      ("POST", "/v1/app/users/bob/history/read", .app(.historyRead(of: "bob"))),
+      ("GET", "/v1/app/calls", .app(.liveCalls)), ("HEAD", "/v1/app/calls", .app(.liveCalls)),
+      ("POST", "/v1/app/calls", .app(.placeCall)),
       ("DELETE", "/v1/app/users/bob/devices/d%2f1", .app(.removeDevice("d/1", of: "bob"))),
       ("GET", "/v1/app/users/bob/rules", .app(.rules(.get, of: "bob"))),
       ("PUT", "/v1/app/users/bob/rules", .app(.rules(.put, of: "bob"))),
@@ -57,7 +60,8 @@ import Testing
     for path in [
       "", "/", "/v1", "/v1/", "/v1/app", "/v1/app/", "/v1/app/users", "/v1/app/calls/bob",
       "/v1/app/users/bob/devices", "/v1/app/users/bob/rules/", "/v1/devices/", "/v2/connect",
-      "/v1/app/users/bob/history/", "/v1/app/users/bob/history/read", "/v1/app/groups/desk/history",
+      "/v1/app/users/bob/history/", "/v1/app/users/bob/history/unread",
+      "/v1/app/groups/desk/history",
       "//v1/connect", "/healthz/", "/readyz",
       "/metrics",
     ] {

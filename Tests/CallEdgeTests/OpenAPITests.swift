@@ -27,7 +27,7 @@ import Testing
     "appGetRules", "appPutRules", "appDeleteRules", "appCall", "appEndCall",
     "appGetGroup", "appPutGroup", "appDeleteGroup",
     "appGetName", "appPutName", "appDeleteName",
-    "appPlaceCall",
+    "appPlaceCall", "appLiveCalls", "appHistoryRead",
   ]
 
   /// Without a `default`: a new route has to be named, and then described.
@@ -48,6 +48,8 @@ import Testing
     case .app(.user): "appUser"
     case .app(.calls): "appCalls"
     case .app(.history): "appHistory"
+    case .app(.historyRead): "appHistoryRead"
+    case .app(.liveCalls): "appLiveCalls"
     case .app(.removeDevice): "appRemoveDevice"
     case .app(.rules(.get, _)): "appGetRules"
     case .app(.rules(.put, _)): "appPutRules"

@@ -84,9 +84,29 @@ import Testing
         {"type":"device.gone",\
         "id":"device_00112233445566778899aabbccddeeff_1800000000000_gone",\
         "timestamp":"2027-01-15T08:01:10.000Z","app":"demo","data":\
-        {"user":"bob","device":"phone","deviceName":"Bob's phone","provider":"apns",\
-        "token":"voip","registeredAt":"2027-01-15T08:00:00.000Z"}}
+        {"user":"bob","device":"phone","deviceName":"Bob's phone","cause":"refused",\
+        "provider":"apns","token":"voip","registeredAt":"2027-01-15T08:00:00.000Z"}}
         """)
+  }
+
+  @Test(
+    "the end of a whole registration names no token, and two devices have two ids",
+    arguments: [GoneCause.unregistered, .removed, .expired, .displaced])
+  func ended(cause: GoneCause) {
+    func event(_ device: DeviceID) -> AppEvent {
+      AppEvent(
+        GoneRegistration(device: device, cause: cause, registeredAt: Self.at),
+        of: UserKey(app: "demo", user: "bob"), at: Self.at + .seconds(70))
+    }
+    let id = "device_\(event("phone").goneName)_1800000000000_gone"
+    #expect(
+      text(event("phone")) == """
+        {"type":"device.gone","id":"\(id)","timestamp":"2027-01-15T08:01:10.000Z","app":"demo",\
+        "data":{"user":"bob","device":"phone","cause":"\(cause)",\
+        "registeredAt":"2027-01-15T08:00:00.000Z"}}
+        """)
+    #expect(event("phone").goneName.utf8.count == 16)
+    #expect(WebhookMessage(event("pad")).id != WebhookMessage(event("phone")).id)
   }
 
   @Test func theHeadersAreThoseOfStandardWebhooks() {

@@ -22,11 +22,17 @@ extension Generator {
   }
 
   mutating func appRequest() -> AppRequest {
-    switch Int.random(in: 0..<10, using: &self) {
+    switch Int.random(in: 0..<11, using: &self) {
     case 7: .name
     case 8: .setName(text(10))
     case 0: .user
-    case 9: .place(AppPlacing(placeRequest(), caller: user()))
+    case 9:
+      .place(AppPlacing(placeRequest(), caller: user(), device: chance(50) ? device() : nil))
+    case 10:
+      .live(
+        LiveCallsQuery(
+          shard: UInt32(truncatingIfNeeded: next()), before: chance(50) ? callPlace() : nil,
+          limit: UInt32(truncatingIfNeeded: next())))
     case 5: .group
     case 6: .setGroup(chance(50) ? callGroup() : nil)
     case 1: .calls(shard: UInt32(truncatingIfNeeded: next()))
@@ -41,9 +47,14 @@ extension Generator {
     case 3: .group(callGroup())
     case 4: .name(text(10))
     case 0: .user(appUser())
-    case 1: .calls(list(3) { $0.appCall() })
+    case 1:
+      .calls(AppCalls(list(3) { $0.appCall() }, next: chance(50) ? callPlace() : nil))
     default: .call(appCall())
     }
+  }
+
+  private mutating func callPlace() -> AppCallPlace {
+    AppCallPlace(placedAtMs: milliseconds().milliseconds, call: call(), callee: user())
   }
 
   private mutating func appUser() -> AppUser {

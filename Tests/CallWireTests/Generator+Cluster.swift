@@ -20,6 +20,7 @@ extension Generator {
       device: device(), callee: chance(50) ? user : UserKey(app: user.app, user: self.user()),
       body: body(kind))
     if chance(20) { command.after = number() }
+    command.hasWebhooks = chance(20)
     command.credential = credential()
     return command
   }
@@ -222,6 +223,7 @@ extension Generator {
     }
     if chance(20) {
       facts.callerRings = Span(microseconds: Int64.random(in: 1...90_000_000, using: &self))
+      if chance(50) { facts.onlyDevice = device() }
     }
     facts.signalsTaken = list(3) {
       SignalMark(
@@ -302,9 +304,11 @@ extension Generator {
   }
 
   mutating func storedRegistration() -> Registration {
-    Registration(
+    var stored = Registration(
       user: UserKey(app: text(8), user: user()), device: device(), request: registration(),
       registeredAt: microseconds(), seenAt: microseconds())
+    stored.hasWebhooks = chance(50)
+    return stored
   }
 }
 
@@ -315,6 +319,7 @@ extension Generator {
     if kind == .gone {
       let gone = GoneRegistration(
         device: device(), deviceName: text(8),
+        cause: GoneCause.allCases.randomElement(using: &self)!,
         provider: PushProvider.allCases.randomElement(using: &self)!, isVoIP: chance(50),
         fingerprint: text(32), registeredAt: microseconds())
       return AppEvent(gone, of: UserKey(app: text(8), user: user()), at: microseconds())

@@ -15,7 +15,8 @@ enum GoldenApp {
   static let requests: [(name: String, request: AppRequest)] = [
     ("user", .user), ("calls", .calls(shard: 5)), ("call", .call(GoldenValues.call)),
     ("end", .end(GoldenValues.call)), ("remove", .remove("bob-phone")),
-    ("place", .place(placing)),
+    ("place", .place(placing)), ("placeAtDevice", .place(placingAtDevice)),
+    ("live", .live(LiveCallsQuery(shard: 5, before: call.place, limit: 101))),
     ("group", .group), ("setGroup", .setGroup(group)), ("removeGroup", .setGroup(nil)),
     ("name", .name), ("setName", .setName("Bob Stone")), ("removeName", .setName("")),
   ]
@@ -25,6 +26,9 @@ enum GoldenApp {
       call: GoldenValues.call, ringTimeoutSeconds: 25,
       headers: [CustomHeader(name: "reason", value: "callback")], video: true,
       callerName: "Dr. Cy", pushData: "ticket 7"), caller: "cy")
+
+  static let placingAtDevice = AppPlacing(
+    PlaceRequest(call: GoldenValues.call), caller: "cy", device: "bob-phone")
 
   static let group = CallGroup(users: ["cy", "dee"], order: .longestIdle, turnSeconds: 20)
 

@@ -195,7 +195,9 @@ extension GoldenValues {
     ("won", .answer(won: true, state)),
     ("calls", .calls(LiveCalls(placed: [state], received: [state]))),
     ("rules", .rules(GoldenApp.rules)), ("appUser", .app(.user(GoldenApp.user))),
-    ("appCalls", .app(.calls([GoldenApp.call]))), ("appCall", .app(.call(GoldenApp.call))),
+    ("appCalls", .app(.calls(AppCalls([GoldenApp.call])))),
+    ("appCallsPage", .app(.calls(AppCalls([GoldenApp.call], next: GoldenApp.call.place)))),
+    ("appCall", .app(.call(GoldenApp.call))),
     ("appGroup", .app(.group(GoldenApp.group))),
     ("appName", .app(.name("Bob Stone"))), ("appUserNamed", .app(.user(GoldenApp.named))),
   ]
@@ -320,6 +322,12 @@ extension GoldenValues {
       GoldenValue(
         "appEventsGone", AppEventBatch(events: goneEvents),
         { ClusterCodec.encode($0.events.compactMap(\.self)) }, ClusterCodec.appEvents),
+      GoldenValue(
+        "appEventsOfRegistrations", AppEventBatch(events: endedRegistrations),
+        { ClusterCodec.encode($0.events.compactMap(\.self)) }, ClusterCodec.appEvents),
+      GoldenValue(
+        "registrationFollowed", followedRegistration, ClusterCodec.encode,
+        ClusterCodec.registration),
       GoldenValue("deadLetter", deadLetter, ClusterCodec.encode, ClusterCodec.deadLetter),
       GoldenValue(
         "webhookProgress", webhookProgress, ClusterCodec.encode, ClusterCodec.webhookProgress),

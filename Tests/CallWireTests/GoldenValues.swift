@@ -119,6 +119,11 @@ enum GoldenValues {
         fingerprint: "00112233445566778899aabbccddeeff", registeredAt: at), of: bob, at: later)
   ]
 
+  static let endedRegistrations = GoneCause.allCases.map { cause in
+    AppEvent(
+      GoneRegistration(device: "bob-phone", cause: cause, registeredAt: at), of: bob, at: later)
+  }
+
   static let deadLetter = DeadLetter(
     event: appEvents[1], endpoint: "0123456789abcdef", host: "app.example", attempts: 30,
     reason: "status 500", at: later)
@@ -217,6 +222,18 @@ enum GoldenValues {
           return facts
         }())
     ),
+    (
+      "placedAtDevice",
+      .placed(
+        {
+          var facts = PlacedFacts(
+            callee: bob, caller: Party(user: "cy", device: ""), placedAt: at, deadline: later,
+            video: false, description: "", headers: [], legs: [phone], fingerprint: 5)
+          facts.callerRings = .seconds(25)
+          facts.onlyDevice = phone.device
+          return facts
+        }())
+    ),
   ]
 
   /// Say when, which the first versions did not.
@@ -288,6 +305,12 @@ enum GoldenValues {
   static let pushedCheckpoint = Checkpoint(
     sequence: 123_457, epoch: 4,
     entries: (changes + pushes).map { JournalEntry(call: call, change: $0.change) })
+
+  static let followedRegistration: Registration = {
+    var registration = capableRegistration
+    registration.hasWebhooks = true
+    return registration
+  }()
 
   static let capableRegistration = Registration(
     user: bob, device: "bob-phone",

@@ -89,15 +89,19 @@ import Testing
       + #""phase":"ringing","version":0,"atMs":7},"caller":{"user":"ann","device":"a1"},"#
       + #""placedAtMs":7}"#
     #expect(text(.call(call)) == callText)
-    #expect(text(.calls([call])) == #"{"calls":[\#(callText)]}"#)
-    #expect(text(.calls([])) == "{}")
+    #expect(text(.calls(AppCalls([call]))) == #"{"calls":[\#(callText)]}"#)
+    let page = AppCalls([call], next: call.place)
+    #expect(
+      text(.calls(page))
+        == #"{"calls":[\#(callText)],"next":"7.00000000-0000-0000-0000-000000000001.bob"}"#)
+    #expect(text(.calls(AppCalls())) == "{}")
     let device = AppUser.Device(device: "b1", name: "Phone", attachedAt: at, voipPush: .fcm)
     #expect(
       text(.user(AppUser(user: "bob", devices: [device])))
         == #"{"user":"bob","devices":[{"device":"b1","name":"Phone","attached":true,"#
         + #""attachedAtMs":7,"registered":false,"voipPush":"fcm"}]}"#)
     #expect(HTTPBodies.readAppCall(HTTPBodies.app(.call(call))) == call)
-    #expect(HTTPBodies.readAppCalls(HTTPBodies.app(.calls([call]))) == [call])
+    #expect(HTTPBodies.readAppCalls(HTTPBodies.app(.calls(page))) == page)
     #expect(HTTPBodies.readAppUser(HTTPBodies.app(.user(AppUser(user: "bob"))))?.user == "bob")
     #expect(HTTPBodies.readAppUser(Array("{}".utf8)) == nil)
     var named = AppUser(user: "bob")

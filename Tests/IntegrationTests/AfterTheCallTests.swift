@@ -231,14 +231,16 @@ struct AfterTheCallTests {
 
   /// The answer to the app's server.
   private func serverAnswer(
-    _ cluster: TestCluster, _ path: String
-  ) async throws -> (status: Int32, page: HistoryPage?) {
+    _ cluster: TestCluster, _ path: String, body: String? = nil
+  ) async throws -> (status: Int32, page: HistoryPage?, text: String) {
     let now = Int64(Date().timeIntervalSince1970)
     let token = try cluster.keys.mintServerToken(app: "demo", lifetimeSeconds: 60, now: now)
     let answer = await HTTPProbe.send(
-      "GET", "127.0.0.1", cluster.port("n1"), path, headers: ["Authorization: Bearer \(token)"])
+      body == nil ? "GET" : "POST", "127.0.0.1", cluster.port("n1"), path,
+      headers: ["Authorization: Bearer \(token)"], body: body ?? "")
     let isPage = answer.status == 200
-    return (answer.status, isPage ? HTTPBodies.readHistory(Array(answer.body.utf8)) : nil)
+    let page = isPage ? HTTPBodies.readHistory(Array(answer.body.utf8)) : nil
+    return (answer.status, page, answer.body)
   }
 
   /// The app's server reads what the user's devices do, page by page.
@@ -256,6 +258,13 @@ struct AfterTheCallTests {
     #expect(alices.page?.items.count == 22)
     #expect(alices.page?.items.allSatisfy(\.entry.isPlaced) == true)
     #expect(try await serverAnswer(stage.cluster, path + "?before=!").status == 400)
+    // The user's devices see as read what it marks as read.
+    let newest = try #require(alices.page?.items.first?.cursor)
+    #expect(alices.page.map { $0.readUpTo < newest } == true)
+    let read = try await serverAnswer(
+      stage.cluster, "/v1/app/users/alice/history/read", body: #"{"upTo":"\#(newest.text)"}"#)
+    #expect(read.page?.readUpTo == newest, "\(read.status): \(read.text)")
+    #expect(await page(stage.alice)?.readUpTo == newest)
   }
 
   // MARK: Webhooks

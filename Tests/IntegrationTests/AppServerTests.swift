@@ -84,7 +84,7 @@ struct AppServerTests {
 
     for user in ["alice", "bob"] {
       let listed = try await ask(cluster, "GET", "/v1/app/users/\(user)/calls")
-      let calls = HTTPBodies.readAppCalls(listed.body) ?? []
+      let calls = HTTPBodies.readAppCalls(listed.body)?.calls ?? []
       #expect(listed.status == 200 && calls.map(\.state.call) == [call], "\(user)")
       #expect(calls.first?.answeredBy?.device == "b1" && calls.first?.caller.user == "alice")
     }

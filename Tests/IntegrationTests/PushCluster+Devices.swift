@@ -66,6 +66,12 @@ extension PushCluster {
       token: login)
   }
 
+  func unregister(_ user: String, _ device: String) async throws {
+    let login = try await TestDevice.token(cluster.keys, user: user, device)
+    loginsUsed.withLock { $0.append(login) }
+    try await http.unregister(DeviceID(device), token: login)
+  }
+
   func attached(
     _ user: String, _ name: String, wokenFor call: CallID? = nil
   ) async throws -> TestDevice {

@@ -59,13 +59,17 @@ import Testing
   }
 
   /// Bob asks dave first, in a call of their own.
-  @Test func afterConsultation() async throws {
+  @Test(arguments: DeviceCodec.allCases)
+  func afterConsultation(codec: DeviceCodec) async throws {
     let cluster = try await TestCluster.start()
     defer { cluster.stop() }
-    let alice = try await TestDevice(cluster, user: "alice", "phone", edges: ["e1"])
-    let bob = try await TestDevice(cluster, user: "bob", "phone", edges: ["e2"])
-    let dave = try await TestDevice(cluster, user: "dave", "phone", edges: ["e1"])
-    let tablet = try await TestDevice(cluster, user: "dave", "tablet", edges: ["e2"])
+    func device(_ user: String, _ name: String, _ edge: String) async throws -> TestDevice {
+      try await TestDevice(cluster, user: user, name, edges: [edge], codec: codec)
+    }
+    let alice = try await device("alice", "phone", "e1")
+    let bob = try await device("bob", "phone", "e2")
+    let dave = try await device("dave", "phone", "e1")
+    let tablet = try await device("dave", "tablet", "e2")
     let all = [alice, bob, dave, tablet]
     defer { for device in all { device.stop() } }
     for device in all { try await device.device.register(RegistrationRequest()) }

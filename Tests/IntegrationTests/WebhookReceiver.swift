@@ -17,6 +17,7 @@ final class WebhookReceiver: Sendable {
       /// Set in an event of a device.
       var user: String?
       var device: String?
+      var cause: String?
       var provider: String?
       var token: String?
     }
@@ -69,9 +70,12 @@ final class WebhookReceiver: Sendable {
   }
   func calls() -> Set<String> { Set(state.withLock { $0.bodies.compactMap(\.data.call) }) }
 
-  /// The tokens that are gone, each once.
+  /// The registrations and tokens that are gone, each once.
   func gone() -> Set<[String?]> {
     let all = state.withLock { $0.bodies.filter { $0.type == "device.gone" } }
-    return Set(all.map { [$0.data.user, $0.data.device, $0.data.provider, $0.data.token] })
+    return Set(
+      all.map {
+        [$0.data.user, $0.data.device, $0.data.cause, $0.data.provider, $0.data.token]
+      })
   }
 }

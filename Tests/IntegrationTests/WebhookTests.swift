@@ -44,7 +44,16 @@ struct WebhookTests {
       try await alice.device.place(PlaceRequest(call: call), to: "bob")
       try await alice.waitForStop(call, .unreachable)
       try await eventually("the app learns it") {
-        receiver.gone() == [["bob", "phone", "apns", "voip"]]
+        receiver.gone() == [["bob", "phone", "refused", "apns", "voip"]]
+      }
+      let moved = stage.voipToken()
+      try await stage.register("bob", "pad", voip: moved)
+      try await stage.register("carol", "pad", voip: moved)
+      try await stage.unregister("bob", "phone")
+      try await eventually("a token that somebody else has, and a device that left") {
+        receiver.gone().isSuperset(of: [
+          ["bob", "pad", "taken", "apns", "voip"], ["bob", "phone", "unregistered", nil, nil],
+        ])
       }
       #expect(receiver.unsigned == 0)
     }

@@ -126,10 +126,10 @@ package struct CommandAuthenticator {
   }
 
   /// An app's server may say what is meant for it, of all users of its app. Of what devices say it may read and set
-  /// rules, and list a history. It marks none as read: that is for the user to say.
+  /// rules, list a history and mark it as read. That an entry was added is for shards to say.
   private func authenticate(_ server: ServerClaims, of command: Command) -> Verdict {
     switch command.body {
-    case .app, .rules, .history(.list): break
+    case .app, .rules, .history(.list), .history(.markRead): break
     default: return .refused(CallError(AuthFailure.servers))
     }
     // No app's name has two forms that are equal by Unicode's rules.

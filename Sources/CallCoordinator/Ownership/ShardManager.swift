@@ -227,7 +227,9 @@ package actor ShardManager {
       changed(membership.edgeSeen(edge, now: now), now: now)
     case .claimed(let shard, let result): claimed(shard, result, now: now)
     case .released(let shard, let ok): released(shard, ok, now: now)
-    case .recovered(let term): handovers.recovered(term)
+    case .recovered(let term):
+      handovers.recovered(term)
+      for worker in workers { worker.inbox.offer(.recovered(term)) }
     case .yielded(let shard):
       shards[shard].hold = .none
       shards[shard].retryAt = now + configuration.claimRetry

@@ -58,6 +58,7 @@ extension ShardWorker {
       guard let shard = holding(term), case .draining = shard.phase else { return }
       shard.phase = .parting
       touch(term.shard)
+    case .recovered(let term): recovered(term, now: now)
     case .deposed(let shard, let epoch):
       if let shard = held[shard], shard.term.epoch < epoch {
         stepDown(shard, "the lease is another's, with epoch \(epoch)")

@@ -74,6 +74,19 @@ extension ShardWorker {
     touch(shard.number)
   }
 
+  /// Calls here that went on to users of another shard are announced to its new owner, once.
+  func recovered(_ term: ShardTerm, now: Timestamp) {
+    guard recoveredEpochs[term.shard, default: 0] < term.epoch else { return }
+    recoveredEpochs[term.shard] = term.epoch
+    for case let shard? in held {
+      decide(shard, now: now) { machine, outcome in
+        machine.recovered(
+          shard: term.shard, of: configuration.shardCount, now: now, into: &outcome)
+      }
+      touch(shard.number)
+    }
+  }
+
   /// Every edge has announced its sessions, or the time for it is over: the shard serves.
   /// - Parameter unannounced: edges that did not announce theirs in time; 0 stands for unknown edges.
   func begin(_ shard: HeldShard, unannounced: Set<UInt64>, now: Timestamp) {

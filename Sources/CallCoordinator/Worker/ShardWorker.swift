@@ -87,6 +87,8 @@ package actor ShardWorker {
   /// Every coordinator reads this one.
   var journalFormat = ClusterCodec.format
   var knownEdges: Set<UInt64> = []
+  /// The newest epoch in which each shard of the cluster was recovered, as far as this node was told.
+  var recoveredEpochs: [Int: UInt64] = [:]
   var authenticator: CommandAuthenticator
   /// When this node last received its own heartbeat, and since when without a gap; nil before the first one.
   var ownHeartbeat: (at: Timestamp, since: Timestamp)?
@@ -186,7 +188,8 @@ package actor ShardWorker {
       case .checkpoint(_, let done), .release(_, _, let done): done(false)
       case .commands, .appended, .appendLookedUp, .registrationWritten, .registrationRead,
         .registrationFailed, .announceDone, .edgeLost, .edgeReturned, .beginRecovery, .adopt,
-        .abandon, .checkpointEnded, .drained, .deposed, .pushAdded, .recordsAdded, .historyAdded,
+        .abandon, .checkpointEnded, .drained, .recovered, .deposed, .pushAdded, .recordsAdded,
+        .historyAdded,
         .historyRead, .unreadRead, .tokenStep, .peerAnswer, .journalFormat, .ownEdgeChanged,
         .receivedOwnHeartbeat, .eventsAdded:
         break

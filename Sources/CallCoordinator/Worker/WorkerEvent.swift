@@ -56,6 +56,8 @@ package enum WorkerEvent: Sendable {
   case release(ShardTerm, deadline: Timestamp, done: @Sendable (Bool) -> Void)
   /// The worker has taken all that had arrived before the shard unsubscribed.
   case drained(ShardTerm)
+  /// An owner, perhaps another node, has recovered a shard, or asks for its sessions once more.
+  case recovered(ShardTerm)
   /// Another node has the lease: step down from every term of the shard before `epoch`.
   case deposed(shard: Int, epoch: UInt64)
 }

@@ -8,7 +8,7 @@ public enum AppEventKind: UInt8, Sendable, CaseIterable {
   case ended = 4
   /// It ended, and is a missed call of its callee.
   case missed = 5
-  /// A device's push provider no longer accepts a token, and the token is removed.
+  /// A device's registration is removed, or one of its push tokens.
   case gone = 6
 
   public var name: String { "\(self)" }
@@ -26,23 +26,45 @@ public struct AppEventKinds: OptionSet, Sendable, Hashable {
   public func contains(_ kind: AppEventKind) -> Bool { contains(AppEventKinds(kind)) }
 }
 
-/// A push token of a device that is gone, as the app learns it.
+/// Why a registration is gone, or one of its push tokens. Raw values are those of the stream.
+public enum GoneCause: UInt8, Sendable, CaseIterable {
+  /// The push provider no longer accepts the token.
+  case refused = 0
+  /// Another device of the app has registered the token.
+  case taken = 1
+  /// The device unregistered.
+  case unregistered = 2
+  /// The app's server removed the device.
+  case removed = 3
+  /// The device was not there for `registrationLifetime`.
+  case expired = 4
+  /// The user has registered more devices than the app allows, and this one had been away for longest.
+  case displaced = 5
+
+  public var name: String { "\(self)" }
+}
+
+/// A registration of a device that is gone, or one of its push tokens, as the app learns it.
 public struct GoneRegistration: Sendable, Equatable {
   public var device: DeviceID
   public var deviceName: String
+  public var cause: GoneCause
+  /// The token's provider; `none` where the whole registration is gone.
   public var provider: PushProvider
   /// Whether it is the token for VoIP pushes, and not that for alerts.
   public var isVoIP: Bool
-  /// The token's fingerprint.
+  /// The token's fingerprint; empty where the whole registration is gone.
   public var fingerprint: String
-  /// When the device had registered the token last. With the fingerprint it identifies what is gone.
+  /// When the device had registered last. With the fingerprint it identifies what is gone.
   public var registeredAt: Timestamp
   public init(
-    device: DeviceID, deviceName: String = "", provider: PushProvider, isVoIP: Bool,
-    fingerprint: String, registeredAt: Timestamp
+    device: DeviceID, deviceName: String = "", cause: GoneCause = .refused,
+    provider: PushProvider = .none, isVoIP: Bool = false, fingerprint: String = "",
+    registeredAt: Timestamp
   ) {
     self.device = device
     self.deviceName = deviceName
+    self.cause = cause
     self.provider = provider
     self.isVoIP = isVoIP
     self.fingerprint = fingerprint
@@ -76,7 +98,7 @@ public struct AppEvent: Sendable, Equatable {
   public var survivor: CallID?
   /// For the end: how it went on to others, and how its sides were transferred, as in the call's record.
   public var diversions: [CallRecord.Diversion] = []
-  /// For a device's event: the token that is gone.
+  /// For a device's event: the registration that is gone, or the token.
   public var gone: GoneRegistration?
 
   public init(
@@ -94,7 +116,7 @@ public struct AppEvent: Sendable, Equatable {
   }
 
   /// An event of a device.
-  /// - Parameter at: since when the provider rejects the token, or when it said so.
+  /// - Parameter at: when it went; since when the provider rejects the token, or when it said so.
   public init(_ gone: GoneRegistration, of user: UserKey, at: Timestamp) {
     self.init(
       call: CallID(high: 0, low: 0), kind: .gone, at: at, callee: user,
@@ -107,7 +129,7 @@ extension AppEvent {
   /// The subject of an event. Each subject has each kind once, in the order of the kinds.
   public enum Subject: Hashable, Sendable {
     case call(PlacedCall)
-    /// A token that a device had registered: a hash of user, device and token, and when it was registered.
+    /// A registration of a device, or a token of it: a hash of user, device and token, and when it was registered.
     case registration(UInt64, at: Int64)
   }
 
@@ -127,6 +149,12 @@ extension AppEvent {
   public var line: Line {
     guard let gone else { return .call(PlacedCall(call, placedAt: placedAt)) }
     return .device(hash([gone.device.text]))
+  }
+
+  /// Names a device in the identity of an event about its whole registration: 16 hex digits.
+  public var goneName: String {
+    let digits = String(hash([gone?.device.text ?? ""]), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
   private func hash(_ texts: [String]) -> UInt64 {

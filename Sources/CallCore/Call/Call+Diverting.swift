@@ -26,11 +26,12 @@ extension Call {
     return diversions.isEmpty || (isParty(user) && diversion(from: user) == nil)
   }
 
-  /// Whether one device of a user may ring: a transfer may be to one device only.
+  /// Whether one device of a user may ring: a transfer may be to one device only, and so may a call of the app's server.
   /// - Parameter key: by which the call names the device.
   func rings(_ user: String, _ key: DeviceID) -> Bool {
     guard rings(user) else { return false }
-    return transfer?.start.device.map { facts.key(user, $0) == key } ?? true
+    guard let transfer else { return facts.mayRing(key) }
+    return transfer.start.device.map { facts.key(user, $0) == key } ?? true
   }
 
   func isParty(_ user: String) -> Bool {
@@ -51,9 +52,9 @@ extension Call {
   mutating func divert(
     _ reason: DivertReason, from user: String, to targets: DivertTargets, _ turn: inout Turn
   ) -> Bool {
-    guard isSearching, turn.mayDivert, rings(user), hops < turn.limits.diversionsPerCall else {
-      return false
-    }
+    guard isSearching, turn.mayDivert, rings(user), hops < turn.limits.diversionsPerCall,
+      isTransferring || facts.onlyDevice == nil
+    else { return false }
     let most = reason == .group ? CallGroup.usersMax : turn.limits.diversionTargets
     let fresh = fresh(targets.users, most)
     guard !fresh.isEmpty else { return false }

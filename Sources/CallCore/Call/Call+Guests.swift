@@ -41,7 +41,8 @@ extension Call {
   }
 
   /// Asks the shards of users for their devices.
-  mutating func visitGuests(_ turn: inout Turn) {
+  /// - Parameter urgency: of questions to users who have answered already.
+  mutating func visitGuests(urgency: Outcome.Urgency = .slow, _ turn: inout Turn) {
     guard turn.isServing else { return }
     // A large group is asked as often as some users are.
     let rung = isSearching ? guests.count { rings($0.user) } : 0
@@ -52,8 +53,16 @@ extension Call {
         isRung
         ? max(Guest.ringingInterval, .milliseconds(Int64(50 * rung)))
         : Guest.restingInterval
-      visit(index, next: turn.now + interval, guests[index].isAwaited ? .urgent : .slow, &turn)
+      visit(index, next: turn.now + interval, guests[index].isAwaited ? .urgent : urgency, &turn)
     }
+  }
+
+  /// The shards of some of the users have another owner, which does not know of the call: they are asked at once.
+  mutating func visitAnew(_ turn: inout Turn, _ isConcerned: (String) -> Bool) {
+    for index in guests.indices where isConcerned(guests[index].user) {
+      guests[index].askAt = min(guests[index].askAt, turn.now)
+    }
+    visitGuests(urgency: .urgent, &turn)
   }
 
   /// Asks one of them. The question says what the user's shard is to know: whether a device of the user has the call.

@@ -10,8 +10,8 @@ extension Call {
     return PlacedCall(id, placedAt: missed.entry.placedAt)
   }
 
-  /// The entry of the callee, that of the caller, and those of users who answered in place of the callee, to whom it went
-  /// on in vain, or to whom it was transferred. Of a call to oneself the caller has one, and not the callee. A user for
+  /// The entry of the callee, that of the caller, and those of users who answered in place of the callee, at whom it rang
+  /// in vain, or to whom it was transferred. Of a call to oneself the caller has one, and not the callee. A user for
   /// whom the app's server placed the call has one as if the call had been transferred to it, and none if it never rang
   /// there. Empty while it goes on.
   var historyEntries: [UsersEntry] {
@@ -37,7 +37,7 @@ extension Call {
     }
     received.isMissed = end.missed
     entries += entriesInVain(
-      received, end, besides: entries.map(\.user.user) + [facts.callee.user])
+      received, end, answer, besides: entries.map(\.user.user) + [facts.callee.user])
     if placerKey != facts.callee {
       leave(&received, facts.callee.user)
       entries.insert((facts.callee, received), at: 0)
@@ -53,19 +53,22 @@ extension Call {
     return user
   }
 
-  /// Those of users to whom the call went on, and who missed or declined it there: a device of theirs rang, or got a notice.
+  /// Those of users to whom the call went on, and who missed or declined it, or at whom it rang until another user
+  /// answered: a device of theirs rang, or got a notice.
   private func entriesInVain(
-    _ received: HistoryEntry, _ end: EndedFacts, besides others: [String]
+    _ received: HistoryEntry, _ end: EndedFacts, _ answer: AnsweredFacts?, besides others: [String]
   ) -> [UsersEntry] {
     diversions.flatMap(\.to).compactMap { user in
       guard !others.contains(where: { $0.hasBytes(of: user) }), wasReached(user) else { return nil }
       var entry = received
       entry.divertedBy = divertedBy(of: user)
+      if let answer { (entry.endedAt, entry.reason) = (answer.at, .answeredElsewhere) }
+      (entry.answeredAt, entry.device, entry.deviceName) = (nil, nil, "")
       leave(&entry, user)
       let hasDeclined =
         diversion(from: user)?.reason == .declined
         || end.reason == .declined && end.by?.user.hasBytes(of: user) == true
-      guard entry.isMissed || hasDeclined else { return nil }
+      guard entry.isMissed || hasDeclined || answer != nil else { return nil }
       return (key(of: user), entry)
     }
   }

@@ -59,9 +59,9 @@ public struct CallRecord: Sendable, Equatable {
     /// The device that declined, or that hands its side over.
     public var by: Party?
     public var at: Timestamp
-    /// Of a transfer: who took the side; nil: nobody did.
+    /// The device that took the side, in a transfer; nil: none did.
     public var takenBy: Party?
-    /// Of a transfer that nobody took: why.
+    /// Why nobody took it, in a transfer.
     public var failed: EndReason?
     public init(
       from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp

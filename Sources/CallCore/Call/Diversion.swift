@@ -300,4 +300,7 @@ extension PlacedFacts {
   }
 
   func key(of party: Party) -> DeviceID { key(party.user, party.device) }
+
+  /// Whether the call, as it was placed, may ring a device of the callee.
+  func mayRing(_ device: DeviceID) -> Bool { onlyDevice.map { $0 == device } ?? true }
 }

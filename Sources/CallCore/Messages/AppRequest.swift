@@ -5,6 +5,8 @@ public enum AppRequest: Sendable, Equatable {
   case user
   /// The live calls of one shard that the user placed or that are to it. It goes to that shard, whoever `user` is.
   case calls(shard: UInt32)
+  /// Live calls of the app in one shard. It goes to that shard, and is about no user.
+  case live(LiveCallsQuery)
   /// A call to the user.
   case call(CallID)
   /// Ends a call to the user.
@@ -30,16 +32,69 @@ public struct AppPlacing: Sendable, Equatable {
   public var request: PlaceRequest
   /// The second one, whom the first one sees as the caller; a user of the same app.
   public var caller: String
-  public init(_ request: PlaceRequest, caller: String) {
+  /// The only device of the first user that rings; nil: all of them do.
+  public var device: DeviceID?
+  public init(_ request: PlaceRequest, caller: String, device: DeviceID? = nil) {
     self.request = request
     self.caller = caller
+    self.device = device
+  }
+}
+
+/// A page of an app's live calls, as one shard is asked for its part.
+public struct LiveCallsQuery: Sendable, Equatable {
+  public var shard: UInt32
+  /// Only calls behind this one in the list; nil: from the newest one on.
+  public var before: AppCallPlace?
+  /// The most calls that the shard returns.
+  public var limit: UInt32
+  public init(shard: UInt32 = 0, before: AppCallPlace? = nil, limit: UInt32) {
+    self.shard = shard
+    self.before = before
+    self.limit = limit
+  }
+
+  /// How many calls an app's server may ask for. A shard is asked for one more, by which the edge knows whether there
+  /// are further ones.
+  public static let limits: ClosedRange<UInt32> = 1...UInt32(AppReply.callsMax)
+}
+
+/// A call's place in a list for the app's server: the newest call comes first. An app's server gets it as text that
+/// means nothing to it.
+public struct AppCallPlace: Sendable, Hashable, Comparable {
+  /// Milliseconds since 1970, as apps' servers get times.
+  public var placedAtMs: Int64
+  public var call: CallID
+  /// Two users may have calls of one id.
+  public var callee: String
+  public init(placedAtMs: Int64, call: CallID, callee: String) {
+    self.placedAtMs = placedAtMs
+    self.call = call
+    self.callee = callee
+  }
+
+  /// - Returns: nil for a text that is no place's.
+  public init?(text: String) {
+    let parts = text.split(separator: ".", maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count == 3, parts[0].utf8.count <= 13, let time = Int64(parts[0], radix: 36),
+      time >= 0, let call = CallID(String(parts[1])), IdentifierRules.isUser(String(parts[2]))
+    else { return nil }
+    self.init(placedAtMs: time, call: call, callee: String(parts[2]))
+  }
+
+  public var text: String { "\(String(placedAtMs, radix: 36)).\(call).\(callee)" }
+
+  public static func < (one: Self, other: Self) -> Bool {
+    if one.placedAtMs != other.placedAtMs { return one.placedAtMs > other.placedAtMs }
+    let (id, otherID) = ((one.call.high, one.call.low), (other.call.high, other.call.low))
+    return id == otherID ? one.callee < other.callee : id < otherID
   }
 }
 
 /// A shard's answer to an app's server.
 public enum AppReply: Sendable, Equatable {
   case user(AppUser)
-  case calls([AppCall])
+  case calls(AppCalls)
   case call(AppCall)
   case group(CallGroup)
   /// Empty: none is stored.
@@ -47,6 +102,18 @@ public enum AppReply: Sendable, Equatable {
 
   /// Calls that one answer lists. Policy: the newest.
   public static let callsMax = 100
+}
+
+/// A list of calls for an app's server.
+public struct AppCalls: Sendable, Equatable {
+  /// The newest first.
+  public var calls: [AppCall]
+  /// Where older ones begin: the next query's `before`; nil: there are none, or the list has no pages.
+  public var next: AppCallPlace?
+  public init(_ calls: [AppCall] = [], next: AppCallPlace? = nil) {
+    self.calls = calls
+    self.next = next
+  }
 }
 
 /// A user as the app's server sees it.
@@ -117,14 +184,15 @@ public struct AppCall: Sendable, Equatable {
   }
 }
 
+extension AppCall {
+  public var place: AppCallPlace {
+    AppCallPlace(placedAtMs: placedAt.milliseconds, call: state.call, callee: state.callee)
+  }
+}
+
 extension Sequence<AppCall> {
-  /// The newest first; those of the same time by id. No more than an answer lists.
-  public var newestForApp: [AppCall] {
-    let sorted = sorted { one, other in
-      if one.placedAt != other.placedAt { return one.placedAt > other.placedAt }
-      let (id, otherID) = (one.state.call, other.state.call)
-      return (id.high, id.low) < (otherID.high, otherID.low)
-    }
-    return Array(sorted.prefix(AppReply.callsMax))
+  /// The newest first, and no more than so many.
+  public func newest(_ countMax: Int = AppReply.callsMax) -> [AppCall] {
+    Array(sorted { $0.place < $1.place }.prefix(countMax))
   }
 }

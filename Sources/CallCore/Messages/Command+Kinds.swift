@@ -18,6 +18,7 @@ extension Command.Body {
   public var namedShard: UInt32? {
     switch self {
     case .calls(let shard), .app(.calls(let shard)): shard
+    case .app(.live(let query)): query.shard
     default: nil
     }
   }
@@ -28,7 +29,7 @@ extension Command.Body {
     case .call(_, let verb): verb.urgency
     case .ack: .idle
     // Nobody waits for it but the edge.
-    case .calls, .talking, .history(.changed), .app(.calls): .slow
+    case .calls, .talking, .history(.changed), .app(.calls), .app(.live): .slow
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
       .crossed, .merge, .replaced, .history, .visit, .rules, .app:
       .urgent

@@ -17,6 +17,8 @@ public struct Command: Sendable, Equatable {
   /// In an attach or a registration: how many registered devices the app allows a user; 0: the app has no limit
   /// of its own. The cluster's limit holds in any case.
   public var devicesPerUser: UInt32 = 0
+  /// In a registration: whether the app has webhooks.
+  public var hasWebhooks = false
   /// Checked by the driver.
   public var credential = Credential.none
 

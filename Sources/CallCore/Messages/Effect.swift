@@ -146,6 +146,8 @@ public struct PlacedFacts: Sendable, Equatable {
   /// The app's server placed the call: `caller` names a user and no device, so the caller's side is vacant. Once the call
   /// is answered, that user's devices ring for so long. nil: a device placed it.
   public var callerRings: Span?
+  /// The only device of the callee that rings, as the app's server chose; nil: all do. Such a call goes on to nobody.
+  public var onlyDevice: DeviceID?
   public init(
     callee: UserKey, caller: Party, placedAt: Timestamp, deadline: Timestamp, video: Bool,
     description: String, headers: [CustomHeader], legs: [Party], fingerprint: UInt64

@@ -64,6 +64,8 @@ public struct Registration: Sendable, Hashable {
   public var seenAt: Timestamp
   /// As the device declared them, or as its SDK had them when it registered.
   public var capabilities: PushCapabilities
+  /// Whether its app had webhooks when it registered: then the app learns of its end.
+  public var hasWebhooks = false
 
   /// - Parameter capabilities: nil: as the request declares them, or as its SDK has them.
   public init(

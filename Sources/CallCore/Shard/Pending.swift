@@ -102,14 +102,24 @@ struct GoneToken: Sendable {
   var at: Timestamp
 }
 
-/// A report of such a token whose app learns of it first.
+/// A registration, or one of its tokens, that is to be removed once its app's stream has the event.
 struct PendingGone: Sendable {
+  enum What: Sendable {
+    /// A provider no longer accepts a token.
+    case refused(PushReport)
+    /// Another device registers a token. `claim`: that of a device of this shard, which waits for it.
+    case taken(fingerprint: String, claim: UInt64?)
+    /// The registration of that time.
+    case registration(GoneCause, registeredAt: Timestamp)
+  }
   var user: UserKey
-  var report: PushReport
+  var device: DeviceID
+  var what: What
+  /// nil where nobody asked.
   var reply: PendingReply?
 
   func isAbout(_ user: UserKey, _ device: DeviceID) -> Bool {
-    self.user == user && report.device == device
+    self.user == user && self.device == device
   }
 }
 

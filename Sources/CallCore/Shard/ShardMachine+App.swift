@@ -4,7 +4,11 @@ extension ShardMachine {
     switch request {
     case .user: turn.reply(command, .app(.user(appUser(command.user, turn))))
     case .calls:
-      turn.reply(command, .app(.calls(callsForApp(of: command.user))), command.body.urgency)
+      let calls = AppCalls(callsForApp(of: command.user))
+      turn.reply(command, .app(.calls(calls)), command.body.urgency)
+    case .live(let query):
+      let calls = AppCalls(liveCalls(of: command.user.app, query))
+      turn.reply(command, .app(.calls(calls)), command.body.urgency)
     case .call(let id): turn.reply(command, callForApp(command, id))
     case .end(let id):
       if callOfApp(command, id) != nil { mutate(id) { $0.endByApp(&turn) } }
@@ -38,7 +42,7 @@ extension ShardMachine {
     var found = AppUser(user: key.user)
     found.name = name(of: key)
     found.devices = (users[key]?.devices ?? []).compactMap { $0.forApp(at: now) }
-    found.calls = liveCalls(to: key).newestForApp
+    found.calls = liveCalls(to: key).newest()
     return found
   }
 
@@ -55,7 +59,18 @@ extension ShardMachine {
       guard let slot = calls.slot(of: id), calls[slot].facts.callee != key else { return nil }
       return calls[slot].forApp
     }
-    return (placed + liveCalls(to: key)).newestForApp
+    return (placed + liveCalls(to: key)).newest()
+  }
+
+  private func liveCalls(of app: String, _ query: LiveCallsQuery) -> [AppCall] {
+    let limit = min(Int(query.limit), AppReply.callsMax + 1)
+    var places = Shortlist<AppCallPlace>(countMax: limit)
+    for slot in calls.slots
+    where !calls[slot].isEnded && calls[slot].facts.callee.app.hasBytes(of: app) {
+      let place = calls[slot].placeForApp
+      if query.before.map({ $0 < place }) ?? true { places.add(place) }
+    }
+    return places.items.compactMap { place in calls.slot(of: place.call).map { calls[$0].forApp } }
   }
 
   /// Removes the registration and, once the store has that, ends the session; then the reply follows. A device that is
@@ -68,8 +83,7 @@ extension ShardMachine {
       users[command.user]?.device(device)?.registration != nil
       || isStoring(command.user, device)
     if isStored {
-      return remove(
-        command.user, device, endsSession: true, reply: PendingReply(command), &turn)
+      return remove(command.user, device, .removed, reply: PendingReply(command), &turn)
     }
     endSession(of: device, command.user, &turn)
     turn.reply(command, .done)
@@ -103,6 +117,12 @@ extension Call {
     return AppCall(
       state: state, caller: facts.caller, placedAt: facts.placedAt, answeredBy: answer?.by,
       endedByApp: endedByApp)
+  }
+}
+
+extension Call {
+  fileprivate var placeForApp: AppCallPlace {
+    AppCallPlace(placedAtMs: facts.placedAt.milliseconds, call: id, callee: facts.callee.user)
   }
 }
 

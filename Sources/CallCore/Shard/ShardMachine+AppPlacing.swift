@@ -7,7 +7,7 @@ extension ShardMachine {
     }
     var command = command
     command.user = UserKey(app: command.user.app, user: placing.caller)
-    place(command, placing.request, isForApp: true, &turn)
+    place(command, placing.request, for: placing, &turn)
   }
 
   private func refusal(of placing: AppPlacing, to callee: UserKey) -> CallError? {

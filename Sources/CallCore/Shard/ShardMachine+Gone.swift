@@ -1,27 +1,85 @@
-/// Tokens that are gone, of apps with webhooks: the app's stream has the event before the store loses the token. So a
-/// crash in between loses nothing. The token is still there, and the gateway's next report, or the next push, has the
-/// event stored again, with the same identity.
+/// Ends of registrations and of their tokens, in apps with webhooks: the app's stream has the event before the store loses
+/// the registration or the token. So a crash in between loses nothing. What is to go is still there, and whoever asked for
+/// its end, or the next sweep, has the event stored again, with the same identity.
 extension ShardMachine {
   /// Whether an event of this device is on its way, or too many are of whatever devices. The gateway repeats its report.
   func mustWaitToTell(of report: PushReport, _ user: UserKey) -> Bool {
     guard !pendingGone.isEmpty else { return false }
     return report.hasWebhooks && pendingGone.count >= limits.registrationsWaiting
-      || pendingGone.values.contains { $0.isAbout(user, report.device) }
+      || isTelling(of: report.device, user)
   }
 
+  private func isTelling(of device: DeviceID, _ user: UserKey) -> Bool {
+    pendingGone.values.contains { $0.isAbout(user, device) }
+  }
+
+  /// A provider no longer accepts a token.
   /// - Returns: whether an event is to be stored first.
   mutating func tellApp(
     of registration: Registration, _ report: PushReport, _ reply: PendingReply?,
     _ turn: inout Turn
   ) -> Bool {
     guard report.hasWebhooks, keeps.contains(.events),
-      let gone = registration.gone(report.fingerprint)
+      let gone = registration.gone(report.fingerprint, .refused)
     else { return false }
-    let token = nextToken()
-    pendingGone[token] = PendingGone(user: registration.user, report: report, reply: reply)
-    let event = AppEvent(gone, of: registration.user, at: report.goneSince)
-    turn.perform(.deviceEvent(event, token: token))
+    tell(gone, of: registration, .refused(report), reply, at: report.goneSince, &turn)
     return true
+  }
+
+  /// Another device registers a token.
+  /// - Returns: whether an event is to be stored first. Then `reply` and `claim` wait for that.
+  mutating func tellApp(
+    ofTaken fingerprint: String, _ user: UserKey, _ device: DeviceID, reply: PendingReply?,
+    claim: UInt64?, _ turn: inout Turn
+  ) -> Bool {
+    guard keeps.contains(.events), let registration = users[user]?.device(device)?.registration,
+      registration.hasWebhooks, let gone = registration.gone(fingerprint, .taken)
+    else { return false }
+    if let reply, pendingGone.values.contains(where: { $0.reply == reply }) { return true }
+    guard pendingGone.count < limits.registrationsWaiting else {
+      reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 1000)), &turn)
+      if let claim { tokenStepDone(token: claim, .failed, &turn) }
+      return true
+    }
+    tell(
+      gone, of: registration, .taken(fingerprint: fingerprint, claim: claim), reply, at: turn.now,
+      &turn)
+    return true
+  }
+
+  /// A registration ends.
+  /// - Returns: whether an event is to be stored first. Then `reply` waits for that.
+  mutating func tellApp(
+    ofEnd cause: GoneCause, _ user: UserKey, _ device: DeviceID, reply: PendingReply?,
+    _ turn: inout Turn
+  ) -> Bool {
+    guard keeps.contains(.events), let registration = newestRegistration(of: device, user),
+      registration.hasWebhooks
+    else { return false }
+    if pendingGone.count >= limits.registrationsWaiting || isTelling(of: device, user) {
+      let isRepeated = pendingGone.values.contains { $0.reply == reply }
+      // Where nobody asked, the next sweep comes.
+      if !isRepeated {
+        reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 200)), &turn)
+      }
+      return true
+    }
+    let gone = GoneRegistration(
+      device: device, deviceName: registration.request.deviceName, cause: cause,
+      registeredAt: registration.registeredAt)
+    let what = PendingGone.What.registration(cause, registeredAt: registration.registeredAt)
+    tell(gone, of: registration, what, reply, at: turn.now, &turn)
+    return true
+  }
+
+  private mutating func tell(
+    _ gone: GoneRegistration, of registration: Registration, _ what: PendingGone.What,
+    _ reply: PendingReply?, at: Timestamp, _ turn: inout Turn
+  ) {
+    let token = nextToken()
+    pendingGone[token] = PendingGone(
+      user: registration.user, device: registration.device, what: what, reply: reply)
+    turn.perform(.deviceEvent(AppEvent(gone, of: registration.user, at: at), token: token))
   }
 
   /// The stream has the event of a `deviceEvent` effect. The device may have registered again meanwhile: then it keeps
@@ -32,14 +90,74 @@ extension ShardMachine {
     guard let pending = pendingGone.removeValue(forKey: token) else {
       return turn.outcome.faults.append(MachineFault(.unexpectedStoreResult))
     }
-    let (user, report) = (pending.user, pending.report)
-    if isStoring(user, report.device) {
-      let again = CallError(.tryAgain, retryAfterMilliseconds: 200)
-      pending.reply?.send(.error(again), &turn)
-    } else if !dropGone(report, user, pending.reply, tellsApp: false, &turn) {
-      pending.reply?.send(.done, &turn)
+    switch pending.what {
+    case .refused(let report): refusedTokenTold(report, pending, &turn)
+    case .taken(let fingerprint, let claim): takenTokenTold(fingerprint, claim, pending, &turn)
+    case .registration(let cause, let registeredAt):
+      endTold(cause, registeredAt: registeredAt, pending, &turn)
     }
     carryOutPushes(&turn)
+  }
+
+  private mutating func refusedTokenTold(
+    _ report: PushReport, _ pending: PendingGone, _ turn: inout Turn
+  ) {
+    if isStoring(pending.user, pending.device) {
+      pending.reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 200)), &turn)
+    } else if !dropGone(report, pending.user, pending.reply, tellsApp: false, &turn) {
+      pending.reply?.send(.done, &turn)
+    }
+  }
+
+  private mutating func takenTokenTold(
+    _ fingerprint: String, _ claim: UInt64?, _ pending: PendingGone, _ turn: inout Turn
+  ) {
+    let (user, device) = (pending.user, pending.device)
+    // A registration on its way to the store may hold the token. It must not arrive after this.
+    if isStoring(user, device) {
+      pending.reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 200)), &turn)
+      if let claim { tokenStepDone(token: claim, .failed, &turn) }
+    } else if !removeToken(
+      fingerprint, user, device, reply: pending.reply, claim: claim, &turn)
+    {
+      pending.reply?.send(.done, &turn)
+      if let claim { tokenStepDone(token: claim, .notified, &turn) }
+    }
+  }
+
+  private mutating func endTold(
+    _ cause: GoneCause, registeredAt: Timestamp, _ pending: PendingGone, _ turn: inout Turn
+  ) {
+    let (user, device) = (pending.user, pending.device)
+    let isClaiming = pendingClaims.values.contains {
+      $0.registration.user == user && $0.registration.device == device
+    }
+    let isSame = newestRegistration(of: device, user)?.registeredAt == registeredAt
+    // It may also have come back meanwhile.
+    let hasToGo =
+      cause != .expired || users[user]?.device(device).map { isExpired($0, turn) } ?? false
+    if isSame, !isClaiming, hasToGo {
+      return removeTold(user, device, endsSession: cause == .removed, reply: pending.reply, &turn)
+    }
+    if cause == .removed { endSession(of: device, user, &turn) }
+    pending.reply?.send(.done, &turn)
+  }
+
+  /// As it will be stored; nil: there is none.
+  private func newestRegistration(of device: DeviceID, _ user: UserKey) -> Registration? {
+    let stores = pendingStores.filter { _, store in
+      if case .register(let registration, _) = store.what {
+        registration.user == user && registration.device == device
+      } else {
+        false
+      }
+    }
+    if let last = stores.max(by: { $0.key < $1.key })?.value,
+      case .register(let registration, _) = last.what
+    {
+      return registration
+    }
+    return users[user]?.device(device)?.registration
   }
 }
 
@@ -52,13 +170,13 @@ extension PushReport {
 
 extension Registration {
   /// The token of this fingerprint, as one that is gone; nil: it has none.
-  fileprivate func gone(_ fingerprint: String) -> GoneRegistration? {
+  fileprivate func gone(_ fingerprint: String, _ cause: GoneCause) -> GoneRegistration? {
     guard !fingerprint.isEmpty else { return nil }
     let isVoIP = request.voipToken?.fingerprint == fingerprint
     let token = isVoIP ? request.voipToken : request.alertToken
     guard let token, token.fingerprint == fingerprint else { return nil }
     return GoneRegistration(
-      device: device, deviceName: request.deviceName, provider: token.provider, isVoIP: isVoIP,
-      fingerprint: fingerprint, registeredAt: registeredAt)
+      device: device, deviceName: request.deviceName, cause: cause, provider: token.provider,
+      isVoIP: isVoIP, fingerprint: fingerprint, registeredAt: registeredAt)
   }
 }

@@ -1,10 +1,11 @@
 /// Placing a call: whether it is accepted, and which devices it rings.
 extension ShardMachine {
-  /// - Parameter isForApp: the app's server places it: nobody has the caller's side, and `command` names its user.
+  /// - Parameter placing: the app's server places it: nobody has the caller's side, and `command` names its user.
   mutating func place(
-    _ command: Command, _ request: PlaceRequest, isForApp: Bool = false, _ turn: inout Turn
+    _ command: Command, _ request: PlaceRequest, for placing: AppPlacing? = nil, _ turn: inout Turn
   ) {
-    let fingerprint = Self.fingerprint(command, request)
+    let isForApp = placing != nil
+    let fingerprint = Self.fingerprint(command, request, to: placing?.device)
     if let slot = calls.slot(of: request.call) {
       guard calls[slot].facts.fingerprint == fingerprint,
         calls[slot].facts.callee == command.callee
@@ -39,6 +40,7 @@ extension ShardMachine {
     facts.pushData = request.pushData
     facts.follows = request.follows
     if isForApp { facts.callerRings = ringTimeout(request) }
+    facts.onlyDevice = placing?.device
     ring(facts, request, command, &turn)
   }
 
@@ -51,7 +53,7 @@ extension ShardMachine {
     let caller = command.user
     let reach = reach(
       facts.callee, caller: caller, placer: command.device,
-      busyWhileInCall: request.busyWhileInCall, turn)
+      busyWhileInCall: request.busyWhileInCall, only: facts.onlyDevice, turn)
     let diverted = diversion(request, reach, of: facts)
     var facts = facts
     facts.isCalleeInCall = reach.isInCall
@@ -76,7 +78,9 @@ extension ShardMachine {
     // A user who takes no call is busy. Any other one without a device may still have unknown ones.
     let isBusy = reach.isBusy
     let until = isBusy ? nil : sessionsUnknownUntil(of: facts.callee, turn)
-    let hasDevices = !(users[facts.callee]?.devices.isEmpty ?? true)
+    let devices = users[facts.callee]?.devices ?? []
+    let hasDevices =
+      facts.onlyDevice == nil ? !devices.isEmpty : devices.contains { facts.mayRing($0.id) }
     call.changeRinging {
       $0.sessionsUnknownUntil = until
       $0.calleeHasDevices = hasDevices
@@ -213,7 +217,10 @@ extension ShardMachine {
   }
 
   /// Tells a repeated `place` from another call with the same id.
-  static func fingerprint(_ command: Command, _ request: PlaceRequest) -> UInt64 {
+  /// - Parameter only: the only device that rings.
+  static func fingerprint(_ command: Command, _ request: PlaceRequest, to only: DeviceID? = nil)
+    -> UInt64
+  {
     var hash = FNV1a()
     hash.add(command.user.app, end: 0xff)
     hash.add(command.user.user, end: 0xff)
@@ -226,6 +233,7 @@ extension ShardMachine {
     }
     // Without any it is the number that earlier versions compute: a placing may be repeated to a later one.
     if !request.pushData.isEmpty { hash.add(request.pushData, end: 0xfe) }
+    if let only { hash.add(only.text, end: 0xfd) }
     return ShardHash.mix(
       hash.value ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
   }

@@ -4,14 +4,16 @@
 /// owner in the whole cluster.
 extension ShardMachine {
   mutating func register(_ command: Command, _ request: RegistrationRequest, _ turn: inout Turn) {
-    let registration = Registration(
+    var registration = Registration(
       user: command.user, device: command.device, request: request, registeredAt: turn.now,
       seenAt: turn.now)
+    registration.hasWebhooks = command.hasWebhooks
     let reply = PendingReply(command)
     let fingerprints = mayPush ? registration.fingerprints : []
     // Retransmitted while the first is on its way: one reply follows.
     if let reply, isPending(reply) { return }
-    if pendingClaims.count + pendingStores.count >= limits.registrationsWaiting {
+    let waiting = pendingClaims.count + pendingStores.count + pendingGone.count
+    if waiting >= limits.registrationsWaiting {
       let error = CallError(.tryAgain, retryAfterMilliseconds: 1000)
       return turn.reply(command, .error(error))
     }
@@ -55,7 +57,7 @@ extension ShardMachine {
   ) -> [DeviceID] {
     let oldest = surplus(with: registration, limits)
     for device in oldest {
-      remove(registration.user, device.id, reply: nil, &turn)
+      remove(registration.user, device.id, .displaced, reply: nil, &turn)
       if let session = device.session {
         let notice = Notice(
           kind: .deviceRemoved,
@@ -86,11 +88,20 @@ extension ShardMachine {
       users[command.user]?.device(device)?.registration != nil
       || isStoring(command.user, device)
     guard isKnown else { return turn.reply(command, .done) }
-    remove(command.user, device, reply: PendingReply(command), &turn)
+    remove(command.user, device, .unregistered, reply: PendingReply(command), &turn)
   }
 
+  /// Removes a registration. If the app has webhooks, it learns of that first.
   mutating func remove(
-    _ user: UserKey, _ device: DeviceID, endsSession: Bool = false, reply: PendingReply?,
+    _ user: UserKey, _ device: DeviceID, _ cause: GoneCause, reply: PendingReply?,
+    _ turn: inout Turn
+  ) {
+    if tellApp(ofEnd: cause, user, device, reply: reply, &turn) { return }
+    removeTold(user, device, endsSession: cause == .removed, reply: reply, &turn)
+  }
+
+  mutating func removeTold(
+    _ user: UserKey, _ device: DeviceID, endsSession: Bool, reply: PendingReply?,
     _ turn: inout Turn
   ) {
     let token = nextToken()
@@ -214,13 +225,13 @@ extension ShardMachine {
     expirySweepAt = now + limits.expirySweepInterval
     var expired: [(UserKey, DeviceID)] = []
     for (key, user) in users {
-      for device in user.devices {
-        guard device.registration != nil, device.session == nil,
-          Self.seen(device) + limits.registrationLifetime < now
-        else { continue }
-        expired.append((key, device.id))
-      }
+      for device in user.devices where isExpired(device, turn) { expired.append((key, device.id)) }
     }
-    for (user, device) in expired { remove(user, device, reply: nil, &turn) }
+    for (user, device) in expired { remove(user, device, .expired, reply: nil, &turn) }
+  }
+
+  func isExpired(_ device: User.Device, _ turn: borrowing Turn) -> Bool {
+    device.registration != nil && device.session == nil
+      && Self.seen(device) + limits.registrationLifetime < turn.now
   }
 }

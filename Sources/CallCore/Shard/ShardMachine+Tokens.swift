@@ -76,7 +76,7 @@ extension ShardMachine {
     if isStoring(former.user, former.device) { return fail(token, &turn) }
     dropClaims(of: former.user, former.device, holding: fingerprint, &turn)
     notifyTokenTaken(former.user, former.device, fingerprint, &turn)
-    let isWaiting = removeToken(
+    let isWaiting = takeToken(
       fingerprint, former.user, former.device, reply: nil, claim: token, &turn)
     if !isWaiting { tokenStepDone(token: token, .notified, &turn) }
   }
@@ -107,7 +107,7 @@ extension ShardMachine {
     }
     dropClaims(of: command.user, command.device, holding: taken.fingerprint, &turn)
     notifyTokenTaken(command.user, command.device, taken.fingerprint, &turn)
-    let isWaiting = removeToken(
+    let isWaiting = takeToken(
       taken.fingerprint, command.user, command.device, reply: PendingReply(command), claim: nil,
       &turn)
     if !isWaiting { turn.reply(command, .done) }
@@ -122,6 +122,16 @@ extension ShardMachine {
     let notice = Notice(
       kind: .tokenTaken, message: "Another device has registered the push token of this one.")
     turn.outcome.effects.append(.notice(session, notice))
+  }
+
+  /// Another device registers a token of this one. If the app has webhooks, it learns of that first.
+  /// - Returns: as of `removeToken`.
+  private mutating func takeToken(
+    _ fingerprint: String, _ user: UserKey, _ device: DeviceID, reply: PendingReply?,
+    claim: UInt64?, _ turn: inout Turn
+  ) -> Bool {
+    tellApp(ofTaken: fingerprint, user, device, reply: reply, claim: claim, &turn)
+      || removeToken(fingerprint, user, device, reply: reply, claim: claim, &turn)
   }
 
   /// Takes a token from a device, at once. It also wakes the device's leg of a ringing call no more.

@@ -17,12 +17,16 @@ extension ShardMachine {
   }
 
   /// Determines how a call reaches a user, before it rings there.
-  /// - Parameter placer: the device that placed it, which is not rung.
+  /// - Parameters:
+  ///   - placer: the device that placed it, which is not rung.
+  ///   - only: the only device that is rung; such a call goes on to nobody, as one to a group's member.
   func reach(
     _ key: UserKey, caller: UserKey, placer: DeviceID?, busyWhileInCall: Bool?,
-    isMember: Bool = false, _ turn: borrowing Turn
+    isMember: Bool = false, only: DeviceID? = nil, _ turn: borrowing Turn
   ) -> Reach {
-    let reached = reached(key, caller: caller, placer: placer, turn)
+    let isMember = isMember || only != nil
+    var reached = reached(key, caller: caller, placer: placer, turn)
+    if let only { reached.removeAll { $0.id != only } }
     let live = liveCalls(to: key)
     var reach = Reach(
       all: reached, devices: reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice },
@@ -45,7 +49,8 @@ extension ShardMachine {
     guard let slot = calls.slot(of: id), calls[slot].wantsOthers else { return }
     let (facts, caller) = (calls[slot].facts, calls[slot].callerKey)
     let live = liveCalls(to: facts.callee)
-    let devices = reached(facts.callee, caller: caller, placer: facts.caller.device, turn).map {
+    let all = reached(facts.callee, caller: caller, placer: facts.caller.device, turn)
+    let devices = all.filter { facts.mayRing($0.id) }.map {
       VisitAnswer.Device($0, isHeld: live[$0.id, default: 0] >= limits.liveCallsPerDevice)
     }
     // An edge may have gone missing since the call was placed.
@@ -129,6 +134,26 @@ extension ShardMachine {
   }
 
   // MARK: The call's shard
+
+  /// Another owner has recovered a shard. It learns at once of the calls of this shard that its users have, or that ring
+  /// there: so they count as busy, and their devices see it.
+  /// - Parameter count: how many shards there are.
+  public mutating func recovered(
+    shard number: Int, of count: Int, now: Timestamp, into outcome: inout Outcome
+  ) {
+    guard isServing else { return }
+    var turn = turn(at: now, taking: &outcome)
+    defer { swap(&turn.outcome, &outcome) }
+    let concerned = calls.slots.filter { !calls[$0].guests.isEmpty }.map { calls[$0].id }
+    for id in concerned {
+      mutate(id) { call in
+        let app = call.facts.callee.app
+        call.visitAnew(&turn) {
+          ShardHash.shard(of: UserKey(app: app, user: $0), count: count) == number
+        }
+      }
+    }
+  }
 
   /// The shard of a user to whom a call was diverted has answered.
   public mutating func visited(

@@ -33,33 +33,38 @@ package enum HTTPAppRoute: Equatable {
   case calls(of: String)
   /// A page of the user's history; the query says which.
   case history(of: String)
+  /// Marks it as read, on the user's behalf.
+  case historyRead(of: String)
   case removeDevice(DeviceID, of: String)
   case rules(HTTPRulesVerb, of: String)
   case group(HTTPRulesVerb, String)
   case name(HTTPRulesVerb, of: String)
   /// Its body says to whom.
   case placeCall
+  /// A page of the app's live calls; the query says which.
+  case liveCalls
   case call(CallAddress)
   case endCall(CallAddress)
 
-  /// The user that it is about; empty where the body says it.
+  /// The user that it is about; empty where the body says it, or it is about no user.
   package var user: String {
     switch self {
-    case .user(let user), .calls(let user), .history(let user), .removeDevice(_, let user),
-      .rules(_, let user), .group(_, let user), .name(_, let user):
+    case .user(let user), .calls(let user), .history(let user), .historyRead(let user),
+      .removeDevice(_, let user), .rules(_, let user), .group(_, let user), .name(_, let user):
       user
     case .call(let address), .endCall(let address): address.callee
-    case .placeCall: ""
+    case .placeCall, .liveCalls: ""
     }
   }
 
   /// Its share of the app's rate, in thousandths of a request. A question to all shards costs as much as ten others,
-  /// and a history, which is read from the store for each question, as much as three. Sessions count histories in the
+  /// or twice that where they look at all their calls, and a history, which is read from the store for each question, as much as three. Sessions count histories in the
   /// same way.
   var cost: Int64 {
     switch self {
     case .calls: 10_000
-    case .history: 3000
+    case .liveCalls: 20_000
+    case .history, .historyRead: 3000
     case .user, .removeDevice, .rules, .group, .name, .placeCall, .call, .endCall: 1000
     }
   }
@@ -84,6 +89,9 @@ package enum HTTPAppRoute: Equatable {
     case ("users", 3) where parts[2] == "history":
       try only("GET")
       return .history(of: try user(parts[1]))
+    case ("users", 4) where parts[2] == "history" && parts[3] == "read":
+      try only("POST")
+      return .historyRead(of: try user(parts[1]))
     case ("users", 3) where parts[2] == "rules":
       return .rules(try HTTPRulesVerb.find(method), of: try user(parts[1]))
     case ("users", 3) where parts[2] == "name":
@@ -93,8 +101,11 @@ package enum HTTPAppRoute: Equatable {
       try only("DELETE")
       return .removeDevice(try HTTPRoute.device(parts[3]), of: try user(parts[1]))
     case ("calls", 1):
-      try only("POST")
-      return .placeCall
+      switch method {
+      case "GET", "HEAD": return .liveCalls
+      case "POST": return .placeCall
+      default: throw .method(allowed: "GET, POST")
+      }
     case ("calls", 3):
       try only("GET")
       return .call(try HTTPRoute.address(parts[1], parts[2]))
@@ -130,6 +141,8 @@ extension Command {
       case .user: .app(.user)
       case .calls: .app(.calls(shard: 0))
       case .history: .history(try HistoryCommand(query: query))
+      case .historyRead: .history(try HTTPBodies.historyRead(content))
+      case .liveCalls: .app(.live(try LiveCallsQuery(query: query)))
       case .removeDevice(let device, _): .app(.remove(device))
       case .placeCall: .app(.place(try Self.placing(content, for: &user, limits)))
       case .call(let address): .app(.call(address.call))
@@ -153,6 +166,28 @@ extension Command {
     let body = try HTTPBodies.placeCall(content, limits)
     user = UserKey(app: user.app, user: body.from)
     return body.request(.random())
+  }
+}
+
+extension LiveCallsQuery {
+  /// The page that a query asks for, of no shard yet.
+  /// - Throws: `invalidField`.
+  fileprivate init(query: Substring) throws(CallError) {
+    self.init(limit: Self.limits.upperBound)
+    if let text = HTTPRoute.parameter("before", query: query), !text.isEmpty {
+      before = AppCallPlace(text: text)
+      if before == nil {
+        throw CallError(.invalidField, "`before` is not the `next` of a list of calls.")
+      }
+    }
+    if let text = HTTPRoute.parameter("limit", query: query) {
+      guard let number = UInt32(text), Self.limits.contains(number) else {
+        throw CallError(
+          .invalidField,
+          "The limit is \(Self.limits.lowerBound) to \(Self.limits.upperBound) calls.")
+      }
+      limit = number
+    }
   }
 }
 

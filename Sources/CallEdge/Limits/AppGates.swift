@@ -49,7 +49,9 @@ package final class AppGates: Sendable {
   /// Adds the limits that the command's shard has to check.
   func stamp(_ command: inout Command) {
     switch command.body {
-    case .attach, .register: break
+    case .attach: break
+    case .register:
+      command.hasWebhooks = gate(of: command.user.app)?.terms.follows.contains(.webhooks) ?? false
     case .place(var request):
       gate(of: command.user.app)?.terms.stamp(&request)
       command.body = .place(request)

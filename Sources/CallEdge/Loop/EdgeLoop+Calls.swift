@@ -17,21 +17,26 @@ extension EdgeLoop {
     askAllShards(sender, credential, asker: asker, request: request) { .calls(shard: $0) }
   }
 
-  /// Asks every shard for a user's live calls, for the app's server; the handler gets the answer.
+  /// Asks every shard for live calls, for the app's server; the handler gets the answer.
+  /// - Parameter page: how many calls the answer lists; further ones have a `next`. nil: the list has no pages.
   /// - Returns: why it was refused; nil where it was not.
-  func askForCalls(_ command: Command, for handler: HTTPHandler) -> CallError? {
+  func askForCalls(
+    _ command: Command, page: Int? = nil, for handler: HTTPHandler,
+    _ question: (_ shard: UInt32) -> AppRequest
+  ) -> CallError? {
     let asker = command.session.number
     endpoints[asker] = .request(handler)
     let error = askAllShards(
-      (command.user, command.device), command.credential, asker: asker, request: command.request
-    ) { .app(.calls(shard: $0)) }
+      (command.user, command.device), command.credential, asker: asker, request: command.request,
+      page: page
+    ) { .app(question($0)) }
     if error != nil { endpoints.removeValue(forKey: asker) }
     return error
   }
 
   private func askAllShards(
     _ sender: (user: UserKey, device: DeviceID), _ credential: Credential, asker: UInt64,
-    request: UInt64, _ body: (_ shard: UInt32) -> Command.Body
+    request: UInt64, page: Int? = nil, _ body: (_ shard: UInt32) -> Command.Body
   ) -> CallError? {
     guard questionsOpen < Self.questionsMax else {
       metrics.callQuestionsRefused.increment()
@@ -42,7 +47,8 @@ extension EdgeLoop {
     let session = SessionRef(edge: shared.incarnation, number: number)
     questionsOpen += 1
     metrics.callQuestions.add(1)
-    endpoints[number] = .question(CallsQuestion(asker: asker, request: request, shardCount: count))
+    endpoints[number] = .question(
+      CallsQuestion(asker: asker, request: request, shardCount: count, page: page))
     for shard in 0..<count {
       var command = Command(
         session: session, request: UInt64(shard) + 1, user: sender.user, device: sender.device,
@@ -107,10 +113,13 @@ package struct CallsQuestion {
   private var live = LiveCalls()
   /// For an app's server.
   private var found: [AppCall] = []
+  /// How many of them the answer lists, where it is a page.
+  private let page: Int?
 
-  package init(asker: UInt64, request: UInt64, shardCount: Int) {
+  package init(asker: UInt64, request: UInt64, shardCount: Int, page: Int? = nil) {
     self.asker = asker
     self.request = request
+    self.page = page
     open = shardCount
   }
 
@@ -118,7 +127,7 @@ package struct CallsQuestion {
     case waiting
     /// Every shard has answered.
     case complete(LiveCalls)
-    case completeForApp([AppCall])
+    case completeForApp(AppCalls)
     /// A shard has no answer: the list would be incomplete.
     case failed
   }
@@ -132,9 +141,14 @@ package struct CallsQuestion {
       live.received += part.received.prefix(LiveCalls.countMaximum - live.received.count)
       return open > 0 ? .waiting : .complete(live)
     case .app(.calls(let part)):
-      found = (found + part).newestForApp
-      return open > 0 ? .waiting : .completeForApp(found)
+      found = (found + part.calls).newest(page.map { $0 + 1 } ?? AppReply.callsMax)
+      return open > 0 ? .waiting : .completeForApp(list)
     default: return .failed
     }
+  }
+
+  private var list: AppCalls {
+    guard let page, found.count > page else { return AppCalls(found) }
+    return AppCalls(Array(found.prefix(page)), next: found[page - 1].place)
   }
 }

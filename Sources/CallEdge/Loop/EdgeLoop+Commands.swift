@@ -57,7 +57,17 @@ extension EdgeLoop {
   /// Sends the command of an HTTP request; its reply goes to the handler.
   /// - Returns: why it was refused; nil where it was sent.
   func submit(_ command: Command, for handler: HTTPHandler) -> CallError? {
-    if case .app(.calls) = command.body { return askForCalls(command, for: handler) }
+    switch command.body {
+    case .app(.calls): return askForCalls(command, for: handler) { .calls(shard: $0) }
+    case .app(.live(var query)):
+      let page = Int(query.limit)
+      query.limit += 1
+      return askForCalls(command, page: page, for: handler) {
+        query.shard = $0
+        return .live(query)
+      }
+    default: break
+    }
     if case .refused(let error) = submit(command, now: now) { return error }
     endpoints[command.session.number] = .request(handler)
     return nil

@@ -20,6 +20,8 @@ package struct CallFate: Sendable, Equatable {
   package var reason: EndReason?
   /// The users of whom a device rang and was told of that end as of a missed call.
   package var missedBy: Set<Int> = []
+  /// The users to whom it went on, and of whom a device was told that another user's has answered.
+  package var outrung: Set<Int> = []
   /// It went on to other users than the one who was called.
   package var wentOn = false
   /// One side was handed over, or was to be.
@@ -81,6 +83,13 @@ extension CallRecord {
     for callee in callees
     where callee.stop?.missed == true && callee.stop?.reason == fate.reason {
       fate.missedBy.insert(roster.user(of: callee.device))
+    }
+    for callee in callees where fate.wentOn && transfer == nil {
+      let user = roster.user(of: callee.device)
+      guard let stop = callee.stop, stop.reason == .answeredElsewhere, let by = stop.by,
+        roster.user(of: by) != user, roster.userName(user) != fate.callee
+      else { continue }
+      fate.outrung.insert(user)
     }
     return fate
   }

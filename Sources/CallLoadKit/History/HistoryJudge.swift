@@ -33,8 +33,10 @@ package struct HistoryJudge: Sendable {
     guard fate.wentOn else {
       return [caller] + (roster.user(fate.callee).map { [$0] } ?? []) + thirdReader(of: fate)
     }
-    // Who rang in vain has missed it. Whoever answered knows better than who was told otherwise.
-    return [caller] + (fate.answeredBy.map { [roster.user(of: $0)] } ?? fate.missedBy.sorted())
+    // Who rang in vain has missed it, or knows who answered. Whoever answered knows better than who was told otherwise.
+    let answerer = fate.answeredBy.map { [roster.user(of: $0)] }
+    return [caller] + (answerer ?? fate.missedBy.sorted())
+      + fate.outrung.subtracting(answerer ?? []).sorted()
   }
 
   package func lacks(_ entries: [HistoryEntry], of user: Int) -> Bool {
@@ -161,8 +163,9 @@ package struct HistoryJudge: Sendable {
 }
 
 extension HistoryEntry {
-  /// The call went on, or rang on, without the user: it says how it ended there.
+  /// The call went on, or rang on, without the user, or another one answered: it says how it ended there.
   fileprivate var isOfUserAlone: Bool {
-    wentOn || !divertedBy.isEmpty && reason == .declined && answeredAt == nil
+    let isDone = reason == .declined || reason == .answeredElsewhere
+    return wentOn || !divertedBy.isEmpty && isDone && answeredAt == nil
   }
 }

@@ -77,7 +77,7 @@ package struct PushProviders: Sendable, Equatable, Decodable {
   package var fcm: [FCM] = []
   package var webPush: [WebPush] = []
 
-  /// Of a gateway that delivers to webhooks only.
+  /// A gateway with these delivers to webhooks only.
   static let none = Self()
 
   private enum CodingKeys: String, CodingKey { case apns, fcm, webPush }

@@ -30,7 +30,8 @@ package struct WebhookMessage: Sendable {
   /// The same for the same event, whoever stored it.
   private static func id(of event: AppEvent) -> String {
     if let gone = event.gone {
-      return "device_\(gone.fingerprint)_\(gone.registeredAt.milliseconds)_\(event.kind.name)"
+      let what = gone.fingerprint.isEmpty ? event.goneName : gone.fingerprint
+      return "device_\(what)_\(gone.registeredAt.milliseconds)_\(event.kind.name)"
     }
     return "call_\(event.call)_\(event.placedAt.milliseconds)_\(event.kind.name)"
   }
@@ -41,8 +42,11 @@ package struct WebhookMessage: Sendable {
     json.member("user", user)
     json.member("device", gone.device.text)
     json.optional("deviceName", gone.deviceName)
-    json.member("provider", gone.provider.name)
-    json.member("token", gone.isVoIP ? "voip" : "alert")
+    json.member("cause", gone.cause.name)
+    if gone.provider != .none {
+      json.member("provider", gone.provider.name)
+      json.member("token", gone.isVoIP ? "voip" : "alert")
+    }
     json.member("registeredAt", text(gone.registeredAt))
   }
 

@@ -18,6 +18,7 @@ extension Callmesh__V1__AppCommand: Mapping {
     switch m.request_case {
     case CALLMESH__V1__APP_COMMAND__REQUEST_USER: return .user
     case CALLMESH__V1__APP_COMMAND__REQUEST_CALLS: return .calls(shard: try c.read(m.calls))
+    case CALLMESH__V1__APP_COMMAND__REQUEST_LIVE: return .live(try c.read(m.live))
     case CALLMESH__V1__APP_COMMAND__REQUEST_CALL: return .call(try c.read(m.call, "call"))
     case CALLMESH__V1__APP_COMMAND__REQUEST_END: return .end(try c.read(m.end, "end"))
     case CALLMESH__V1__APP_COMMAND__REQUEST_PLACE: return .place(try c.read(m.place))
@@ -38,6 +39,8 @@ extension Callmesh__V1__AppCommand: Mapping {
     case .user: return try c.write((), &m.user, CALLMESH__V1__APP_COMMAND__REQUEST_USER)
     case .calls(let shard):
       return try c.write(shard, &m.calls, CALLMESH__V1__APP_COMMAND__REQUEST_CALLS)
+    case .live(let query):
+      return try c.write(query, &m.live, CALLMESH__V1__APP_COMMAND__REQUEST_LIVE)
     case .call(let call):
       m.call = c.write(call)
       return CALLMESH__V1__APP_COMMAND__REQUEST_CALL
@@ -64,6 +67,31 @@ extension Callmesh__V1__AppPlace: Mapping {
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.message(&value.request, &m.place, "place")
     try c.text(&value.caller, &m.caller, "caller")
+    try c.device(&value.device, &m.device)
+  }
+}
+
+extension Coder {
+  /// nil is empty.
+  @safe
+  fileprivate func place(
+    _ value: inout AppCallPlace?, _ field: inout CText?, _ name: StaticString
+  ) throws(Failure) {
+    var text = value?.text ?? ""
+    try self.text(&text, &field, name)
+    guard Self.reads else { return }
+    value = text.isEmpty ? nil : AppCallPlace(text: text)
+    if !text.isEmpty, value == nil { throw failure(.field(String(describing: name))) }
+  }
+}
+
+extension Callmesh__V1__LiveCallsQuery: Mapping {
+  static var blank: LiveCallsQuery { LiveCallsQuery(limit: 0) }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__live_calls_query__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.number(&value.shard, &m.shard)
+    try c.place(&value.before, &m.before, "before")
+    c.number(&value.limit, &m.limit)
   }
 }
 
@@ -80,6 +108,7 @@ extension Callmesh__V1__AppPlaceBody: Mapping {
     try c.array(&value.headers, &m.n_headers, &m.headers)
     try c.text(&value.pushData, &m.push_data, "pushData")
     try c.text(&value.callerName, &m.caller_name, "callerName")
+    try c.device(&value.device, &m.from_device)
   }
 }
 
@@ -117,7 +146,7 @@ extension Callmesh__V1__AppUserQuery: EmptyMapping {
 // MARK: Answers
 
 extension Callmesh__V1__AppReply: Mapping {
-  static var blank: AppReply { .calls([]) }
+  static var blank: AppReply { .calls(AppCalls()) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_reply__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     guard C.reads else {
@@ -180,10 +209,11 @@ extension Callmesh__V1__AppDevice: Mapping {
 }
 
 extension Callmesh__V1__AppCalls: Mapping {
-  static var blank: [AppCall] { [] }
+  static var blank: AppCalls { AppCalls() }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__app_calls__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    try c.array(&value, &m.n_calls, &m.calls)
+    try c.array(&value.calls, &m.n_calls, &m.calls)
+    try c.place(&value.next, &m.next, "next")
   }
 }
 

@@ -58,6 +58,7 @@ extension Callmesh__V1__Command: Mapping {
     c.number(&value.request, &m.request)
     c.number(&value.after, &m.after)
     c.number(&value.devicesPerUser, &m.devices_per_user)
+    c.flag(&value.hasWebhooks, &m.webhooks)
     try c.user(&value.user, &m.app, &m.user)
     try c.device(&value.device, &m.device)
     // Empty is the sender's own user.

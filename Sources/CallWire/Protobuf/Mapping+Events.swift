@@ -50,8 +50,7 @@ extension Callmesh__V1__AppEvent: Mapping {
 
 extension Callmesh__V1__GoneRegistration: Mapping {
   static var blank: GoneRegistration {
-    GoneRegistration(
-      device: "", provider: .none, isVoIP: false, fingerprint: "", registeredAt: .zero)
+    GoneRegistration(device: "", registeredAt: .zero)
   }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__gone_registration__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
@@ -61,6 +60,7 @@ extension Callmesh__V1__GoneRegistration: Mapping {
     c.flag(&value.isVoIP, &m.voip)
     try c.text(&value.fingerprint, &m.fingerprint, "fingerprint")
     c.time(&value.registeredAt, microseconds: &m.registered_at_us)
+    try c.known(&value.cause, &m.cause, "cause")
   }
 }
 

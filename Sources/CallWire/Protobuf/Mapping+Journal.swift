@@ -56,12 +56,15 @@ extension Callmesh__V1__RegistrationRecord: Root {
     var (known, capabilities) = (true, value.capabilities.rawValue)
     c.flag(&known, &m.capabilities_known)
     c.number(&capabilities, &m.capabilities)
+    var hasWebhooks = value.hasWebhooks
+    c.flag(&hasWebhooks, &m.webhooks)
     guard C.reads else { return }
     // Those of before are derived now.
     value = Registration(
       user: value.user, device: value.device, request: registration.request,
       registeredAt: value.registeredAt, seenAt: value.seenAt,
       capabilities: known ? PushCapabilities(rawValue: capabilities) : nil)
+    value.hasWebhooks = hasWebhooks
   }
 }
 

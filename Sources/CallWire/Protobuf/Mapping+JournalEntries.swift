@@ -50,6 +50,7 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     var rings = Timestamp(microseconds: value.callerRings?.microseconds ?? 0)
     c.time(&rings, microseconds: &m.caller_rings_us)
     if C.reads, rings != .zero { value.callerRings = Span(microseconds: rings.microseconds) }
+    try c.device(&value.onlyDevice, &m.only_device)
   }
 }
 

@@ -42,16 +42,21 @@ extension FaultyTwin {
     return user == answerer?.user || miss(&entry, call, user, reason) ? entry : nil
   }
 
-  /// The call went on to the user, and nobody answered.
+  /// The call went on to the user, and nobody answered there.
   /// - Returns: false where the user has nothing of it.
   private func miss(
     _ entry: inout HistoryEntry, _ call: Call, _ user: String, _ reason: EndReason
   ) -> Bool {
     let legs = call.legs.filter { $0.party.user == user }
-    guard !legs.isEmpty, call.answerer == nil, isMissed(call, reason),
-      !legs.contains(where: { $0.left == .declined })
-    else { return false }
-    entry.isMissed = true
+    guard !legs.isEmpty else { return false }
+    let hasDeclined = legs.contains { $0.left == .declined }
+    (entry.device, entry.answeredAt) = (nil, nil)
+    if call.answerer != nil {
+      entry.reason = hasDeclined ? .declined : .answeredElsewhere
+    } else {
+      guard isMissed(call, reason), !hasDeclined else { return false }
+      entry.isMissed = true
+    }
     if legs.contains(where: { $0.left == .unanswered }) {
       (entry.wentOn, entry.reason) = (true, .unanswered)
     }

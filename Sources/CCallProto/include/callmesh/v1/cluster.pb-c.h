@@ -45,6 +45,7 @@ typedef struct Callmesh__V1__VisitAnswer Callmesh__V1__VisitAnswer;
 typedef struct Callmesh__V1__VisitDevice Callmesh__V1__VisitDevice;
 typedef struct Callmesh__V1__RulesCommand Callmesh__V1__RulesCommand;
 typedef struct Callmesh__V1__AppCommand Callmesh__V1__AppCommand;
+typedef struct Callmesh__V1__LiveCallsQuery Callmesh__V1__LiveCallsQuery;
 typedef struct Callmesh__V1__AppUserQuery Callmesh__V1__AppUserQuery;
 typedef struct Callmesh__V1__AppGroup Callmesh__V1__AppGroup;
 typedef struct Callmesh__V1__AppPlace Callmesh__V1__AppPlace;
@@ -73,7 +74,7 @@ typedef enum _Callmesh__V1__HistoryKind {
   CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_LIST = 1,
   CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_MARK_READ = 2,
   /*
-   * Of another shard's owner, which has added an entry.
+   * From another shard's owner, which has added an entry.
    */
   CALLMESH__V1__HISTORY_KIND__HISTORY_KIND_CHANGED = 3
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__HISTORY_KIND)
@@ -198,15 +199,19 @@ struct  Callmesh__V1__Command
   char *user;
   char *device;
   /*
-   * Whose shard this goes to; empty when it is the sender.
+   * This goes to the shard of this user; empty when it is the sender.
    */
   char *callee;
   /*
-   * Of attach and register: what the app allows; 0: what the cluster does.
+   * In attach and register: as many as the app allows; 0: as the cluster does.
    */
   uint32_t devices_per_user;
   /*
-   * Of a signal: the request that comes first; 0: none is unanswered.
+   * In register: the app has webhooks.
+   */
+  protobuf_c_boolean webhooks;
+  /*
+   * In a signal: the request that comes first; 0: none is unanswered.
    */
   uint64_t after;
   /*
@@ -248,17 +253,17 @@ struct  Callmesh__V1__Command
     ProtobufCBinaryData query;
     Callmesh__V1__CallerGone *caller_gone;
     /*
-     * Of a gateway. `user` and `device` name whom the push was for.
+     * From a gateway. `user` and `device` name whom the push was for.
      */
     Callmesh__V1__PushReport *push_report;
     /*
-     * Of another shard's owner. `user` and `device` name the former owner.
+     * From another shard's owner. `user` and `device` name the former owner.
      */
     Callmesh__V1__TokenTaken *token_taken;
     Callmesh__V1__CallsCommand *calls;
     Callmesh__V1__CrossedCall *crossed;
     /*
-     * Of another shard's owner. `user` and `device` name who takes the call.
+     * From another shard's owner. `user` and `device` name who takes the call.
      */
     Callmesh__V1__MergeRequest *merge;
     Callmesh__V1__SignalCommand *information;
@@ -267,24 +272,24 @@ struct  Callmesh__V1__Command
     Callmesh__V1__TransferCommand *transfer;
     ProtobufCBinaryData cancel_transfer;
     /*
-     * Of another shard's owner. `device` names who transferred the call that goes on.
+     * From another shard's owner. `device` names who transferred the call that goes on.
      */
     Callmesh__V1__ReplacedCall *replaced;
     Callmesh__V1__HistoryCommand *history;
     /*
-     * Of another shard's owner. `user` is whose devices it asks for.
+     * From another shard's owner. `user` is whose devices it asks for.
      */
     Callmesh__V1__VisitRequest *visit;
     Callmesh__V1__RulesCommand *rules;
     /*
-     * Of the app's server; `user` is whom it is about.
+     * From the app's server; `user` is whom it is about.
      */
     Callmesh__V1__AppCommand *for_app;
   };
 };
 #define CALLMESH__V1__COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command__descriptor) \
-    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
+    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__AttachCommand
@@ -303,7 +308,7 @@ struct  Callmesh__V1__AttachCommand
    */
   protobuf_c_boolean only_places;
   /*
-   * Of an announced session.
+   * In an announced session.
    */
   Callmesh__V1__Talking *talking;
   /*
@@ -315,7 +320,7 @@ struct  Callmesh__V1__AttachCommand
    */
   Callmesh__V1__HistoryMark *history;
   /*
-   * What the session has as its user's stored name; none: of a version without names.
+   * The user's stored name, as the session has it; none: an edge of a version without names.
    */
   Callmesh__V1__DisplayName *user_name;
 };
@@ -365,11 +370,11 @@ struct  Callmesh__V1__HistoryCommand
   ProtobufCMessage base;
   Callmesh__V1__HistoryKind kind;
   /*
-   * Of a list: before this one; 0: the newest. Of a mark: up to this one.
+   * In a list: before this one; 0: the newest. In a mark: up to this one.
    */
   uint64_t cursor;
   /*
-   * Of a list; 0: 50.
+   * In a list; 0: 50.
    */
   uint32_t limit;
 };
@@ -385,7 +390,7 @@ struct  Callmesh__V1__CallsCommand
 {
   ProtobufCMessage base;
   /*
-   * Whose question this is: `callee` does not say it.
+   * The question is for this shard: `callee` does not say it.
    */
   uint32_t shard;
 };
@@ -414,7 +419,7 @@ struct  Callmesh__V1__PlaceCommand
   Callmesh__V1__Header **headers;
   protobuf_c_boolean video;
   /*
-   * Of the caller's device, as its session said.
+   * The caller's device's, as its session said.
    */
   char *device_name;
   /*
@@ -432,11 +437,11 @@ struct  Callmesh__V1__PlaceCommand
   size_t n_forward;
   char **forward;
   /*
-   * What a second call to the callee comes to: 1 it rings, 2 it is busy; 0: not said.
+   * A second call to the callee: 1 it rings, 2 it is busy; 0: not said.
    */
   uint32_t second_calls;
   /*
-   * What the app wants to learn of the call, in bits: 1 entries in histories, 2 webhooks.
+   * The information that the app wants about the call, in bits: 1 entries in histories, 2 webhooks.
    */
   uint32_t follows;
 };
@@ -485,7 +490,7 @@ struct  Callmesh__V1__PullCommand
   char *from;
   char *description;
   /*
-   * Of the device that pulls, as its session said.
+   * The pulling device's, as its session said.
    */
   char *device_name;
 };
@@ -520,7 +525,7 @@ struct  Callmesh__V1__ReplacedCall
   ProtobufCBinaryData call;
   ProtobufCBinaryData survivor;
   /*
-   * Whose device transferred the survivor.
+   * The user whose device transferred the survivor.
    */
   char *user;
 };
@@ -560,21 +565,21 @@ struct  Callmesh__V1__PushReport
   ProtobufCBinaryData call;
   Callmesh__V1__PushPurpose purpose;
   /*
-   * Of the token that was used.
+   * The used token's.
    */
   char *fingerprint;
   Callmesh__V1__PushResult result;
   /*
-   * Of a rejection or failure.
+   * Why it was rejected, or failed.
    */
   char *reason;
   /*
-   * Of a token that is gone; 0: not said.
+   * Since when the token is gone; 0: not said.
    */
   int64_t gone_since_us;
   int64_t at_us;
   /*
-   * Of a failure: an attempt's fate is not known.
+   * After a failure: an attempt's fate is not known.
    */
   protobuf_c_boolean may_have_arrived;
   /*
@@ -620,7 +625,7 @@ struct  Callmesh__V1__Talking
   size_t n_calls;
   ProtobufCBinaryData *calls;
   /*
-   * Of each call, in the same order; none where the app's users are not shown their calls.
+   * The details of each call, in the same order; none where the app's users are not shown their calls.
    */
   size_t n_details;
   Callmesh__V1__TalkingDetail **details;
@@ -639,7 +644,7 @@ struct  Callmesh__V1__TalkingDetail
    */
   int64_t since_us;
   /*
-   * Who has the other side, where that is not the callee.
+   * The user who has the other side, where that is not the callee.
    */
   char *peer;
 };
@@ -661,7 +666,7 @@ struct  Callmesh__V1__CrossedCall
    */
   char *by;
   /*
-   * Who placed the one that gives way.
+   * The user who placed the one that gives way.
    */
   char *caller;
   /*
@@ -689,11 +694,11 @@ struct  Callmesh__V1__MergeRequest
    */
   ProtobufCBinaryData merged;
   /*
-   * Who placed the one that goes on.
+   * The user who placed the one that goes on.
    */
   char *caller;
   /*
-   * Of the device that takes it.
+   * The name of the device that takes it.
    */
   char *device_name;
 };
@@ -710,7 +715,7 @@ struct  Callmesh__V1__VisitRequest
   ProtobufCMessage base;
   ProtobufCBinaryData call;
   /*
-   * Whose shard asks.
+   * This user's shard asks.
    */
   char *callee;
   char *caller;
@@ -723,7 +728,7 @@ struct  Callmesh__V1__VisitRequest
    */
   uint32_t second_calls;
   /*
-   * Of a group that was called.
+   * A member of a group that was called.
    */
   protobuf_c_boolean is_member;
   /*
@@ -740,11 +745,11 @@ struct  Callmesh__V1__VisitRequest
   protobuf_c_boolean wants_others;
   int64_t answered_at_us;
   /*
-   * Of two questions about a call the later one is greater.
+   * The later one of two questions about a call has the greater number.
    */
   uint64_t number;
   /*
-   * Of who placed it, where it is answered.
+   * The placer's display name, where it is answered.
    */
   char *caller_name;
   /*
@@ -834,7 +839,8 @@ typedef enum {
   CALLMESH__V1__APP_COMMAND__REQUEST_SET_GROUP = 7,
   CALLMESH__V1__APP_COMMAND__REQUEST_NAME = 13,
   CALLMESH__V1__APP_COMMAND__REQUEST_SET_NAME = 14,
-  CALLMESH__V1__APP_COMMAND__REQUEST_PLACE = 20
+  CALLMESH__V1__APP_COMMAND__REQUEST_PLACE = 20,
+  CALLMESH__V1__APP_COMMAND__REQUEST_LIVE = 21
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__APP_COMMAND__REQUEST__CASE)
 } Callmesh__V1__AppCommand__RequestCase;
 
@@ -856,11 +862,30 @@ struct  Callmesh__V1__AppCommand
      */
     Callmesh__V1__DisplayName *set_name;
     Callmesh__V1__AppPlace *place;
+    Callmesh__V1__LiveCallsQuery *live;
   };
 };
 #define CALLMESH__V1__APP_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_command__descriptor) \
     , CALLMESH__V1__APP_COMMAND__REQUEST__NOT_SET, {0} }
+
+
+/*
+ * One shard's part of the app's live calls, the newest first.
+ */
+struct  Callmesh__V1__LiveCallsQuery
+{
+  ProtobufCMessage base;
+  uint32_t shard;
+  /*
+   * Only calls behind this one: an AppCalls.next.
+   */
+  char *before;
+  uint32_t limit;
+};
+#define CALLMESH__V1__LIVE_CALLS_QUERY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__live_calls_query__descriptor) \
+    , 0, (char *)protobuf_c_empty_string, 0 }
 
 
 struct  Callmesh__V1__AppUserQuery
@@ -893,10 +918,14 @@ struct  Callmesh__V1__AppPlace
    * The user who is called once somebody has answered.
    */
   char *caller;
+  /*
+   * The only device of the command's user that rings; none: all of them.
+   */
+  char *device;
 };
 #define CALLMESH__V1__APP_PLACE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_place__descriptor) \
-    , NULL, (char *)protobuf_c_empty_string }
+    , NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -1017,7 +1046,7 @@ struct  Callmesh__V1__Heartbeat
    */
   uint32_t reads;
   /*
-   * Of a coordinator: those silent for longest.
+   * As a coordinator sees them: those silent for longest.
    */
   size_t n_silent_edges;
   Callmesh__V1__SilentEdge **silent_edges;
@@ -1088,7 +1117,7 @@ struct  Callmesh__V1__AnnounceDone
    */
   uint64_t sessions_said;
   /*
-   * Of the request that it answers, so that one which was late is known. 0: not said.
+   * The number of the request that it answers, so that one which was late is known. 0: not said.
    */
   uint64_t number;
   /*
@@ -1153,11 +1182,11 @@ struct  Callmesh__V1__PushJob
   Callmesh__V1__EndReason reason;
   Callmesh__V1__Party *by;
   /*
-   * Of a clean-up: what became of its ring was not known when it was decided.
+   * In a clean-up: what became of its ring was not known when it was decided.
    */
   protobuf_c_boolean ring_unknown;
   /*
-   * Of a ring: the caller's, opaque.
+   * In a ring: the caller's, opaque.
    */
   char *push_data;
   /*
@@ -1165,7 +1194,7 @@ struct  Callmesh__V1__PushJob
    */
   protobuf_c_boolean alert_token;
   /*
-   * Who was called, if another than `user`: whose shard has the call.
+   * The user who was called, if another than `user`: this one's shard has the call.
    */
   char *called_user;
   /*
@@ -1821,6 +1850,25 @@ Callmesh__V1__AppCommand *
 void   callmesh__v1__app_command__free_unpacked
                      (Callmesh__V1__AppCommand *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__LiveCallsQuery methods */
+void   callmesh__v1__live_calls_query__init
+                     (Callmesh__V1__LiveCallsQuery         *message);
+size_t callmesh__v1__live_calls_query__get_packed_size
+                     (const Callmesh__V1__LiveCallsQuery   *message);
+size_t callmesh__v1__live_calls_query__pack
+                     (const Callmesh__V1__LiveCallsQuery   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__live_calls_query__pack_to_buffer
+                     (const Callmesh__V1__LiveCallsQuery   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__LiveCallsQuery *
+       callmesh__v1__live_calls_query__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__live_calls_query__free_unpacked
+                     (Callmesh__V1__LiveCallsQuery *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__AppUserQuery methods */
 void   callmesh__v1__app_user_query__init
                      (Callmesh__V1__AppUserQuery         *message);
@@ -2268,6 +2316,9 @@ typedef void (*Callmesh__V1__RulesCommand_Closure)
 typedef void (*Callmesh__V1__AppCommand_Closure)
                  (const Callmesh__V1__AppCommand *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__LiveCallsQuery_Closure)
+                 (const Callmesh__V1__LiveCallsQuery *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__AppUserQuery_Closure)
                  (const Callmesh__V1__AppUserQuery *message,
                   void *closure_data);
@@ -2364,6 +2415,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__visit_answer__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__visit_device__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__rules_command__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_command__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__live_calls_query__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_user_query__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_group__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_place__descriptor;

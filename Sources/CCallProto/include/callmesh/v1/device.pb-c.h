@@ -122,7 +122,7 @@ typedef enum _Callmesh__V1__EndReason {
   CALLMESH__V1__END_REASON__END_REASON_FAILED = 8,
   CALLMESH__V1__END_REASON__END_REASON_GLARE = 9,
   /*
-   * Of a device: another one of its user took the call over.
+   * Another device of the user took the call over.
    */
   CALLMESH__V1__END_REASON__END_REASON_MOVED = 10,
   /*
@@ -426,7 +426,7 @@ struct  Callmesh__V1__Register
   size_t n_capabilities;
   char **capabilities;
   /*
-   * Of POST /v1/devices; in a frame it is the session's.
+   * In POST /v1/devices; in a frame it is the session's.
    */
   char *device;
 };
@@ -954,7 +954,7 @@ struct  Callmesh__V1__Registered
   size_t n_removed_devices;
   char **removed_devices;
   /*
-   * What stands in the registration.
+   * As they stand in the registration.
    */
   size_t n_capabilities;
   char **capabilities;
@@ -965,7 +965,7 @@ struct  Callmesh__V1__Registered
 
 
 /*
- * Who placed, answered or ended a call.
+ * The device that placed, answered or ended a call.
  */
 struct  Callmesh__V1__Party
 {
@@ -993,7 +993,7 @@ struct  Callmesh__V1__CallState
   Callmesh__V1__CallPhase phase;
   uint64_t version;
   /*
-   * Of the call, or for a stopped leg of the leg.
+   * The call's, or a stopped leg's.
    */
   Callmesh__V1__EndReason reason;
   /*
@@ -1140,7 +1140,7 @@ struct  Callmesh__V1__OngoingCall
    */
   protobuf_c_boolean placed;
   /*
-   * Of the user: the one that has the call.
+   * The user's device that has the call.
    */
   char *device;
   char *device_name;
@@ -1169,7 +1169,7 @@ struct  Callmesh__V1__HistoryState
 {
   ProtobufCMessage base;
   /*
-   * Of the newest change.
+   * The newest change's.
    */
   char *cursor;
   /*
@@ -1200,7 +1200,7 @@ struct  Callmesh__V1__HistoryPage
   char *cursor;
   uint32_t unread;
   /*
-   * What the user has read.
+   * How far the user has read.
    */
   char *read_up_to;
 };
@@ -1230,7 +1230,7 @@ struct  Callmesh__V1__HistoryEntry
    */
   char *name;
   /*
-   * Of the user: the one that placed or answered the call.
+   * The user's device that placed or answered the call.
    */
   char *device;
   char *device_name;
@@ -1279,7 +1279,7 @@ struct  Callmesh__V1__Invite
   size_t n_headers;
   Callmesh__V1__Header **headers;
   /*
-   * What the caller sent since, in order.
+   * All that the caller sent since, in order.
    */
   size_t n_signals;
   Callmesh__V1__SignalItem **signals;
@@ -1293,7 +1293,7 @@ struct  Callmesh__V1__Invite
    */
   Callmesh__V1__Party *transferred_by;
   /*
-   * Of such a call: this device was asked before, in that call. It answers at once.
+   * This device was asked before, in that call, and answers at once.
    */
   Callmesh__V1__CallRef *consulted;
   /*
@@ -1430,7 +1430,7 @@ struct  Callmesh__V1__RefusalBody
   char *device;
   Callmesh__V1__DeclineScope scope;
   /*
-   * What a push allows, for those who cannot set headers.
+   * A push's, for those who cannot set headers.
    */
   char *capability;
 };
@@ -1544,12 +1544,19 @@ struct  Callmesh__V1__CallGroup
 struct  Callmesh__V1__AppCalls
 {
   ProtobufCMessage base;
+  /*
+   * At most 100, the newest first.
+   */
   size_t n_calls;
   Callmesh__V1__AppCall **calls;
+  /*
+   * Where older ones begin: a query's `before`. None: there are none, or the list has no pages.
+   */
+  char *next;
 };
 #define CALLMESH__V1__APP_CALLS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_calls__descriptor) \
-    , 0,NULL }
+    , 0,NULL, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__AppCall
@@ -1592,7 +1599,7 @@ struct  Callmesh__V1__AppPlaceBody
   char *to;
   protobuf_c_boolean video;
   /*
-   * Of each of both; 0: the cluster's.
+   * For each of both; 0: the cluster's.
    */
   uint32_t ring_timeout_seconds;
   /*
@@ -1605,10 +1612,14 @@ struct  Callmesh__V1__AppPlaceBody
    * The display name of `to`, as those see it who ring first.
    */
   char *caller_name;
+  /*
+   * The only device of `from` that rings; none: all of them.
+   */
+  char *from_device;
 };
 #define CALLMESH__V1__APP_PLACE_BODY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__app_place_body__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0,NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0,NULL, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 /* Callmesh__V1__ClientFrame methods */

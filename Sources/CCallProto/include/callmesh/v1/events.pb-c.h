@@ -27,6 +27,30 @@ typedef struct Callmesh__V1__OpenEvent Callmesh__V1__OpenEvent;
 
 /* --- enums --- */
 
+typedef enum _Callmesh__V1__GoneCause {
+  /*
+   * The push provider no longer accepts the token.
+   */
+  CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_REFUSED = 0,
+  /*
+   * Another device of the app has registered the token.
+   */
+  CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_TAKEN = 1,
+  CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_UNREGISTERED = 2,
+  /*
+   * The app's server removed the device.
+   */
+  CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_REMOVED = 3,
+  /*
+   * The device was away for too long.
+   */
+  CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_EXPIRED = 4,
+  /*
+   * The user has registered more devices than the app allows.
+   */
+  CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_DISPLACED = 5
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__GONE_CAUSE)
+} Callmesh__V1__GoneCause;
 typedef enum _Callmesh__V1__AppEventKind {
   CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_NONE = 0,
   CALLMESH__V1__APP_EVENT_KIND__APP_EVENT_KIND_PLACED = 1,
@@ -48,7 +72,7 @@ struct  Callmesh__V1__AppEvents
   ProtobufCMessage base;
   uint32_t format;
   /*
-   * Of one app; those of a call, and of a device, in their order.
+   * All of one app; those of a call, and of a device, in their order.
    */
   size_t n_events;
   Callmesh__V1__AppEvent **events;
@@ -70,7 +94,7 @@ struct  Callmesh__V1__AppEvent
   char *app;
   char *callee;
   /*
-   * Who placed it.
+   * The device that placed it.
    */
   Callmesh__V1__Device *caller;
   protobuf_c_boolean video;
@@ -102,30 +126,34 @@ struct  Callmesh__V1__AppEvent
 
 
 /*
- * A push token of a device that its provider no longer accepts.
+ * A registration of a device that is gone, or one of its push tokens.
  */
 struct  Callmesh__V1__GoneRegistration
 {
   ProtobufCMessage base;
   char *device;
   char *device_name;
+  /*
+   * The token's; none: the whole registration is gone.
+   */
   Callmesh__V1__PushProvider provider;
   /*
    * The token for VoIP pushes, and not that for alerts.
    */
   protobuf_c_boolean voip;
   /*
-   * Of the token.
+   * The token's.
    */
   char *fingerprint;
   /*
-   * When the device had registered it last.
+   * When the device had registered last.
    */
   int64_t registered_at_us;
+  Callmesh__V1__GoneCause cause;
 };
 #define CALLMESH__V1__GONE_REGISTRATION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__gone_registration__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, 0, (char *)protobuf_c_empty_string, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_PROVIDER__PUSH_PROVIDER_NONE, 0, (char *)protobuf_c_empty_string, 0, CALLMESH__V1__GONE_CAUSE__GONE_CAUSE_REFUSED }
 
 
 /*
@@ -142,11 +170,11 @@ struct  Callmesh__V1__DeadLetter
   char *endpoint;
   char *host;
   /*
-   * Of the gateway that gave it up.
+   * By the gateway that gave it up.
    */
   uint32_t attempts;
   /*
-   * What came of the last attempt.
+   * The outcome of the last attempt.
    */
   char *reason;
   /*
@@ -357,6 +385,7 @@ typedef void (*Callmesh__V1__OpenEvent_Closure)
 
 /* --- descriptors --- */
 
+extern const ProtobufCEnumDescriptor    callmesh__v1__gone_cause__descriptor;
 extern const ProtobufCEnumDescriptor    callmesh__v1__app_event_kind__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_events__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__app_event__descriptor;

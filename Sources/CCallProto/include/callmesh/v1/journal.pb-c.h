@@ -192,7 +192,7 @@ struct  Callmesh__V1__PlacedEntry
   char *push_data;
   protobuf_c_boolean callee_in_call;
   /*
-   * What the app wants to learn of the call, in bits: 1 entries in histories, 2 webhooks.
+   * The information that the app wants about the call, in bits: 1 entries in histories, 2 webhooks.
    */
   uint32_t follows;
   /*
@@ -205,10 +205,14 @@ struct  Callmesh__V1__PlacedEntry
    * 0: a device placed it.
    */
   int64_t caller_rings_us;
+  /*
+   * The only device of the callee that rings, as the app's server chose; none: all do.
+   */
+  char *only_device;
 };
 #define CALLMESH__V1__PLACED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__placed_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -316,7 +320,7 @@ struct  Callmesh__V1__DivertedEntry
   char **to;
   Callmesh__V1__DivertReason reason;
   /*
-   * Who declined.
+   * The device that declined.
    */
   Callmesh__V1__Device *by;
   int64_t at_us;
@@ -331,16 +335,16 @@ struct  Callmesh__V1__DivertedEntry
    */
   int64_t turn_us;
   /*
-   * Of a transfer: the only one that is to ring; empty: all.
+   * In a transfer: the only one that is to ring; empty: all.
    */
   char *device;
   /*
-   * Of a transfer: the call in which that device was asked before.
+   * In a transfer: the call in which that device was asked before.
    */
   ProtobufCBinaryData consulted;
   char *consulted_callee;
   /*
-   * Of a transfer: the device's number for the command.
+   * In a transfer: the device's number for the command.
    */
   uint64_t request;
 };
@@ -386,11 +390,11 @@ struct  Callmesh__V1__Diversion
   Callmesh__V1__Device *by;
   int64_t at_us;
   /*
-   * Of a transfer: who took the side.
+   * In a transfer: the device that took the side.
    */
   Callmesh__V1__Device *taken_by;
   /*
-   * Of a transfer that nobody took: why.
+   * In a transfer: why nobody took it.
    */
   Callmesh__V1__EndReason failed;
 };
@@ -533,10 +537,14 @@ struct  Callmesh__V1__RegistrationRecord
    * False in registrations of before.
    */
   protobuf_c_boolean capabilities_known;
+  /*
+   * The app had webhooks when the device registered: it learns of the registration's end.
+   */
+  protobuf_c_boolean webhooks;
 };
 #define CALLMESH__V1__REGISTRATION_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__registration_record__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, 0, 0 }
 
 
 /*

@@ -163,7 +163,7 @@ struct  Callmesh__V1__CallRecord
   int64_t ended_at_us;
   Callmesh__V1__EndReason reason;
   /*
-   * Who caused the end; absent: nobody did.
+   * The device that caused the end; absent: none did.
    */
   Callmesh__V1__Device *by;
   protobuf_c_boolean missed;
