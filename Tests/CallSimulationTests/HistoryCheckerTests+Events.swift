@@ -76,4 +76,44 @@ extension HistoryCheckerTests {
       #expect(bench.found == .learnsOfEachCall, "lie \(index)")
     }
   }
+
+  // MARK: Registrations
+
+  private func end(_ cause: GoneCause) -> HistoryEvent {
+    .learned([
+      AppEvent(
+        GoneRegistration(device: "b1", cause: cause, registeredAt: at(0)),
+        of: UserKey(app: "demo", user: "bob"), at: at(1))
+    ])
+  }
+
+  /// Bob's first device has a registration, and has asked for its end.
+  private func registered(hasWebhooks: Bool = true) -> Bench {
+    var bench = Bench()
+    bench.checker.hasWebhooks = hasWebhooks
+    bench.note(.stored(bob1, present: true))
+    bench.say(bob1, 3, .unregister(nil))
+    return bench
+  }
+
+  @Test("an app learns of a registration's end before it is gone") func registrationEnds() {
+    for (isTold, hasWebhooks, rule) in [
+      (true, true, nil), (false, true, .learnsOfEachCall), (false, false, nil),
+    ] as [(Bool, Bool, HistoryRule?)] {
+      var bench = registered(hasWebhooks: hasWebhooks)
+      if isTold { bench.note(end(.unregistered)) }
+      bench.note(.stored(bob1, present: false))
+      #expect(bench.found == rule)
+    }
+    var again = registered()
+    again.note(end(.unregistered))
+    again.note(.stored(bob1, present: false))
+    again.note(.stored(bob1, present: true))
+    again.note(.stored(bob1, present: false))
+    #expect(again.found == .learnsOfEachCall, "it has registered anew since")
+    var bench = Bench()
+    bench.note(.stored(bob2, present: true))
+    bench.note(end(.unregistered))
+    #expect(bench.found == .learnsOfEachCall, "nobody asked for it")
+  }
 }

@@ -112,6 +112,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case silenceKept = "who is not to be disturbed is not rung"
   case firstRingFirst = "first devices ring first"
   case placedAsAsked = "a call is placed between whom the app's server named"
+  case listsWhole = "a list of live calls is whole"
   case secondRings = "the second user rings once somebody has answered"
   case secondCallTold = "a second call is told to be one"
   case namesShown = "a caller has the name that is stored"

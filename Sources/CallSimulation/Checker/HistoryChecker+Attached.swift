@@ -27,7 +27,8 @@ extension HistoryChecker {
     let all = links.filter { _, link in
       guard let since = link.attachedAt, since <= asked,
         link.who.user.hasBytes(of: placed.callee.user),
-        link.who != Who(placed.caller), !SimOptions.onlyPlaces(link.who)
+        link.who != Who(placed.caller), !SimOptions.onlyPlaces(link.who),
+        placed.onlyDevice.map({ $0.text == link.who.device }) ?? true
       else { return false }
       switch facts.legEnds[facts.key(link.who)] {
       // It refused, by HTTP perhaps.

@@ -1,13 +1,16 @@
 internal import CallCore
 internal import CallJudge
 
-/// Whether an app with webhooks learns of each of its calls: what the stream has for it are the call's facts, in order of
-/// their first appearance.
+/// Whether an app with webhooks learns of each of its calls, and of each registration that is gone: what the stream has for
+/// a call are its facts, in order of their first appearance.
 extension HistoryChecker {
   /// The stream took a message. Readers use the first of each event.
   mutating func learned(_ events: [AppEvent]) throws(HistoryViolation) {
-    // The store decides about registrations, not the journal: nothing here says which ones are gone.
-    for event in events where event.gone == nil {
+    for event in events {
+      if let gone = event.gone {
+        try learnedEnd(gone, Who(event.callee.user, gone.device.text))
+        continue
+      }
       let facts = calls[event.call, default: Facts()]
       let difference = Self.difference(event, facts)
       try require(
@@ -22,6 +25,30 @@ extension HistoryChecker {
       calls[event.call]?.events.insert(AppEventKinds(event.kind))
       judged[.learnsOfEachCall, default: 0] += 1
     }
+  }
+
+  /// The stream has that a registration is about to go, or a token of one.
+  private mutating func learnedEnd(
+    _ gone: GoneRegistration, _ who: Who
+  ) throws(HistoryViolation) {
+    guard gone.fingerprint.isEmpty else { return }
+    let wasAsked = registrations[who]?.mayGo(at: now) ?? false
+    try require(
+      gone.cause != .unregistered || wasAsked, .learnsOfEachCall, nil,
+      "the app learns that \(who) unregistered, which it did not")
+    endsTold.insert(who)
+    judged[.learnsOfEachCall, default: 0] += 1
+  }
+
+  /// A registration came, or went. Its app has learned of an end before.
+  mutating func learnsOfEnd(_ who: Who, present: Bool, before: Bool) throws(HistoryViolation) {
+    guard hasWebhooks, present != before else { return }
+    if !present {
+      try require(
+        endsTold.contains(who), .learnsOfEachCall, nil,
+        "the registration of \(who) is gone, and its app did not learn of that")
+    }
+    endsTold.remove(who)
   }
 
   /// The point on which an event and the journal disagree.

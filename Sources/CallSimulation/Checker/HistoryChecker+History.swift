@@ -8,7 +8,7 @@ enum HistorySide: Sendable {
   case received
   /// That of a user who answered in place of the callee.
   case inPlace
-  /// That of a user to whom the call went on, and who did not answer.
+  /// That of a user to whom the call went on, and who did not answer there.
   case inVain
 
   fileprivate init(_ entry: HistoryEntry) {
@@ -27,6 +27,7 @@ extension HistoryChecker {
     _ user: UserKey, _ number: UInt64, _ message: HistoryMessage
   ) throws(HistoryViolation) {
     histories[user, default: []].append((HistoryCursor(number), message))
+    historyTimes[user, default: []].append(now)
     guard case .entry(let entry) = message else { return }
     let facts = calls[entry.call, default: Facts()]
     try require(
@@ -87,12 +88,15 @@ extension HistoryChecker {
     if named != targets || entry.wentTo.count != targets.count {
       return "list of users to whom it went on"
     }
-    let answered = left == nil ? facts.answered : nil
+    let answered = left == nil && side != .inVain ? facts.answered : nil
     let device = side == .placed ? placed.caller.device : answered?.by.device
     if entry.device != device { return "device" }
     if entry.placedAt.milliseconds != placed.placedAt.milliseconds { return "placing" }
     if entry.answeredAt?.milliseconds != answered?.at.milliseconds { return "answer" }
-    let (endedAt, reason) = (left?.at ?? ended.at, left?.stop.reason ?? ended.reason)
+    var (endedAt, reason) = (left?.at ?? ended.at, left?.stop.reason ?? ended.reason)
+    if side == .inVain, left == nil, let answered = facts.answered {
+      (endedAt, reason) = (answered.at, .answeredElsewhere)
+    }
     if entry.endedAt.milliseconds != endedAt.milliseconds || entry.reason != reason {
       return "end"
     }
@@ -192,13 +196,13 @@ extension HistoryChecker.Facts {
     }
   }
 
-  /// Whether the call went on to a user who missed or declined it.
+  /// Whether the call went on to a user who missed or declined it, or for whom another one answered.
   fileprivate func wasInVain(_ user: String) -> Bool {
     guard let ended, wentOn(to: user), !(answered?.by.user.hasBytes(of: user) ?? false) else {
       return false
     }
     let left = left(user)
-    return left?.reason == .declined
+    return answered != nil || left?.reason == .declined
       || ended.reason == .declined && ended.by?.user.hasBytes(of: user) == true
       || !hasDeclined(user) && (ended.missed || left?.stop.missed ?? false)
   }

@@ -37,6 +37,7 @@ extension HistoryChecker {
       if !facts.joined.contains(where: { $0.hasBytes(of: party.user) }) {
         facts.joined.append(party.user)
       }
+      if let placed = facts.placed { try mayRing(party, placed, call) }
       try joinsByRules(party, facts, record, call)
       try rungForTransfer(party, &facts, call)
     case .transferEnded(let end): try transferEnded(end, &facts, call)
@@ -67,6 +68,9 @@ extension HistoryChecker {
       try divertedByRules(diverted, facts, call)
       try transferDiverted(diverted, &facts, call)
     case .diverted(let diverted):
+      try require(
+        facts.placed?.onlyDevice == nil, .placedAsAsked, call,
+        "it goes on, and the server named a device")
       try divertedByRules(diverted, facts, call)
       try self.diverted(diverted, &facts, call)
       try goesOnAgain(facts, call)

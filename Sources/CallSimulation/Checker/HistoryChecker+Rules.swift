@@ -125,9 +125,15 @@ extension HistoryChecker {
   }
 
   /// The callee's rules. The app's hook, which overrules them, is not asked about the calls that the app's server places.
+  /// One that is for a device only goes on to nobody.
   private func rulesOfCallee(_ facts: Facts) -> UserRules? {
-    guard let placed = facts.placed, !hasHook || facts.isForServer else { return nil }
-    return rules(of: placed.callee.user, since: placed.placedAt - bounds.skew)
+    guard let placed = facts.placed, !hasHook || facts.isForServer,
+      var rules = rules(of: placed.callee.user, since: placed.placedAt - bounds.skew)
+    else { return nil }
+    guard placed.onlyDevice != nil else { return rules }
+    (rules.always, rules.onBusy, rules.onNoAnswer, rules.onUnreachable) = (nil, nil, nil, nil)
+    rules.firstDevices = []
+    return rules
   }
 
   /// Those to whom a call may go on: no user for a second time.

@@ -12,15 +12,25 @@ extension HistoryChecker {
       calls[call, default: Facts()].placeSentAt = now
     case .asked(.end(let address)): serverEnds[address.call] = now
     case .asked, .gaveUp: break
-    case .answered(.rules(let asked, let user), .rules(let told)):
+    case .answered(.rules(let asked, let user), .rules(let told), _):
       try toldRules(told, asked: asked, of: user)
-    case .answered(.name(let asked, let user), .name(let told)):
+    case .answered(.name(let asked, let user), .name(let told), _):
       try toldName(told, asked: asked, of: user)
-    case .answered(let errand, .call(let call)): try toldServer(errand, call)
-    case .answered(let errand, .error(let error)):
+    case .answered(let errand, .call(let call), _): try toldServer(errand, call)
+    case .answered(.live(let before), .calls(let list), let since):
+      try toldLive(list, before: before, since: since)
+    case .answered(.calls(let user), .calls(let list), let since):
+      try toldLive(list, of: user, since: since)
+    case .answered(.history(let before, let user), .history(let page), let since):
+      let query = HistoryCommand.list(before: before, limit: UInt32(AppErrand.pageSize))
+      try toldHistory(page, query, of: user, since: since)
+    case .answered(.markRead(let cursor, let user), .history(let page), let since):
+      try toldHistory(page, .markRead(upTo: cursor), of: user, since: since)
+    case .answered(let errand, .error(let error), let since):
       try require(
-        isExplained(error, errand), .noStrangeError, errand.call, "the app's server hears \(error)")
-    case .answered(let errand, _):
+        isExplained(error, errand, since: since), .noStrangeError, errand.call,
+        "the app's server hears \(error)")
+    case .answered(let errand, _, _):
       try require(false, .noStrangeError, errand.call, "the app's server hears of something else")
     }
   }
@@ -48,12 +58,16 @@ extension HistoryChecker {
       .oneStory, call, "the app's server hears of another end")
   }
 
-  private func isExplained(_ error: CallError, _ errand: AppErrand) -> Bool {
+  private func isExplained(
+    _ error: CallError, _ errand: AppErrand, since: Timestamp
+  ) -> Bool {
     switch (errand, error.code) {
     case (.place, .tooManyCalls), (.place, .tooManyLiveCalls): true
     // It was asked before the call was placed, or that was refused.
     case (.end(let address), .unknownCall):
       calls[address.call]?.placedAt.map { serverEnds[address.call] ?? now <= $0 } ?? true
+    case (.look(let address), .unknownCall):
+      calls[address.call]?.placedAt.map { since <= $0 } ?? true
     default: false
     }
   }
@@ -69,9 +83,21 @@ extension HistoryChecker {
     guard let asked else { return }
     try require(
       asked.from.hasBytes(of: placed.callee.user) && asked.to.hasBytes(of: placed.caller.user)
-        && placed.caller.device.text.isEmpty && placed.caller.name == asked.callerName,
+        && placed.caller.device.text.isEmpty && placed.caller.name == asked.callerName
+        && placed.onlyDevice == asked.device,
       .placedAsAsked, call,
       "it is from \(Who(placed.caller)) to \(placed.callee.user); the server said otherwise")
+    for party in placed.legs { try mayRing(party, placed, call) }
+  }
+
+  /// If the app's server chose a device of the first user, no other one of that user rings.
+  func mayRing(_ party: Party, _ placed: PlacedFacts, _ call: CallID) throws(HistoryViolation) {
+    guard let only = placed.onlyDevice, party.user.hasBytes(of: placed.callee.user),
+      calls[call]?.transfers.isEmpty ?? true
+    else { return }
+    try require(
+      party.device == only, .placedAsAsked, call,
+      "\(Who(party)) rings, and the server said \(only.text)")
   }
 
   /// Somebody has answered: the devices of the second user ring, once.

@@ -90,7 +90,10 @@ extension HistoryChecker {
         try toldWon(who, state.call)
       }
     case .answer(false, let state): try toldState(who, state, asked: question.at)
-    case .history: break
+    case .history(let page):
+      if case .history(let command) = question.command {
+        try toldHistory(page, command, of: who.user, since: question.at)
+      }
     case .calls(let live):
       for state in live.placed + live.received { try toldState(who, state, asked: question.at) }
     }

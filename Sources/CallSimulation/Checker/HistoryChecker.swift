@@ -47,6 +47,8 @@ package struct HistoryChecker: Sendable {
   package var keepsRecords = false
   /// Whether the app has histories.
   package var keepsHistory = false
+  /// Whether the app has webhooks.
+  package var hasWebhooks = false
   /// Whether the app has a hook, which may refuse calls.
   package var hasHook = false
   /// For how long a call of a caller that is away goes on.
@@ -80,8 +82,12 @@ package struct HistoryChecker: Sendable {
   /// The calls that the app's server asked to place, and the times at which it asked to end calls.
   var serverPlaces: [CallID: HTTPBodies.PlaceCall] = [:]
   var serverEnds: [CallID: Timestamp] = [:]
+  /// Devices of which the app has learned that their registration is about to go.
+  var endsTold: Set<Who> = []
   /// The history of each user, by the store.
   var histories: [UserKey: [(cursor: HistoryCursor, message: HistoryMessage)]] = [:]
+  /// When each message of them was stored.
+  var historyTimes: [UserKey: [Timestamp]] = [:]
   /// True once a record of the journal was seen.
   var knowsJournal = false
 
@@ -183,6 +189,7 @@ package struct HistoryChecker: Sendable {
   private mutating func stored(_ who: Who, _ present: Bool) throws(HistoryViolation) {
     var entry = registrations[who, default: Registered()]
     defer { registrations[who] = entry }
+    try learnsOfEnd(who, present: present, before: entry.stored)
     if present {
       entry.stored = true
       return

@@ -140,6 +140,9 @@ package struct SimOptions: Sendable {
     ).keyNumber
   }
 
+  /// Whether the app has groups.
+  var hasGroups: Bool { hasHook || hasRules }
+
   /// Whether a user in an answered call is busy.
   var busyWhileInCall: Bool { secondCalls.map { $0 == .busy } ?? limits.busyWhileInCall }
 

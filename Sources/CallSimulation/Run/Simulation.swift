@@ -80,7 +80,7 @@ package final class Simulation {
     }
     self.options = options
     nats = SimNATS(world)
-    if options.hasHook || options.hasRules {
+    if options.hasGroups {
       SimGroups.put(into: &nats.store, shardCount: options.shardCount)
     }
     var setup = SimCoordinatorOptions()
@@ -108,6 +108,7 @@ package final class Simulation {
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
     checker.keepsRecords = true
     checker.keepsHistory = options.keepsHistory
+    checker.hasWebhooks = options.hasWebhooks
     checker.hasHook = options.hasHook
     checker.busyWhileInCall = options.busyWhileInCall
     checker.resumeGrace = options.limits.resumeGraceAnswered

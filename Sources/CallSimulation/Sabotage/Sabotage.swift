@@ -82,6 +82,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case eventLost = "event-lost"
   /// The stream gets an event of a call that there never was.
   case eventInvented = "event-invented"
+  /// Edges do not say with registrations that the app has webhooks.
+  case registrationUnfollowed = "registration-unfollowed"
   /// A device gets an invite after the stop.
   case inviteAfterStop = "invite-after-stop"
   /// A shard forgets a device's session right after its attach.
@@ -117,6 +119,12 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case othersNotWanted = "others-not-wanted"
   /// The app's server has a call placed to another user than it said.
   case placedForAnother = "placed-for-another"
+  /// All devices of the user who is called first ring, and not only the one that the app's server chose.
+  case chosenDeviceIgnored = "chosen-device-ignored"
+  /// A shard leaves a call out of the lists of live ones.
+  case liveCallUnlisted = "live-call-unlisted"
+  /// A user has read a history, and it is not marked.
+  case readMarkIgnored = "read-mark-ignored"
   /// The shard of a call that the app's server placed does not ask for the second user's devices.
   case secondNotCalled = "second-not-called"
   /// Invites to a second call do not say that it is one.
@@ -147,7 +155,9 @@ package enum Sabotage: String, Sendable, CaseIterable {
   /// Whether it needs a world in which the app's server places calls and sets names.
   var isOfServer: Bool {
     switch self {
-    case .placedForAnother, .secondNotCalled, .namesNotTold: true
+    case .placedForAnother, .secondNotCalled, .namesNotTold, .chosenDeviceIgnored,
+      .liveCallUnlisted:
+      true
     default: false
     }
   }
@@ -158,7 +168,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .pullNotCompared, .formerNotStopped, .takeoverInvented, .moveNotTold: .pulled
     case .transferMisdirected, .transferEndUntold, .transferRepeated: .transferred
     case .consultedGoesOn: .consulted
-    case .secondNotCalled: .placedByServer
+    case .secondNotCalled, .chosenDeviceIgnored: .placedByServer
     case .othersNotWanted: .declinedHere
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossing
     default: nil
@@ -176,8 +186,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
     case .recordsNotTakenOver, .recordLost, .recordInvented, .recordWithoutWay: .recordOfEachCall
     case .historyLost, .historyInvented: .historyOnBothSides
-    case .historyChangeUntold: .historySeen
-    case .eventLost, .eventInvented: .learnsOfEachCall
+    case .historyChangeUntold, .readMarkIgnored: .historySeen
+    case .eventLost, .eventInvented, .registrationUnfollowed: .learnsOfEachCall
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .visitNotAsked: .divertedRing
     case .divertedToCaller: .divertedOnce
@@ -192,7 +202,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .ruleMisread: .rulesFollowed
     case .silenceForgotten: .silenceKept
     case .stagesForgotten, .othersNotWanted: .firstRingFirst
-    case .placedForAnother: .placedAsAsked
+    case .placedForAnother, .chosenDeviceIgnored: .placedAsAsked
+    case .liveCallUnlisted: .listsWhole
     case .secondNotCalled: .secondRings
     case .secondCallHidden: .secondCallTold
     case .namesNotTold: .namesShown

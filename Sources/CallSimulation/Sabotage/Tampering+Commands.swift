@@ -35,6 +35,13 @@ extension Tampering {
       case .app(.place(var placing)) where sabotage == .placedForAnother:
         placing.caller = SimOptions.user(3)
         batch.commands[index].body = .app(.place(placing))
+      case .app(.place(var placing)) where sabotage == .chosenDeviceIgnored:
+        placing.device = nil
+        batch.commands[index].body = .app(.place(placing))
+      case .register where sabotage == .registrationUnfollowed:
+        batch.commands[index].hasWebhooks = false
+      case .history(.markRead) where sabotage == .readMarkIgnored:
+        batch.commands[index].body = .history(.markRead(upTo: .start))
       case .call(let call, .transfer(var request)) where sabotage == .transferMisdirected:
         request.to = SimOptions.user(3)
         batch.commands[index].body = .call(call, .transfer(request))

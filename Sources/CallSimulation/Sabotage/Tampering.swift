@@ -119,6 +119,10 @@ final class Tampering {
       let session = EdgeSession(subject: subject, session: item.session)
       return toldHistory.insert(session).inserted ? [item] : []
     }
+    if case .reply(let request, .app(.calls(var list))) = item.body, sabotage == .liveCallUnlisted {
+      list.calls = Array(list.calls.dropFirst())
+      return [EdgeItem(session: item.session, body: .reply(request: request, .app(.calls(list))))]
+    }
     guard case .delivery(var delivery) = item.body else { return [item] }
     func again() -> EdgeItem { EdgeItem(session: item.session, body: .delivery(delivery)) }
     switch (sabotage, delivery.event) {

@@ -9,12 +9,21 @@ package enum AppErrand: Sendable, Equatable {
   case name(String, of: String)
   case place(HTTPBodies.PlaceCall)
   case end(CallAddress)
+  case look(CallAddress)
+  /// A page of the app's live calls.
+  case live(before: AppCallPlace?)
+  case calls(of: String)
+  case history(before: HistoryCursor?, of: String)
+  case markRead(HistoryCursor, of: String)
+
+  /// Small pages, so that there are several.
+  static let pageSize = 5
 
   var call: CallID? {
     switch self {
-    case .rules, .name: nil
+    case .rules, .name, .live, .calls, .history, .markRead: nil
     case .place(let body): body.call
-    case .end(let address): address.call
+    case .end(let address), .look(let address): address.call
     }
   }
 }
@@ -23,6 +32,8 @@ package enum AppAnswer: Sendable, Equatable {
   case rules(UserRules)
   case name(String)
   case call(AppCall)
+  case calls(AppCalls)
+  case history(HistoryPage)
   case error(CallError)
 }
 
@@ -30,12 +41,14 @@ package enum AppAnswer: Sendable, Equatable {
 package enum AppServerEvent: Sendable {
   /// It asks for that, as often as it gets no answer.
   case asked(AppErrand)
-  case answered(AppErrand, AppAnswer)
+  /// `since`: when the request that was answered was sent.
+  case answered(AppErrand, AppAnswer, since: Timestamp = Timestamp(microseconds: 0))
   /// It asks no more, and does not know what came of it.
   case gaveUp(AppErrand)
 }
 
-/// The app's server: it has users' rules and names stored, places calls between two users, and ends some.
+/// The app's server: it has users' rules and names stored, places calls between two users, ends some, and reads what there
+/// is of calls and histories.
 final class SimAppServer: SimActor {
   let world: SimWorld
   private let edges: [SimEdge]
@@ -69,13 +82,28 @@ final class SimAppServer: SimActor {
       }
     }
     guard let edge = random.pick(edges.filter(\.listens)) else { return again() }
+    let since = world.now
     edge.perform(errand.request(token), by: "app server", seed: random.next()) {
       [weak self] response in
       guard let self else { return }
       guard let response, let answer = errand.answer(response) else { return again() }
       if case .error(let error) = answer, error.code.asksForRetry { return again() }
       world.note("app server", call: errand.call, "hears \(answer.text)")
-      onEvent(.answered(errand, answer))
+      onEvent(.answered(errand, answer, since: since))
+      follow(errand, answer)
+    }
+  }
+
+  /// It reads a list to its end, and what it has read of a history it marks as read now and then.
+  private func follow(_ errand: AppErrand, _ answer: AppAnswer) {
+    switch (errand, answer) {
+    case (.live, .calls(let list)): list.next.map { ask(.live(before: $0)) }
+    case (.history(_, let user), .history(let page)):
+      if let next = page.next { return ask(.history(before: next, of: user)) }
+      if let newest = page.items.first?.cursor, random.chance(0.5) {
+        ask(.markRead(newest, of: user))
+      }
+    default: break
     }
   }
 }
@@ -95,7 +123,21 @@ extension AppErrand {
       request("PUT", "users/\(user(of))/name", HTTPBodies.displayName(name))
     case .place(let body): request("POST", "calls", HTTPBodies.encode(body))
     case .end(let address): request("POST", "calls/\(user(address.callee))/\(address.call)/end")
+    case .look(let address): request("GET", "calls/\(user(address.callee))/\(address.call)")
+    case .live(let before):
+      request("GET", "calls?limit=\(Self.pageSize)\(Self.query(before?.text))")
+    case .calls(let of): request("GET", "users/\(user(of))/calls")
+    case .history(let before, let of):
+      request("GET", "users/\(user(of))/history?limit=\(Self.pageSize)\(Self.query(before?.text))")
+    case .markRead(let cursor, let of):
+      request(
+        "POST", "users/\(user(of))/history/read",
+        HTTPBodies.encode(readUpTo: cursor))
     }
+  }
+
+  private static func query(_ before: String?) -> String {
+    before.map { "&before=\(PercentEncoding.encode($0))" } ?? ""
   }
 
   /// nil: it is to be asked again.
@@ -106,7 +148,9 @@ extension AppErrand {
     return switch self {
     case .rules: HTTPBodies.readUserRules(response.body).map(AppAnswer.rules)
     case .name: HTTPBodies.readDisplayName(response.body).map(AppAnswer.name)
-    case .place, .end: HTTPBodies.readAppCall(response.body).map(AppAnswer.call)
+    case .place, .end, .look: HTTPBodies.readAppCall(response.body).map(AppAnswer.call)
+    case .live, .calls: HTTPBodies.readAppCalls(response.body).map(AppAnswer.calls)
+    case .history, .markRead: HTTPBodies.readHistory(response.body).map(AppAnswer.history)
     }
   }
 
@@ -116,6 +160,12 @@ extension AppErrand {
     case .name(let name, let user): "name of \(Who(user, "")): \(name)"
     case .place(let body): "a call from \(Who(body.from, "")) to \(Who(body.to, ""))"
     case .end: "the end"
+    case .look: "what becomes of it"
+    case .live(let before): "for live calls\(before == nil ? "" : ", further ones")"
+    case .calls(let user): "for the live calls of \(Who(user, ""))"
+    case .history(let before, let user):
+      "for the history of \(Who(user, ""))\(before == nil ? "" : ", further calls")"
+    case .markRead(let cursor, let user): "\(Who(user, "")) has read up to \(cursor.text)"
     }
   }
 }
@@ -126,6 +176,10 @@ extension AppAnswer {
     case .rules(let rules): "rules: \(SimText.text(rules))"
     case .name(let name): "name: \(name)"
     case .call(let call): SimText.text(call.state)
+    case .calls(let list):
+      "\(list.calls.count) calls\(list.next == nil ? "" : ", and there are more")"
+    case .history(let page):
+      "\(page.items.count) calls, \(page.state.unread) unread, read up to \(page.readUpTo.text)"
     case .error(let error): "error \(error.code.name)"
     }
   }

@@ -28,6 +28,8 @@ extension Workload {
         $0.comeBack(device, after: .milliseconds(50))
       }
     case .call(let call, let event): heard(device, call, event)
+    case .replied(_, .history(.list), .history(let page)):
+      newestRead[device.who] = page.items.first?.cursor
     case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing, .history, .relays: break
     }
   }

@@ -18,6 +18,59 @@ extension Workload {
     for user in SimOptions.nameless where names.chance(0.8) { name(user, server, names) }
     var calls = world.fork("placed by the server")
     placeByServer(server, &calls)
+    read(by: server, world.fork("read by the server"))
+  }
+
+  /// Groups are called as anybody is.
+  func callGroups(_ random: SimRandom) {
+    var random = random
+    laterIfActive(random.exponential(mean: .seconds(6))) { people in
+      if let group = random.pick(SimGroups.names),
+        let caller = random.pick(people.allDevices.filter { $0.isOn && !$0.isAsleep })
+      {
+        let script = CallScript.write(
+          devices: 0, limits: people.options.limits, mostly: nil, &random)
+        people.place(from: caller, to: (group, []), script)
+        people.world.count("call.to a group")
+      }
+      people.callGroups(random)
+    }
+  }
+
+  // MARK: Histories
+
+  /// People look at what they have missed.
+  func readHistories(_ random: SimRandom) {
+    var random = random
+    laterIfActive(random.exponential(mean: .seconds(2))) { people in
+      if let device = random.pick(people.allDevices.filter { $0.isAttached }) {
+        let marks = random.chance(0.4)
+        if marks, let newest = people.newestRead[device.who] {
+          device.submit(.history(.markRead(upTo: newest)))
+        } else {
+          device.submit(.history(.list(before: nil, limit: UInt32(random.number(1...8)))))
+        }
+      }
+      people.readHistories(random)
+    }
+  }
+
+  /// The app's server looks at calls and histories.
+  private func read(by server: SimAppServer, _ random: SimRandom) {
+    var random = random
+    laterIfActive(random.exponential(mean: .seconds(1))) { people in
+      let user = random.pick(people.devices)?.user ?? ""
+      switch random.below(people.options.keepsHistory ? 4 : 3) {
+      case 0: server.ask(.live(before: nil))
+      case 1: server.ask(.calls(of: user))
+      case 2:
+        let addresses = people.running.values.map(\.address).filter { !$0.callee.isEmpty }
+        let known = addresses.sorted { $0.call.description < $1.call.description }
+        random.pick(known).map { server.ask(.look($0)) }
+      default: server.ask(.history(before: nil, of: user))
+      }
+      people.read(by: server, random)
+    }
   }
 
   // MARK: Rules
@@ -83,6 +136,9 @@ extension Workload {
     body.ringTimeoutSeconds = script.ringTimeoutSeconds
     body.callerName = SimOptions.callerName(call)
     body.pushData = SimOptions.pushData(call)
+    if random.chance(0.25) {
+      body.device = random.pick(first.devices).map { DeviceID($0.who.device) }
+    }
     server.ask(.place(body))
     for step in script.steps { schedule(step, call) }
     guard random.chance(0.1) else { return }

@@ -30,6 +30,8 @@ final class Workload: FaultSource {
   var running: [CallID: Running] = [:]
   private var signalCounts: [Who: Int] = [:]
   private(set) var isActive = true
+  /// The newest entry of the user's history that each device has read.
+  var newestRead: [Who: HistoryCursor] = [:]
   /// nil: nobody has push here.
   var push: SimPushPeople?
   /// nil: the app's server asks nothing.
@@ -90,6 +92,8 @@ final class Workload: FaultSource {
 
   func begin() {
     beginServing()
+    if options.hasGroups { callGroups(world.fork("calls to groups")) }
+    if options.keepsHistory { readHistories(world.fork("histories")) }
     every(options.intensity.seconds(0.9, 0.6, 0.6)) { $0.place() }
   }
 
