@@ -108,7 +108,7 @@ package struct LoadRun: Sendable {
     case .local(var options):
       let ground = try await pushGround(options, folder)
       var webhooks: WebhookGround?
-      if plan.command.webhooks {
+      if plan.settings.webhooks {
         webhooks = try await WebhookGround.start(apps: options.apps)
         options.webhook = webhooks?.address
       }

@@ -69,7 +69,9 @@ import Testing
       planRefusal("--chaos", "kill-edge", "--edge", "ws://h:1", "--keys", "k").contains(
         "only a local cluster is disturbed"))
     #expect(planRefusal("--chaos", "kill-edge", "--duration", "3s").contains("give at least 5s"))
-    #expect(planRefusal("--chaos", "kill-push=5s").contains("only with --sleeping"))
+    #expect(
+      planRefusal("--scenario", "answered", "--chaos", "kill-push=5s").contains(
+        "only with --sleeping"))
     #expect(planRefusal("--node-setting", "x").contains("give it as key=value"))
   }
 

@@ -86,30 +86,36 @@ import Testing
 
   @Test func theClusterHasWhatTheyNeed() throws {
     guard case .local(let plain) = try plan("--scenario", "answered").target,
-      case .local(let both) = try plan("--webhooks", "--history").target,
-      case .local(let nodes) = try plan("--webhooks", "--nodes", "2").target
+      case .local(let both) = try plan("--scenario", "answered", "--webhooks", "--history").target,
+      case .local(let nodes) = try plan("--webhooks", "--nodes", "2").target,
+      case .local(let standard) = try plan().target
     else {
       Issue.record("no local cluster")
       return
     }
     #expect(plain.pushGateways == 0 && !plain.keepsHistory)
     #expect(both.pushGateways == 1 && both.keepsHistory)
+    #expect(standard.pushGateways == 1 && standard.keepsHistory)
     #expect(nodes.pushGateways == 0, "nodes deliver themselves")
   }
 
-  @Test func theDefaultScenarioReadsHistories() throws {
-    func reads(_ words: String...) throws -> Bool {
+  @Test func theDefaultScenarioHasBoth() throws {
+    func both(_ words: String...) throws -> [Bool] {
       let command = try LoadCommand.parse(words)
-      return command.readsHistories(try #require(Scenario.named(command.scenario)))
+      let scenario = try #require(Scenario.named(command.scenario))
+      return [command.readsHistories(scenario), command.hasWebhooks(scenario)]
     }
-    #expect(try reads() && reads("--chaos", "all") && reads("--scenario", "answered", "--history"))
-    #expect(try !reads("--scenario", "answered"))
+    #expect(try both() == [true, true] && both("--chaos", "all,kill-push=5s") == [true, true])
+    #expect(try both("--scenario", "answered") == [false, false])
+    #expect(try both("--scenario", "answered", "--history") == [true, false])
+    #expect(try both("--scenario", "answered", "--webhooks") == [false, true])
+    _ = try plan("--chaos", "kill-push=5s")
     for words in [
       ["--find-max"], ["--hostile", "each"], ["--apps", "2"], ["--check-growth"],
       ["--edge", "ws://h:1"], ["--other-callnode", "x"],
     ] {
       let command = try LoadCommand.parse(words)
-      #expect(!command.readsHistories(.default), "\(words)")
+      #expect(!command.readsHistories(.default) && !command.hasWebhooks(.default), "\(words)")
     }
   }
 

@@ -144,7 +144,8 @@ import Testing
     #expect(run.report.contains("Correctness (every count must be 0)"), "\(run.report)")
     #expect(run.report.contains("INTERRUPTED before the end"), "\(run.report)")
     let names = run.children.map(\.name)
-    #expect(names.count(where: { $0 == "callnode" }) == 4, "\(names)")
+    // Two edges, two coordinators, and the gateway that delivers to the app's webhook.
+    #expect(names.count(where: { $0 == "callnode" }) == 5, "\(names)")
     #expect(names.count(where: { $0 == "nats-server" }) == 1, "\(names)")
     for child in run.children { #expect(!child.isAlive, "\(child.name), process \(child.id)") }
     let files = try FileManager.default.contentsOfDirectory(atPath: folder)

@@ -40,7 +40,7 @@ extension Scenario {
 }
 
 extension Scenario: Decodable {
-  enum CodingKeys: String, CodingKey, CaseIterable { case name, summary, history, parts }
+  enum CodingKeys: String, CodingKey, CaseIterable { case name, summary, history, webhooks, parts }
 
   package init(from decoder: any Decoder) throws {
     try decoder.refuseOtherKeys(than: CodingKeys.allCases.map(\.stringValue))
@@ -48,6 +48,7 @@ extension Scenario: Decodable {
     name = try values.decode(String.self, forKey: .name)
     summary = try values.decodeIfPresent(String.self, forKey: .summary) ?? ""
     history = try values.decodeIfPresent(Bool.self, forKey: .history) ?? false
+    webhooks = try values.decodeIfPresent(Bool.self, forKey: .webhooks) ?? false
     parts = try values.decode([Part].self, forKey: .parts)
     guard parts.contains(where: { $0.weight > 0 }) else {
       throw SetupError("parts: at least one needs a weight above 0")

@@ -5,6 +5,8 @@ package struct Scenario: Sendable, Equatable {
   package var parts: [Part]
   /// Some users read their histories at the end, also without `--history`.
   package var history = false
+  /// The app has a webhook, and its events are judged, also without `--webhooks`.
+  package var webhooks = false
 
   /// A kind of call, and its delays. All ranges are drawn from evenly.
   package struct Part: Sendable, Equatable {
@@ -87,8 +89,9 @@ extension Scenario {
   private static let defaultText = #"""
     {
       "name": "default",
-      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return, users who call each other, calls that move to another device, calls that go on to another user, calls to groups, calls that are handed over, also after consultation, calls to users who are in one, and what is in their histories at the end",
+      "summary": "What a calling product sees in a day, with the races that hurt: answers, declines, cancels, timeouts, devices that drop and return, users who call each other, calls that move to another device, calls that go on to another user, calls to groups, calls that are handed over, also after consultation, calls to users who are in one, what the app's webhook is told of each, and what is in their histories at the end",
       "history": true,
+      "webhooks": true,
       "parts": [
         {"kind": "answered", "weight": 35, "alertMs": [5, 50], "actMs": [100, 1000], "talkMs": [200, 2000], "candidates": 0.4},
         {"kind": "twoAnswer", "weight": 10, "actMs": [100, 1000], "talkMs": [200, 1000], "candidates": 0.2},

@@ -64,12 +64,12 @@ extension LoadCommand {
     do { return try EdgeTrust(caFile: ca) } catch { throw SetupError("--ca \(error)") }
   }
 
-  func chaosPlan() throws -> ChaosPlan? {
+  func chaosPlan(_ scenario: Scenario) throws -> ChaosPlan? {
     guard !chaos.isEmpty else { return nil }
     let plan = try ChaosPlan(chaos)
     let text = chaos.joined(separator: ",")
     try need(
-      sleeping != nil || webhooks && nodes == nil || !text.contains(ChaosKind.killPush.rawValue),
+      sleeping != nil || hasWebhooks(scenario) && nodes == nil || !text.contains(ChaosKind.killPush.rawValue),
       "--chaos", text,
       "only with --sleeping, or --webhooks without --nodes, there are push gateways; give both")
     try need(edge.isEmpty, "--chaos", text, "only a local cluster is disturbed; leave --edge out")

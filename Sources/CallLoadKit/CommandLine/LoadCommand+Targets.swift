@@ -32,7 +32,8 @@ extension LoadCommand {
     options.nearer = nearer
     options.natsServers = natsServers
     // Nodes with both roles deliver to webhooks themselves.
-    if sleep != nil || webhooks && options.nodes == 0 { options.pushGateways = pushGateways }
+    let hasWebhooks = hasWebhooks(scenario)
+    if sleep != nil || hasWebhooks && options.nodes == 0 { options.pushGateways = pushGateways }
     options.keepsHistory = readsHistories(scenario)
     options.showsOngoing = ongoing
     options.hasStrictApp = hasStrictApp(scenario)
@@ -64,11 +65,20 @@ extension LoadCommand {
       && scenario.parts.contains { $0.kind.hasSecondCall && $0.weight > 0 }
   }
 
-  /// Whether some users read their histories at the end: `--history`, or the scenario where nothing speaks against it. A
-  /// store with histories grows until each user has a thousand calls.
+  /// Whether some users read their histories at the end: `--history`, or the scenario where nothing speaks against it.
   package func readsHistories(_ scenario: Scenario) -> Bool {
-    history
-      || scenario.history && forwards && hostile.isEmpty && apps == 1 && !findMax && !checkGrowth
+    history || scenario.history && judgesMore
+  }
+
+  /// Whether the app has a webhook: `--webhooks`, or the scenario where nothing speaks against it.
+  package func hasWebhooks(_ scenario: Scenario) -> Bool {
+    webhooks || scenario.webhooks && judgesMore
+  }
+
+  /// Whether what a scenario wants to be judged beside the calls can be. A store with histories and events grows for
+  /// days.
+  private var judgesMore: Bool {
+    forwards && hostile.isEmpty && apps == 1 && !findMax && !checkGrowth
   }
 
   private func needProgram(_ option: String, _ path: String, _ name: String) throws {

@@ -159,12 +159,12 @@ package struct LoadCommand: ParsableCommand, Sendable {
       "So many of the pushes wake a device only when the call is over. (default: 2%)",
       valueName: "share"), transform: Share.parse) package var lateWake = Share(value: 0.02)
 
-  @Option(help: "Push gateways of the local cluster, where devices sleep or with --webhooks.")
+  @Option(help: "Push gateways of the local cluster, where devices sleep or the app has a webhook.")
   package var pushGateways = 1
 
   @Flag(
     help:
-      "The app of the local cluster has a webhook at callload, which judges the events of every call. See WEBHOOKS AND HISTORIES above."
+      "The app of the local cluster has a webhook at callload, also with other scenarios than default, which judges the events of every call. See WEBHOOKS AND HISTORIES above."
   ) package var webhooks = false
 
   @Flag(

@@ -23,7 +23,7 @@ enum LoadHelp {
           Every fault there is, on a replicated store, the same ones every time.
       callload --devices 3000 --sleeping 40%
           Four of ten devices have no session; the cluster must wake them.
-      callload --devices 3000 --webhooks --history
+      callload --devices 3000 --scenario answered --webhooks --history
           The app's server and its users' histories must say what the devices were told.
       callload --devices 3000 --hook --ongoing
           The app's server decides about each call, and all devices see their users' calls.
@@ -67,11 +67,12 @@ enum LoadHelp {
     answer, which refuses the call in one app and allows it in the other one.
 
     WEBHOOKS AND HISTORIES
-      With --webhooks the app of the local cluster has a webhook, and callload is its server: it \
-    verifies each event, refuses one in a hundred once, and judges whether each call's events came, in \
-    order, and no others. With --history, and with the scenario default, the app keeps histories: at the \
-    end the users on both sides of 100 calls read theirs, until they are complete or 20 s have passed. Both \
-    cost the cluster something for each call, so servers' figures compare only with runs that have the same.
+      With --webhooks, and with the scenario default, the app of the local cluster has a webhook, and \
+    callload is its server: it verifies each event, refuses one in a hundred once, and judges whether each \
+    call's events came, in order, and no others. With --history, and with the scenario default, the app \
+    keeps histories: at the end the users on both sides of 100 calls read theirs, until they are complete \
+    or 20 s have passed. Both cost the cluster something for each call, so servers' figures compare only \
+    with runs that have the same.
 
     HOSTILE
       With --hostile the load runs once alone, then once beside each attack that is named; each run has \

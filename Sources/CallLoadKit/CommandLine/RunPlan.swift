@@ -35,7 +35,7 @@ package struct RunPlan: Sendable {
     try command.check()
     try command.checkApp()
     scenario = try Scenario(argument: command.scenario)
-    chaos = try command.chaosPlan()
+    chaos = try command.chaosPlan(scenario)
     sleep = try command.sleepOptions()
     hostile = try command.hostilePlan()
     trust = try command.trust()
@@ -52,7 +52,7 @@ package struct RunPlan: Sendable {
     settings.scenario = scenario.name
     settings.protocolName = command.protocol.rawValue
     settings.seed = seed
-    settings.webhooks = command.webhooks
+    settings.webhooks = command.hasWebhooks(scenario)
     settings.history = command.readsHistories(scenario)
     (settings.ongoing, settings.hook) = (command.ongoing, command.hook)
     if let hostile {

@@ -37,7 +37,7 @@ extension LoadOptions {
     mintServerToken = {
       try keys.mintServerToken(app: target.app, lifetimeSeconds: 60, now: Int64(time(nil)))
     }
-    reportsWebhooks = command.webhooks
+    reportsWebhooks = command.hasWebhooks(scenario)
     readsHistories = command.readsHistories(scenario)
     showsOngoing = command.ongoing
     hasHook = command.hook
