@@ -12,10 +12,11 @@ import Testing
   /// - Parameters:
   ///   - backSeconds: when they are up again, after that; nil: never.
   ///   - duration: of the load, in seconds.
+  ///   - next: when another fault of the same kind is there, in seconds after the first one.
   ///   - silently: the connections that there are stay open, and nothing passes through them any more.
   private func course(
     backSeconds: Int64?, lostEdges: [Int] = [0, 1], kind: ChaosKind = .killAllEdges,
-    duration: Double = 20, silently: Bool = false
+    duration: Double = 20, silently: Bool = false, next: ClosedRange<Int64>? = nil
   ) throws -> RunResult? {
     let loop = VirtualDeviceLoop()
     let twin = FaultyTwin(loop: loop)
@@ -46,9 +47,17 @@ import Testing
       }
       rig.note(.happened(fault))
     }
-    loop.schedule(at: killAt + .seconds(backSeconds ?? 2)) {
-      if backSeconds != nil { twin.isDown = false }
-      rig.note(.lifted(fault))
+    loop.schedule(at: killAt + .seconds(backSeconds ?? 2)) { twin.isDown = backSeconds == nil }
+    // A fault that has another one behind it is lifted at once, and no device can come back.
+    let liftedAt = killAt + .seconds(next == nil ? backSeconds ?? 2 : 2)
+    loop.schedule(at: liftedAt) { rig.note(.lifted(fault)) }
+    if let next {
+      let other = ChaosFault(id: 2, kind: kind, node: "all", role: .edge, edges: lostEdges)
+      loop.schedule(at: killAt + .seconds(next.lowerBound)) {
+        rig.note(.begins(other))
+        rig.note(.happened(other))
+      }
+      loop.schedule(at: killAt + .seconds(next.upperBound)) { rig.note(.lifted(other)) }
     }
     _ = loop.run(for: .seconds(300)) { result != nil }
     return result
@@ -78,6 +87,14 @@ import Testing
     let verdict = Verdict(
       RunReport(settings: RunSettings(), machine: MachineFacts(), result: result))
     #expect(verdict.problems.contains("30 devices never came back after a fault"))
+  }
+
+  @Test("time in which another fault is in the way does not count") func nextFault() throws {
+    let back: Int64 = 100
+    for (next, lost) in [(10...80, 0), (10...20, Self.devices)] as [(ClosedRange<Int64>, Int)] {
+      let result = try #require(try course(backSeconds: back, duration: 30, next: next))
+      #expect(result.chaos?.neverBack == lost, "\(next)")
+    }
   }
 
   /// No link is closed by its edge: only the device says that its session is over.

@@ -20,11 +20,18 @@ final class FaultWatch {
     var away: Set<Int> = []
     var course: ChaosResult.Course
     var liftedAt: Timestamp?
+    /// `calmMicroseconds` of that moment.
+    var calmWhenLifted: Int64 = 0
     var isAsking = false
     var isTakenOver = false
 
     var isLifted: Bool { liftedAt != nil }
     var isSettled: Bool { isLifted && !isAsking && away.isEmpty }
+
+    /// Whether it keeps devices from coming back: no edge is well, or none reaches the shards.
+    var isInTheWay: Bool {
+      (!fault.edges.isEmpty || fault.kind.isOfNATS) && (!isLifted || isAsking)
+    }
 
     mutating func lose(_ device: Int) {
       guard carried.remove(device) != nil else { return }
@@ -44,6 +51,10 @@ final class FaultWatch {
       course.allBackMicroseconds = max(course.allBackMicroseconds, span)
     }
   }
+
+  /// How long there was nothing in the way of devices, in all: the time that they had to come back.
+  private var calmMicroseconds: Int64 = 0
+  private var tickedAt: Timestamp?
 
   /// How stale a node's own list of its shards may be.
   private static let statusAge: Span = .seconds(1)
@@ -111,6 +122,7 @@ final class FaultWatch {
     }
     if fault.kind.isPlanned { rig.probes?.finishPlanned(fault.id) }
     open[fault.id]?.liftedAt = now
+    open[fault.id]?.calmWhenLifted = calmMicroseconds
     open[fault.id]?.course.liftedSeconds = (now - stage.startedAt).seconds
     closeIfDone(fault)
   }
@@ -218,14 +230,19 @@ final class FaultWatch {
     }
   }
 
-  /// Notes when the processors were busy, and gives devices up that have no session long after a fault.
+  /// Notes when the processors were busy, and gives devices up that have no session long after a fault. Time in which other
+  /// faults are in their way does not count.
   func tick(at now: Timestamp) {
+    if let tickedAt, !open.values.contains(where: \.isInTheWay) {
+      calmMicroseconds += (now - tickedAt).microseconds
+    }
+    tickedAt = now
     if let since = rig.processorsBusySince(at: now) {
       stage.checker.timeline.processorsWereBusy(from: since, until: now)
     }
-    let patience = Span(seconds: rig.options.settleSeconds)
-    changeOpen { found in
-      guard let lifted = found.liftedAt, lifted + patience < now else { return }
+    let patience = Span(seconds: rig.options.settleSeconds).microseconds
+    changeOpen { [calmMicroseconds] found in
+      guard found.isLifted, found.calmWhenLifted + patience < calmMicroseconds else { return }
       found.course.neverBack += found.away.count { !rig.devices[$0].isAttached }
       found.away = []
     }
