@@ -69,7 +69,8 @@ extension LoadCommand {
     let plan = try ChaosPlan(chaos)
     let text = chaos.joined(separator: ",")
     try need(
-      sleeping != nil || hasWebhooks(scenario) && nodes == nil || !text.contains(ChaosKind.killPush.rawValue),
+      sleeping != nil || hasWebhooks(scenario) && nodes == nil
+        || !text.contains(ChaosKind.killPush.rawValue),
       "--chaos", text,
       "only with --sleeping, or --webhooks without --nodes, there are push gateways; give both")
     try need(edge.isEmpty, "--chaos", text, "only a local cluster is disturbed; leave --edge out")
