@@ -228,6 +228,8 @@ package actor ShardManager {
     case .claimed(let shard, let result): claimed(shard, result, now: now)
     case .released(let shard, let ok): released(shard, ok, now: now)
     case .recovered(let term):
+      // Workers remember the epoch of each shard: they are not told of shards that do not exist.
+      guard shards.indices.contains(term.shard) else { break }
       handovers.recovered(term)
       for worker in workers { worker.inbox.offer(.recovered(term)) }
     case .yielded(let shard):

@@ -33,7 +33,7 @@ package struct HistoryJudge: Sendable {
     guard fate.wentOn else {
       return [caller] + (roster.user(fate.callee).map { [$0] } ?? []) + thirdReader(of: fate)
     }
-    // Who rang in vain has missed it, or knows who answered. Whoever answered knows better than who was told otherwise.
+    // Users at whom it rang in vain have missed it, or see who answered. The answerer has it, whatever a device was told.
     let answerer = fate.answeredBy.map { [roster.user(of: $0)] }
     return [caller] + (answerer ?? fate.missedBy.sorted())
       + fate.outrung.subtracting(answerer ?? []).sorted()

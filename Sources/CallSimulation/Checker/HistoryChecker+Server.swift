@@ -45,7 +45,7 @@ extension HistoryChecker {
     }
     if case .place = errand { calls[call]?.accepted = true }
     try require(
-      Who(told.caller) == facts.holder(ofCaller: true) || Who(told.caller) == Who(placed.caller),
+      facts.hadSide(Who(told.caller), ofCaller: true) || Who(told.caller) == Who(placed.caller),
       .oneStory, call, "the app's server hears of another caller")
     if case .end = errand {
       try require(
