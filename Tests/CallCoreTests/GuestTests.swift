@@ -97,6 +97,45 @@ import Testing
     #expect(bench.diversions.count == 1)
   }
 
+  @Test(
+    "R25 a token may be another user's since a shard has answered: it is asked before a push",
+    arguments: [true, false])
+  func oldTokens(isKept: Bool) {
+    var bench = DivertingBench()
+    bench.register("carol", "1")
+    bench.place(to: "carol")
+    #expect(bench.pushes.map(\.purpose) == [.ring])
+    bench.isConnected = false
+    bench.pass(.seconds(40))
+    #expect(bench.owner.ends.map(\.missed) == [true])
+    if !isKept { bench.guests.say(.unregister("1"), user: "carol", device: "1", callee: "carol") }
+    bench.guests.answerStores()
+    #expect(bench.pushes.count == 1)
+    bench.isConnected = true
+    bench.pass(.seconds(20))
+    #expect(bench.pushes.map(\.purpose) == (isKept ? [.ring, .missed] : [.ring]))
+  }
+
+  @Test(
+    "R25 a push that makes a device ring waits for such an answer, too", arguments: [true, false])
+  func oldTokenRings(isKept: Bool) {
+    var bench = DivertingBench()
+    bench.register("carol", "1")
+    bench.attach("carol", "1")
+    bench.place(to: "carol")
+    #expect(bench.invites("carol", "1").count == 1 && bench.pushes.isEmpty)
+    // The call's shard stood still, and the device is silent.
+    bench.isConnected = false
+    bench.owner.now = bench.owner.now + .seconds(15)
+    bench.pass(.milliseconds(1))
+    #expect(bench.pushes.isEmpty)
+    if !isKept { bench.guests.say(.unregister("1"), user: "carol", device: "1", callee: "carol") }
+    bench.guests.answerStores()
+    bench.isConnected = true
+    bench.pass(.seconds(3))
+    #expect(bench.pushes.map(\.purpose) == (isKept ? [.ring] : []))
+  }
+
   @Test("R6 one user's decline: its timeline says so, and nobody of that user has missed the call")
   func declinedByOne() {
     var bench = DivertingBench()

@@ -13,9 +13,10 @@ extension Call {
     return next
   }
 
-  /// Whether the call has to know the guest's devices: it rings them, it has left them and may owe a notice, one of
-  /// them has answered, or one lacks a delivery and has to stop when it comes back.
+  /// Whether the call has to know the guest's devices: it rings them, it has left them and may owe a notice, pushes wait
+  /// for an answer, one of them has answered, or one lacks a delivery and has to stop when it comes back.
   private func isVisited(_ guest: Guest) -> Bool {
+    if guest.owesPushes { return true }
     if isSearching, rings(guest.user) || mayOweNotice(guest) { return true }
     let winner = winner
     return legs.indices.contains { leg in
@@ -146,10 +147,9 @@ extension Call {
     guests[index].holdsDevices = answer.devices.contains { $0.isHeld }
     (guests[index].isBusy, guests[index].isInCall) = (answer.isBusy, answer.isInCall)
     guests[index].devices = answer.devices.map { User.Device.named($0) }
-    if isFirst {
-      takeOverPushes(ofGuest: index, &turn)
-      pushLate(ofGuest: index, &turn)
-    }
+    guests[index].answeredAt = turn.now
+    if isFirst { takeOverPushes(ofGuest: index, &turn) }
+    if isFirst || guests[index].owesPushes { pushLate(ofGuest: index, &turn) }
     if isSearching, rings(user) {
       if let device = transfer?.start.device {
         return visitedOne(device, user, answer, &turn)

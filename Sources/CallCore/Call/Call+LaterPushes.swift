@@ -15,7 +15,7 @@ extension Call {
       case .waking, .delivered, .alerting, .gone, .stopped: break
       }
       let reason = reason.seen(by: legs[leg].party.device, cause: by)
-      guard let registration = device(of: legs[leg].party, devices)?.registration,
+      guard let registration = registration(ofLeg: leg, devices, turn),
         let purpose = registration.cleanUp(of: reason)
       else { continue }
       push(purpose, registration, reason: reason, by: by, &turn)
@@ -29,7 +29,7 @@ extension Call {
       guard let stop = leftStop(leg),
         // Who declined knows.
         stop.by.map({ facts.key(of: $0) != legs[leg].key }) ?? true,
-        let registration = device(of: legs[leg].party, devices)?.registration,
+        let registration = registration(ofLeg: leg, devices, turn),
         let purpose = registration.cleanUp(of: stop.reason)
       else { continue }
       push(purpose, registration, reason: stop.reason, by: stop.by, &turn)
@@ -47,19 +47,38 @@ extension Call {
     }
   }
 
+  /// The same for users to whom the call went on.
+  mutating func pushMissedNotices(_ end: EndedFacts, _ turn: inout Turn) {
+    for index in guests.indices {
+      guard let devices = guests[index].pushable(at: turn.now) else { continue }
+      pushMissedNotices(end, devices, &turn)
+    }
+  }
+
   /// The same for users whom a transfer rang in vain.
-  mutating func pushNoticesOfTransfer(_ turn: inout Turn) {
+  /// - Parameter late: only this guest, whose shard has named its devices since.
+  mutating func pushNoticesOfTransfer(late: Int? = nil, _ turn: inout Turn) {
     guard let transfer = transfers.last, let end = transfer.failure, end.reason.isMissedCall else {
       return
     }
-    let missed = guests.filter {
-      transfer.rang($0.user) && self.end(of: transfer, for: $0.user)?.stop.missed == true
-    }
-    for device in missed.flatMap(\.devices) {
-      guard let registration = device.registration, registration.takesNotices,
-        !learnsOfEnd(registration, transfer.diversions.dropFirst())
+    for index in guests.indices where late.map({ $0 == index }) ?? true {
+      let user = guests[index].user
+      guard transfer.rang(user), self.end(of: transfer, for: user)?.stop.missed == true,
+        let devices = guests[index].pushable(at: turn.now)
       else { continue }
-      push(.missedNotice, registration, reason: end.reason, by: end.by, &turn)
+      for device in late == nil ? devices : withoutSession(devices) {
+        guard let registration = device.registration, registration.takesNotices,
+          !learnsOfEnd(registration, transfer.diversions.dropFirst())
+        else { continue }
+        push(.missedNotice, registration, reason: end.reason, by: end.by, &turn)
+      }
+    }
+  }
+
+  /// The devices without those that learn of an end by their sockets, which a new owner has not told the call yet.
+  private func withoutSession(_ devices: [User.Device]) -> [User.Device] {
+    devices.filter { device in
+      device.session == nil || device.registration.map { legIndex(key(of: $0)) == nil } ?? true
     }
   }
 
@@ -89,14 +108,19 @@ extension Call {
     facts.key(registration.user.user, registration.device)
   }
 
-  /// Devices of a user to whom the call went on have stopped under this owner, which learns only now which ones they are.
+  /// Devices of a user to whom the call went on have stopped under this owner, which learns only now which ones they are,
+  /// and by which tokens they are pushed.
   mutating func pushLate(ofGuest index: Int, _ turn: inout Turn) {
     let user = guests[index].user
-    let isOwed = legs.contains {
-      $0.ringPush.mayRing && !$0.state.isLive && $0.party.user.hasBytes(of: user)
-    }
+    let isOwed =
+      guests[index].owesPushes
+      || legs.contains {
+        $0.ringPush.mayRing && !$0.state.isLive && $0.party.user.hasBytes(of: user)
+      }
+    guests[index].owesPushes = false
     guard isOwed, turn.mayPush else { return }
     pushCleanUpsOfDiverted([], &turn)
+    pushNoticesOfTransfer(late: index, &turn)
     switch stage {
     case .ringing: break
     case .answered(let conversation):
@@ -104,11 +128,20 @@ extension Call {
     case .ended(let ending):
       let end = ending.facts
       if ending.answer == nil { pushCleanUps(end.reason, by: end.by, [], &turn) }
-      if end.missed { pushMissedNotices(end, guests[index].devices, &turn) }
+      if end.missed { pushMissedNotices(end, withoutSession(guests[index].devices), &turn) }
     }
   }
 
   // MARK: Jobs
+
+  /// The registration by which a leg's device is pushed; nil: it has none, or its user's shard is asked first.
+  mutating func registration(ofLeg leg: Int, _ devices: [User.Device], _ turn: borrowing Turn)
+    -> Registration?
+  {
+    let party = legs[leg].party
+    let known = guest(party.user).map { guests[$0].pushable(at: turn.now) ?? [] } ?? devices
+    return known.first { $0.id == party.device }?.registration
+  }
 
   /// Decides a push: a fact, and a job for the work queue.
   mutating func push(

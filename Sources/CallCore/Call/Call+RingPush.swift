@@ -58,7 +58,10 @@ extension Call {
       if ending.answer == nil {
         pushCleanUps(end.reason, by: end.by, devices, &turn)
       }
-      if end.missed { pushMissedNotices(end, devices + guests.flatMap(\.devices), &turn) }
+      if end.missed {
+        pushMissedNotices(end, devices, &turn)
+        pushMissedNotices(end, &turn)
+      }
     }
   }
 
@@ -72,10 +75,11 @@ extension Call {
     guard facts.deadline > turn.now else { return }
     for leg in legs.indices where legs[leg].state.isLive {
       guard legs[leg].ringPush.dueAt <= turn.now else { continue }
-      if let registration = device(of: legs[leg].party, devices)?.registration,
-        registration.ringToken != nil
-      {
+      let registration = registration(ofLeg: leg, devices, turn)
+      if let registration, registration.ringToken != nil {
         push(.ring, registration, &turn)
+      } else if guest(legs[leg].party.user).map({ guests[$0].owesPushes }) ?? false {
+        _ = legs[leg].ringPush.schedule(at: turn.now + Guest.ringingInterval)
       } else {
         legs[leg].ringPush.becameImpossible()
       }

@@ -138,6 +138,10 @@ struct Guest: Sendable {
   var devices: [User.Device] = []
   /// The user's shard has said all that it can to this owner of the call. Until then the call waits for it.
   var isKnown = false
+  /// When the user's shard has answered last.
+  var answeredAt = Timestamp(microseconds: 0)
+  /// Pushes to devices of the user wait for the next answer.
+  var owesPushes = false
   /// The user takes no call now.
   var isBusy = false
   /// The user is in an answered call.
@@ -166,6 +170,9 @@ struct Guest: Sendable {
   /// How often it asks while it rings there, and while it does not.
   static let ringingInterval: Span = .seconds(1)
   static let restingInterval: Span = .seconds(5)
+  /// The age of an answer by which devices are still pushed: an older one may name a token that is another user's by now.
+  /// Longer than the time between two questions.
+  private static let freshness: Span = .seconds(6)
 
   init(user: String, at now: Timestamp) {
     self.user = user
@@ -175,6 +182,13 @@ struct Guest: Sendable {
 
   /// The call does not end before the user's shard has answered.
   var isAwaited: Bool { !isKnown || awaitsOthers }
+
+  /// The devices that may be pushed; nil: the user's shard has to say first which tokens they have now.
+  mutating func pushable(at now: Timestamp) -> [User.Device]? {
+    if now <= answeredAt + Self.freshness { return devices }
+    (owesPushes, askAt) = (true, min(askAt, now))
+    return nil
+  }
 
   mutating func awaitAnswer(at now: Timestamp) {
     isKnown = false
