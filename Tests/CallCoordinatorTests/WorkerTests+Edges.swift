@@ -19,6 +19,18 @@ extension WorkerTests {
     }
   }
 
+  /// An edge's connection may be so new that it does not get the request.
+  @Test func anEdgeThatReturnsIsSoonAskedAgain() async throws {
+    try await WorkerBench {
+      $0.askForSessionsAgain = [.milliseconds(5), .seconds(3600)]
+    }.run { bench in
+      try await bench.adopt(0)
+      try await eventually("a second request") { bench.edge.announceRequests.count == 2 }
+      bench.worker.inbox.offer(.edgeReturned(999))
+      try await eventually("two more requests") { bench.edge.announceRequests.count == 4 }
+    }
+  }
+
   /// An edge was lost, and is back, while another shard is being recovered.
   @Test func aLostEdgeThatIsBackKeepsItsSessions() async throws {
     try await WorkerBench().run { bench in
@@ -70,8 +82,8 @@ extension WorkerTests {
     try await WorkerBench().run { bench in
       try await bench.adopt(0)
       bench.worker.inbox.offer(.edgeReturned(999))
-      try await eventually("all are asked anew") { bench.edge.announceRequests.count == 2 }
-      #expect(bench.edge.announceRequests.map(\.number) == [1, 2])
+      try await eventually("all are asked anew") { bench.edge.announceRequests.count >= 2 }
+      #expect(bench.edge.announceRequests.prefix(2).map(\.number) == [1, 2])
     }
   }
 

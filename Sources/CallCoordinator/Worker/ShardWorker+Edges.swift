@@ -40,7 +40,13 @@ extension ShardWorker {
       shard.machine.edgeMissing(edge, until: until, now: now)
       shard.announcements.noteLoss(of: edge)
     }
-    for case let shard? in held where shard.keepsTime { askForSessions(shard) }
+    for case let shard? in held where shard.keepsTime {
+      askForSessions(shard)
+      // Its connection may be so new that it does not get this request.
+      shard.askedAgain = 0
+      scheduleAsking(shard, now: now)
+      touch(shard.number)
+    }
   }
 
   /// If the bus lost some of an edge's announcements, the edge is asked again at once, and then at intervals. An answer
