@@ -92,7 +92,8 @@ final class WorkerBench: Sendable {
     registry: MetricsRegistry = MetricsRegistry(), exchange: LocalExchange? = nil,
     keepsRecords: Bool = false, keepsEvents: Bool = false,
     keepsHistory: Bool = false,
-    _ change: (inout CoordinatorConfiguration) -> Void = { _ in }
+    _ change: (inout CoordinatorConfiguration) -> Void = { _ in },
+    histories: (any HistoryStream) -> any HistoryStream = { $0 }
   ) async throws {
     var configuration = testConfiguration("me", shards: Self.shards)
     change(&configuration)
@@ -101,7 +102,7 @@ final class WorkerBench: Sendable {
     tokens = try await bus.openBucket("tokens", BucketOptions())
     registrations = try await bus.openBucket("registrations", BucketOptions())
     let stream = keepsRecords ? try await bus.openRecords(RecordOptions()) : nil
-    let histories = keepsHistory ? try await bus.openHistories(HistoryOptions()) : nil
+    let histories = keepsHistory ? histories(try await bus.openHistories(HistoryOptions())) : nil
     let events = keepsEvents ? try await bus.openAppStream(.events, .events) : nil
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
     metrics = CoordinatorMetrics(registry)

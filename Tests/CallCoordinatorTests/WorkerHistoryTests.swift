@@ -169,6 +169,47 @@ import Testing
     }
   }
 
+  /// The shard of another call adds an entry while a mark is on its way to the store.
+  @Test func anEntryThatComesBeforeAMarkIsUnread() async throws {
+    try await WorkerBench(keepsHistory: true, histories: { Racing(store: $0) }).run { bench in
+      try await bench.adopt(0)
+      placeUnreachable(bench, call)
+      try await eventually("the entries") { bench.metrics.historyMessages.value == 2 }
+      let page = try await ask(bench, .list(before: nil, limit: 2), request: 50)
+      let marked = try await ask(bench, .markRead(upTo: page.items[0].cursor), request: 51)
+      #expect(marked.readUpTo == page.items[0].cursor && marked.state.unread == 1)
+      #expect(try await stored(bench, bench.user(0)).count == 3)
+    }
+  }
+
+  /// Before each mark comes an entry of a missed call.
+  private struct Racing: HistoryStream {
+    let store: any HistoryStream
+
+    func create(followingLimits: Bool) async throws {
+      try await store.create(followingLimits: followingLimits)
+    }
+
+    func messages(of user: UserKey) async throws -> [StoredRecord] {
+      try await store.messages(of: user)
+    }
+
+    func add(
+      _ user: UserKey, id: String, _ bytes: [UInt8], completion: @escaping AppendCompletion
+    ) {
+      guard case .read? = try? ClusterCodec.historyMessage(bytes) else {
+        return store.add(user, id: id, bytes, completion: completion)
+      }
+      let missed = HistoryEntry(
+        call: CallID(high: 3, low: 9), callee: user.user, isPlaced: false, peer: "carol",
+        placedAt: Timestamp(microseconds: 1000), endedAt: Timestamp(microseconds: 2000),
+        reason: .unanswered, isMissed: true)
+      store.add(user, id: "another", ClusterCodec.encode(.entry(missed))) { _ in
+        store.add(user, id: id, bytes, completion: completion)
+      }
+    }
+  }
+
   /// By its token alone: no session stands for it.
   @Test func anAppsServerReadsAndMarksAUsersHistory() async throws {
     let rig = CommandAuthenticatorTests.Rig()

@@ -118,9 +118,11 @@ extension ShardWorker {
       return log.page(before: before, limit: min(count, HistoryCommand.limits.upperBound))
     case .markRead(let cursor):
       if let mark = log.mark(upTo: cursor) {
-        let place = await store(mark, of: item.user, in: historyStream)
-        guard let place else { return nil }
-        log.noteRead(upTo: mark, at: place)
+        // Entries may have been stored before the mark since: without them the state would be none that there ever was.
+        guard let place = await store(mark, of: item.user, in: historyStream),
+          let marked = try? await readLog(of: item.user, in: historyStream), place <= marked.newest
+        else { return nil }
+        log = marked
       }
     case .changed, nil: break
     }

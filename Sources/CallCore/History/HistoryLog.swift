@@ -61,10 +61,4 @@ public struct HistoryLog: Sendable, Equatable {
     guard let last = items.last(where: { $0.cursor <= cursor })?.cursor else { return nil }
     return readUpTo < last ? last : nil
   }
-
-  /// A mark was stored.
-  public mutating func noteRead(upTo cursor: HistoryCursor, at place: HistoryCursor) {
-    readUpTo = max(readUpTo, min(cursor, place))
-    newest = max(newest, place)
-  }
 }
