@@ -184,12 +184,16 @@ import Testing
     #expect(next.stops("b1").map(\.reason) == [.moved])
   }
 
-  @Test("R7 a call to oneself: who rang and took the caller's side refuses too late")
-  func lateRefusalOfOneself() {
+  @Test(
+    "R7 a call to oneself: who took the caller's side answers or refuses too late",
+    arguments: [true, false])
+  func lateRefusalOfOneself(rang: Bool) {
     var bench = Bench()
-    bench.attach("b1", "b2", "b3")
+    bench.attach("b1", "b2")
+    if rang { bench.attach("b3") }
     bench.place(user: "bob", device: "b1")
     bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    if !rang { bench.attach("b3") }
     #expect(pull(&bench, "b3", from: "b1")?.won == true)
     for verb in [CallVerb.alerting, .decline(.here), .decline(.everywhere), .busy] {
       let reply = bench.say(.call(Bench.callID, verb), device: "b3")

@@ -187,6 +187,13 @@ extension Call {
     moves.last { $0.ofCaller == ofCaller && $0.from.isDevice(party.device, of: party.user) }
   }
 
+  /// Whether the device that has the caller's side took it, and may have rung before, by this owner or a former one.
+  var callerMayHaveRung: Bool {
+    let user = facts.caller.user
+    return legIndex(facts.caller) != nil
+      || !moves.isEmpty && (user.hasBytes(of: facts.callee.user) || guest(user) != nil)
+  }
+
   /// Why a call is over for a device that had a side of it; nil: it had none, or has it.
   func move(awayFrom role: Role) -> MovedFacts? {
     switch role {

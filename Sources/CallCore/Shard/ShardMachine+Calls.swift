@@ -93,14 +93,13 @@ extension ShardMachine {
       return .answer(won: false, call.state(for: role))
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
       return .call(call.state(for: role))
-    // A device that rang and took the caller's side.
-    case (.answer, .caller) where call.legIndex(call.facts.caller) != nil:
+    case (.answer, .caller) where call.callerMayHaveRung:
       return .answer(won: !call.isEnded, call.state(for: role))
     case (.answer, .formerCaller): return .answer(won: false, call.state(for: role))
     // R7: too late, it changes nothing.
-    case (.alerting, .caller) where call.legIndex(call.facts.caller) != nil,
-      (.decline, .caller) where call.legIndex(call.facts.caller) != nil,
-      (.busy, .caller) where call.legIndex(call.facts.caller) != nil,
+    case (.alerting, .caller) where call.callerMayHaveRung,
+      (.decline, .caller) where call.callerMayHaveRung,
+      (.busy, .caller) where call.callerMayHaveRung,
       (.alerting, .formerCaller), (.decline, .formerCaller), (.busy, .formerCaller):
       return .call(call.state(for: role))
     case (.alerting, _), (.answer, _), (.decline, _), (.busy, _):
