@@ -28,7 +28,7 @@ extension CommandOutbox {
 
   mutating func late(_ now: Timestamp) -> [Command] {
     var out: [Command] = []
-    _ = sweep(now: now, isLive: { _ in true }, giveUp: { out.append($0) })
+    _ = sweep(now: now, isLive: { _ in true }, giveUp: { out.append($0.command) })
     return out
   }
 }

@@ -195,10 +195,6 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   /// The shard has replied, or the loop for it when it did not in time.
-  func replied(to command: Command, _ reply: Reply) {
-    replied(session: command.session.number, HTTPAnswer(reply, device: command.device))
-  }
-
   /// - Parameter session: the request's number.
   func replied(session: UInt64, _ reply: HTTPAnswer) {
     guard case .waiting(let exchange, session) = state else { return }

@@ -247,7 +247,7 @@ package struct CommandOutbox {
   ///   - giveUp: is called with each command that is given up.
   /// - Returns: how many commands are retransmitted.
   package mutating func sweep(
-    now: Timestamp, isLive: (UInt64) -> Bool, giveUp: (Command) -> Void
+    now: Timestamp, isLive: (UInt64) -> Bool, giveUp: (Pending) -> Void
   ) -> Int {
     streams.expire(now: now)
     var resent = 0
@@ -264,7 +264,7 @@ package struct CommandOutbox {
         streams.openGap(at: entry.command, requests, for: rules.timeout, now: now)
         for request in requests {
           let late = take(Key(session: reminder.key.session, request: request))
-          if let late { giveUp(late.command) }
+          if let late { giveUp(late) }
         }
         continue
       }

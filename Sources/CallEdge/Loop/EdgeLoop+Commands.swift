@@ -148,7 +148,7 @@ extension EdgeLoop {
   /// Retransmits commands that wait too long for their replies, and gives up those that waited longer.
   func sweepCommands(now: Timestamp) {
     let before = outbox.pendingCount
-    var late: [Command] = []
+    var late: [CommandOutbox.Pending] = []
     let resent = outbox.sweep(
       now: now, isLive: { endpoints[$0] != nil }, giveUp: { late.append($0) })
     metrics.commandsPending.add(Int64(outbox.pendingCount - before))

@@ -81,23 +81,24 @@ extension EdgeLoop {
     metrics.commandsPending.add(-1)
     metrics.commandLatency.record(microseconds: (now - pending.since).microseconds)
     if let refusal = pending.refusal {
-      return answer(pending.command, refusedWith: refusal, reply, now: now)
+      return answer(pending, refusedWith: refusal, reply, now: now)
     }
-    answer(pending.command, reply, now: now)
+    answer(pending, reply, now: now)
   }
 
-  /// Hands a command's reply to whoever sent the command.
-  func answer(_ command: Command, _ reply: Reply, now: Timestamp) {
-    switch endpoints[command.session.number] {
+  /// Hands a command's reply to whoever sent the command. It is not passed as such: that would copy it.
+  func answer(_ pending: CommandOutbox.Pending, _ reply: Reply, now: Timestamp) {
+    let session = pending.command.session.number
+    switch endpoints[session] {
     case .device(let handler):
       handler.handle(at: now) {
-        $0.replied(request: command.request, to: command.body, reply, &$1)
+        $0.replied(request: pending.command.request, to: pending.command.body, reply, &$1)
       }
     case .request(let handler):
-      endpoints.removeValue(forKey: command.session.number)
-      handler.replied(to: command, reply)
+      endpoints.removeValue(forKey: session)
+      handler.replied(session: session, HTTPAnswer(reply, device: pending.command.device))
     case .question(let question):
-      answer(question, session: command.session.number, reply, now: now)
+      answer(question, session: session, reply, now: now)
     case nil: metrics.deliveriesUnknown.increment()
     }
   }

@@ -65,10 +65,13 @@ extension EdgeLoop {
   }
 
   /// Answers a `place` that a hook refused: with the call, where its shard has it, else with the refusal.
-  func answer(_ command: Command, refusedWith refusal: CallError, _ reply: Reply, now: Timestamp) {
+  func answer(
+    _ pending: CommandOutbox.Pending, refusedWith refusal: CallError, _ reply: Reply, now: Timestamp
+  ) {
     guard case .error(let error) = reply, error.code.rawValue < 500 else {
-      return answer(command, reply, now: now)
+      return answer(pending, reply, now: now)
     }
+    let command = pending.command
     device(command.session.number)?.handle(at: now) {
       $0.wasRefused(request: command.request, command.body, refusal, &$1)
     }
