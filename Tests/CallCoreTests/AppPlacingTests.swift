@@ -155,6 +155,21 @@ import Testing
     #expect(pull?.won == true)
   }
 
+  @Test("the chosen device rings, however many devices the user has") func oneOfMany() {
+    var limits = CallLimits()
+    limits.devicesPerUser = 2
+    var bench = Self.bench(limits: limits)
+    // The limit is lower than it was when they attached.
+    bench.attach("dave", "1")
+    for device in ["b3", "b4", "b5", "b6"] {
+      bench.owner.say(
+        .attach(Attach(announce: true, attachedAt: bench.owner.now + .seconds(1))),
+        device: device)
+    }
+    bench.asServer(Self.request(device: "b1"))
+    #expect(bench.owner.allInvites("b1", bench).count == 1)
+  }
+
   @Test("where the chosen device declines, or cannot be reached, nobody else rings") func noOther()
   {
     var bench = Self.bench()

@@ -252,6 +252,14 @@ import Testing
     #expect(AppCallPlace(text: strange) == nil)
   }
 
+  @Test("places of users whose names are equal by Unicode's rules are told apart") func likeNames()
+  {
+    let places = ["e\u{301}", "\u{e9}"].map {
+      AppCallPlace(placedAtMs: 1, call: Bench.callID, callee: $0)
+    }
+    #expect(places[0] < places[1] && places[0] != places[1])
+  }
+
   // MARK: Removal
 
   @Test func aRemovedDeviceLosesRegistrationAndSession() {

@@ -61,7 +61,7 @@ public struct LiveCallsQuery: Sendable, Equatable {
 
 /// A call's place in a list for the app's server: the newest call comes first. An app's server gets it as text that
 /// means nothing to it.
-public struct AppCallPlace: Sendable, Hashable, Comparable {
+public struct AppCallPlace: Sendable, Comparable {
   /// Milliseconds since 1970, as apps' servers get times.
   public var placedAtMs: Int64
   public var call: CallID
@@ -87,8 +87,11 @@ public struct AppCallPlace: Sendable, Hashable, Comparable {
   public static func < (one: Self, other: Self) -> Bool {
     if one.placedAtMs != other.placedAtMs { return one.placedAtMs > other.placedAtMs }
     let (id, otherID) = ((one.call.high, one.call.low), (other.call.high, other.call.low))
-    return id == otherID ? one.callee < other.callee : id < otherID
+    guard id == otherID else { return id < otherID }
+    return one.callee.utf8.lexicographicallyPrecedes(other.callee.utf8)
   }
+
+  public static func == (one: Self, other: Self) -> Bool { !(one < other) && !(other < one) }
 }
 
 /// A shard's answer to an app's server.

@@ -126,11 +126,13 @@ extension ShardMachine {
 
   /// A user's devices that can be rung, without the one that placed the call. Policy above `legsPerCall`: registered
   /// devices first, then those that attached last.
+  /// - Parameter only: nil: any of them.
   func reached(
-    _ key: UserKey, caller: UserKey, placer: DeviceID?, _ turn: borrowing Turn
+    _ key: UserKey, caller: UserKey, placer: DeviceID?, only: DeviceID? = nil,
+    _ turn: borrowing Turn
   ) -> [User.Device] {
     let all = (users[key]?.devices ?? []).filter {
-      isReached($0, turn) && !($0.id == placer && key == caller)
+      isReached($0, turn) && !($0.id == placer && key == caller) && (only ?? $0.id) == $0.id
     }
     guard all.count > limits.legsPerCall else { return all }
     let preferred = all.sorted {

@@ -25,8 +25,7 @@ extension ShardMachine {
     isMember: Bool = false, only: DeviceID? = nil, _ turn: borrowing Turn
   ) -> Reach {
     let isMember = isMember || only != nil
-    var reached = reached(key, caller: caller, placer: placer, turn)
-    if let only { reached.removeAll { $0.id != only } }
+    let reached = reached(key, caller: caller, placer: placer, only: only, turn)
     let live = liveCalls(to: key)
     var reach = Reach(
       all: reached, devices: reached.filter { live[$0.id, default: 0] < limits.liveCallsPerDevice },
@@ -144,13 +143,16 @@ extension ShardMachine {
     guard isServing else { return }
     var turn = turn(at: now, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
-    let concerned = calls.slots.filter { !calls[$0].guests.isEmpty }.map { calls[$0].id }
-    for id in concerned {
+    func isConcerned(_ user: String, of app: String) -> Bool {
+      ShardHash.shard(of: UserKey(app: app, user: user), count: count) == number
+    }
+    let concerned = calls.slots.filter { slot in
+      calls[slot].guests.contains { isConcerned($0.user, of: calls[slot].facts.callee.app) }
+    }
+    for id in concerned.map({ calls[$0].id }) {
       mutate(id) { call in
         let app = call.facts.callee.app
-        call.visitAnew(&turn) {
-          ShardHash.shard(of: UserKey(app: app, user: $0), count: count) == number
-        }
+        call.visitAnew(&turn) { isConcerned($0, of: app) }
       }
     }
   }

@@ -57,9 +57,9 @@ package enum HTTPAppRoute: Equatable {
     }
   }
 
-  /// Its share of the app's rate, in thousandths of a request. A question to all shards costs as much as ten others,
-  /// or twice that where they look at all their calls, and a history, which is read from the store for each question, as much as three. Sessions count histories in the
-  /// same way.
+  /// Its share of the app's rate, in thousandths of a request. A question to all shards costs as much as ten others, or
+  /// twice that where they look at all their calls. A history, which is read from the store for each question, costs as
+  /// much as three; sessions count histories in the same way.
   var cost: Int64 {
     switch self {
     case .calls: 10_000
@@ -173,20 +173,13 @@ extension LiveCallsQuery {
   /// The page that a query asks for, of no shard yet.
   /// - Throws: `invalidField`.
   fileprivate init(query: Substring) throws(CallError) {
-    self.init(limit: Self.limits.upperBound)
+    let limit = try HTTPRoute.limit(query, Self.limits, "calls", standard: Self.limits.upperBound)
+    self.init(limit: limit)
     if let text = HTTPRoute.parameter("before", query: query), !text.isEmpty {
       before = AppCallPlace(text: text)
       if before == nil {
         throw CallError(.invalidField, "`before` is not the `next` of a list of calls.")
       }
-    }
-    if let text = HTTPRoute.parameter("limit", query: query) {
-      guard let number = UInt32(text), Self.limits.contains(number) else {
-        throw CallError(
-          .invalidField,
-          "The limit is \(Self.limits.lowerBound) to \(Self.limits.upperBound) calls.")
-      }
-      limit = number
     }
   }
 }

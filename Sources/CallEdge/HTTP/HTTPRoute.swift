@@ -116,6 +116,18 @@ package enum HTTPRoute: Equatable {
     }
     return nil
   }
+
+  /// How long a list is to be at most.
+  static func limit(
+    _ query: Substring, _ limits: ClosedRange<UInt32>, _ items: String, standard: UInt32
+  ) throws(CallError) -> UInt32 {
+    guard let text = parameter("limit", query: query) else { return standard }
+    guard let number = UInt32(text), limits.contains(number) else {
+      throw CallError(
+        .invalidField, "The limit is \(limits.lowerBound) to \(limits.upperBound) \(items).")
+    }
+    return number
+  }
 }
 
 extension Command {
@@ -177,18 +189,11 @@ extension HistoryCommand {
   /// The page that a query asks for.
   /// - Throws: `invalidField`.
   init(query: Substring) throws(CallError) {
-    var (before, limit) = (HistoryCursor?.none, HistoryCommand.limitStandard)
+    let limit = try HTTPRoute.limit(query, Self.limits, "entries", standard: Self.limitStandard)
+    var before: HistoryCursor?
     if let text = HTTPRoute.parameter("before", query: query), !text.isEmpty {
       before = HistoryCursor(text: text)
       if before == nil { throw CallError(.invalidField, "`before` is no cursor of a history.") }
-    }
-    if let text = HTTPRoute.parameter("limit", query: query) {
-      guard let number = UInt32(text), Self.limits.contains(number) else {
-        throw CallError(
-          .invalidField,
-          "The limit is \(Self.limits.lowerBound) to \(Self.limits.upperBound) entries.")
-      }
-      limit = number
     }
     self = .list(before: before, limit: limit)
   }
