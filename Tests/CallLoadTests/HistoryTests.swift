@@ -63,9 +63,11 @@ import Testing
   }
 
   private func rules(
-    _ fate: CallFate, isWhole: Bool = true, _ histories: [Int: [HistoryEntry]]
+    _ fate: CallFate, isWhole: Bool = true, hasFormer: Bool = false,
+    _ histories: [Int: [HistoryEntry]]
   ) -> [CorrectnessRule] {
-    HistoryJudge([fate], isWhole: isWhole, roster: Self.roster).judge(histories).map(\.rule)
+    HistoryJudge([fate], isWhole: isWhole, hasFormer: hasFormer, roster: Self.roster)
+      .judge(histories).map(\.rule)
   }
 
   @Test func bothSidesHaveTheCallOnce() {
@@ -157,6 +159,7 @@ import Testing
     answerer.divertedBy = "u1"
     var caller = entry(of: 0)
     #expect(rules(wentOn, [0: [caller]]) == [.historyDisagrees], "it does not say who answered")
+    #expect(rules(wentOn, hasFormer: true, [0: [caller]]) == [])
     caller.answeredBy = "u2"
     #expect(rules(wentOn, [0: [caller], 1: [], 2: [answerer]]) == [])
     #expect(rules(wentOn, [2: []]) == [.historyLost])
@@ -186,5 +189,11 @@ import Testing
     var caller = entry(of: 0)
     caller.answeredBy = "u2"
     #expect(rules(wentOn, [0: [caller], 1: [member]]) == [])
+    // Where it rang in vain, too, the user sees who answered. An earlier version stores nothing for that user.
+    wentOn.outrung = [1]
+    #expect(rules(wentOn, [1: []]) == [.historyLost])
+    wentOn.answeredBy = nil
+    wentOn.missedBy = [2]
+    #expect(rules(wentOn, hasFormer: true, [1: [], 2: []]) == [])
   }
 }

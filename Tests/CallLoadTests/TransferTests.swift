@@ -35,7 +35,7 @@ import Testing
   @Test("a cluster whose coordinators may be of an earlier version transfers nothing")
   func withoutTransfers() throws {
     var run = run()
-    run.transfers = false
+    run.isOneVersion = false
     let result = try #require(try run.outcome()).result
     #expect(result.callsByPart["transferred"] == nil)
     #expect(result.callsCompleted == 240)

@@ -16,7 +16,7 @@ struct TwinRun {
   var signals = 0
   var sleep: SleepOptions?
   var readsHistories = false
-  var transfers = true
+  var isOneVersion = true
   var hasHook = false
   /// A third of the shards give no answer between two times, in seconds of the load. `isTold`: the judge is
   /// notified of the fault.
@@ -43,7 +43,7 @@ struct TwinRun {
     options.readsHistories = readsHistories
     options.reportsWebhooks = true
     options.forwards = true
-    options.transfers = transfers
+    options.isOneVersion = isOneVersion
     options.hasStrictApp = true
     options.hasHook = hasHook
     if outage != nil {

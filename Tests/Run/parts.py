@@ -157,6 +157,7 @@ def of_prove(tests, minutes):
         "attacks": lambda: named("HostileTests"),
         "documents": lambda: named("DocumentTests"),
         "newer": lambda: _newer(bundle),
+        "former": lambda: [Job("former", script=("loadtest/beside-former.sh",), minutes=40, skip_status=77)],
         "fuzz": lambda: [Job("fuzz", script=("make", "fuzz", "MINUTES=5"), minutes=30)],
         "sanitize": lambda: [Job("sanitize", script=("make", "sanitize"), minutes=60)],
         "soak": lambda: [_soak(minutes)],

@@ -62,7 +62,7 @@ extension CallPlanner {
     at now: Timestamp, _ random: inout SplitMix64
   ) -> Third? {
     guard part.kind == .transferred || part.kind.hasSecondCall else { return Third(user: nil) }
-    guard options.transfers || part.kind == .secondCall else { return nil }
+    guard options.isOneVersion || part.kind == .secondCall else { return nil }
     let sides = [roster.user(of: caller), roster.user(of: callees.lowerBound)]
     let isStrict = roster.isStrict(sides[0])
     let user = drawUser(isStrict: isStrict, &random)

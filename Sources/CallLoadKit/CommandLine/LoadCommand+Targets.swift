@@ -54,14 +54,13 @@ extension LoadCommand {
     return options
   }
 
-  /// Whether users may send their calls on. A cluster that is already there would keep their rules, and one with nodes
-  /// of another version may refuse them.
-  var forwards: Bool { edge.isEmpty && otherCallnode == nil }
+  /// Whether users may send their calls on. A cluster that is already there would keep their rules.
+  var forwards: Bool { edge.isEmpty }
 
   /// Whether the cluster has an app whose users take no second call, for the scenario's parts that need one. Attackers
   /// have a second app of their own, and a node of another version may not know its terms.
   package func hasStrictApp(_ scenario: Scenario) -> Bool {
-    forwards && hostile.isEmpty && apps == 1
+    forwards && otherCallnode == nil && hostile.isEmpty && apps == 1
       && scenario.parts.contains { $0.kind.hasSecondCall && $0.weight > 0 }
   }
 
@@ -78,7 +77,7 @@ extension LoadCommand {
   /// Whether what a scenario wants to be judged beside the calls can be. A store with histories and events grows for
   /// days.
   private var judgesMore: Bool {
-    forwards && hostile.isEmpty && apps == 1 && !findMax && !checkGrowth
+    forwards && otherCallnode == nil && hostile.isEmpty && apps == 1 && !findMax && !checkGrowth
   }
 
   private func needProgram(_ option: String, _ path: String, _ name: String) throws {

@@ -71,7 +71,8 @@ final class HistoryDesk {
   }
 
   private func begin(at now: Timestamp) {
-    judge = HistoryJudge(fates, isWhole: !hasDropped, roster: rig.roster)
+    judge = HistoryJudge(
+      fates, isWhole: !hasDropped, hasFormer: !rig.options.isOneVersion, roster: rig.roster)
     giveUpAt = now + (rig.options.isDisturbed ? Self.patienceUnderFaults : Self.patience)
     var random = SplitMix64(seed: rig.options.ownSeed)
     var wanted = max(1, rig.options.part.share(of: Self.callsRead))

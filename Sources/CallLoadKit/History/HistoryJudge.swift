@@ -7,19 +7,27 @@ package struct HistoryJudge: Sendable {
   private let fates: [CallID: CallFate]
   /// Whether these are all calls of the run, so that no history can have others.
   private let isWhole: Bool
+  /// Whether some nodes were of an earlier version: it stores nothing for users to whom a call went on in vain, and does not
+  /// say who answered in place of the callee.
+  private let hasFormer: Bool
   /// Half of the calls that a history has at most: the oldest give way to new ones.
   private static let duesMax = 500
 
   /// The newest calls that each user's history must have, the last one last.
   private let dues: [Int: [CallFate]]
 
-  package init(_ fates: some Sequence<CallFate>, isWhole: Bool, roster: Roster) {
+  package init(
+    _ fates: some Sequence<CallFate>, isWhole: Bool, hasFormer: Bool = false, roster: Roster
+  ) {
     self.roster = roster
     self.isWhole = isWhole
+    self.hasFormer = hasFormer
     var byCall: [CallID: CallFate] = [:]
     var dues: [Int: [CallFate]] = [:]
     for fate in fates {
       byCall[fate.call] = fate
+      var fate = fate
+      if hasFormer { (fate.missedBy, fate.outrung) = ([], []) }
       for user in Self.readers(of: fate, roster) { dues[user, default: []].append(fate) }
     }
     self.fates = byCall
@@ -134,7 +142,7 @@ package struct HistoryJudge: Sendable {
       return nil
     }
     let other = fate.wentOn && answerer != user ? roster.userName(answerer) : ""
-    return entry.answeredBy == other
+    return entry.answeredBy == other || hasFormer && entry.answeredBy.isEmpty
       ? nil : "says that \"\(entry.answeredBy)\" answered in place of the callee"
   }
 

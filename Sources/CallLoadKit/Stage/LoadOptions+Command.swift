@@ -33,7 +33,7 @@ extension LoadOptions {
     keepsSeries = command.plot != nil
     followsNearer = command.nearer
     forwards = command.forwards
-    transfers = command.otherCallnode == nil
+    isOneVersion = command.otherCallnode == nil
     mintServerToken = {
       try keys.mintServerToken(app: target.app, lifetimeSeconds: 60, now: Int64(time(nil)))
     }

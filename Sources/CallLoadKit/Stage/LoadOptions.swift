@@ -40,8 +40,8 @@ package struct LoadOptions: Sendable {
   package var followsNearer = false
   /// Some users set rules that send their calls on, where the scenario has such calls. A cluster keeps rules for ever.
   package var forwards = false
-  /// The scenario's calls that are handed over are played. An earlier version's nodes refuse transfers.
-  package var transfers = true
+  /// No node is of an earlier version. Such nodes refuse transfers, so these are not played.
+  package var isOneVersion = true
   /// Reports for each call which events the app's webhook must get.
   package var reportsWebhooks = false
   /// Signs a token of the app's server, which makes groups; nil: there are none.
