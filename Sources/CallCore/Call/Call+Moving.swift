@@ -13,19 +13,37 @@ extension Call {
     }
     // A vacant side is taken by an answer.
     let isCallers = !isCallerVacant && facts.caller.isDevice(request.from, of: party.user)
-    guard isCallers || legs[conversation.winner].party.isDevice(request.from, of: party.user) else {
+    let isWinners = legs[conversation.winner].party.isDevice(request.from, of: party.user)
+    guard isCallers || isWinners else {
+      let lost = moves.last { $0.from.isDevice(request.from, of: party.user) }
+      if let lost, has(party, otherSideThanCallers: lost.ofCaller), !hasPulled(request, party) {
+        return .error(Self.hasOtherSide)
+      }
       return pulled(by: party)
     }
-    let other = isCallers ? legs[conversation.winner].party : facts.caller
-    if other.isDevice(party.device, of: party.user) {
-      return .error(CallError(.wrongState, "This device has the other side of the call."))
-    }
+    if has(party, otherSideThanCallers: isCallers) { return .error(Self.hasOtherSide) }
     if request.from == party.device { return pulled(by: party) }
     guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
     guard isCallers || legIndex(party) != nil || legs.count < turn.limits.legsPerCallLifetime
     else { return .error(turn.limits.tooManyDevices) }
     move(request, ofCaller: isCallers, to: party, on: session, &turn)
     return pulled(by: party)
+  }
+
+  private static let hasOtherSide = CallError(
+    .wrongState, "This device has the other side of the call.")
+
+  /// In a call to oneself one user's devices have both sides.
+  private func has(_ party: Party, otherSideThanCallers isCallers: Bool) -> Bool {
+    let other = isCallers ? winner.map { legs[$0].party } : facts.caller
+    return other?.isDevice(party.device, of: party.user) ?? false
+  }
+
+  /// Whether the device took a side over from the one that it names.
+  private func hasPulled(_ request: PullRequest, _ party: Party) -> Bool {
+    moves.contains {
+      $0.to.isDevice(party.device, of: party.user) && $0.from.isDevice(request.from, of: party.user)
+    }
   }
 
   private mutating func move(
