@@ -156,6 +156,27 @@ import Testing
     #expect(entries.allSatisfy { $0.entry.reason == .hungUp && !$0.entry.isPlaced })
   }
 
+  /// Seed 91000277: the answer was lost with bob's session, and bob's device repeats the command to a new owner.
+  @Test(
+    "R10, R17 what bob's device says while dave rings is for nobody, also when it is repeated",
+    arguments: Way.allCases)
+  func signalsForNobody(way: Way) {
+    var bench = AppPlacingTests.waiting()
+    func say(_ number: UInt64) -> Reply? {
+      let body = Command.Body.call(Bench.id, .signal(.candidate, body: "c\(number)"))
+      defer { bench.pump() }
+      return bench.owner.say(body, device: "b1", number: number)
+    }
+    #expect(say(31) == .done)
+    #expect(bench.say(.answer(description: "offer"), "dave", "1")?.won == true)
+    #expect(say(32) == .done)
+    #expect(bench.signals("dave", "1").map(\.body) == ["c32"])
+    bench = taken(bench, way)
+    bench.say(.resume, "dave", "1")
+    for number: UInt64 in 31...33 { #expect(say(number) == .done) }
+    #expect(bench.signals("dave", "1").map(\.body) == ["c32", "c33"])
+  }
+
   @Test("R10 the owner dies before dave's turn was decided", arguments: Way.allCases)
   func beforeDavesTurn(way: Way) {
     var bench = AppPlacingTests.waiting()

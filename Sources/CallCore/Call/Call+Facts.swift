@@ -183,6 +183,8 @@ extension Call {
     }
     guard let leg = legIndex(device), legs[leg].signals.take(signal) else { return false }
     if legs[leg].state == .won {
+      // It is for nobody: whoever takes the other side makes an offer. It is a fact all the same, so that a new owner
+      // knows it when it is repeated.
       guard !isCallerVacant else { return true }
       caller.keep(delivery(.signal(signal), at: now, epoch: epoch))
     } else if isSearching, legs[leg].state.isLive {

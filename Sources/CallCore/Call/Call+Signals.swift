@@ -70,8 +70,6 @@ extension Call {
   ) -> Reply {
     let isWinner = leg == winner
     guard isWinner || isRung(.leg(leg)) else { return .done }
-    // It is for nobody: whoever takes the other side makes an offer.
-    if isWinner, isCallerVacant { return .done }
     let hasRoom =
       isWinner
       ? caller.outbox.count < turn.limits.signalsWaiting
