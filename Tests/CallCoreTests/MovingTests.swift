@@ -204,6 +204,20 @@ import Testing
     #expect(bench.ends.isEmpty)
   }
 
+  /// Seed 94000175: the app gave up just when another device took the call over.
+  @Test("R7 who had the caller's side cancels too late: another device has the call")
+  func lateCancel() {
+    var bench = answered()
+    #expect(pull(&bench, "alice2", of: "alice", from: "alice1")?.won == true)
+    #expect(pull(&bench, "alice3", of: "alice", from: "alice2")?.won == true)
+    for device in ["alice1", "alice2"] {
+      let reply = bench.say(.call(Bench.callID, .cancel), user: "alice", device: device)
+      #expect(reply?.state?.reason == .moved, "\(device)")
+    }
+    #expect(bench.ends.isEmpty)
+    #expect(bench.say(.call(Bench.callID, .cancel), device: "b1")?.error == .notParty)
+  }
+
   @Test("a call to oneself: the device that is named says which side") func toOneself() {
     var bench = Bench()
     bench.attach("b1", "b2", "b3")

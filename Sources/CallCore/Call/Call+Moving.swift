@@ -238,7 +238,7 @@ extension Call {
 }
 
 extension PlacedFacts {
-  fileprivate var isToOneself: Bool { caller.user.hasBytes(of: callee.user) }
+  var isToOneself: Bool { caller.user.hasBytes(of: callee.user) }
 }
 
 extension Delivery.Event {

@@ -105,6 +105,9 @@ extension ShardMachine {
     case (.alerting, _), (.answer, _), (.decline, _), (.busy, _):
       return .error(CallError(.notParty, "The caller's device cannot do this: cancel or hang up."))
     case (.cancel, .caller): return call.cancel(on: command.session, &turn)
+    // Another device has taken the caller's side meanwhile.
+    case (.cancel, .formerCaller): return .call(call.state(for: role))
+    case (.cancel, .leg) where call.facts.isToOneself: return .call(call.state(for: role))
     case (.cancel, _): return .error(CallError(.notParty, "Only the caller's device can cancel."))
     case (.connected, _): return call.connected(role, &turn)
     case (.hangUp, _): return call.hangUp(role, on: command.session, &turn)
