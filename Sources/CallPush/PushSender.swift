@@ -10,6 +10,8 @@ public struct PushMessage: Sendable {
   public var purpose: PushPurpose
   /// The body: JSON for APNs and Web Push; for FCM the JSON object of the message's `data`.
   public var payload: [UInt8]
+  /// For FCM: the JSON object with the `aps` for an iPhone; empty: the message is for no iPhone.
+  public var apple: [UInt8] = []
   public var kind: Kind
   /// No attempt begins after this; it is also the expiry that the provider receives.
   public var deadline: Timestamp
@@ -18,6 +20,10 @@ public struct PushMessage: Sendable {
   /// nil: it cannot be cancelled.
   public var cancellation: PushCancellation?
   public var isCancelled: Bool { cancellation?.isCancelled ?? false }
+  /// Whether it changes what rings: all but notices. Such a push is tried until its deadline, whatever the provider
+  /// answers about other things than its token or itself, and a device ignores a second copy by the call's id. A notice
+  /// is tried a few times, since the user would see a second copy.
+  var isUrgent: Bool { purpose != .missedNotice }
 
   /// How the platform handles it.
   public enum Kind: UInt8, Sendable, CaseIterable {

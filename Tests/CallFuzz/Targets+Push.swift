@@ -55,7 +55,7 @@ extension FuzzTarget {
     let answer = APNsAnswerBody(body)
     _ = APNsVerdict.of(
       APNsResponse(status: status, reason: answer.reason, timestamp: answer.timestamp), retries: 0,
-      timeLeft: .seconds(30), jitter: 0.5)
+      timeLeft: .seconds(30), chance: 5)
   }
 
   /// Files that operators write: mistakes in them are told, not died of.

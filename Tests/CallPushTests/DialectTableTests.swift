@@ -111,6 +111,36 @@ import Testing
     #expect(encode(pushJob(.ended, provider: .webPush)).payload?.kind == .background)
   }
 
+  @Test(
+    "an iPhone that has nothing but an FCM token rings by an alert",
+    arguments: [
+      (PushPurpose.ring, "CALLMESH_INCOMING_CALL", "time-sensitive"),
+      (.ended, "CALLMESH_ANSWERED_ELSEWHERE", "passive"),
+      (.missedNotice, "CALLMESH_MISSED_CALL", nil),
+    ] as [(PushPurpose, String, String?)])
+  func alertsThroughFCM(purpose: PushPurpose, key: String, level: String?) throws {
+    let caller = Party(user: "ann", device: "ann-phone", name: "Ann Lee")
+    let reason: EndReason? = purpose == .ended ? .answeredElsewhere : nil
+    let payload = try #require(
+      encode(pushJob(purpose, provider: .fcm, caller: caller, reason: reason)).payload)
+    let alert = String(decoding: payload.apple, as: UTF8.self)
+    #expect(alert.hasPrefix(#"{"aps":{"alert":{"loc-key":"\#(key)","loc-args":["Ann Lee"]}"#))
+    #expect(alert.contains(#""interruption-level""#) == (level != nil))
+    if let level { #expect(alert.contains(#""interruption-level":"\#(level)""#)) }
+    #expect(!String(decoding: payload.bytes, as: UTF8.self).contains("aps"))
+  }
+
+  @Test func videoAndOtherSDKsThroughFCM() throws {
+    let video = try #require(encode(pushJob(provider: .fcm, video: true)).payload)
+    #expect(String(decoding: video.apple, as: UTF8.self).contains("CALLMESH_INCOMING_VIDEO_CALL"))
+    // These SDKs are Android's.
+    for dialect in [PushDialect.telnyx, .twilio] {
+      #expect(encode(pushJob(dialect: dialect, provider: .fcm)).payload?.apple == [])
+    }
+    #expect(encode(pushJob(provider: .webPush)).payload?.apple == [])
+    #expect(encode(pushJob(.missedNotice)).payload?.apple == [])
+  }
+
   @Test func whatComesLaterReplacesWhatIsOnItsWay() {
     let hex = "6ba7b8109dad11d180b400c04fd430c8"
     for provider in [PushProvider.apns, .fcm, .webPush] {

@@ -13,16 +13,35 @@ struct FCMSenderTests {
   @Test func aMessageArrivesAsTheContractWantsIt() async throws {
     let stage = try await FCMStage()
     let payload = #"{"call":"c1","name":"Zoë \"Z\" \n","empty":""}"#
-    let delivery = await stage.sender.deliver(
-      stage.message(payload: payload, collapseKey: "call-c1"))
+    var message = stage.message(payload: payload, collapseKey: "call-c1")
+    let alert = #"{"loc-key":"CALLMESH_INCOMING_CALL","loc-args":["Zoë"]}"#
+    message.apple = Array(#"{"aps":{"alert":\#(alert)}}"#.utf8)
+    let delivery = await stage.sender.deliver(message)
     #expect(delivery.outcome == .accepted)
     let accepted = try #require(stage.fcm.accepted.first)
     #expect(delivery.name == accepted.name)
     #expect(accepted.token == "device-1")
     #expect(accepted.data == ["call": "c1", "name": "Zoë \"Z\" \n", "empty": ""])
     #expect(accepted.ttlSeconds == 30)
-    #expect(accepted.collapseKey == "call-c1")
+    #expect(accepted.priority == "high" && accepted.urgency == "high")
+    #expect(
+      accepted.alert
+        == FCMSimulator.Alert(
+          expiration: stage.hand.nowSeconds + 30, collapseID: "call-c1",
+          key: "CALLMESH_INCOMING_CALL", names: ["Zoë"]))
     #expect(accepted.httpVersion == 2)
+    await stage.end()
+  }
+
+  @Test(
+    "high priority for what changes what rings, and for nothing else",
+    arguments: PushPurpose.allCases)
+  func priorities(purpose: PushPurpose) async throws {
+    let stage = try await FCMStage()
+    #expect(await stage.send(stage.message(purpose: purpose)) == .accepted)
+    let accepted = try #require(stage.fcm.accepted.first)
+    let expected = purpose == .missedNotice ? "normal" : "high"
+    #expect(accepted.priority == expected && accepted.urgency == expected)
     await stage.end()
   }
 
@@ -30,7 +49,7 @@ struct FCMSenderTests {
     let stage = try await FCMStage(secure: false)
     #expect(await stage.send(stage.message()) == .accepted)
     #expect(stage.fcm.accepted.first?.httpVersion == 1)
-    #expect(stage.fcm.accepted.first?.collapseKey == nil)
+    #expect(stage.fcm.accepted.first?.alert == nil)
     await stage.end()
   }
 

@@ -71,7 +71,8 @@ struct FCMSimulatorTests {
     func message(
       _ android: String, data: String = #"{"a":"b"}"#, token: String = "t"
     ) -> String {
-      #"{"message":{"token":"\#(token)","data":\#(data),"android":{\#(android)}}}"#
+      #"{"message":{"token":"\#(token)","data":\#(data),"android":{\#(android)},"#
+        + #""webpush":{"headers":{"TTL":"30","Urgency":"high"}}}}"#
     }
     let android = #""priority":"high","ttl":"30s","direct_boot_ok":true"#
     #expect(try await send(message(android)) == 200)
@@ -86,6 +87,8 @@ struct FCMSimulatorTests {
       message(android, data: "{}"), message(android, data: #"{"from":"x"}"#),
       message(android, data: #"{"a":"\#(String(repeating: "x", count: 4096))"}"#),
       message(android, token: ""),
+      message(android).replacingOccurrences(of: #""TTL":"30""#, with: #""TTL":"31""#),
+      message(android).replacingOccurrences(of: "}}}}", with: #"}},"apns":{}}}"#),
       #"{"message":{"token":"t","notification":{},"data":{"a":"b"},"android":{\#(android)}}}"#,
     ]
     for body in bad { #expect(try await send(body) == 400, "\(body.prefix(100))") }

@@ -14,6 +14,7 @@ struct FCMVerdictTests {
     var retryAfter: String?
     var attempt = 1
     var renewed = false
+    var isUrgent = true
     var seconds: Int64 = 30
     var verdict: AttemptVerdict
     var testDescription: String { name }
@@ -96,33 +97,39 @@ struct FCMVerdictTests {
       verdict: .renew(reason: "UNAUTHENTICATED")),
     Row(
       name: "401 after a renewal", status: 401, body: error("UNAUTHENTICATED"), renewed: true,
-      verdict: rejected("UNAUTHENTICATED")),
+      verdict: again(500, "UNAUTHENTICATED")),
+    Row(
+      name: "401 after a renewal, a notice", status: 401, body: error("UNAUTHENTICATED"),
+      renewed: true, isUrgent: false, verdict: rejected("UNAUTHENTICATED")),
     Row(
       name: "401 of nonsense", status: 401, body: "no", verdict: .renew(reason: "HTTP 401")),
     Row(
       name: "401 THIRD_PARTY_AUTH_ERROR", status: 401,
       body: error("UNAUTHENTICATED", fcm: "THIRD_PARTY_AUTH_ERROR"),
-      verdict: rejected("THIRD_PARTY_AUTH_ERROR")),
+      verdict: again(500, "THIRD_PARTY_AUTH_ERROR")),
     Row(
       name: "403 SENDER_ID_MISMATCH", status: 403,
       body: error("PERMISSION_DENIED", fcm: "SENDER_ID_MISMATCH"),
       verdict: rejected("SENDER_ID_MISMATCH")),
     Row(
       name: "403", status: 403, body: error("PERMISSION_DENIED"),
+      verdict: again(500, "PERMISSION_DENIED")),
+    Row(
+      name: "403, a notice", status: 403, body: error("PERMISSION_DENIED"), isUrgent: false,
       verdict: rejected("PERMISSION_DENIED")),
     Row(
       name: "404 UNREGISTERED", status: 404, body: error("NOT_FOUND", fcm: "UNREGISTERED"),
       verdict: gone),
     Row(
       name: "404 of a wrong project", status: 404, body: error("NOT_FOUND"),
-      verdict: rejected("NOT_FOUND")),
-    Row(name: "404 of nonsense", status: 404, body: "<html>", verdict: rejected("HTTP 404")),
+      verdict: again(500, "NOT_FOUND")),
+    Row(name: "404 of nonsense", status: 404, body: "<html>", verdict: again(500, "HTTP 404")),
     Row(name: "405", status: 405, verdict: rejected("HTTP 405")),
     Row(name: "413", status: 413, verdict: rejected("HTTP 413")),
     Row(name: "301 is not followed", status: 301, verdict: rejected("HTTP 301")),
     Row(
       name: "a word that is none", status: 403, body: error("token abc:def"),
-      verdict: rejected("HTTP 403")),
+      verdict: again(500, "HTTP 403")),
   ]
 
   static let busy: [Row] = [
@@ -136,16 +143,18 @@ struct FCMVerdictTests {
       retryAfter: "Sun, 06 Nov 1994 08:49:47 GMT", verdict: again(10_000, "QUOTA_EXCEEDED")),
     Row(
       name: "429 without a time is a minute", status: 429,
-      body: error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED"), seconds: 61,
+      body: error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED"), isUrgent: false, seconds: 61,
       verdict: again(60_000, "QUOTA_EXCEEDED")),
     Row(
-      name: "429 without a time, in a call", status: 429,
-      body: error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED"), verdict: failed("QUOTA_EXCEEDED")),
+      name: "429 without a time, a ring: a third of what is left", status: 429,
+      body: error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED"),
+      verdict: again(10_000, "QUOTA_EXCEEDED")),
     Row(
-      name: "429 for too long", status: 429, retryAfter: "30", verdict: failed("HTTP 429")),
+      name: "429 for too long, a notice", status: 429, retryAfter: "30", isUrgent: false,
+      verdict: failed("HTTP 429")),
     Row(
-      name: "429 with a time that is none", status: 429, retryAfter: "soon", seconds: 90,
-      verdict: again(60_000, "HTTP 429")),
+      name: "429 with a time that is none", status: 429, retryAfter: "soon", isUrgent: false,
+      seconds: 90, verdict: again(60_000, "HTTP 429")),
     Row(
       name: "503", status: 503, body: error("UNAVAILABLE", fcm: "UNAVAILABLE"),
       verdict: again(500, "UNAVAILABLE")),
@@ -158,10 +167,20 @@ struct FCMVerdictTests {
       name: "503 with a date that has passed", status: 503,
       retryAfter: "Sun, 06 Nov 1994 08:00:00 GMT", verdict: again(100, "HTTP 503")),
     Row(
-      name: "503 beyond the deadline", status: 503, retryAfter: "31", verdict: failed("HTTP 503")),
+      name: "503 beyond the deadline", status: 503, retryAfter: "31",
+      verdict: again(10_000, "HTTP 503")),
     Row(
-      name: "503 once too often", status: 503, attempt: 6, seconds: 600,
+      name: "503 for an hour, soon before the deadline", status: 503, retryAfter: "3600",
+      seconds: 1, verdict: again(500, "HTTP 503")),
+    Row(
+      name: "503 beyond the deadline, a notice", status: 503, retryAfter: "31", isUrgent: false,
       verdict: failed("HTTP 503")),
+    Row(
+      name: "503, the sixth time", status: 503, attempt: 6, seconds: 600,
+      verdict: again(4000, "HTTP 503")),
+    Row(
+      name: "503, a notice, once too often", status: 503, attempt: 6, isUrgent: false,
+      seconds: 600, verdict: failed("HTTP 503")),
     Row(
       name: "503 with no time left", status: 503, seconds: 0, verdict: failed("HTTP 503")),
     Row(
@@ -184,10 +203,11 @@ struct FCMVerdictTests {
     var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(row.seconds))
     context.attempt = row.attempt
     context.renewed = row.renewed
+    context.isUrgent = row.isUrgent
     #expect(FCMVerdict.judge(.answer(answer), context) == row.verdict)
   }
 
-  @Test func whatNeverLeftIsRepeatedAndWhatMayHaveArrivedOnce() {
+  @Test func aRingThatMayHaveArrivedIsRepeatedANoticeIsNot() {
     var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
     #expect(
       FCMVerdict.judge(.notSent("no connection"), context) == Self.again(500, "no connection"))
@@ -196,12 +216,12 @@ struct FCMVerdictTests {
         == .retry(after: .milliseconds(500), reason: "lost", .doubt))
     context.doubts = 1
     context.attempt = 2
-    let lost = AttemptVerdict.done(.failed(reason: "lost", mayHaveArrived: true))
-    #expect(FCMVerdict.judge(.unknown("lost"), context) == lost)
     #expect(
-      FCMVerdict.judge(.notSent("no connection"), context) == Self.again(1000, "no connection"))
+      FCMVerdict.judge(.unknown("lost"), context)
+        == .retry(after: .seconds(1), reason: "lost", .doubt))
+    let lost = AttemptVerdict.done(.failed(reason: "lost", mayHaveArrived: true))
     context.doubts = 0
-    context.repeatable = false
+    context.isUrgent = false
     #expect(FCMVerdict.judge(.unknown("lost"), context) == lost)
     #expect(
       FCMVerdict.judge(.notSent("no connection"), context) == Self.again(1000, "no connection"))

@@ -42,13 +42,13 @@ struct RetryAfterTests {
 struct AttemptContextTests {
   static let now = Timestamp(microseconds: 1_000_000)
   func context(
-    attempt: Int = 1, seconds: Int64 = 30, doubts: Int = 0, repeatable: Bool = true,
+    attempt: Int = 1, seconds: Int64 = 30, doubts: Int = 0, isUrgent: Bool = true,
     chance: UInt64 = 0
   ) -> AttemptContext {
     var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(seconds))
     context.attempt = attempt
     context.doubts = doubts
-    context.repeatable = repeatable
+    context.isUrgent = isUrgent
     context.chance = chance
     return context
   }
@@ -69,19 +69,42 @@ struct AttemptContextTests {
 
   @Test func aPauseEndsBeforeTheDeadlineOrThereIsNone() {
     #expect(
-      context(seconds: 5).retry(after: .seconds(4), reason: "r")
+      context(seconds: 5, isUrgent: false).retry(after: .seconds(4), reason: "r")
         == .retry(after: .seconds(4), reason: "r"))
     #expect(
-      context(seconds: 5).retry(after: .seconds(5), reason: "r") == .done(.failed(reason: "r")))
-    #expect(context(seconds: 0).retry(reason: "r") == .done(.failed(reason: "r")))
+      context(seconds: 5, isUrgent: false).retry(after: .seconds(5), reason: "r")
+        == .done(.failed(reason: "r")))
+    for isUrgent in [false, true] {
+      #expect(
+        context(seconds: 0, isUrgent: isUrgent).retry(reason: "r") == .done(.failed(reason: "r")))
+    }
   }
 
-  @Test func attemptsAreLimited() {
+  @Test func attemptsOfANoticeAreLimited() {
     let last = AttemptContext.attemptsMax
-    #expect(context(attempt: last, seconds: 600).retry(reason: "r") == .done(.failed(reason: "r")))
     #expect(
-      context(attempt: last - 1, seconds: 600).retry(reason: "r")
+      context(attempt: last, seconds: 600, isUrgent: false).retry(reason: "r")
+        == .done(.failed(reason: "r")))
+    #expect(
+      context(attempt: last - 1, seconds: 600, isUrgent: false).retry(reason: "r")
         == .retry(after: .seconds(8), reason: "r"))
+  }
+
+  /// - Parameter wait: what each answer demands.
+  @Test(
+    "a ring is tried until its deadline, whatever wait a provider demands",
+    arguments: [nil, .seconds(0), .seconds(3), .seconds(3600)] as [Span?])
+  func ringsAreTriedOn(wait: Span?) {
+    var ring = context(seconds: 30)
+    var attempts = 1
+    while case .retry(let pause, _, _) = ring.retry(after: wait, reason: "r"), attempts < 1000 {
+      ring.now = ring.now + pause
+      ring.attempt += 1
+      attempts += 1
+      #expect(ring.now < ring.deadline)
+    }
+    #expect(ring.deadline - ring.now <= .milliseconds(500), "the last attempt is close to the end")
+    #expect((10...(wait == .seconds(0) ? 300 : 16)).contains(attempts))
   }
 
   @Test func whoAsksForNoWaitIsNotAskedInATightLoop() {
@@ -90,11 +113,13 @@ struct AttemptContextTests {
         == .retry(after: .milliseconds(100), reason: "r"))
   }
 
-  @Test func whatMayHaveArrivedIsRepeatedOnceAndOnlyWhereThatDoesNothing() {
+  @Test func whatMayHaveArrivedIsRepeatedOnlyWhereThatDoesNothing() {
     #expect(context().inDoubt("r") == .retry(after: .milliseconds(500), reason: "r", .doubt))
     let failed = AttemptVerdict.done(.failed(reason: "r", mayHaveArrived: true))
-    #expect(context(attempt: 2, doubts: 1).inDoubt("r") == failed)
-    #expect(context(repeatable: false).inDoubt("r") == failed)
+    #expect(
+      context(attempt: 2, doubts: 1).inDoubt("r") == .retry(after: .seconds(1), reason: "r", .doubt)
+    )
+    #expect(context(isUrgent: false).inDoubt("r") == failed)
     #expect(context(seconds: 0).inDoubt("r") == failed, "no time for another")
   }
 }

@@ -29,25 +29,30 @@ struct WebPushTroubleTests {
     #expect(await stage.send(stage.message(subscription)) == .accepted)
     #expect(stage.hand.pauses == [.seconds(5)])
     stage.service.script.add(.answer(status: 429, headers: [("Retry-After", "60")]))
-    #expect(await stage.send(stage.message(subscription)) == .failed(reason: "HTTP 429"))
+    #expect(
+      await stage.send(stage.message(subscription, purpose: .missedNotice))
+        == .failed(reason: "HTTP 429"))
     #expect(await stage.send(stage.message(subscription)) == .accepted)
     #expect(stage.hand.pauses.count == 1)
     await stage.end()
   }
 
-  @Test func aServiceThatWantsAPauseIsLeftAloneAndNoOther() async throws {
+  @Test func aServiceThatWantsAPauseIsLeftAloneByNoticesAndNoOther() async throws {
     let stage = try await WebPushStage(services: 2)
     let subscription = stage.services[0].subscribe()
     let other = stage.services[1].subscribe()
     stage.services[0].script.add(.answer(status: 503, headers: [("Retry-After", "60")]))
-    #expect(await stage.send(stage.message(subscription)) == .failed(reason: "HTTP 503"))
-    #expect(
-      await stage.send(stage.message(subscription))
-        == .failed(reason: "the service wants a pause"))
+    func notice(_ subscription: String) -> PushMessage {
+      stage.message(subscription, purpose: .missedNotice)
+    }
+    #expect(await stage.send(notice(subscription)) == .failed(reason: "HTTP 503"))
+    #expect(await stage.send(notice(subscription)) == .failed(reason: "the service wants a pause"))
     #expect(stage.services[0].requests == 1)
-    #expect(await stage.send(stage.message(other)) == .accepted)
+    #expect(await stage.send(notice(other)) == .accepted)
+    #expect(await stage.send(stage.message(subscription)) == .accepted, "a ring is tried")
+    #expect(stage.hand.pauses.isEmpty)
     stage.hand.advance(seconds: 60)
-    #expect(await stage.send(stage.message(subscription)) == .accepted)
+    #expect(await stage.send(notice(subscription)) == .accepted)
     await stage.end()
   }
 
@@ -59,11 +64,15 @@ struct WebPushTroubleTests {
     #expect(await stage.send(stage.message(subscription)) == .accepted)
     #expect(Set(stage.service.accepted.map(\.authorization)).count == 2)
     stage.service.script.add(.answer(status: 401), times: 2)
-    #expect(await stage.send(stage.message(subscription)) == .rejected(reason: "HTTP 401"))
+    #expect(
+      await stage.send(stage.message(subscription, purpose: .missedNotice))
+        == .rejected(reason: "HTTP 401"))
+    stage.service.script.add(.answer(status: 401), times: 5)
+    #expect(await stage.send(stage.message(subscription)) == .accepted, "a ring is tried on")
     await stage.end()
   }
 
-  @Test func aRingThatMayHaveArrivedIsRepeatedOnceAsTheSameMessage() async throws {
+  @Test func aRingThatMayHaveArrivedIsRepeatedAsTheSameMessage() async throws {
     let stage = try await WebPushStage(limits: quickWebPushLimits)
     let subscription = stage.service.subscribe()
     for reply in [SimulatedReply.hangUp, .blackHole, .truncated(status: 201)] {
@@ -162,7 +171,9 @@ struct WebPushTroubleTests {
     try stage.sender.update(configuration)
     #expect(stage.sender.publicKey == Base64URL.text(Array(key.publicKey.x963Representation)))
     // The subscription is bound to the former key.
-    #expect(await stage.send(stage.message(subscription)) == .rejected(reason: "HTTP 403"))
+    #expect(
+      await stage.send(stage.message(subscription, purpose: .missedNotice))
+        == .rejected(reason: "HTTP 403"))
     #expect(
       stage.service.violations
         == ["authorization: another key", "authorization: another key"])

@@ -23,24 +23,24 @@ struct WebPushVerdictTests {
       (301, nil, false, 30, rejected("HTTP 301")), (307, nil, false, 30, rejected("HTTP 307")),
       (400, nil, false, 30, rejected("HTTP 400")),
       (401, nil, false, 30, .renew(reason: "HTTP 401")),
-      (401, nil, true, 30, rejected("HTTP 401")),
+      (401, nil, true, 30, again(500, "HTTP 401")),
       (403, nil, false, 30, .renew(reason: "HTTP 403")),
-      (403, nil, true, 30, rejected("HTTP 403")),
+      (403, nil, true, 30, again(500, "HTTP 403")),
       (404, nil, false, 30, .done(.tokenGone(at: nil))),
       (406, nil, false, 30, again(10_000, "HTTP 406")),
       (408, nil, false, 30, again(500, "HTTP 408")),
       (410, nil, false, 30, .done(.tokenGone(at: nil))),
       (413, nil, false, 30, rejected("HTTP 413")), (415, nil, false, 30, rejected("HTTP 415")),
       (429, nil, false, 30, again(10_000, "HTTP 429")),
-      (429, nil, false, 10, failed("HTTP 429")),
+      (429, nil, false, 9, again(3000, "HTTP 429")),
       (429, "4", false, 30, again(4000, "HTTP 429")),
       (429, "Sun, 06 Nov 1994 08:49:40 GMT", false, 30, again(3000, "HTTP 429")),
-      (429, "30", false, 30, failed("HTTP 429")),
+      (429, "30", false, 30, again(10_000, "HTTP 429")),
       (500, nil, false, 30, again(500, "HTTP 500")),
       (502, nil, false, 30, again(500, "HTTP 502")),
       (503, "2", false, 30, again(2000, "HTTP 503")),
       (503, "0", false, 30, again(100, "HTTP 503")),
-      (503, "60", false, 30, failed("HTTP 503")),
+      (503, "3600", false, 30, again(10_000, "HTTP 503")),
       (507, nil, false, 0, failed("HTTP 507")),
     ]
     for row in rows {
@@ -55,12 +55,21 @@ struct WebPushVerdictTests {
     }
   }
 
-  @Test func whatMayHaveArrivedIsRepeatedOnceAtMost() {
+  @Test func whatRefusesUsEndsANoticeOnly() {
+    var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
+    context.renewed = true
+    context.isUrgent = false
+    #expect(
+      WebPushVerdict.judge(.answer(ProviderAnswer(status: 403)), context)
+        == .done(.rejected(reason: "HTTP 403")))
+  }
+
+  @Test func aRingThatMayHaveArrivedIsRepeatedANoticeIsNot() {
     var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
     #expect(
       WebPushVerdict.judge(.unknown("lost"), context)
         == .retry(after: .milliseconds(500), reason: "lost", .doubt))
-    context.doubts = 1
+    context.isUrgent = false
     #expect(
       WebPushVerdict.judge(.unknown("lost"), context)
         == .done(.failed(reason: "lost", mayHaveArrived: true)))

@@ -59,7 +59,8 @@ extension FCMSimulator {
     guard let root = try? JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any],
       Set(root.keys) == ["message"], let message = root["message"] as? [String: Any]
     else { return fault("body") }
-    guard Set(message.keys) == ["token", "data", "android"] else { return fault("message") }
+    guard Set(message.keys).union(["apns"]) == ["token", "data", "android", "webpush", "apns"]
+    else { return fault("message") }
     guard let token = message["token"] as? String, !token.isEmpty else {
       return fault("message.token")
     }
@@ -72,20 +73,40 @@ extension FCMSimulator {
     let bytes = data.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
     guard !reserved, bytes <= 4096 else { return fault("message.data") }
     guard let android = message["android"] as? [String: Any],
-      Set(android.keys).isSubset(of: ["priority", "ttl", "direct_boot_ok", "collapse_key"])
+      Set(android.keys) == ["priority", "ttl", "direct_boot_ok"]
     else { return fault("message.android") }
-    guard android["priority"] as? String == "high" else { return fault("message.android.priority") }
+    guard let priority = android["priority"] as? String, ["high", "normal"].contains(priority)
+    else { return fault("message.android.priority") }
     guard android["direct_boot_ok"] as? Bool == true else {
       return fault("message.android.direct_boot_ok")
     }
     guard let text = android["ttl"] as? String, text.hasSuffix("s"),
       let ttl = Int(text.dropLast()), (0...2_419_200).contains(ttl)
     else { return fault("message.android.ttl") }
-    return .success(
-      Accepted(
-        name: "", token: token, data: data, ttlSeconds: ttl,
-        collapseKey: android["collapse_key"] as? String, accessToken: accessToken,
-        httpVersion: request.httpVersion))
+    let web = (message["webpush"] as? [String: Any])?["headers"] as? [String: String] ?? [:]
+    guard Set(web.keys) == ["TTL", "Urgency"], web["TTL"] == "\(ttl)", let urgency = web["Urgency"]
+    else { return fault("message.webpush.headers") }
+    var accepted = Accepted(
+      name: "", token: token, data: data, priority: priority, ttlSeconds: ttl, urgency: urgency,
+      accessToken: accessToken, httpVersion: request.httpVersion)
+    if let apns = message["apns"] as? [String: Any] {
+      guard let alert = Self.alert(apns) else { return fault("message.apns") }
+      accepted.alert = alert
+    }
+    return .success(accepted)
+  }
+
+  private static func alert(_ apns: [String: Any]) -> Alert? {
+    guard Set(apns.keys) == ["headers", "payload"],
+      let headers = apns["headers"] as? [String: String],
+      headers["apns-push-type"] == "alert", headers["apns-priority"] == "10",
+      let expiration = headers["apns-expiration"].flatMap(Int64.init),
+      let payload = apns["payload"] as? [String: Any], Set(payload.keys) == ["aps"],
+      let aps = payload["aps"] as? [String: Any], let alert = aps["alert"] as? [String: Any],
+      let key = alert["loc-key"] as? String, let names = alert["loc-args"] as? [String]
+    else { return nil }
+    return Alert(
+      expiration: expiration, collapseID: headers["apns-collapse-id"], key: key, names: names)
   }
 
   // MARK: Answers in the form of the real service

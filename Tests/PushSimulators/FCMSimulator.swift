@@ -12,10 +12,30 @@ package final class FCMSimulator: Sendable {
     package var name: String
     package var token: String
     package var data: [String: String]
+    /// On Android.
+    package var priority: String
     package var ttlSeconds: Int
-    package var collapseKey: String?
+    /// In a browser.
+    package var urgency: String
+    /// On an iPhone; nil: nothing is shown there.
+    package var alert: Alert?
     package var accessToken: String
     package var httpVersion: Int
+  }
+
+  /// What an iPhone gets.
+  package struct Alert: Sendable, Equatable {
+    package var expiration: Int64
+    package var collapseID: String?
+    package var key: String
+    package var names: [String]
+
+    package init(expiration: Int64, collapseID: String?, key: String, names: [String]) {
+      self.expiration = expiration
+      self.collapseID = collapseID
+      self.key = key
+      self.names = names
+    }
   }
 
   struct State {

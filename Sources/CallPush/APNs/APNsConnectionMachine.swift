@@ -56,7 +56,8 @@ package struct APNsConnectionMachine: Sendable {
   package private(set) var streams: [UInt32: OpenStream] = [:]
   /// SETTINGS_MAX_CONCURRENT_STREAMS, as last received.
   package private(set) var advertised = 0
-  package private(set) var answers: UInt64 = 0
+  /// Whether it gave an answer that does not speak against it.
+  package private(set) var hasServed = false
   private var overdue = 0
   private var lastAnswerAt: Timestamp
   /// The start of the current silence.
@@ -141,11 +142,13 @@ package struct APNsConnectionMachine: Sendable {
     if open.isOverdue { overdue -= 1 }
     quietSince = now
     if answered {
-      answers += 1
       lastAnswerAt = now
     }
     return open
   }
+
+  /// It gave an answer that does not speak against it.
+  package mutating func served() { hasServed = true }
 
   /// A push was accepted.
   package mutating func proven() {

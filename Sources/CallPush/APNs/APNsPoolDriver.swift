@@ -86,7 +86,7 @@ final class APNsPoolDriver {
     act { machine, now in
       for (offset, submission) in submissions.enumerated() {
         machine.submit(
-          first + UInt64(offset), isUrgent: submission.message.kind == .voip,
+          first + UInt64(offset), isUrgent: submission.message.isUrgent,
           deadline: submission.message.deadline, cancellation: submission.message.cancellation,
           now: now)
       }

@@ -13,21 +13,19 @@ extension APNsPoolMachine {
           status: response.status, reason: response.reason, after: now - open.openedAt)))
     let push = pushes[open.push]
     let verdict = APNsVerdict.of(
-      response, retries: push?.retries ?? 0,
-      timeLeft: push.map { $0.until - now } ?? .seconds(0),
-      jitter: Double.random(in: 0..<1, using: &random))
+      response, isUrgent: push?.isUrgent ?? true, retries: push?.retries ?? 0,
+      timeLeft: push.map { $0.until - now } ?? .seconds(0), chance: random.next())
 
     // The alarm is counted before the push completes, so that its caller finds it counted.
     if verdict.alarms { effects.append(.note(.alarm(response.reason))) }
     if let push {
       apply(
         verdict, to: open.push, push, isCurrent: push.isInFlight(on: id, stream: stream),
-        from: id, now: now)
+        from: id, response.reason, now: now)
     } else {
       effects.append(.note(.answeredLate(status: response.status)))
     }
     apply(verdict, to: id, open, reason: response.reason, now: now)
-    if verdict.stopsKey { stop(response.reason) }
     settle(now: now)
   }
 
@@ -35,7 +33,7 @@ extension APNsPoolMachine {
   ///   only if it is final; else the later attempt decides.
   private mutating func apply(
     _ verdict: APNsVerdict, to key: APNsPushKey, _ push: Push, isCurrent: Bool,
-    from id: APNsConnectionID, now: Timestamp
+    from id: APNsConnectionID, _ reason: String, now: Timestamp
   ) {
     switch verdict.push {
     case .accepted: complete(key, .accepted)
@@ -46,6 +44,7 @@ extension APNsPoolMachine {
     case .retry(let after, let elsewhere):
       guard isCurrent else { return }
       pushes[key]?.retries += 1
+      pushes[key]?.lastTrouble = reason
       pushes[key]?.avoid = elsewhere ? id : nil
       putBack(key, at: now + after, now: now)
     }
@@ -56,8 +55,10 @@ extension APNsPoolMachine {
     reason: String, now: Timestamp
   ) {
     switch verdict.connection {
-    case .keep: break
-    case .proven: connections[id]?.proven()
+    case .keep: connections[id]?.served()
+    case .proven:
+      connections[id]?.served()
+      connections[id]?.proven()
     case .drain: drain(id, reason, now: now)
     case .goBackToFormerToken:
       switch connections[id]?.tokens.refusedAsTooSoon(serial: open.token.serial, now: now) {
@@ -116,22 +117,31 @@ extension APNsPoolMachine {
     push.avoid = id
     push.lastTrouble = why
     pushes[key] = push
-    guard push.returns <= Self.returnsMax else { return complete(key, .failed(reason: why)) }
+    guard push.isUrgent || push.returns <= Self.returnsMax else {
+      return complete(key, .failed(reason: why))
+    }
     effects.append(.note(.requeued))
-    let rest = push.returns < 4 ? 0 : min(1_000_000, 10_000 << (push.returns - 4))
+    let rest = push.returns < 4 ? 0 : min(1_000_000, 10_000 << min(push.returns - 4, 20))
     putBack(key, at: now + Span(microseconds: Int64(rest)), now: now)
   }
 
-  /// It is unknown whether the provider has the push. It is sent once more on another connection, under the same id.
+  /// It is unknown whether the provider has the push. It is sent again on another connection, under the same id: at once,
+  /// and then after a growing delay. A notice is sent once more only.
   mutating func lost(_ key: APNsPushKey, on id: APNsConnectionID, _ why: String, now: Timestamp) {
     guard var push = pushes[key] else { return }
-    guard !push.isRepeated else { return complete(key, .failed(reason: why)) }
-    push.isRepeated = true
+    guard push.isUrgent || push.doubts == 0 else { return complete(key, .failed(reason: why)) }
+    let rest =
+      push.doubts == 0
+      ? .seconds(0)
+      : AttemptContext.backoff(
+        attempt: push.doubts, most: AttemptContext.urgentPauseMax, chance: random.next())
+    push.doubts += 1
     push.avoid = id
     push.lastTrouble = why
     pushes[key] = push
     effects.append(.note(.repeated))
-    putBack(key, at: now, now: now)
+    putBack(
+      key, at: now + min(rest, AttemptContext.longestPause(timeLeft: push.until - now)), now: now)
   }
 
   /// Puts the push at the head of the queue, since it has waited before.
@@ -142,8 +152,14 @@ extension APNsPoolMachine {
       pushes[key]?.state = .resting(until: time)
       return
     }
+    enqueue(key, atHead: true)
+  }
+
+  mutating func enqueue(_ key: APNsPushKey, atHead: Bool) {
+    guard let isUrgent = pushes[key]?.isUrgent else { return }
     pushes[key]?.state = .queued
-    if push.isUrgent { urgent.prepend(key) } else { ordinary.prepend(key) }
+    let queue = isUrgent ? \Self.urgent : \Self.ordinary
+    if atHead { self[keyPath: queue].prepend(key) } else { self[keyPath: queue].append(key) }
   }
 }
 

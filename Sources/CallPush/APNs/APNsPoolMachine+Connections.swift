@@ -61,10 +61,15 @@ extension APNsPoolMachine {
       guard let push = pushes[key] else { continue }
       if case .inFlight(let id, let stream, _) = push.state {
         _ = connections[id]?.overdue(stream)
+        complete(key, .failed(reason: "no answer", mayHaveArrived: true))
+      } else if push.attempts == 0, push.deadline <= now {
+        complete(key, .expired)
+      } else {
+        complete(key, .failed(reason: push.lastTrouble))
       }
-      complete(key, push.deadline <= now ? .expired : .failed(reason: push.lastTrouble))
     }
-    for key in rested.sorted(by: >) { putBack(key, at: now, now: now) }
+    // Behind those that were not tried yet: else pushes that are refused again and again would stay at the head.
+    for key in rested.sorted() { enqueue(key, atHead: false) }
     for key in overdue.sorted(by: >) { attemptOverdue(key, now: now) }
   }
 
@@ -80,18 +85,14 @@ extension APNsPoolMachine {
   mutating func settle(now: Timestamp) {
     endDrained(now: now)
     openSlots(now: now)
-    if let stopped {
-      stop(stopped)
-    } else {
-      dispatch(now: now)
-    }
+    dispatch(now: now)
     finishIfDone(now: now)
   }
 
   // MARK: Opening
 
   mutating func openSlots(now: Timestamp) {
-    guard phase != .closed, stopped == nil else { return }
+    guard phase != .closed else { return }
     for index in slots.indices where slots[index].connection == nil {
       guard slots[index].retryAt <= now else { continue }
       lastConnection += 1
@@ -110,7 +111,7 @@ extension APNsPoolMachine {
     else { return }
     slots[index].connection = nil
     let life = now - connection.startedAt
-    if connection.answers > 0 || life >= Self.usefulLife {
+    if connection.hasServed || life >= Self.usefulLife {
       slots[index].failures = 0
       slots[index].retryAt = life >= Self.shortLife ? now : now + backoff(1)
     } else {

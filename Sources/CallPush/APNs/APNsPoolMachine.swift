@@ -5,8 +5,8 @@ internal import DequeModule
 /// the consequence of each answer, loss and timeout. Does no I/O: the time is an argument, randomness comes from a
 /// seed.
 ///
-/// Invariants: each push completes once; no push is sent after a final answer; a push of unknown fate is sent once more
-/// at most; no connection exceeds its limit of streams.
+/// Invariants: each push completes once; no push is sent after a final answer; a notice of unknown fate is sent once
+/// more at most; no connection exceeds its limit of streams.
 package struct APNsPoolMachine: Sendable {
   struct Push: Sendable {
     enum State: Sendable, Equatable {
@@ -15,10 +15,11 @@ package struct APNsPoolMachine: Sendable {
       case resting(until: Timestamp)
       case inFlight(APNsConnectionID, stream: UInt32, since: Timestamp)
     }
+    /// As `PushMessage.isUrgent`.
     let isUrgent: Bool
     let deadline: Timestamp
     let cancellation: PushCancellation?
-    /// The deadline, or the end of `patience` if that is earlier.
+    /// The deadline; for a notice the end of `patience` if that is earlier.
     let until: Timestamp
     var state = State.queued
     var attempts = 0
@@ -26,8 +27,8 @@ package struct APNsPoolMachine: Sendable {
     var retries = 0
     /// The number of times that the provider returned it unprocessed.
     var returns = 0
-    /// The fate of an attempt was unknown, and the one repetition is used up.
-    var isRepeated = false
+    /// Attempts whose fate is unknown.
+    var doubts = 0
     /// The connection on which it failed.
     var avoid: APNsConnectionID?
     var lastTrouble = "no connection"
@@ -47,7 +48,7 @@ package struct APNsPoolMachine: Sendable {
     case closed
   }
 
-  /// Returns after which a push fails. It waits longer before each.
+  /// Returns after which a notice fails. It waits longer before each.
   static let returnsMax = 24
   /// Draining connections per slot. Policy: the oldest is closed.
   static let drainingMax = 4
@@ -68,8 +69,6 @@ package struct APNsPoolMachine: Sendable {
   var connections: [APNsConnectionID: APNsConnectionMachine] = [:]
   var slots: [Slot]
   var lastConnection: UInt64 = 0
-  /// The reason for which APNs refuses this key; nil: it does not.
-  package internal(set) var stopped: String?
 
   package init(limits: APNsLimits, seed: UInt64, now: Timestamp) {
     self.limits = limits
@@ -108,14 +107,13 @@ package struct APNsPoolMachine: Sendable {
   ) {
     guard deadline > now else { return refuse(key, .expired) }
     guard phase == .running else { return refuse(key, .failed(reason: "closing")) }
-    if let stopped { return refuse(key, .rejected(reason: stopped)) }
     guard pushesWaiting < limits.queued else {
       effects.append(.note(.queueFull))
       return refuse(key, .failed(reason: "queue full"))
     }
     pushes[key] = Push(
       isUrgent: isUrgent, deadline: deadline, cancellation: cancellation,
-      until: min(deadline, now + limits.patience))
+      until: isUrgent ? deadline : min(deadline, now + limits.patience))
     if isUrgent { urgent.append(key) } else { ordinary.append(key) }
     dispatch(now: now)
   }
@@ -128,7 +126,6 @@ package struct APNsPoolMachine: Sendable {
   /// Connections opened from now on use the next key. Open connections drain.
   package mutating func replaceKey(now: Timestamp) {
     guard phase == .running else { return }
-    stopped = nil
     for id in connectionIDs { drain(id, "the key was replaced", now: now) }
     for index in slots.indices {
       slots[index].failures = 0
@@ -215,19 +212,10 @@ package struct APNsPoolMachine: Sendable {
   mutating func complete(_ key: APNsPushKey, _ result: APNsResult) {
     guard let push = pushes.removeValue(forKey: key) else { return }
     if case .inFlight = push.state { inFlight -= 1 }
-    if push.isRepeated, case .outcome(.failed(let reason, _)) = result {
+    if push.doubts > 0, case .outcome(.failed(let reason, _)) = result {
       return refuse(key, .failed(reason: reason, mayHaveArrived: true))
     }
     effects.append(.complete(key, result))
-  }
-
-  /// Rejects the waiting pushes, and all further ones with this key.
-  mutating func stop(_ reason: String) {
-    stopped = reason
-    for key in pushes.keys.sorted() {
-      if case .inFlight = pushes[key]?.state { continue }
-      complete(key, .rejected(reason: reason))
-    }
   }
 
   mutating func finishIfDone(now: Timestamp) {

@@ -112,8 +112,7 @@ public final class APNsSender: PushSender {
 
   // MARK: Running
 
-  /// Replaces the key and the topics of the pool with this name. New connections use the new key; open ones drain. Also
-  /// restarts a pool that an answer of APNs has stopped.
+  /// Replaces the key and the topics of the pool with this name. New connections use the new key; open ones drain.
   /// - Throws: what is wrong with the configuration; nothing is replaced then.
   public func update(_ configuration: APNsConfiguration) throws(APNsConfigurationError) {
     try configuration.validate()

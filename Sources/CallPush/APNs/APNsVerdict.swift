@@ -29,7 +29,7 @@ package struct APNsVerdict: Sendable, Equatable {
     case rejected(String)
     /// - Parameter elsewhere: on another connection, if there is one.
     case retry(after: Span, elsewhere: Bool)
-    /// A retry is allowed, but it is too late or useless.
+    /// A retry is allowed, but it is too late, or a notice has had enough of them.
     case failed(String)
   }
 
@@ -46,93 +46,100 @@ package struct APNsVerdict: Sendable, Equatable {
   package var connection: Connection = .keep
   /// An operator must act: the refusal is an error of ours or of the configuration.
   package var alarms = false
-  /// APNs takes no push with this key.
-  package var stopsKey = false
 
-  /// The number of retries after "too many requests" for one push.
-  static let tooManyRequestsMax = 3
+  /// The retries of a notice. A push that changes what rings is retried until its deadline.
+  static let noticeRetriesMax = 3
 
   /// - Parameters:
+  ///   - isUrgent: as `PushMessage.isUrgent`.
   ///   - retries: the number of attempts of this push that followed an answer.
   ///   - timeLeft: the time until its deadline.
-  ///   - jitter: a random number in 0..<1.
+  ///   - chance: a random number, for jitter.
   package static func of(
-    _ response: APNsResponse, retries: Int, timeLeft: Span, jitter: Double
+    _ response: APNsResponse, isUrgent: Bool = true, retries: Int, timeLeft: Span, chance: UInt64
   ) -> APNsVerdict {
-    var verdict = verdict(response, retries: retries, jitter: jitter)
-    if case .retry(let after, _) = verdict.push, after >= timeLeft {
-      verdict.push = .failed(response.reason)
-    }
+    let reason = response.reason.isEmpty ? "status \(response.status)" : response.reason
+    var verdict = verdict(
+      response, reason, pauses: Pauses(retries: retries, chance: chance))
+    guard case .retry(var after, let elsewhere) = verdict.push else { return verdict }
+    if isUrgent { after = min(after, AttemptContext.longestPause(timeLeft: timeLeft)) }
+    let isOver = after >= timeLeft || !isUrgent && retries >= noticeRetriesMax
+    verdict.push = isOver ? .failed(reason) : .retry(after: after, elsewhere: elsewhere)
     return verdict
   }
 
-  private static func verdict(
-    _ response: APNsResponse, retries: Int, jitter: Double
-  ) -> APNsVerdict {
-    let reason = response.reason.isEmpty ? "status \(response.status)" : response.reason
-    switch response.status {
-    case 200: return APNsVerdict(push: .accepted, connection: .proven)
-    case 400: return badRequest(reason, retries: retries)
-    case 403: return forbidden(reason, retries: retries)
-    case 410: return APNsVerdict(push: .tokenGone(at: response.timestamp))
-    // The encoder has omitted the optional parts already.
-    case 413: return APNsVerdict(push: .rejected(reason))
-    case 429: return tooMany(reason, retries: retries, jitter: jitter)
-    case 500...599: return unavailable(reason, retries: retries, jitter: jitter)
-    // 404 BadPath, 405 MethodNotAllowed and unknown statuses are bugs of ours.
-    default: return APNsVerdict(push: .rejected(reason), alarms: true)
+  /// The pauses before the retries of one push.
+  private struct Pauses {
+    var retries: Int
+    var chance: UInt64
+
+    /// 50 to 150 ms, since another connection often works. Then as for the other providers. Apple asks for 15 minutes
+    /// after a 5xx, but the call is over by then.
+    var short: Span {
+      retries == 0 ? Span(microseconds: 50_000 + Int64(chance % 100_001)) : growing(retries)
+    }
+
+    /// None before the first retry.
+    var none: Span { retries == 0 ? .seconds(0) : growing(retries) }
+
+    /// 1, 2 and then 4 s, less up to a quarter.
+    var long: Span { growing(retries + 1, from: .seconds(1)) }
+
+    private func growing(_ attempt: Int, from first: Span = .milliseconds(500)) -> Span {
+      AttemptContext.backoff(
+        attempt: attempt, first: first, most: AttemptContext.urgentPauseMax, chance: chance)
     }
   }
 
-  private static func badRequest(_ reason: String, retries: Int) -> APNsVerdict {
+  private static func verdict(
+    _ response: APNsResponse, _ reason: String, pauses: Pauses
+  ) -> APNsVerdict {
+    switch response.status {
+    case 200: APNsVerdict(push: .accepted, connection: .proven)
+    case 400: badRequest(reason, pauses)
+    // After ExpiredProviderToken the connection gives this answer to every token (pushy). All others are refusals of our
+    // key: InvalidProviderToken, MissingProviderToken, BadCertificate, Forbidden, and the key of the other environment,
+    // which Apple documents as BadEnvironmentKeyIdInToken and sends as BadEnvironmentKeyInToken.
+    case 403:
+      APNsVerdict(
+        push: .retry(after: pauses.none, elsewhere: true), connection: .drain,
+        alarms: pauses.retries > 0 || !isTokenTooOld(reason))
+    case 410: APNsVerdict(push: .tokenGone(at: response.timestamp))
+    // The encoder has omitted the optional parts already.
+    case 413: APNsVerdict(push: .rejected(reason))
+    case 429: tooMany(reason, pauses)
+    case 500...599:
+      APNsVerdict(push: .retry(after: pauses.short, elsewhere: true), connection: .drain)
+    // 404 BadPath, 405 MethodNotAllowed and unknown statuses are bugs of ours, or a server in between.
+    default:
+      APNsVerdict(push: .retry(after: pauses.short, elsewhere: true), alarms: true)
+    }
+  }
+
+  private static func badRequest(_ reason: String, _ pauses: Pauses) -> APNsVerdict {
     switch reason {
     case "BadDeviceToken": APNsVerdict(push: .badDeviceToken)
     case "IdleTimeout":
-      APNsVerdict(push: once(retries, reason), connection: .drain)
+      APNsVerdict(push: .retry(after: pauses.none, elsewhere: true), connection: .drain)
     // DeviceTokenNotForTopic concerns this pair of token and topic: the wrong app or the wrong configuration. The token
-    // may be valid for another topic. All other reasons are bugs of ours.
+    // may be valid for another topic. All other reasons are bugs of ours, and the same push gets the same answer.
     default: APNsVerdict(push: .rejected(reason), alarms: true)
     }
   }
 
-  private static func forbidden(_ reason: String, retries: Int) -> APNsVerdict {
-    switch reason {
-    // After ExpiredProviderToken the connection gives this answer to every token (pushy). If a new token is refused as
-    // well, a clock is wrong.
-    case "ExpiredProviderToken", "UnrelatedKeyIdInToken":
-      APNsVerdict(
-        push: retries == 0 ? .retry(after: .seconds(0), elsewhere: true) : .rejected(reason),
-        connection: .drain, alarms: retries > 0)
-    case "BadCertificate", "BadCertificateEnvironment", "Forbidden":
-      APNsVerdict(push: .rejected(reason), alarms: true, stopsKey: true)
-    // InvalidProviderToken, MissingProviderToken, and the key of the other environment. Apple documents the latter as
-    // BadEnvironmentKeyIdInToken and sends BadEnvironmentKeyInToken.
-    default: APNsVerdict(push: .rejected(reason), alarms: true)
-    }
+  /// A connection with a new provider token may be accepted.
+  private static func isTokenTooOld(_ reason: String) -> Bool {
+    reason == "ExpiredProviderToken" || reason == "UnrelatedKeyIdInToken"
   }
 
-  private static func tooMany(_ reason: String, retries: Int, jitter: Double) -> APNsVerdict {
+  private static func tooMany(_ reason: String, _ pauses: Pauses) -> APNsVerdict {
     if reason == "TooManyProviderTokenUpdates" {
       return APNsVerdict(
-        push: once(retries, reason), connection: .goBackToFormerToken, alarms: retries > 0)
+        push: .retry(after: pauses.none, elsewhere: true), connection: .goBackToFormerToken,
+        alarms: pauses.retries > 0)
     }
-    // Too many for this one device. The waits are 1, 2 and 4 s, plus up to a half.
-    guard retries < tooManyRequestsMax else { return APNsVerdict(push: .failed(reason)) }
-    let delay = Double(1_000_000 << retries) * (1 + jitter / 2)
-    return APNsVerdict(push: .retry(after: Span(microseconds: Int64(delay)), elsewhere: false))
-  }
-
-  private static func unavailable(_ reason: String, retries: Int, jitter: Double) -> APNsVerdict {
-    // Apple asks for a wait of 15 minutes, but the call is over by then. So there is one quick retry on another
-    // connection.
-    let delay = Span(microseconds: Int64(50_000 + 100_000 * jitter))
-    return APNsVerdict(
-      push: retries == 0 ? .retry(after: delay, elsewhere: true) : .failed(reason),
-      connection: reason == "Shutdown" ? .drain : .keep)
-  }
-
-  private static func once(_ retries: Int, _ reason: String) -> Push {
-    retries == 0 ? .retry(after: .seconds(0), elsewhere: true) : .failed(reason)
+    // Too many for this one device.
+    return APNsVerdict(push: .retry(after: pauses.long, elsewhere: false))
   }
 }
 

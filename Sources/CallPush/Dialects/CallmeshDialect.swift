@@ -7,17 +7,20 @@ enum CallmeshDialect {
   static let version: Int64 = 1
 
   static func form(_ purpose: PushPurpose, _ provider: PushProvider) -> PayloadForm {
-    switch purpose {
+    // On platforms other than Apple's the app itself decides what to show. FCM sends to Apple's as well.
+    let mayBeApple = provider == .apns || provider == .fcm
+    return switch purpose {
+    case .ring where provider == .fcm:
+      PayloadForm(kind: .voip) { [AlertForm.ring($0), note($0)] }
     case .ring, .missed, .answeredElsewhere, .cancel:
       PayloadForm(kind: .voip) { [note($0)] }
     case .ended:
-      // On platforms other than Apple's the app itself decides what to show.
       PayloadForm(kind: provider == .apns ? .alert : .background) {
-        provider == .apns ? [AlertForm.ended($0), note($0)] : [note($0)]
+        mayBeApple ? [AlertForm.ended($0), note($0)] : [note($0)]
       }
     case .missedNotice:
       PayloadForm(kind: .alert) {
-        provider == .apns ? [AlertForm.missedNotice($0), note($0)] : [note($0)]
+        mayBeApple ? [AlertForm.missedNotice($0), note($0)] : [note($0)]
       }
     }
   }
@@ -66,6 +69,17 @@ enum CallmeshDialect {
 /// The app supplies the texts by key, with the caller as the only argument. `thread-id` is the call's id, so that the
 /// app can find and remove what the system shows of a call.
 enum AlertForm {
+  /// An iPhone that has nothing but an FCM token, and so no VoIP push, rings by an alert.
+  static func ring(_ draft: PushDraft) -> PayloadMember {
+    aps(
+      draft, alert: draft.job.video ? "CALLMESH_INCOMING_VIDEO_CALL" : "CALLMESH_INCOMING_CALL",
+      category: "CALLMESH_INCOMING_CALL",
+      [
+        PayloadMember("sound", "default"), PayloadMember("mutable-content", 1),
+        PayloadMember("interruption-level", "time-sensitive"),
+      ])
+  }
+
   /// The call that rang on this device is over. The push is silent and runs the app, which ends the call that it
   /// reported to CallKit.
   static func ended(_ draft: PushDraft) -> PayloadMember {

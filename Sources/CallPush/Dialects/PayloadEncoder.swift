@@ -13,14 +13,16 @@ public enum PayloadEncoder {
     if let refusal = form.refusal(draft) { return .refused(refusal) }
 
     let limit = Self.bytesMaximum(job.token.provider, form.kind)
-    var bytes = render(form.members(draft), for: job.token.provider)
-    while bytes.count > limit {
-      guard draft.shed(bytes.count - limit) else {
-        return .refused(.tooLarge(bytes: bytes.count, limit: limit))
+    var (bytes, apple) = render(form.members(draft), for: job.token.provider)
+    while bytes.count + apple.count > limit {
+      let count = bytes.count + apple.count
+      guard draft.shed(count - limit) else {
+        return .refused(.tooLarge(bytes: count, limit: limit))
       }
-      bytes = render(form.members(draft), for: job.token.provider)
+      (bytes, apple) = render(form.members(draft), for: job.token.provider)
     }
     var payload = PushPayload(bytes: bytes, kind: form.kind)
+    payload.apple = apple
     payload.shed = draft.left
     // PushKit does not collapse.
     if job.token.provider != .apns || form.kind != .voip { payload.collapseKey = job.call.hex }
@@ -30,7 +32,7 @@ public enum PayloadEncoder {
   /// The most bytes of a payload.
   ///
   /// APNs: "Generating a remote notification". FCM: "About FCM messages" allows 4096 bytes of data. We count the JSON
-  /// text with quotes and escapes, which is never less than FCM counts. Web Push: 4096 bytes of body (RFC 8030, 7.2)
+  /// text with quotes and escapes, which is never less than FCM counts, and what FCM adds for Apple's system. Web Push: 4096 bytes of body (RFC 8030, 7.2)
   /// less 86 of header, 16 of tag and 1 of padding.
   public static func bytesMaximum(_ provider: PushProvider, _ kind: PushMessage.Kind) -> Int {
     switch provider {
@@ -41,11 +43,13 @@ public enum PayloadEncoder {
     }
   }
 
-  private static func render(_ members: [PayloadMember], for provider: PushProvider) -> [UInt8] {
-    switch provider {
-    case .fcm: PayloadMember.flatJSON(members)
-    case .apns, .webPush, .none: PayloadMember.json(members)
-    }
+  /// The payload, and the part of FCM's message that only Apple's system gets.
+  private static func render(
+    _ members: [PayloadMember], for provider: PushProvider
+  ) -> (bytes: [UInt8], apple: [UInt8]) {
+    guard provider == .fcm else { return (PayloadMember.json(members), []) }
+    let apple = members.filter { $0.isForAppleAlone && !$0.isEmptyObject }
+    return (PayloadMember.flatJSON(members), apple.isEmpty ? [] : PayloadMember.json(apple))
   }
 }
 

@@ -34,7 +34,7 @@ struct PayloadMember: Sendable {
   }
 
   /// The data of FCM: a flat map of strings. Values other than texts are written as JSON text. `aps`, which only
-  /// Apple's system reads, is omitted.
+  /// Apple's system reads, is apart.
   static func flatJSON(_ members: [PayloadMember]) -> [UInt8] {
     JSONWriter.object { writer in
       for member in members where !member.isForAppleAlone {
@@ -43,7 +43,12 @@ struct PayloadMember: Sendable {
     }
   }
 
-  private var isForAppleAlone: Bool { String(describing: key) == "aps" }
+  /// Twilio's SDK for iOS wants an `aps` without content.
+  var isEmptyObject: Bool {
+    if case .object(let members) = value { members.isEmpty } else { false }
+  }
+
+  var isForAppleAlone: Bool { String(describing: key) == "aps" }
 
   private static func write(_ members: [PayloadMember], into writer: inout JSONWriter) {
     for member in members {

@@ -17,6 +17,8 @@ public struct PushPayload: Sendable, Equatable {
   /// JSON; for FCM the object of the message's `data`, whose values are all strings.
   public var bytes: [UInt8]
   public var kind: PushMessage.Kind
+  /// As `PushMessage.apple`.
+  public var apple: [UInt8] = []
   /// The call's id as 32 hex digits, so that a later push of a call replaces an earlier undelivered one. Fits APNs (64
   /// bytes) and Web Push (32 characters of base64url). Empty: none.
   public var collapseKey = ""
@@ -32,9 +34,11 @@ public struct PushPayload: Sendable, Equatable {
   ///
   /// - Parameter id: the same for every attempt; for APNs a lower-case UUID.
   public func message(id: String, for job: PushJob) -> PushMessage {
-    PushMessage(
+    var message = PushMessage(
       id: id, token: job.token, purpose: job.purpose, payload: bytes, kind: kind,
       deadline: job.deadline, collapseKey: collapseKey)
+    message.apple = apple
+    return message
   }
 }
 

@@ -30,6 +30,9 @@ package struct AccessTokenMachine: Sendable {
     case failed(reason: String, lasting: Bool)
   }
 
+  /// The longest pause after a failed exchange. Rings wait for it, and it is one request for all of them.
+  static let pauseMax = Span.seconds(4)
+
   private var token: Token?
   private var exchanging = false
   private var failures = 0
@@ -68,7 +71,7 @@ package struct AccessTokenMachine: Sendable {
     case .failed(let reason, let lasting):
       failures += 1
       let pause = AttemptContext.backoff(
-        attempt: failures, first: lasting ? .seconds(10) : .seconds(1), most: .seconds(120),
+        attempt: failures, first: lasting ? Self.pauseMax : .seconds(1), most: Self.pauseMax,
         chance: chance)
       trouble = (reason, now + pause)
     }

@@ -39,16 +39,31 @@ package enum FCMMessage {
       || key.hasPrefix("google") || key.hasPrefix("gcm")
   }
 
+  /// The token may be that of an Android app, a browser or an iPhone, so each of the three has its time to live.
+  ///
+  /// No message is collapsible: FCM keeps four collapse keys for a device, and delays bursts of such messages. Android
+  /// lowers the priority of apps that show nothing for messages of high priority, so notices have the normal one.
+  ///
   /// - Parameter data: from `data(of:)`.
   package static func body(_ message: PushMessage, data: [UInt8], now: Timestamp) -> [UInt8] {
+    let seconds = message.secondsToLive(at: now)
+    let priority = message.isUrgent ? "high" : "normal"
     var text = #"{"message":{"token":""# + JSONText.escaped(message.token.token)
     text += #"","data":"# + String(decoding: data, as: UTF8.self)
-    text += #","android":{"priority":"high","ttl":""# + "\(message.secondsToLive(at: now))s"
-    text += #"","direct_boot_ok":true"#
+    text += #","android":{"priority":"\#(priority)","ttl":"\#(seconds)s","direct_boot_ok":true}"#
+    text += #","webpush":{"headers":{"TTL":"\#(seconds)","Urgency":"\#(priority)"}}"#
+    if !message.apple.isEmpty { text += #","apns":"# + apple(message) }
+    return Array((text + "}}").utf8)
+  }
+
+  /// An alert, since FCM has no VoIP pushes. A later one of the same call replaces it.
+  private static func apple(_ message: PushMessage) -> String {
+    var text = #"{"headers":{"apns-push-type":"alert","apns-priority":"10","apns-expiration":""#
+    text += "\(message.deadline.microseconds / 1_000_000)\""
     if !message.collapseKey.isEmpty {
-      text += #","collapse_key":""# + JSONText.escaped(message.collapseKey) + "\""
+      text += #","apns-collapse-id":""# + JSONText.escaped(message.collapseKey) + "\""
     }
-    return Array((text + "}}}").utf8)
+    return text + #"},"payload":"# + String(decoding: message.apple, as: UTF8.self) + "}"
   }
 
   /// Whether the text can be a token. Others are not sent, since FCM would refuse them.

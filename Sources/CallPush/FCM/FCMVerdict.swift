@@ -24,13 +24,13 @@ package enum FCMVerdict {
     case 400: return invalid(error, reason)
     case 401:
       // Concerns the APNs or Web Push credentials of the Firebase project, not our token.
-      if error.code == "THIRD_PARTY_AUTH_ERROR" { return .done(.rejected(reason: reason)) }
-      return context.renewed ? .done(.rejected(reason: reason)) : .renew(reason: reason)
+      if error.code == "THIRD_PARTY_AUTH_ERROR" { return context.refused(reason) }
+      return context.renewed ? context.refused(reason) : .renew(reason: reason)
     case 404:
       // Any other 404 means a wrong project or address, and nothing about the token.
-      return error.code == "UNREGISTERED"
-        ? .done(.tokenGone(at: nil)) : .done(.rejected(reason: reason))
-    // 403: the token belongs to another sender, or the account may not send. An operator must act.
+      return error.code == "UNREGISTERED" ? .done(.tokenGone(at: nil)) : context.refused(reason)
+    // The token belongs to another sender: final. Or the account may not send, and an operator must act.
+    case 403 where error.code != "SENDER_ID_MISMATCH": return context.refused(reason)
     default: return .done(.rejected(reason: reason))
     }
   }

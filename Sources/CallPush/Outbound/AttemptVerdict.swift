@@ -24,9 +24,8 @@ package struct AttemptContext: Sendable, Equatable {
   package var renewed = false
   /// The number of attempts whose result is unknown.
   package var doubts = 0
-  /// Whether the device ignores a second copy. True for pushes that name a call and change what rings; false for a
-  /// notice, which the user would see twice.
-  package var repeatable = true
+  /// As `PushMessage.isUrgent`.
+  package var isUrgent = true
   package var now: Timestamp
   package var deadline: Timestamp
   /// A random number, for jitter.
@@ -37,7 +36,10 @@ package struct AttemptContext: Sendable, Equatable {
     self.deadline = deadline
   }
 
+  /// Of a notice.
   package static let attemptsMax = 6
+  /// The longest pause of a push that changes what rings, if the provider demands none.
+  static let urgentPauseMax = Span.seconds(4)
 
   /// Exponential backoff from `first` to `most`, less up to a quarter of jitter, so that gateways that failed together
   /// do not retry together.
@@ -50,26 +52,41 @@ package struct AttemptContext: Sendable, Equatable {
     return Span(microseconds: whole - Int64(chance % quarter))
   }
 
-  /// A retry, unless the pause would end after the deadline or `attemptsMax` is reached.
+  /// The longest pause before the next attempt of a push that changes what rings: a third of the time that is left, at
+  /// least half a second. A provider may demand more, even an hour, after a moment of trouble, and a call cannot wait for
+  /// it. So 30 s hold ten to fifteen attempts, and the last ones are close to the deadline.
+  static func longestPause(timeLeft: Span) -> Span {
+    max(.milliseconds(500), Span(microseconds: timeLeft.microseconds / 3))
+  }
+
+  /// A retry, unless the pause would end after the deadline, or a notice has had `attemptsMax` attempts.
   /// - Parameter wait: the wait that the provider demands; nil: our own backoff.
   package func retry(
     after wait: Span? = nil, reason: String, _ cause: AttemptVerdict.Cause = .trouble
   ) -> AttemptVerdict {
-    guard attempt < Self.attemptsMax else { return .done(.failed(reason: reason)) }
-    let ours = Self.backoff(attempt: attempt, chance: chance)
+    guard isUrgent || attempt < Self.attemptsMax else { return .done(.failed(reason: reason)) }
     // A provider that says 0 is not retried in a tight loop.
-    let pause = wait.map { max($0, .milliseconds(100)) } ?? ours
+    var pause =
+      wait.map { max($0, .milliseconds(100)) }
+      ?? Self.backoff(
+        attempt: attempt, most: isUrgent ? Self.urgentPauseMax : .seconds(16), chance: chance)
+    if isUrgent { pause = min(pause, Self.longestPause(timeLeft: deadline - now)) }
     guard now + pause < deadline else { return .done(.failed(reason: reason)) }
     return .retry(after: pause, reason: reason, cause)
   }
 
+  /// The verdict of an answer that refuses us, and not the push: credentials, project or address. It may be a moment of
+  /// the provider, so a push that changes what rings is tried on; a notice is rejected.
+  func refused(_ reason: String) -> AttemptVerdict {
+    isUrgent ? retry(reason: reason) : .done(.rejected(reason: reason))
+  }
+
   /// The verdict after an attempt whose result is unknown.
   ///
-  /// Neither FCM nor Web Push has idempotency keys, so a retry can deliver twice. A push that names a call is still
-  /// retried once: the device drops a second copy by the call's id, while a lost push is a missed call. A notice is not
-  /// retried.
+  /// Neither FCM nor Web Push has idempotency keys, so a retry can deliver twice. A push that changes what rings is
+  /// still retried: the device drops a second copy by the call's id, while a lost push is a missed call. A notice is not.
   package func inDoubt(_ reason: String) -> AttemptVerdict {
-    guard repeatable, doubts == 0, case .retry(let pause, _, _) = retry(reason: reason, .doubt)
+    guard isUrgent, case .retry(let pause, _, _) = retry(reason: reason, .doubt)
     else { return .done(.failed(reason: reason, mayHaveArrived: true)) }
     return .retry(after: pause, reason: reason, .doubt)
   }

@@ -89,7 +89,7 @@ struct PushAttempts: Sendable {
   ) async -> PushDelivery {
     var context = AttemptContext(now: clock.now(), deadline: message.deadline)
     context.attempt = 0
-    context.repeatable = message.purpose != .missedNotice
+    context.isUrgent = message.isUrgent
     var delivery = await attempts(message, key, &context, once)
     // An earlier attempt may have arrived, whatever the outcome of the last one.
     if context.doubts > 0, case .failed(let reason, _) = delivery.outcome {
@@ -104,7 +104,8 @@ struct PushAttempts: Sendable {
   ) async -> PushDelivery {
     var trouble: String?
     while true {
-      if let until = backoffs.end(of: key, now: clock.now()) {
+      // A ring does not wait: what one answer demanded must not silence the devices of others.
+      if !message.isUrgent, let until = backoffs.end(of: key, now: clock.now()) {
         guard until < message.deadline else {
           return PushDelivery(outcome: .failed(reason: trouble ?? "the service wants a pause"))
         }
@@ -160,7 +161,7 @@ struct PushAttempts: Sendable {
 
   /// Sends one request, which ends before the push's deadline, and judges the reply.
   ///
-  /// A 503 with `Retry-After` pauses all pushes of the key. A 429 does not: it may concern a single device.
+  /// A 503 with `Retry-After` pauses all notices of the key. A 429 does not: it may concern a single device.
   func post(
     _ url: String, key: String, headers: [(String, String)], body: [UInt8],
     context: AttemptContext, judge: (ProviderReply, AttemptContext) -> AttemptVerdict

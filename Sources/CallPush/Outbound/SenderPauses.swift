@@ -2,7 +2,7 @@ package import CallBus
 package import CallCore
 internal import Synchronization
 
-/// Services that asked for a pause (503 with `Retry-After`), and until when.
+/// Services that asked for a pause (503 with `Retry-After`), and until when. Notices heed it.
 ///
 /// Policy when there are too many: the pause that ends first is forgotten.
 final class ServiceBackoff: Sendable {

@@ -11,7 +11,6 @@ struct APNsVerdictTests {
     let push: APNsVerdict.Push
     var connection = APNsVerdict.Connection.keep
     var alarms = false
-    var stopsKey = false
     var testDescription: String { "\(status) \(reason)" }
   }
 
@@ -39,10 +38,10 @@ struct APNsVerdictTests {
         push: .retry(after: .seconds(0), elsewhere: true), connection: .goBackToFormerToken),
       Row(
         status: 500, reason: "InternalServerError",
-        push: .retry(after: .milliseconds(50), elsewhere: true)),
+        push: .retry(after: .milliseconds(50), elsewhere: true), connection: .drain),
       Row(
         status: 503, reason: "ServiceUnavailable",
-        push: .retry(after: .milliseconds(50), elsewhere: true)),
+        push: .retry(after: .milliseconds(50), elsewhere: true), connection: .drain),
       Row(
         status: 503, reason: "Shutdown", push: .retry(after: .milliseconds(50), elsewhere: true),
         connection: .drain),
@@ -52,44 +51,60 @@ struct APNsVerdictTests {
       "DuplicateHeaders", "InvalidPushType", "MissingDeviceToken", "MissingTopic", "PayloadEmpty",
       "TopicDisallowed", "DeviceTokenNotForTopic", "SomethingNew",
     ].map { Row(status: 400, reason: $0, push: .rejected($0), alarms: true) }
-    + ["BadCertificate", "BadCertificateEnvironment", "Forbidden"].map {
-      Row(status: 403, reason: $0, push: .rejected($0), alarms: true, stopsKey: true)
-    }
     + [
-      "InvalidProviderToken", "MissingProviderToken", "BadEnvironmentKeyIdInToken",
-      "BadEnvironmentKeyInToken", "SomethingNew",
-    ].map { Row(status: 403, reason: $0, push: .rejected($0), alarms: true) }
+      "BadCertificate", "BadCertificateEnvironment", "Forbidden", "InvalidProviderToken",
+      "MissingProviderToken", "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken",
+      "SomethingNew",
+    ].map {
+      Row(
+        status: 403, reason: $0, push: .retry(after: .seconds(0), elsewhere: true),
+        connection: .drain, alarms: true)
+    }
     + [(404, "BadPath"), (405, "MethodNotAllowed"), (418, "SomethingNew"), (302, "Elsewhere")].map {
-      Row(status: $0, reason: $1, push: .rejected($1), alarms: true)
+      Row(
+        status: $0, reason: $1, push: .retry(after: .milliseconds(50), elsewhere: true),
+        alarms: true)
     }
 
-  static let again: [Row] = [
-    Row(status: 400, reason: "IdleTimeout", push: .failed("IdleTimeout"), connection: .drain),
-    Row(
-      status: 403, reason: "ExpiredProviderToken", push: .rejected("ExpiredProviderToken"),
-      connection: .drain, alarms: true),
-    Row(
-      status: 403, reason: "UnrelatedKeyIdInToken", push: .rejected("UnrelatedKeyIdInToken"),
-      connection: .drain, alarms: true),
-    Row(
-      status: 429, reason: "TooManyRequests",
-      push: .retry(after: .milliseconds(2000), elsewhere: false)),
-    Row(
-      status: 429, reason: "TooManyProviderTokenUpdates",
-      push: .failed("TooManyProviderTokenUpdates"), connection: .goBackToFormerToken, alarms: true),
-    Row(status: 500, reason: "InternalServerError", push: .failed("InternalServerError")),
-    Row(status: 503, reason: "ServiceUnavailable", push: .failed("ServiceUnavailable")),
-    Row(status: 503, reason: "Shutdown", push: .failed("Shutdown"), connection: .drain),
-  ]
+  static let again: [Row] =
+    [
+      Row(
+        status: 400, reason: "IdleTimeout",
+        push: .retry(after: .milliseconds(500), elsewhere: true),
+        connection: .drain),
+      Row(
+        status: 429, reason: "TooManyRequests",
+        push: .retry(after: .milliseconds(2000), elsewhere: false)),
+      Row(
+        status: 429, reason: "TooManyProviderTokenUpdates",
+        push: .retry(after: .milliseconds(500), elsewhere: true),
+        connection: .goBackToFormerToken, alarms: true),
+    ]
+    + ["ExpiredProviderToken", "UnrelatedKeyIdInToken", "InvalidProviderToken", "Forbidden"].map {
+      Row(
+        status: 403, reason: $0, push: .retry(after: .milliseconds(500), elsewhere: true),
+        connection: .drain, alarms: true)
+    }
+    + [(500, "InternalServerError"), (503, "ServiceUnavailable"), (503, "Shutdown")].map {
+      Row(
+        status: $0, reason: $1, push: .retry(after: .milliseconds(500), elsewhere: true),
+        connection: .drain)
+    }
+
+  private func verdict(
+    _ status: Int, _ reason: String, isUrgent: Bool = true, retries: Int = 0,
+    timeLeft: Span = .seconds(30), chance: UInt64 = 0
+  ) -> APNsVerdict {
+    .of(
+      APNsResponse(status: status, reason: reason), isUrgent: isUrgent, retries: retries,
+      timeLeft: timeLeft, chance: chance)
+  }
 
   private func check(_ row: Row, retries: Int) {
-    let verdict = APNsVerdict.of(
-      APNsResponse(status: row.status, reason: row.reason), retries: retries,
-      timeLeft: .seconds(30), jitter: 0)
+    let verdict = verdict(row.status, row.reason, retries: retries)
     #expect(verdict.push == row.push)
     #expect(verdict.connection == row.connection)
     #expect(verdict.alarms == row.alarms)
-    #expect(verdict.stopsKey == row.stopsKey)
   }
 
   @Test("a first answer", arguments: first)
@@ -98,27 +113,52 @@ struct APNsVerdictTests {
   @Test("the answer to a retry", arguments: again)
   func secondAnswer(_ row: Row) { check(row, retries: 1) }
 
+  @Test("a push that changes what rings is tried until its deadline", arguments: again)
+  func triedOn(_ row: Row) {
+    var left = Span.seconds(30)
+    var retries = 0
+    while case .retry(let after, _) = verdict(
+      row.status, row.reason, retries: retries, timeLeft: left
+    ).push, retries < 100 {
+      left = Span(microseconds: left.microseconds - after.microseconds)
+      retries += 1
+    }
+    #expect((8...20).contains(retries))
+    #expect(left <= .milliseconds(500), "the last attempt is close to the end")
+  }
+
+  @Test("a notice is retried three times", arguments: again)
+  func noticesEnd(_ row: Row) {
+    func push(_ retries: Int) -> APNsVerdict.Push {
+      verdict(
+        row.status, row.reason, isUrgent: false, retries: retries, timeLeft: .seconds(3600)
+      ).push
+    }
+    for retries in 0...2 {
+      if case .retry = push(retries) { continue }
+      Issue.record("\(push(retries)) after \(retries)")
+    }
+    #expect(push(3) == .failed(row.reason))
+  }
+
   @Test("410 hands on since when the token is gone")
   func goneSince() {
     let at = Timestamp(microseconds: 1_700_000_000_000_000)
     let verdict = APNsVerdict.of(
       APNsResponse(status: 410, reason: "Unregistered", timestamp: at), retries: 0,
-      timeLeft: .seconds(1), jitter: 0)
+      timeLeft: .seconds(1), chance: 0)
     #expect(verdict.push == .tokenGone(at: at))
   }
 
-  @Test("too many requests: 1, 2 and 4 seconds, up to a half more, then no more")
+  @Test("too many requests for one device: 1, 2 and then 4 seconds, up to a quarter less")
   func tooManyRequests() {
-    func push(_ retries: Int, _ jitter: Double) -> APNsVerdict.Push {
-      APNsVerdict.of(
-        APNsResponse(status: 429, reason: "TooManyRequests"), retries: retries,
-        timeLeft: .seconds(30), jitter: jitter
-      ).push
+    func push(_ retries: Int, _ chance: UInt64) -> APNsVerdict.Push {
+      verdict(429, "TooManyRequests", retries: retries, chance: chance).push
     }
-    #expect(push(0, 0.5) == .retry(after: .milliseconds(1250), elsewhere: false))
+    #expect(push(0, 250_000) == .retry(after: .milliseconds(750), elsewhere: false))
     #expect(push(1, 0) == .retry(after: .milliseconds(2000), elsewhere: false))
     #expect(push(2, 0) == .retry(after: .milliseconds(4000), elsewhere: false))
-    #expect(push(3, 0) == .failed("TooManyRequests"))
+    #expect(push(3, 0) == .retry(after: .milliseconds(4000), elsewhere: false))
   }
 
   @Test("no retry begins after the push's time")
@@ -126,21 +166,15 @@ struct APNsVerdictTests {
     for (status, reason) in [
       (429, "TooManyRequests"), (503, "ServiceUnavailable"), (403, "ExpiredProviderToken"),
     ] {
-      let verdict = APNsVerdict.of(
-        APNsResponse(status: status, reason: reason), retries: 0, timeLeft: .seconds(0), jitter: 0)
-      #expect(verdict.push == .failed(reason))
+      #expect(verdict(status, reason, timeLeft: .seconds(0)).push == .failed(reason))
     }
-    let late = APNsVerdict.of(
-      APNsResponse(status: 429, reason: "TooManyRequests"), retries: 0,
-      timeLeft: .milliseconds(900), jitter: 0)
+    let late = verdict(429, "TooManyRequests", isUrgent: false, timeLeft: .milliseconds(900))
     #expect(late.push == .failed("TooManyRequests"))
   }
 
   @Test("a status without a reason has words, too")
   func noReason() {
-    let verdict = APNsVerdict.of(
-      APNsResponse(status: 400), retries: 0, timeLeft: .seconds(1), jitter: 0)
-    #expect(verdict.push == .rejected("status 400"))
+    #expect(verdict(400, "").push == .rejected("status 400"))
   }
 }
 
