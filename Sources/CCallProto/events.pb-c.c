@@ -780,7 +780,7 @@ const ProtobufCMessageDescriptor callmesh__v1__dead_letter__descriptor =
   (ProtobufCMessageInit) callmesh__v1__dead_letter__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__webhook_progress__field_descriptors[13] =
+static const ProtobufCFieldDescriptor callmesh__v1__webhook_progress__field_descriptors[14] =
 {
   {
     "format",
@@ -938,6 +938,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__webhook_progress__field_desc
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "gone",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__WebhookProgress, gone),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__webhook_progress__field_indices_by_name[] = {
   2,   /* field[2] = app */
@@ -945,6 +957,7 @@ static const unsigned callmesh__v1__webhook_progress__field_indices_by_name[] = 
   7,   /* field[7] = delivered */
   8,   /* field[8] = failures */
   0,   /* field[0] = format */
+  13,   /* field[13] = gone */
   3,   /* field[3] = host */
   11,   /* field[11] = last_failure */
   5,   /* field[5] = next */
@@ -957,7 +970,7 @@ static const unsigned callmesh__v1__webhook_progress__field_indices_by_name[] = 
 static const ProtobufCIntRange callmesh__v1__webhook_progress__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 13 }
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__webhook_progress__descriptor =
 {
@@ -967,7 +980,7 @@ const ProtobufCMessageDescriptor callmesh__v1__webhook_progress__descriptor =
   "Callmesh__V1__WebhookProgress",
   "callmesh.v1",
   sizeof(Callmesh__V1__WebhookProgress),
-  13,
+  14,
   callmesh__v1__webhook_progress__field_descriptors,
   callmesh__v1__webhook_progress__field_indices_by_name,
   1,  callmesh__v1__webhook_progress__number_ranges,

@@ -59,6 +59,8 @@ public struct WebhookProgress: Sendable, Equatable {
   public var oldest: Timestamp?
   /// Empty while the webhook takes what comes.
   public var lastFailure = ""
+  /// It has answered 410: it is asked once an hour whether it is back.
+  public var isGone = false
   public var writtenAt: Timestamp = .zero
   public init(app: String, host: String, since: Timestamp) {
     self.app = app

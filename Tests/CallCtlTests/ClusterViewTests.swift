@@ -190,6 +190,13 @@ enum Sample {
     #expect(problems.count == 1 && problems[0].contains("e1 \(said)"), "\(problems)")
   }
 
+  @Test("a webhook that answers 410 is a problem, with what to do") func webhooksGone() {
+    let view = ClusterView(Sample.healthy, webhooksGone: ["demo at app.example"])
+    #expect(!view.isHealthy && view.problems.count == 1)
+    #expect(view.problems[0].hasPrefix("The webhook of app demo at app.example answers 410"))
+    #expect(view.problems[0].contains("callctl webhooks"))
+  }
+
   @Test func hooksThatDoNotAnswer() {
     var nodes = [Sample.edge("e2"), Sample.edge("e1"), Sample.edge("e3")]
     #expect(!ClusterView(nodes).problems.contains { $0.contains("hook") })

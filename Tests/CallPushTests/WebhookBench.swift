@@ -75,14 +75,21 @@ struct WebhookBench {
 
   /// Answers a post that is under way.
   mutating func answer(_ name: String, failure: String? = nil, isRefusal: Bool = false) {
+    answer(name, failure.map { WebhookFailure($0, isRefusal: isRefusal) })
+  }
+
+  mutating func answer(_ name: String, status: Int, retryAfter: Span? = nil) {
+    answer(name, WebhookFailure(status: status, retryAfter: retryAfter))
+  }
+
+  private mutating func answer(_ name: String, _ failure: WebhookFailure?) {
     guard let index = posts.firstIndex(where: { Self.name($0.event) == name }) else {
       Issue.record("\(name) is not under way")
       return
     }
     let post = posts.remove(at: index)
     if failure == nil { delivered.append(name) }
-    machine.answered(
-      post.place, failure: failure, isRefusal: isRefusal, now: now, chance: 0)
+    machine.answered(post.place, failure: failure, now: now, chance: 0)
     advance()
   }
 

@@ -418,4 +418,86 @@ import Testing
     bench.machine.buried(place, isStored: true, now: bench.now)
     #expect(bench.machine.progress.delivered == 1 && bench.machine.progress.deadLetters == 0)
   }
+
+  // MARK: What an answer demands
+
+  @Test(
+    "Retry-After of 429 and 503: nothing is posted before, then one event tries",
+    arguments: [429, 503])
+  func pauses(status: Int) {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (2, .placed), (3, .placed))
+    bench.answer("1 placed", status: status, retryAfter: .seconds(120))
+    bench.answer("2 placed")
+    #expect(bench.machine.isAway, "an attempt from before says nothing of the pause")
+    bench.pass(.seconds(10))
+    bench.answer("3 placed", status: status, retryAfter: .seconds(30))
+    bench.store((4, .placed))
+    #expect(bench.machine.isAway && !bench.machine.isGone)
+    bench.pass(.seconds(109))
+    #expect(bench.posting.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.posting == ["4 placed"])
+    bench.answer("4 placed")
+    #expect(Set(bench.posting) == ["1 placed", "3 placed"])
+  }
+
+  @Test("Retry-After of other answers holds up its own event")
+  func pauseOfOneEvent() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (2, .placed))
+    bench.answer("1 placed", status: 500, retryAfter: .seconds(40))
+    bench.answer("2 placed", status: 500)
+    bench.pass(.seconds(1))
+    #expect(bench.posting == ["2 placed"])
+    bench.answer("2 placed", status: 500, retryAfter: .seconds(1))
+    bench.pass(.seconds(1))
+    #expect(bench.posting.isEmpty, "its own pause is longer")
+    bench.pass(.seconds(38))
+    #expect(bench.posting == ["2 placed", "1 placed"])
+  }
+
+  @Test("a demanded pause counts for an hour at most")
+  func longestPause() {
+    var bench = WebhookBench()
+    bench.store((1, .placed))
+    bench.answer("1 placed", status: 503, retryAfter: .seconds(86_400))
+    bench.pass(.seconds(3599))
+    #expect(bench.posting.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.posting == ["1 placed"])
+  }
+
+  @Test("410: the URL is paused, asked once an hour, and back with its first success")
+  func gone() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (2, .placed), (2, .ringing))
+    bench.answer("1 placed", status: 410)
+    bench.answer("2 placed", status: 410)
+    #expect(bench.machine.isGone && bench.machine.progress.isGone)
+    #expect(bench.machine.progress.lastFailure == "status 410: the webhook is gone")
+    bench.pass(.seconds(3599))
+    #expect(bench.posting.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.posts.count == 1)
+    bench.answer(bench.posting[0], status: 410)
+    bench.pass(.seconds(3600))
+    #expect(bench.posts.count == 1)
+    bench.answer(bench.posting[0])
+    #expect(!bench.machine.isAway && !bench.machine.progress.isGone)
+    #expect(bench.posts.count >= 1, "all others follow at once")
+  }
+
+  @Test("410: a new owner asks with one event, and what is given up says why")
+  func goneForANewOwner() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (2, .placed), (3, .placed))
+    bench.answer("1 placed", status: 410)
+    bench.takeOver()
+    bench.pass(.seconds(5))
+    #expect(bench.posts.count == 1 && bench.machine.isGone)
+    bench.answer(bench.posting[0], status: 410)
+    bench.pass(.seconds(90_000))
+    #expect(!bench.buries.isEmpty && bench.buries.allSatisfy { $0.reason.hasPrefix("status 410") })
+  }
 }

@@ -127,11 +127,20 @@ import Testing
   }
 
   @Test(arguments: [
-    (400, true), (404, true), (410, true), (408, false), (429, false), (301, false), (500, false),
+    (400, true), (404, true), (410, false), (408, false), (429, false), (301, false), (500, false),
     (503, false),
   ])
   func whichAnswersRefuseTheEventItself(status: Int, isRefusal: Bool) {
     #expect(WebhookFailure(status: status).isRefusal == isRefusal)
-    #expect(WebhookFailure(status: status).reason == "status \(status)")
+    #expect(WebhookFailure(status: status).reason.hasPrefix("status \(status)"))
+  }
+
+  @Test(
+    arguments: [
+      (429, .pause(.seconds(7))), (503, .pause(.seconds(7))), (410, .gone), (500, nil), (404, nil),
+    ] as [(Int, WebhookHealth.Demand?)])
+  func whichAnswersSpeakForAllEvents(status: Int, demand: WebhookHealth.Demand?) {
+    #expect(WebhookFailure(status: status, retryAfter: .seconds(7)).demand == demand)
+    #expect(WebhookFailure(status: status).demand == (status == 410 ? .gone : nil))
   }
 }

@@ -90,7 +90,8 @@ public struct WebhookDispatcher<Bus: ClusterBus>: Service {
           bucket: try await bus.openBucket(subjects.webhookBucket, existing), logger: logger
         ) { url, headers, body in
           await Self.failure(
-            http.post(url, headers: headers, body: body, within: Self.postTimeout))
+            http.post(url, headers: headers, body: body, within: Self.postTimeout),
+            now: clock.now())
         }
       } catch {
         if let times = failures.admit(clock.now()) {
@@ -105,10 +106,13 @@ public struct WebhookDispatcher<Bus: ClusterBus>: Service {
   }
 
   /// nil: the webhook took the message.
-  private static func failure(_ reply: ProviderReply) -> WebhookFailure? {
+  private static func failure(_ reply: ProviderReply, now: Timestamp) -> WebhookFailure? {
     switch reply {
     case .answer(let answer) where 200...299 ~= answer.status: nil
-    case .answer(let answer): WebhookFailure(status: answer.status)
+    case .answer(let answer):
+      WebhookFailure(
+        status: answer.status,
+        retryAfter: answer.headers["retry-after"].flatMap { RetryAfter.span($0, now: now) })
     case .notSent(let reason), .unknown(let reason): WebhookFailure(reason)
     }
   }

@@ -3,64 +3,101 @@ package import CallCore
 /// Whether a webhook takes anything at all. A value; time and chance are arguments.
 ///
 /// The failures of one call's or device's events say nothing of the others: its events may be refused for their own
-/// sake. If the events of several calls or devices fail and nothing is taken, the webhook is away.
+/// sake. If the events of several calls or devices fail and nothing is taken, the webhook is away. So it is at once when
+/// it says so itself: for a while (`Retry-After` with 429 and 503), or for good (410).
 package struct WebhookHealth: Sendable {
   private enum Phase {
     /// The calls and devices with failures since the last success. Can become: away.
     case answering(failing: Set<AppEvent.Line>)
-    /// An event tries whether the webhook is back: one is under way, or the next one follows at `probeAt`. Can become:
-    /// answering.
-    case away(probeAt: Timestamp, failures: Int, isProbing: Bool)
+    /// An event tries whether the webhook is back. Can become: answering.
+    case away(Away)
+  }
+
+  private struct Away {
+    /// When the next event tries.
+    var probeAt: Timestamp
+    var failures = 1
+    /// One is under way.
+    var isProbing = false
+    var demand: Demand?
+  }
+
+  /// What an answer demands for all events.
+  package enum Demand: Sendable, Equatable {
+    case pause(Span)
+    case gone
   }
 
   /// So many calls or devices with failures make a webhook count as away.
   package static let linesMax = 5
   package static let firstPause = Span.seconds(1)
   package static let pauseMax = Span.seconds(300)
+  /// How often one that is gone is asked whether it is back, and the most that a demanded pause counts.
+  package static let longPause = Span.seconds(3600)
 
   private var phase = Phase.answering(failing: [])
 
-  package init() {}
+  /// - Parameter isGone: it was gone when its former owner stored that.
+  package init(isGone: Bool = false) {
+    if isGone { phase = .away(Away(probeAt: Timestamp(microseconds: 0), demand: .gone)) }
+  }
 
-  package var isAway: Bool { if case .away = phase { true } else { false } }
+  private var away: Away? { if case .away(let away) = phase { away } else { nil } }
+
+  package var isAway: Bool { away != nil }
+  package var isGone: Bool { away?.demand == .gone }
 
   /// When the next event tries.
-  package var probeAt: Timestamp {
-    if case .away(let probeAt, _, _) = phase { probeAt } else { .distantFuture }
-  }
+  package var probeAt: Timestamp { away?.probeAt ?? .distantFuture }
 
   /// An event tries whether the webhook is back, while no other attempt is under way.
   package mutating func probes() {
-    guard case .away(let probeAt, let failures, _) = phase else { return }
-    phase = .away(probeAt: probeAt, failures: failures, isProbing: true)
+    guard var away else { return }
+    away.isProbing = true
+    phase = .away(away)
   }
 
-  /// - Returns: whether the webhook was away.
+  /// - Returns: whether the webhook is back.
   package mutating func succeeded() -> Bool {
+    // An attempt from before the demand takes nothing from it.
+    if let away, away.demand != nil, !away.isProbing { return false }
     let wasAway = isAway
     phase = .answering(failing: [])
     return wasAway
   }
 
   /// - Parameter chance: a random number, for jitter.
-  package mutating func failed(_ line: AppEvent.Line, now: Timestamp, chance: UInt64) {
-    var failures = 0
+  package mutating func failed(
+    _ line: AppEvent.Line, demand: Demand? = nil, now: Timestamp, chance: UInt64
+  ) {
+    var next = Away(probeAt: now, demand: demand)
     switch phase {
     case .answering(var failing):
       failing.insert(line)
-      guard failing.count >= Self.linesMax else {
+      guard failing.count >= Self.linesMax || demand != nil else {
         phase = .answering(failing: failing)
         return
       }
-      failures = 1
-    case .away(_, let before, let isProbing):
+    case .away(let away):
       // Otherwise the attempt began before the webhook counted as away. What fails together is one failure: if each
       // attempt doubled the pause, 16 that fail in one moment would make the longest one.
-      guard isProbing else { return }
-      failures = before + 1
+      guard away.isProbing || demand != nil else { return }
+      next.failures = away.failures + (away.isProbing ? 1 : 0)
+      if !away.isProbing { next.probeAt = away.probeAt }
     }
-    let pause = AttemptContext.backoff(
-      attempt: failures, first: Self.firstPause, most: Self.pauseMax, chance: chance)
-    phase = .away(probeAt: now + pause, failures: failures, isProbing: false)
+    next.probeAt = max(next.probeAt, now + pause(demand, failures: next.failures, chance: chance))
+    phase = .away(next)
+  }
+
+  private func pause(_ demand: Demand?, failures: Int, chance: UInt64) -> Span {
+    switch demand {
+    case .pause(let span): min(span, Self.longPause)
+    case .gone:
+      AttemptContext.backoff(
+        attempt: 1, first: Self.longPause, most: Self.longPause, chance: chance)
+    case nil:
+      AttemptContext.backoff(
+        attempt: failures, first: Self.firstPause, most: Self.pauseMax, chance: chance)
+    }
   }
 }

@@ -1,6 +1,6 @@
 package import CallAuth
 package import CallBus
-internal import CallCore
+package import CallCore
 internal import CallTelemetry
 internal import CallWire
 package import Logging
@@ -11,15 +11,28 @@ package struct WebhookFailure: Error, Sendable, Equatable {
   package var reason: String
   /// Its answer refuses the message itself: with another one it may do better.
   package var isRefusal: Bool
+  /// When the message may be posted again, at the earliest (`Retry-After`, RFC 9110, 10.2.3).
+  package var retryAfter: Span?
+  package var demand: WebhookHealth.Demand?
   package init(_ reason: String, isRefusal: Bool = false) {
     self.reason = reason
     self.isRefusal = isRefusal
   }
 
-  /// - Parameter status: of an answer that is no success.
-  package init(status: Int) {
-    // 408 and 429 ask for another attempt.
-    self.init("status \(status)", isRefusal: 400...499 ~= status && ![408, 429].contains(status))
+  /// - Parameters:
+  ///   - status: of an answer that is no success.
+  ///   - retryAfter: as its header says; nil: it has none.
+  package init(status: Int, retryAfter: Span? = nil) {
+    // 408 and 429 ask for another attempt, and 410 refuses all.
+    self.init(
+      status == 410 ? "status 410: the webhook is gone" : "status \(status)",
+      isRefusal: 400...499 ~= status && ![408, 410, 429].contains(status))
+    self.retryAfter = retryAfter
+    switch status {
+    case 410: demand = .gone
+    case 429, 503: demand = retryAfter.map { .pause($0) }
+    default: break
+    }
   }
 }
 

@@ -7,7 +7,7 @@ package import CallWire
 /// - Of each call at most one event is under way, and the next one follows when it is delivered or given up; so with
 ///   each device. Events of different calls and devices (`AppEvent.Line`) wait for nothing of each other.
 /// - An event is retried for `lifetime` since it was stored. Then it is a dead letter.
-/// - A webhook that takes nothing is away (`WebhookHealth`): one event at a time tries whether it is back.
+/// - A webhook that takes nothing, or says so, is away (`WebhookHealth`): one event at a time tries whether it is back.
 /// - What is read and not delivered is open. While `openMax` events are open, nothing more is read. Events that are
 ///   refused again and again must not fill this room for a day, so then the oldest of them is given up early.
 ///
@@ -54,6 +54,8 @@ package struct WebhookMachine: Sendable {
     var attempts = 0
     /// Not posted, or buried, before.
     var dueAt = Timestamp(microseconds: 0)
+    /// Nor when the webhook is back: its answer has demanded that.
+    var notBefore = Timestamp(microseconds: 0)
     /// The result of the last attempt.
     var reason = ""
     /// The last attempt had an answer that refuses the event itself.
@@ -88,7 +90,7 @@ package struct WebhookMachine: Sendable {
   private var queues: [AppEvent.Line: [Place]] = [:]
   /// The first of each queue, in order.
   private var heads: [Place] = []
-  private(set) var health = WebhookHealth()
+  private(set) var health: WebhookHealth
   /// When something may be due of what is open.
   private var lookAt = Timestamp.distantFuture
   private var mayPost = true
@@ -98,10 +100,12 @@ package struct WebhookMachine: Sendable {
   /// - Parameter record: as it was found; its open events are read again first.
   package init(_ record: WebhookProgress) {
     self.record = record
+    health = WebhookHealth(isGone: record.isGone)
     reading = WebhookReading(record)
   }
 
   package var isAway: Bool { health.isAway }
+  package var isGone: Bool { health.isGone }
   package var openCount: Int { open.count + reading.recalled.count }
 
   /// The progress that is to be stored, without the owner and the time.
@@ -110,6 +114,7 @@ package struct WebhookMachine: Sendable {
     progress.next = reading.next
     progress.open = reading.recalled.union(open.keys).sorted()
     progress.oldest = open.values.map(\.storedAt).min()
+    progress.isGone = health.isGone
     return progress
   }
 
@@ -201,10 +206,9 @@ package struct WebhookMachine: Sendable {
 
   /// - Parameters:
   ///   - failure: why the webhook did not take the event; nil: it did.
-  ///   - isRefusal: whether its answer refuses the event itself.
   ///   - chance: a random number, for jitter. It is drawn after a failure alone.
   package mutating func answered(
-    _ place: Place, failure: String?, isRefusal: Bool = false, now: Timestamp,
+    _ place: Place, failure: WebhookFailure?, now: Timestamp,
     chance draw: @autoclosure () -> UInt64
   ) {
     guard let item = open[place], item.state == .posting else { return }
@@ -218,23 +222,25 @@ package struct WebhookMachine: Sendable {
       return close(place)
     }
     record.failures += 1
-    record.lastFailure = failure
+    record.lastFailure = failure.reason
     let (attempts, chance) = (item.attempts + 1, draw())
     let pause = AttemptContext.backoff(
       attempt: attempts, first: Self.firstPause, most: Self.pauseMax, chance: chance)
+    let demanded = min(failure.retryAfter ?? .seconds(0), Self.pauseMax)
     open[place]?.state = .waiting
     open[place]?.attempts = attempts
-    open[place]?.reason = failure
-    open[place]?.isRefused = isRefusal
-    open[place]?.dueAt = now + pause
-    health.failed(item.event.line, now: now, chance: chance)
+    open[place]?.reason = failure.reason
+    open[place]?.isRefused = failure.isRefusal
+    open[place]?.dueAt = now + max(pause, demanded)
+    open[place]?.notBefore = now + demanded
+    health.failed(item.event.line, demand: failure.demand, now: now, chance: chance)
   }
 
   /// The webhook is back.
   private mutating func retryAll(_ now: Timestamp) {
     for place in heads {
       guard let item = open[place], !item.isGivenUp, item.dueAt > now else { continue }
-      open[place]?.dueAt = now
+      open[place]?.dueAt = max(now, item.notBefore)
     }
   }
 

@@ -12,6 +12,7 @@ package struct WebhookMetrics: Sendable {
   package let open: Gauge
   package let posting: Gauge
   package let away: Gauge
+  package let gone: Gauge
   package let owned: Gauge
 
   /// - Parameter webhook: identifies the URL; the URL itself may hold a secret.
@@ -38,6 +39,7 @@ package struct WebhookMetrics: Sendable {
     open = gauge("open", "Events that were read and are not delivered.")
     posting = gauge("outstanding", "Attempts that wait for their answers.")
     away = gauge("away", "1 while a webhook takes nothing.")
+    gone = gauge("gone", "1 while a webhook says that it is gone (410).")
     owned = gauge("owned", "1 while this gateway delivers to the webhook.")
   }
 }

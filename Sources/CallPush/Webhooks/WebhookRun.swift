@@ -20,6 +20,7 @@ final class WebhookRun {
   private var isLost = false
   private var counted = WebhookMachine.Counts()
   private var wasAway = false
+  private var wasGone = false
 
   private var clock: ClusterClock { lane.environment.clock }
 
@@ -74,9 +75,7 @@ final class WebhookRun {
     case .answered(let place, let failure, let since):
       (failure == nil ? lane.metrics.delivered : lane.metrics.failed).increment()
       lane.metrics.latency.record(microseconds: (now - since).microseconds)
-      machine.answered(
-        place, failure: failure?.reason, isRefusal: failure?.isRefusal ?? false, now: now,
-        chance: lane.environment.chance())
+      machine.answered(place, failure: failure, now: now, chance: lane.environment.chance())
     case .saved(let result):
       guard let since = savingSince.take() else { return }
       switch result {
@@ -130,11 +129,15 @@ final class WebhookRun {
     metrics.unreadable.increment(by: machine.counts.unreadable - counted.unreadable)
     metrics.lost.increment(by: machine.counts.lost - counted.lost)
     counted = machine.counts
-    guard machine.isAway != wasAway else { return }
-    wasAway = machine.isAway
+    guard machine.isAway != wasAway || machine.isGone != wasGone else { return }
+    (wasAway, wasGone) = (machine.isAway, machine.isGone)
     metrics.away.set(wasAway ? 1 : 0)
+    metrics.gone.set(wasGone ? 1 : 0)
     let keys = Logger.Metadata.keys([.app: "\(lane.app)", .host: "\(claim.endpoint.host)"])
-    if wasAway {
+    if wasGone {
+      lane.environment.logger.warning(
+        "A webhook says that it is gone (410); it is asked once an hour.", metadata: keys)
+    } else if wasAway {
       lane.environment.logger.warning(
         "A webhook takes nothing; its events wait.", metadata: keys)
     } else {

@@ -100,6 +100,7 @@ extension Callmesh__V1__WebhookProgress: Root {
     c.number(&value.deadLetters, &m.dead_letters)
     c.time(&value.oldest, microseconds: &m.oldest_us)
     try c.text(&value.lastFailure, &m.last_failure, "lastFailure")
+    c.flag(&value.isGone, &m.gone)
     c.time(&value.writtenAt, microseconds: &m.written_at_us)
   }
 }

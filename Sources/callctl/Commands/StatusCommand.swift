@@ -73,7 +73,8 @@ struct StatusCommand: AsyncParsableCommand {
     earlier = (nodes, at)
     return ClusterView(
       nodes, earlier: former?.nodes, seconds: former.map { (at - $0.at) / .seconds(1) } ?? 1,
-      pushQueue: await questions.pushQueue())
+      pushQueue: await questions.pushQueue(),
+      webhooksGone: (try? await WebhookReader(questions).gone()) ?? [])
   }
 
   private func output(_ view: ClusterView) throws -> Bool {

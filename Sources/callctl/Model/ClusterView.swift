@@ -96,10 +96,11 @@ package struct ClusterView: Sendable, Equatable, Encodable {
   ///   - earlier: an earlier sample, for rates and CPU.
   ///   - seconds: the time between the two.
   ///   - pushQueue: jobs in the work queue, by lane; nil: the gateways' reports count.
+  ///   - webhooksGone: those that have answered 410, by app and host.
   ///   - wallSeconds: the time since 1970, for certificates.
   package init(
     _ now: [NodeStatus], earlier: [NodeStatus]? = nil, seconds: Double = 1,
-    pushQueue: [String: Int]? = nil,
+    pushQueue: [String: Int]? = nil, webhooksGone: [String] = [],
     wallSeconds: Int64 = CalendarTime.nowMilliseconds() / 1000
   ) {
     push.queue = pushQueue ?? Self.reportedQueue(now)
@@ -124,6 +125,11 @@ package struct ClusterView: Sendable, Equatable, Encodable {
       addPushes(status, past, over: counts ? time : nil)
     }
     judge(now, before: before, wallSeconds: wallSeconds)
+    for webhook in webhooksGone {
+      problems.append(
+        "The webhook of app \(webhook) answers 410, so it gets one event an hour to try. If its URL "
+          + "has changed, change it in the file of keys; callctl webhooks shows what waits.")
+    }
   }
 
   /// A node's process. Another process under the same name counts as another node.

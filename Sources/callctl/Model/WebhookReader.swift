@@ -20,6 +20,8 @@ struct WebhookRow: Encodable {
   var deadLetters: UInt64
   /// nil while it takes what comes.
   var lastFailure: String?
+  /// It has answered 410: it is asked once an hour whether it is back.
+  var isGone = false
 }
 
 /// An event that was given up, as operators see it.
@@ -68,9 +70,20 @@ struct WebhookReader {
           oldestSeconds: oldest.map { max(0, Double(1000 * now - $0.microseconds) / 1e6) },
           delivered: progress.delivered, failures: progress.failures,
           deadLetters: progress.deadLetters,
-          lastFailure: progress.lastFailure.isEmpty ? nil : progress.lastFailure))
+          lastFailure: progress.lastFailure.isEmpty ? nil : progress.lastFailure,
+          isGone: progress.isGone))
     }
     return rows.sorted { ($0.app, $0.host, $0.webhook) < ($1.app, $1.host, $1.webhook) }
+  }
+
+  /// Webhooks that have answered 410, as `app host`.
+  func gone() async throws -> [String] {
+    try await bucket.entries(matching: ">").compactMap { entry in
+      guard let progress = entry.value.flatMap({ try? ClusterCodec.webhookProgress($0) }),
+        progress.isGone
+      else { return nil }
+      return "\(progress.app) at \(progress.host)"
+    }.sorted()
   }
 
   /// The last ones, in their order.

@@ -225,10 +225,14 @@ struct  Callmesh__V1__WebhookProgress
    */
   char *last_failure;
   int64_t written_at_us;
+  /*
+   * It has answered 410: it is asked once an hour whether it is back.
+   */
+  protobuf_c_boolean gone;
 };
 #define CALLMESH__V1__WEBHOOK_PROGRESS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__webhook_progress__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0,NULL, 0, 0, 0, 0, (char *)protobuf_c_empty_string, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0,NULL, 0, 0, 0, 0, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 struct  Callmesh__V1__OpenEvent
