@@ -91,6 +91,25 @@ import Testing
     #expect(try await ask(.blackHole, within: .milliseconds(50)) == .failure(.timeout))
   }
 
+  @Test(
+    "a question whose connection was closed is asked again, and not for ever",
+    arguments: [(0, true), (1, true), (2, true), (3, false)])
+  func closedConnections(closed: Int, isAnswered: Bool) async throws {
+    let ids = Mutex<[String?]>([])
+    let server = try await SimulatedHTTPServer.start(authority: nil) { request in
+      let count = ids.withLock {
+        $0.append(request.header("webhook-id"))
+        return $0.count
+      }
+      return count <= closed ? .hangUp : .answer(status: 200, body: Self.answer)
+    }
+    let reply = try await ask(server.origin + "/hook")
+    #expect(reply == (isAnswered ? .success(Array(Self.answer.utf8)) : .failure(.unreachable)))
+    #expect(ids.withLock { $0 } == Array(repeating: "call_1", count: min(closed + 1, 3)))
+    #expect(server.connectionCount == min(closed + 1, 3), "each on a new connection")
+    await server.stop()
+  }
+
   @Test func brokenAnswers() async throws {
     #expect(try await ask(.hangUp) == .failure(.unreachable))
     #expect(try await ask(.truncated(status: 200)) == .failure(.unreachable))

@@ -7,6 +7,14 @@ internal import NIOPosix
 internal import NIOSSL
 internal import Synchronization
 
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
 /// Sends questions to the servers of apps.
 package protocol HookClient: Sendable {
   /// - Parameter within: the time after which the question is given up; the result comes by then.
@@ -67,15 +75,45 @@ package final class HookHTTPClient: HookClient {
       let request = try? HTTPClient.Request(
         url: url, method: .POST, headers: HTTPHeaders(headers), body: .bytes(body))
     else { return eventLoop.makeSucceededFuture(.failure(.unreachable)) }
+    return Self.post(
+      request, by: client, deadline: .now() + .microseconds(within.microseconds), attempt: 1
+    ).hop(to: eventLoop)
+  }
+
+  /// Attempts of a question whose connection is lost. Servers close connections that were idle for a while (Node.js after
+  /// 5 s), and a question that was under way at that moment was read by nobody: without another attempt, a caller that
+  /// the app blocks would ring. A question that was read changes nothing, so it may be asked again.
+  private static let attemptsMax = 3
+
+  private static func post(
+    _ request: HTTPClient.Request, by client: HTTPClient, deadline: NIODeadline, attempt: Int
+  ) -> EventLoopFuture<Result<[UInt8], HookFailure>> {
     let task = client.execute(
       request: request,
       delegate: ResponseAccumulator(request: request, maxBodySize: HookAnswer.bytesMax),
-      deadline: .now() + .microseconds(within.microseconds))
-    return task.futureResult.map { response -> Result<[UInt8], HookFailure> in
+      deadline: deadline)
+    let answer = task.futureResult.map { response -> Result<[UInt8], HookFailure> in
       let status = Int(response.status.code)
       guard 200...299 ~= status else { return .failure(.status(status)) }
       return .success(response.body.map { Array($0.readableBytesView) } ?? [])
-    }.recover { .failure(Self.failure($0)) }.hop(to: eventLoop)
+    }
+    return answer.flatMapError { error in
+      guard attempt < attemptsMax, isLostConnection(error), .now() < deadline else {
+        return answer.eventLoop.makeSucceededFuture(.failure(failure(error)))
+      }
+      return post(request, by: client, deadline: deadline, attempt: attempt + 1)
+        .hop(to: answer.eventLoop)
+    }
+  }
+
+  /// Whether there was a connection, and it was closed before the answer.
+  private static func isLostConnection(_ error: any Error) -> Bool {
+    switch error {
+    case let error as HTTPClientError: error == .remoteConnectionClosed
+    case let error as IOError: [ECONNRESET, EPIPE].contains(error.errnoCode)
+    case NIOSSLError.uncleanShutdown, ChannelError.ioOnClosedChannel, ChannelError.eof: true
+    default: false
+    }
   }
 
   private static func failure(_ error: any Error) -> HookFailure {
