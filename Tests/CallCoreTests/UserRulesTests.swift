@@ -159,6 +159,27 @@ import Testing
     #expect(stores(bench).isEmpty)
   }
 
+  @Test("an end of do not disturb in seconds, or in the past, is refused with the unit")
+  func endsInThePast() {
+    var bench = Bench()
+    func write(_ until: Timestamp) -> CallError? {
+      let rules = UserRules(doNotDisturb: UserRules.DoNotDisturb(until: until))
+      guard case .error(let error) = bench.say(.rules(.write(rules)), device: "b1") else {
+        return nil
+      }
+      return error
+    }
+    bench.now = Timestamp(microseconds: 1_800_000_000_000_000)
+    // The number of seconds, read as milliseconds.
+    let refused = write(Timestamp(microseconds: 1_800_003_600_000))
+    #expect(refused?.code == .invalidRules && refused?.message.contains("milliseconds") == true)
+    #expect(write(bench.now + .seconds(-61))?.code == .invalidRules)
+    #expect(stores(bench).isEmpty)
+    // A command may be repeated, and clocks differ.
+    #expect(write(bench.now + .seconds(-59)) == nil)
+    #expect(write(bench.now + .seconds(3600)) == nil)
+  }
+
   /// Names that are equal by Unicode's rules and differ in their bytes are different users.
   @Test func usersAreComparedByTheirBytes() {
     let rules = UserRules(always: UserRules.Forward(users: ["u\u{e9}", "ue\u{301}"]))

@@ -90,6 +90,17 @@ extension UserRules {
       firstDevices.map(\.text), 0...Self.devicesMax, "firstDevices", IdentifierRules.isDevice)
   }
 
+  /// How far an end of `doNotDisturb` may be in the past: clocks differ, and a command may be repeated.
+  static let pastTolerated = Span.seconds(60)
+
+  /// - Throws: `invalidRules` if they would never hold: of an end in seconds, as a rule.
+  func checkTimes(now: Timestamp) throws(CallError) {
+    guard let until = doNotDisturb?.until, until + Self.pastTolerated < now else { return }
+    throw CallError(
+      .invalidRules,
+      "doNotDisturb.untilMs is in the past: give the time in milliseconds since 1970.")
+  }
+
   /// Those that hold for a user who is called as a member of a group: no call of the group is forwarded.
   var ofMember: UserRules {
     var rules = self

@@ -12,6 +12,7 @@ extension ShardMachine {
     do throws(CallError) {
       // The edge has checked them; it may be of another version.
       try rules.check(of: command.user.user)
+      try rules.checkTimes(now: turn.now)
     } catch {
       return turn.reply(command, .error(error))
     }
