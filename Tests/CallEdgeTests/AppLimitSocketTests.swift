@@ -153,10 +153,10 @@ extension AppLimitTests {
       // The bucket holds the largest frame of all in any case.
       for _ in 0..<17 {
         id += 1
-        client.say(id, .call(address, .answer(description: body)))
+        client.say(id, .call(address, .signal(.description, body: body)))
         #expect(try await client.reply() == (id, .done))
       }
-      client.say(99, .call(address, .answer(description: body)))
+      client.say(99, .call(address, .signal(.description, body: body)))
       guard case (99, .error(let error)) = try await client.reply() else {
         throw TestFailure("not refused")
       }

@@ -70,6 +70,9 @@ import Testing
       let refused = try await client.request("GET", path, token: token)
       #expect(refused.status == 429)
       #expect(refused.text.contains("Too many commands: 7 a second, 1 at once."))
+      let declined = try await client.request("POST", path + "/decline", token: token)
+      #expect(declined.status == 200, "what ends a call does not wait")
+      #expect(try await client.request("POST", path + "/busy", token: token).status == 429)
     }
   }
 }

@@ -97,6 +97,17 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
     #expect(bucket.take(perSecond: 10, burst: 3, now: later) != nil)
   }
 
+  @Test func whatMustNotWaitOverdrawsItOnce() {
+    var bucket = TokenBucket(burst: 3, now: start)
+    for _ in 0..<3 { #expect(bucket.take(perSecond: 10, burst: 3, now: start) == nil) }
+    for wait: UInt32 in [100, 200, 300] {
+      #expect(bucket.take(perSecond: 10, burst: 3, now: start) == wait)
+      #expect(bucket.take(mayOverdraw: true, perSecond: 10, burst: 3, now: start) == nil)
+    }
+    #expect(bucket.take(mayOverdraw: true, perSecond: 10, burst: 3, now: start) == 100)
+    #expect(bucket.take(perSecond: 10, burst: 3, now: start) == 400, "the debt comes first")
+  }
+
   @Test func clockThatStandsStillGivesNothing() {
     var bucket = TokenBucket(burst: 1, now: start)
     #expect(bucket.take(perSecond: 10, burst: 1, now: start) == nil)

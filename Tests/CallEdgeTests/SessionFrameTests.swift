@@ -64,6 +64,28 @@ private let call = CallID(high: 1, low: 2)
     #expect(machine.take().last == .close(.tooManyCommands))
   }
 
+  @Test(
+    "what ends or answers a call passes behind a burst of candidates",
+    arguments: [
+      CallVerb.cancel, .hangUp, .decline(.here), .decline(.everywhere), .busy,
+      .answer(description: ""),
+    ])
+  func endsPass(verb: CallVerb) {
+    func isForwarded(_ action: DeviceSession.Action) -> Bool {
+      if case .forward(_, _, .call(call, verb)) = action { true } else { false }
+    }
+    var machine = SessionMachine.attached()
+    for id in 2...72 {
+      machine.say(UInt64(id), .call(CallAddress(call: call), .signal(.candidate, body: "c")))
+    }
+    #expect(machine.take().contains(where: isError(72, .rateLimited)))
+    machine.say(73, .call(CallAddress(call: call), verb))
+    #expect(machine.take().contains(where: isForwarded))
+    // Not without end.
+    for id in 74..<200 { machine.say(UInt64(id), .call(CallAddress(call: call), verb)) }
+    #expect(machine.take().count(where: isForwarded) < 60)
+  }
+
   /// One that cannot be read is forgiven each minute; nine more in the same minute are not.
   @Test(arguments: [CallError.Code.malformedFrame, .frameTooLarge, .wrongFrameType])
   func unreadableFramesAreForgivenInTime(code: CallError.Code) {

@@ -10,10 +10,11 @@ package struct TokenBucket {
   }
 
   /// Takes `cost` thousandths of a command, if they are there.
+  /// - Parameter mayOverdraw: as much again as the bucket holds, for what must not wait behind the rest.
   /// - Returns: nil, or after how many milliseconds they will be.
-  package mutating func take(cost: Int64 = 1000, perSecond: Int, burst: Int, now: Timestamp)
-    -> UInt32?
-  {
+  package mutating func take(
+    cost: Int64 = 1000, mayOverdraw: Bool = false, perSecond: Int, burst: Int, now: Timestamp
+  ) -> UInt32? {
     let elapsed = max(0, (now - filledAt).microseconds)
     // More than the bucket holds is no use, and keeps the product small.
     let gained = min(elapsed, 3_600_000_000) * Int64(perSecond) / 1000
@@ -21,11 +22,12 @@ package struct TokenBucket {
       level = min(Int64(burst) * 1000, level + gained)
       filledAt = now
     }
-    guard level < cost else {
+    let reserve = mayOverdraw ? Int64(burst) * 1000 : 0
+    guard level + reserve < cost else {
       level -= cost
       return nil
     }
-    return UInt32(clamping: max(1, (cost - level) / Int64(max(1, perSecond))))
+    return UInt32(clamping: max(1, (cost - level - reserve) / Int64(max(1, perSecond))))
   }
 }
 

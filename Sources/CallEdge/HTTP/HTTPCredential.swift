@@ -110,21 +110,25 @@ extension EdgeShared {
   func takeFromRate(
     of credential: HTTPCredential, _ route: HTTPRoute, now: Timestamp
   ) throws(CallError) {
-    if case .server(let claims, _) = credential, case .app(let route) = route {
-      let error = apps.gate(of: claims.app)?.takeServerRequest(cost: route.cost, now: now)
+    if case .server(let claims, _) = credential, case .app(let asked) = route {
+      let error = apps.gate(of: claims.app)?.takeServerRequest(
+        cost: asked.cost, mayOverdraw: route.endsCall, now: now)
       if let error { throw error }
     }
-    guard let key = credential.rateKey, let wait = takeFromRate(of: key, now: now) else { return }
+    // What ends a call must not be refused since other requests came before it.
+    guard let key = credential.rateKey,
+      let wait = takeFromRate(of: key, mayOverdraw: route.endsCall, now: now)
+    else { return }
     throw CallError.rateLimited(
       perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
       retryAfterMilliseconds: wait)
   }
 
   /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
-  private func takeFromRate(of key: RateKey, now: Timestamp) -> UInt32? {
+  private func takeFromRate(of key: RateKey, mayOverdraw: Bool, now: Timestamp) -> UInt32? {
     requestRates.withLock { table in
       let before = table.forgottenEarly
-      let wait = table.take(key, now: now)
+      let wait = table.take(key, mayOverdraw: mayOverdraw, now: now)
       let forgotten = table.forgottenEarly - before
       if forgotten > 0 { metrics.requestRatesForgotten.increment(by: forgotten) }
       metrics.requestRates.set(Int64(table.count))

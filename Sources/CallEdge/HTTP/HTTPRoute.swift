@@ -27,6 +27,14 @@ package enum HTTPRoute: Equatable {
   }
 
   /// Whether the request needs a credential of a user or of a push.
+  /// Whether the request ends a call, for a device or for all.
+  var endsCall: Bool {
+    switch self {
+    case .decline, .busy, .app(.endCall): true
+    default: false
+    }
+  }
+
   package var isForDevices: Bool {
     switch self {
     case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead, .rules:

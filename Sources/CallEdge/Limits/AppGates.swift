@@ -204,13 +204,18 @@ package final class AppGate: Sendable {
   }
 
   /// Counts a request of the app's server.
-  /// - Parameter cost: in thousandths of a request.
+  /// - Parameters:
+  ///   - cost: in thousandths of a request.
+  ///   - mayOverdraw: as in `TokenBucket`.
   /// - Returns: why it is refused; nil where it is not.
-  package func takeServerRequest(cost: Int64 = 1000, now: Timestamp) -> CallError? {
+  package func takeServerRequest(
+    cost: Int64 = 1000, mayOverdraw: Bool = false, now: Timestamp
+  ) -> CallError? {
     let limit = AppLimit.serverRequestsPerSecond
     let wait = rates.withLock {
       $0.serverRequests.take(
-        cost: cost, perSecond: limits[limit], burst: limits.burst(limit), now: now)
+        cost: cost, mayOverdraw: mayOverdraw, perSecond: limits[limit],
+        burst: limits.burst(limit), now: now)
     }
     return wait.map { refusal(limit, wait: $0) }
   }

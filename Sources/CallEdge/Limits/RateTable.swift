@@ -31,13 +31,18 @@ package struct RateTable<Key: Hashable & Sendable> {
 
   /// Takes one request, or `cost` thousandths of one.
   /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
-  package mutating func take(_ key: Key, cost: Int64 = 1000, now: Timestamp) -> UInt32? {
+  /// - Parameter mayOverdraw: as in `TokenBucket`.
+  package mutating func take(
+    _ key: Key, cost: Int64 = 1000, mayOverdraw: Bool = false, now: Timestamp
+  ) -> UInt32? {
     if turnsAt <= now { turn(now: now) }
     if let known = young.index(forKey: key) {
-      return young.values[known].take(cost: cost, perSecond: perSecond, burst: burst, now: now)
+      return young.values[known].take(
+        cost: cost, mayOverdraw: mayOverdraw, perSecond: perSecond, burst: burst, now: now)
     }
     var bucket = old.removeValue(forKey: key) ?? newcomer(now: now)
-    let wait = bucket.take(cost: cost, perSecond: perSecond, burst: burst, now: now)
+    let wait = bucket.take(
+      cost: cost, mayOverdraw: mayOverdraw, perSecond: perSecond, burst: burst, now: now)
     if young.count >= entriesMax {
       forgottenEarly += UInt64(old.count)
       turn(now: now)

@@ -9,7 +9,8 @@ extension DeviceSession {
       return turn.refuse(frame.id, CallError(.notAttached))
     }
     guard frame.id > 0 else { return turn.refuse(0, .missingID) }
-    guard pendingCount < rules.configuration.commandsPendingPerSession else {
+    let reserve = frame.command.mayNotWait ? Self.pendingReserve : 0
+    guard pendingCount < rules.configuration.commandsPendingPerSession + reserve else {
       return turn.refuse(frame.id, tooManyPending)
     }
     if case .place(let address, _) = frame.command,
@@ -26,6 +27,9 @@ extension DeviceSession {
       turn.refuse(frame.id, error)
     }
   }
+
+  /// What ends or answers calls may wait besides.
+  private static let pendingReserve = 16
 
   var tooManyPending: CallError {
     CallError(

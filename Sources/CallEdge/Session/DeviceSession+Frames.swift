@@ -10,7 +10,9 @@ extension DeviceSession {
   /// - Parameter bytes: the size of the frame.
   package mutating func received(_ frame: ClientFrame, bytes: Int = 0, _ turn: inout Turn) {
     if isClosing { return }
-    if let error = takeRate(cost: frame.command.rateCost, bytes: bytes, now: turn.now) {
+    if let error = takeRate(
+      cost: frame.command.rateCost, bytes: bytes, isUrgent: frame.command.mayNotWait, now: turn.now)
+    {
       return refuse(frame.id, error, &turn)
     }
     refusals = 0
@@ -92,6 +94,17 @@ extension ClientCommand {
     default: 1000
     }
   }
+
+  /// Whether it ends a call for the device, or answers one. Such a command must not be refused since others came before it,
+  /// such as a burst of candidates: the phone would ring on. It may overdraw the rates by as much as their bursts.
+  var mayNotWait: Bool {
+    switch self {
+    case .call(_, .answer), .call(_, .decline), .call(_, .busy), .call(_, .cancel),
+      .call(_, .hangUp):
+      true
+    default: false
+    }
+  }
 }
 
 extension CallError.Code {
@@ -116,10 +129,12 @@ extension DeviceSession {
 
   /// Takes the cost of a frame from the session's rates.
   /// - Returns: nil, or why the frame is refused.
-  mutating func takeRate(cost: Int64, bytes count: Int, now: Timestamp) -> CallError? {
+  mutating func takeRate(
+    cost: Int64, bytes count: Int, isUrgent: Bool = false, now: Timestamp
+  ) -> CallError? {
     if let wait = bytes.take(
-      cost: Int64(count) * 1000, perSecond: Int(rate.bytesPerSecond), burst: Int(rate.bytesBurst),
-      now: now)
+      cost: Int64(count) * 1000, mayOverdraw: isUrgent, perSecond: Int(rate.bytesPerSecond),
+      burst: Int(rate.bytesBurst), now: now)
     {
       noteLimited(.bytesPerSession)
       return CallError(
@@ -128,7 +143,9 @@ extension DeviceSession {
         retryAfterMilliseconds: wait)
     }
     let (perSecond, burst) = (Int(rate.perSecond), Int(rate.burst))
-    return bucket.take(cost: cost, perSecond: perSecond, burst: burst, now: now).map {
+    return bucket.take(
+      cost: cost, mayOverdraw: isUrgent, perSecond: perSecond, burst: burst, now: now
+    ).map {
       noteLimited(.commandsPerSession)
       return .rateLimited(perSecond: perSecond, burst: burst, retryAfterMilliseconds: $0)
     }
