@@ -5592,7 +5592,7 @@ const ProtobufCMessageDescriptor callmesh__v1__done__descriptor =
   (ProtobufCMessageInit) callmesh__v1__done__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[9] =
+static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[10] =
 {
   {
     "session",
@@ -5702,9 +5702,22 @@ static const ProtobufCFieldDescriptor callmesh__v1__attached__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_name",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Attached, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
   2,   /* field[2] = device */
+  9,   /* field[9] = device_name */
   5,   /* field[5] = for_call */
   6,   /* field[6] = nearer */
   7,   /* field[7] = ongoing */
@@ -5717,7 +5730,7 @@ static const unsigned callmesh__v1__attached__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__attached__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
 {
@@ -5727,7 +5740,7 @@ const ProtobufCMessageDescriptor callmesh__v1__attached__descriptor =
   "Callmesh__V1__Attached",
   "callmesh.v1",
   sizeof(Callmesh__V1__Attached),
-  9,
+  10,
   callmesh__v1__attached__field_descriptors,
   callmesh__v1__attached__field_indices_by_name,
   1,  callmesh__v1__attached__number_ranges,
@@ -5811,7 +5824,7 @@ const ProtobufCMessageDescriptor callmesh__v1__relays__descriptor =
   (ProtobufCMessageInit) callmesh__v1__relays__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__registered__field_descriptors[4] =
+static const ProtobufCFieldDescriptor callmesh__v1__registered__field_descriptors[5] =
 {
   {
     "device",
@@ -5861,17 +5874,30 @@ static const ProtobufCFieldDescriptor callmesh__v1__registered__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_name",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Registered, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__registered__field_indices_by_name[] = {
   3,   /* field[3] = capabilities */
   0,   /* field[0] = device */
+  4,   /* field[4] = device_name */
   1,   /* field[1] = expires_at_ms */
   2,   /* field[2] = removed_devices */
 };
 static const ProtobufCIntRange callmesh__v1__registered__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__registered__descriptor =
 {
@@ -5881,7 +5907,7 @@ const ProtobufCMessageDescriptor callmesh__v1__registered__descriptor =
   "Callmesh__V1__Registered",
   "callmesh.v1",
   sizeof(Callmesh__V1__Registered),
-  4,
+  5,
   callmesh__v1__registered__field_descriptors,
   callmesh__v1__registered__field_indices_by_name,
   1,  callmesh__v1__registered__number_ranges,

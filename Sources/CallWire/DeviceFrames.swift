@@ -129,10 +129,13 @@ public struct RegisteredInfo: Sendable, Equatable {
   public var removed: [DeviceID]
   /// The registration's capabilities, declared or derived.
   public var capabilities: PushCapabilities
+  /// As it is kept: cut and cleaned where it did not fit.
+  public var deviceName: String
   public init(
     device: DeviceID, expiresAt: Timestamp, removed: [DeviceID] = [],
-    capabilities: PushCapabilities = []
+    capabilities: PushCapabilities = [], deviceName: String = ""
   ) {
+    self.deviceName = deviceName
     self.device = device
     self.expiresAt = expiresAt
     self.removed = removed
@@ -154,11 +157,14 @@ public struct AttachedInfo: Sendable, Equatable {
   public var ongoing: OngoingCalls?
   /// Credentials for the TURN servers; nil: the device did not ask, or the edge has none.
   public var relays: RelayCredentials?
+  /// As it is kept: cut and cleaned where it did not fit.
+  public var deviceName: String
   public init(
     session: String, user: String, device: DeviceID, pingSeconds: UInt32, serverTime: Timestamp,
     forCall: CallState? = nil, nearer: String = "", ongoing: OngoingCalls? = nil,
-    relays: RelayCredentials? = nil
+    relays: RelayCredentials? = nil, deviceName: String = ""
   ) {
+    self.deviceName = deviceName
     self.ongoing = ongoing
     self.relays = relays
     self.session = session

@@ -10,8 +10,10 @@ public import CallCore
 
 /// How long fields may be, and what text they may hold. `IdentifierRules` has the rules for ids.
 public enum FieldRules {
-  /// The maximum length of a push token and of its topic, in bytes.
+  /// The maximum length of a token of APNs or FCM, in bytes.
   public static let pushTokenBytesMaximum = 1024
+  /// The maximum length of a Web Push subscription as it comes, in bytes: browsers add members that are not kept.
+  public static let subscriptionBytesMaximum = 4096
   /// The maximum length of a bearer token in `attach`, in bytes.
   public static let bearerTokenBytesMaximum = 4096
   /// The maximum length in bytes of names that people or operators read: of devices, clients, SDKs, dialects.
@@ -31,23 +33,29 @@ public enum FieldRules {
     text.utf8.count <= nameBytesMaximum && isPrintable(text)
   }
 
-  /// - Throws: `invalidField` if it is no valid name.
-  static func checkName(_ text: String, _ field: String) throws(CallError) {
-    guard name(text) else {
-      throw CallError(
-        .invalidField, "\(field) is at most \(nameBytesMaximum) bytes of printable text.")
+  /// The text as a name that only people read. A label never costs a phone its calls: what cannot be printed is a space,
+  /// and what is too long is cut behind a whole character.
+  public static func label(_ text: String) -> String {
+    if name(text) { return text }
+    let words = text.unicodeScalars.split { !isPrintable($0) }.map(String.init)
+    var label = ""
+    for character in words.joined(separator: " ") {
+      guard label.utf8.count + character.utf8.count <= nameBytesMaximum else { break }
+      label.append(character)
     }
+    return label
   }
 
   /// Whether the text has no control character (C0, DEL, C1) and no line or paragraph separator.
   public static func isPrintable(_ text: String) -> Bool {
-    for scalar in text.unicodeScalars {
-      switch scalar.value {
-      case 0..<0x20, 0x7f..<0xa0, 0x2028, 0x2029: return false
-      default: continue
-      }
+    text.unicodeScalars.allSatisfy(isPrintable)
+  }
+
+  private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0..<0x20, 0x7f..<0xa0, 0x2028, 0x2029: false
+    default: true
     }
-    return true
   }
 
   /// Text that no layer can cut short: NUL would end it in C.

@@ -4,11 +4,19 @@ internal import CallCore
 struct FrameRules {
   let limits: CallLimits
 
-  /// - Returns: the frame, with its registration in canonical form.
+  /// - Returns: the frame, with its registration in canonical form, and with names that fit.
   func checked(_ frame: ClientFrame) throws(CallError) -> ClientFrame {
     try check(frame)
-    guard case .register(let request) = frame.command else { return frame }
-    return ClientFrame(id: frame.id, command: .register(try RegistrationRules.normalised(request)))
+    switch frame.command {
+    case .register(let request):
+      return ClientFrame(
+        id: frame.id, command: .register(try RegistrationRules.normalised(request)))
+    case .attach(var request):
+      request.deviceName = FieldRules.label(request.deviceName)
+      request.client = FieldRules.label(request.client)
+      return ClientFrame(id: frame.id, command: .attach(request))
+    default: return frame
+    }
   }
 
   private func check(_ frame: ClientFrame) throws(CallError) {
@@ -92,8 +100,6 @@ struct FrameRules {
   private func check(_ request: AttachRequest) throws(CallError) {
     try check(token: request.token)
     if !request.device.isEmpty { try FieldRules.checkDeviceID(request.device) }
-    try FieldRules.checkName(request.deviceName, "attach.deviceName")
-    try FieldRules.checkName(request.client, "attach.client")
   }
 
   private func check(token: String) throws(CallError) {

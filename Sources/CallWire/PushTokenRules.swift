@@ -16,7 +16,10 @@ struct PushTokenRules {
   static let topicBytesMaximum = 255
 
   func normalised(_ token: PushToken) throws(CallError) -> PushToken {
-    let size = 1...FieldRules.pushTokenBytesMaximum
+    let most =
+      token.provider == .webPush
+      ? FieldRules.subscriptionBytesMaximum : FieldRules.pushTokenBytesMaximum
+    let size = 1...most
     guard size.contains(token.token.utf8.count) else {
       throw refusal(".token is \(size.lowerBound) to \(size.upperBound) bytes.")
     }
@@ -131,13 +134,11 @@ struct PushTokenRules {
     guard let subscription = WebPushSubscription(json: token.token) else {
       throw refusal(
         ".token: a Web Push token is JSON.stringify(subscription): an https endpoint without a "
-          + "user, keys.p256dh of 65 bytes and keys.auth of 16, in base64url.")
+          + "user of at most \(WebPushSubscription.endpointBytesMax) bytes, keys.p256dh of 65 bytes and "
+          + "keys.auth of 16, in base64url.")
     }
     token.token = subscription.json
     token.topic = subscription.origin
-    guard token.token.utf8.count <= FieldRules.pushTokenBytesMaximum else {
-      throw refusal(".token is at most \(FieldRules.pushTokenBytesMaximum) bytes.")
-    }
   }
 
   // MARK: Parts

@@ -7,20 +7,20 @@ public enum RegistrationRules {
   /// The length in bytes of user ids in apps that come from Sinch, whose SDK takes no others.
   public static let sinchUserIDBytes = 1...40
 
-  /// Checks a registration and brings its tokens into their one form. Fingerprints are left empty:
-  /// what a device says of them is not read.
+  /// Checks a registration and brings its tokens into their one form, and its names to what fits. Fingerprints are left
+  /// empty: what a device says of them is not read.
   ///
-  /// - Throws: `invalidField` for names, `unknownDialect`, `invalidPushToken`.
+  /// - Throws: `unknownDialect`, `invalidPushToken`.
   public static func normalised(_ request: RegistrationRequest) throws(CallError)
     -> RegistrationRequest
   {
-    try FieldRules.checkName(request.deviceName, "register.deviceName")
-    try FieldRules.checkName(request.sdkName, "register.sdkName")
-    try FieldRules.checkName(request.sdkVersion, "register.sdkVersion")
     guard request.dialect.isEmpty || PushDialect(rawValue: request.dialect) != nil else {
       throw CallError(.unknownDialect)
     }
     var request = request
+    request.deviceName = FieldRules.label(request.deviceName)
+    request.sdkName = FieldRules.label(request.sdkName)
+    request.sdkVersion = FieldRules.label(request.sdkVersion)
     if let token = request.voipToken {
       request.voipToken = try PushTokenRules(field: .voip).normalised(token)
     }

@@ -12,6 +12,8 @@ public struct WebPushSubscription: Sendable, Equatable {
   /// The secret that both sides of RFC 8291 share.
   public let auth: [UInt8]
 
+  /// Edge on Windows has endpoints of more than 850 bytes.
+  public static let endpointBytesMax = 2048
   public static let p256dhBytes = 65
   public static let authBytes = 16
 
@@ -72,7 +74,7 @@ public struct WebPushSubscription: Sendable, Equatable {
 
   private static func origin(of endpoint: String) -> String? {
     let scheme = "https://"
-    guard endpoint.utf8.count <= 1024, endpoint.lowercased().hasPrefix(scheme),
+    guard endpoint.utf8.count <= endpointBytesMax, endpoint.lowercased().hasPrefix(scheme),
       endpoint.utf8.allSatisfy(isURIByte)
     else { return nil }
     let rest = endpoint.dropFirst(scheme.count)

@@ -41,7 +41,8 @@ private let call = CallID(high: 1, low: 2)
       1,
       .attach(
         AttachRequest(
-          token: "t", device: "phone", forCall: call, client: "sdk 1", onlyPlaces: true)))
+          token: "t", device: "phone", forCall: call, deviceName: "Ann's phone", client: "sdk 1",
+          onlyPlaces: true)))
     #expect(machine.take() == [.authenticate(token: "t")])
     machine.authenticated(.success(.of()))
     #expect(
@@ -50,8 +51,8 @@ private let call = CallID(high: 1, low: 2)
           request: 1, callee: ann,
           .attach(
             Attach(
-              forCall: call, deviceName: "", client: "sdk 1", attachedAt: SessionMachine.start,
-              onlyPlaces: true, userName: "")
+              forCall: call, deviceName: "Ann's phone", client: "sdk 1",
+              attachedAt: SessionMachine.start, onlyPlaces: true, userName: "")
           ))
       ])
     #expect(!machine.session.isAttached)
@@ -63,7 +64,7 @@ private let call = CallID(high: 1, low: 2)
           .attached(
             AttachedInfo(
               session: "9-7", user: "ann", device: "phone", pingSeconds: 25,
-              serverTime: SessionMachine.start)))
+              serverTime: SessionMachine.start, deviceName: "Ann's phone")))
       ])
     #expect(machine.session.isAttached)
   }

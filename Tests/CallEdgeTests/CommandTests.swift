@@ -132,6 +132,10 @@ private let call = CallID(high: 1, low: 2)
       machine.reply(4, .call(call, .alerting), reply)
       #expect(machine.take() == [.reply(4, expected)])
     }
+    let named = RegistrationRequest(deviceName: "Ann's phone")
+    machine.reply(4, .register(named), .registered(expiresAt: expiry, removed: []))
+    let info = RegisteredInfo(device: "phone", expiresAt: expiry, deviceName: "Ann's phone")
+    #expect(machine.take() == [.reply(4, .registered(info))], "as it is kept")
   }
 
   @Test func aReplyThatIsNoNewsMayWait() {

@@ -46,16 +46,6 @@ import Testing
     },
     Limit("device of unregister", .invalidDevice, over: 65) { .unregister(DeviceID(text($0))) },
     Limit("bearer token", .notAccepted, over: 4097) { .attach(AttachRequest(token: text($0))) },
-    Limit("device name", .invalidField, over: 129) {
-      .attach(AttachRequest(deviceName: text($0)))
-    },
-    Limit("client", .invalidField, over: 129) { .attach(AttachRequest(client: text($0))) },
-    Limit("registered name", .invalidField, over: 129) {
-      .register(RegistrationRequest(deviceName: text($0)))
-    },
-    Limit("SDK", .invalidField, over: 129) {
-      .register(RegistrationRequest(sdkName: text($0), sdkVersion: text($0)))
-    },
     Limit("push token", .invalidPushToken, over: 1025) {
       .register(
         RegistrationRequest(

@@ -101,17 +101,39 @@ extension RegistrationTests {
     #expect(refusal("voipToken", nobody).contains("provider"))
   }
 
-  @Test func namesAreLimited() throws {
+  @Test func namesAreCutAndCleaned() throws {
     let longest = String(repeating: "x", count: 128)
     let request = RegistrationRequest(
       deviceName: longest, sdkName: longest, sdkVersion: longest)
     #expect(try read(request) == request)
-    for bad in [
-      RegistrationRequest(deviceName: longest + "x"), RegistrationRequest(sdkName: longest + "x"),
-      RegistrationRequest(sdkVersion: longest + "x"), RegistrationRequest(sdkVersion: "1\n"),
-    ] {
-      let error = #expect(throws: CallError.self) { try read(bad) }
-      #expect(error?.code == .invalidField)
+    let long = RegistrationRequest(
+      deviceName: longest + "x", sdkName: longest + "x", sdkVersion: longest + "x")
+    #expect(try read(long) == request)
+    #expect(try read(RegistrationRequest(sdkVersion: "1\n")).sdkVersion == "1")
+  }
+
+  @Test(
+    "a label never costs a phone its calls: it is cut behind a whole character, and cleaned",
+    arguments: [
+      ("Bob's phone", "Bob's phone"), ("", ""),
+      (String(repeating: "ท", count: 43), String(repeating: "ท", count: 42)),
+      (String(repeating: "é", count: 65), String(repeating: "é", count: 64)),
+      // A family is one character of 25 bytes.
+      (
+        String(repeating: "👨‍👩‍👧‍👦", count: 6), String(repeating: "👨‍👩‍👧‍👦", count: 5)
+      ),
+      ("Bob's\nphone", "Bob's phone"), ("a\r\n\u{1}\u{7f}\u{2028}b\u{85}", "a b"), ("\u{1}", ""),
+    ])
+  func labels(text: String, label: String) throws {
+    #expect(try read(RegistrationRequest(deviceName: text)).deviceName == label)
+    let frame = ClientFrame(
+      id: 1, command: .attach(AttachRequest(deviceName: text, client: text)))
+    for codec in DeviceCodec.allCases {
+      guard case .attach(let request) = try codec.decodeClient(codec.encode(frame)).command else {
+        Issue.record("no attach")
+        continue
+      }
+      #expect(request.deviceName == label && request.client == label)
     }
   }
 

@@ -115,13 +115,19 @@ extension RegistrationTests {
   }
 
   @Test func subscriptionsAtTheirLimit() throws {
-    let bare = Self.webPush(endpoint: "https://push.example/").token.utf8.count
-    let fits = Self.webPush(
-      endpoint: "https://push.example/" + String(repeating: "x", count: 1024 - bare))
-    #expect(fits.token.utf8.count == 1024)
-    #expect(try alert(fits)?.token.utf8.count == 1024)
-    let tooLong = Self.webPush(
-      endpoint: "https://push.example/" + String(repeating: "x", count: 1025 - bare))
-    #expect(refusal("alertToken", tooLong).contains("1024"))
+    func endpoint(_ count: Int) -> String {
+      let start = "https://push.example/"
+      return start + String(repeating: "x", count: count - start.utf8.count)
+    }
+    let fits = Self.webPush(endpoint: endpoint(2048))
+    let kept = try alert(fits)?.token
+    #expect(kept?.contains(endpoint(2048)) == true)
+    #expect(refusal("alertToken", Self.webPush(endpoint: endpoint(2049))).contains("2048"))
+    // What a browser adds is not kept, and counts for nothing but the most that is read.
+    var wide = fits
+    wide.token = #"{"x":"\#(String(repeating: "y", count: 1500))","# + wide.token.dropFirst()
+    #expect(try alert(wide)?.token == kept)
+    wide.token += String(repeating: " ", count: 4097)
+    #expect(refusal("alertToken", wide).contains("4096"))
   }
 }

@@ -103,7 +103,7 @@ extension CallError.Code {
     case .tokenTooLong: "The token is good for longer than tokens may be here."
     case .revoked: "The token was revoked."
     case .invalidDevice: "A device id is 1 to 64 bytes of text that can be seen."
-    case .invalidPushToken: "A push token is 1 to 1024 bytes, with its provider."
+    case .invalidPushToken: "A push token is what its provider gave the app, with the provider."
     case .unknownDevice: "This user has no such device."
     case .unknownDialect:
       "The dialect is callmesh, apple, fcsdk, telnyx, twilio or sinch, or absent."

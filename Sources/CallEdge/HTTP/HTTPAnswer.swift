@@ -38,12 +38,12 @@ extension HTTPAnswer {
     }
   }
 
-  init(_ reply: Reply, device: DeviceID) {
+  init(_ reply: Reply, to body: Command.Body? = nil, device: DeviceID) {
     if case .app(let answer) = reply {
       self.init(status: 200, body: HTTPBodies.app(answer))
       return
     }
-    switch ServerReply(reply, device: device) {
+    switch ServerReply(reply, to: body, device: device) {
     case .error(let error): self.init(error)
     case .done, .attached, .calls: self = .empty
     case .registered(let info): self.init(status: 200, body: HTTPBodies.registered(info))

@@ -96,7 +96,9 @@ extension EdgeLoop {
       }
     case .request(let handler):
       endpoints.removeValue(forKey: session)
-      handler.replied(session: session, HTTPAnswer(reply, device: pending.command.device))
+      let command = pending.command
+      handler.replied(
+        session: session, HTTPAnswer(reply, to: command.body, device: command.device))
     case .question(let question):
       answer(question, session: session, reply, now: now)
     case nil: metrics.deliveriesUnknown.increment()

@@ -77,15 +77,16 @@ extension CloseReason {
 }
 
 extension ServerReply {
-  /// The shard's reply as the device sees it. `attached` needs more than that: see `DeviceSession`.
-  package init(_ reply: Reply, device: DeviceID) {
+  /// The shard's reply to a command as the device sees it. `attached` needs more than that: see `DeviceSession`.
+  package init(_ reply: Reply, to body: Command.Body? = nil, device: DeviceID) {
     switch reply {
     case .error(let error): self = .error(error)
     case .done, .attached: self = .done
     case .registered(let expiresAt, let removed, let capabilities):
-      self = .registered(
-        RegisteredInfo(
-          device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities))
+      var info = RegisteredInfo(
+        device: device, expiresAt: expiresAt, removed: removed, capabilities: capabilities)
+      if case .register(let request) = body { info.deviceName = request.deviceName }
+      self = .registered(info)
     case .call(let state): self = .call(state)
     case .answer(let won, let state): self = .answer(won: won, state)
     case .calls(let live): self = .calls(live)

@@ -27,7 +27,7 @@ extension DeviceSession {
     notePlaced(by: reply, to: body)
     if pendingCount == 0 { stopsMeanwhile = [] }
     guard let identity = sentIdentity else { return }
-    let answer = ServerReply(reply, device: identity.device)
+    let answer = ServerReply(reply, to: body, device: identity.device)
     turn.actions.append(
       reply.isNews(to: body) ? .reply(request, answer) : .replyLazily(request, answer))
     noteRinging(by: reply, to: body)

@@ -79,6 +79,7 @@ extension Callmesh__V1__Registered: Mapping {
     try c.texts(&removed, &m.n_removed_devices, &m.removed_devices, "removedDevices")
     if C.reads { value.removed = removed.map { DeviceID($0) } }
     try c.capabilities(&value.capabilities, &m.n_capabilities, &m.capabilities)
+    try c.text(&value.deviceName, &m.device_name, "deviceName")
   }
 }
 

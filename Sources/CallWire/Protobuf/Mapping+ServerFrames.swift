@@ -117,6 +117,7 @@ extension Callmesh__V1__Attached: Mapping {
     try c.text(&value.nearer, &m.nearer, "nearer")
     try c.optional(&value.ongoing, &m.ongoing)
     try c.optional(&value.relays, &m.relays)
+    try c.text(&value.deviceName, &m.device_name, "deviceName")
   }
 }
 

@@ -917,10 +917,14 @@ struct  Callmesh__V1__Attached
    * Set when the attach asked for it and the edge has TURN servers.
    */
   Callmesh__V1__Relays *relays;
+  /*
+   * As it is kept: cut and cleaned where it did not fit.
+   */
+  char *device_name;
 };
 #define CALLMESH__V1__ATTACHED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__attached__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL, (char *)protobuf_c_empty_string, NULL, NULL }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, NULL, (char *)protobuf_c_empty_string, NULL, NULL, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -958,10 +962,14 @@ struct  Callmesh__V1__Registered
    */
   size_t n_capabilities;
   char **capabilities;
+  /*
+   * As it is kept: cut and cleaned where it did not fit.
+   */
+  char *device_name;
 };
 #define CALLMESH__V1__REGISTERED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__registered__descriptor) \
-    , (char *)protobuf_c_empty_string, 0, 0,NULL, 0,NULL }
+    , (char *)protobuf_c_empty_string, 0, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string }
 
 
 /*
