@@ -21,7 +21,9 @@ private let id = "11111111-2222-3333-4444-555555555555"
       let registered = try await client.request("POST", "/v1/devices", token: token, body: body)
       #expect(registered.status == 200)
       #expect(
-        registered.text == #"{"device":"phone","expiresAtMs":5000,"removedDevices":["old"]}"#)
+        registered.text
+          == #"{"device":"phone","expiresAtMs":5000,"removedDevices":["old"],"#
+          + #""deviceName":"Ann's phone"}"#)
       let command = try await edge.shards.next { _ in true }
       guard case .register(let request) = command.body else { throw TestFailure("\(command)") }
       #expect(command.device == "phone" && request.deviceName == "Ann's phone")
@@ -35,6 +37,21 @@ private let id = "11111111-2222-3333-4444-555555555555"
       let removed = try await client.request("DELETE", "/v1/devices/tablet", token: token)
       #expect(removed.status == 200 && removed.text == "{}")
       #expect(try await edge.shards.next { _ in true }.body == .unregister("tablet"))
+    }
+  }
+
+  @Test(
+    "targets in absolute form are taken (RFC 9112, 3.2.2)",
+    arguments: [
+      ("http://edge.example/healthz", 200), ("HTTPS://edge.example:8443/healthz?x=1", 200),
+      ("http://edge.example", 404), ("http://edge.example?x=/healthz", 404),
+      ("ftp://edge.example/healthz", 404), ("edge.example/healthz", 400),
+    ])
+  func absoluteForm(target: String, status: Int) async throws {
+    try await EdgeFixture.run { edge in
+      let client = try await edge.client()
+      let answer = try await client.request("GET", target)
+      #expect(answer.status == status)
     }
   }
 

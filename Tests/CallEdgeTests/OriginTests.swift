@@ -120,14 +120,55 @@ private let id = "11111111-2222-3333-4444-555555555555"
     }
   }
 
-  private func upgrade(_ edge: EdgeFixture, origin: String?) async throws -> Int {
+  @Test("an app that authenticates in the handshake is no page, whatever origin its library adds")
+  func bearersNeedNoOrigin() async throws {
+    try await allowing("https://app.example") { edge in
+      let token = try await edge.token("ann")
+      #expect(try await upgrade(edge, origin: "https://evil.example", token: token) == 101)
+      #expect(try await upgrade(edge, origin: "https://evil.example", token: "x") == 401)
+    }
+  }
+
+  @Test(
+    "any scheme can be listed, and is compared as browsers write it",
+    arguments: [
+      ("capacitor://localhost", "capacitor://localhost"),
+      ("tauri://localhost", "tauri://localhost"),
+      ("chrome-extension://abcdefghijklmnopabcdefghijklmnop", nil),
+      ("HTTPS://App.Example", "https://app.example"),
+      ("https://app.example:443", "https://app.example"),
+      ("http://localhost:80", "http://localhost"),
+      ("http://[::1]:3000", nil), ("https://app.example:8443", nil),
+    ] as [(String, String?)])
+  func serialized(entry: String, written: String?) {
+    let origins = AllowedOrigins([entry])
+    #expect(origins.allows(written ?? entry))
+    #expect(!origins.allows("https://evil.example") && !origins.allows("null"))
+  }
+
+  @Test(
+    "what no browser writes is no origin",
+    arguments: [
+      "app.example", "https://", "https://app.example/", "https://app.example/path", "null",
+      "file://x", "https://ann@app.example", "https://app.example:0", "https://app.example:65536",
+      "https://app.example:", "https://a..b", "https://[x]", "https://bücher.example", "://x",
+      "1a://x", "https://app.example:80:90", "",
+    ])
+  func noOrigin(text: String) {
+    #expect(AllowedOrigins.serialized(text) == nil)
+  }
+
+  private func upgrade(
+    _ edge: EdgeFixture, origin: String?, token: String? = nil
+  ) async throws -> Int {
     let client = try await edge.client()
     let headers = [
       "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
       "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol: callmesh.v1.json",
     ]
     return try await client.request(
-      "GET", "/v1/connect", headers: headers + (origin.map { ["Origin: \($0)"] } ?? [])
+      "GET", "/v1/connect", token: token,
+      headers: headers + (origin.map { ["Origin: \($0)"] } ?? [])
     ).status
   }
 }

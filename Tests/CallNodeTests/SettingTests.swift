@@ -132,9 +132,14 @@ import Testing
   }
 
   @Test(arguments: [
-    "*", "https://app.example", "http://localhost:3000,https://a.example", "http://[::1]:80",
+    "*", "https://app.example", "http://localhost:3000,https://a.example", "http://[::1]:8080",
+    "capacitor://localhost,https://a.example",
   ]) func origins(text: String) {
     #expect(ValueKind.origins.read(text)?.joined(separator: ",") == text)
+  }
+
+  @Test func originsAreReadAsBrowsersWriteThem() {
+    #expect(ValueKind.origins.read("HTTPS://A.Example:443") == ["https://a.example"])
   }
 
   @Test(arguments: [

@@ -1,3 +1,4 @@
+internal import CallCore
 internal import NIOHTTP1
 
 /// The origins whose pages may use the edge (CORS). A browser keeps a page from reading the answers of another
@@ -13,14 +14,55 @@ package struct AllowedOrigins: Sendable {
   /// - Parameter list: as `EdgeConfiguration.allowedOrigins`.
   package init(_ list: [String]) {
     allowsAll = list.contains("*")
-    origins = Set(list.map { $0.lowercased() })
+    origins = Set(list.map { Self.serialized($0) ?? $0 })
+  }
+
+  /// An origin as browsers write it (RFC 6454, 6.2): in lower case, and without the port that the scheme has anyway. Apps
+  /// in web views and browser extensions have schemes of their own.
+  ///
+  /// nil for what no browser writes: a path, a user, no host, a file (which is `null`).
+  package static func serialized(_ text: String) -> String? {
+    let text = text.lowercased()
+    guard let colon = text.firstRange(of: "://") else { return nil }
+    let scheme = text[..<colon.lowerBound]
+    var host = text[colon.upperBound...]
+    guard scheme.utf8.first?.isASCIILetter == true, !Self.schemesOfNoPage.contains(scheme),
+      scheme.utf8.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0) })
+    else { return nil }
+    var port = ""
+    if let last = host.lastIndex(of: ":"), !host.hasSuffix("]") {
+      let digits = host[host.index(after: last)...]
+      guard digits.utf8.allSatisfy(\.isASCIIDigit), let number = UInt16(digits), number > 0
+      else { return nil }
+      host = host[..<last]
+      let standard: UInt16? = scheme == "https" ? 443 : scheme == "http" ? 80 : nil
+      if number != standard { port = ":\(number)" }
+    }
+    return isHost(host) ? "\(scheme)://\(host)\(port)" : nil
+  }
+
+  /// What is loaded from a file has the origin `null`, and a WebSocket has none.
+  private static let schemesOfNoPage: Set<Substring> = ["file", "ws", "wss"]
+
+  /// A name, in its ASCII form, or an address.
+  private static func isHost(_ host: Substring) -> Bool {
+    guard (1...253).contains(host.utf8.count) else { return false }
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      let address = host.dropFirst().dropLast().utf8
+      return !address.isEmpty
+        && address.allSatisfy { $0.isASCIIDigit || (0x61...0x66).contains($0) || $0 == 0x3a }
+    }
+    return host.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
+      !label.isEmpty
+        && label.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "-_".utf8.contains($0) }
+    }
   }
 
   /// No origin is configured.
   package var isEmpty: Bool { origins.isEmpty }
 
   package func allows(_ origin: String) -> Bool {
-    allowsAll || origins.contains(origin.lowercased())
+    allowsAll || origins.contains(Self.serialized(origin) ?? origin)
   }
 }
 

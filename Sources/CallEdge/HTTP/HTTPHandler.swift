@@ -150,7 +150,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     var exchange = HTTPExchange(head)
     exchange.keepAlive = head.isKeepAlive && !isLast
     if let error = refusalByRate() { return answer(exchange, HTTPAnswer(error), rests: true) }
-    let target = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let target = Self.originForm(head.uri)
+      .split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     if loop.shared.origins.isPreflight(head) {
       return answer(exchange, loop.shared.origins.preflight(head, path: target.first ?? ""))
     }
@@ -167,6 +168,17 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       .app:
       ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
     }
+  }
+
+  /// A target in absolute form (RFC 9112, 3.2.2: a server must accept it) without scheme and authority; any other as it
+  /// is.
+  private static func originForm(_ uri: String) -> Substring {
+    let schemes = ["http://", "https://"]
+    guard uri.first != "/",
+      let scheme = schemes.first(where: { uri.prefix($0.count).lowercased() == $0 })
+    else { return uri[...] }
+    let rest = uri.dropFirst(scheme.count).drop { $0 != "/" && $0 != "?" }
+    return rest.isEmpty ? "/" : rest
   }
 
   /// Sends the command that a request stands for to its shard.

@@ -45,8 +45,9 @@ public struct PeerLimits: Sendable, Equatable {
   /// Time until a request has arrived in full, from the connection's acceptance (a TLS handshake included) or from
   /// the request's head; and until the peer has taken an answer. Policy: close.
   public var requestTimeout: Span = .seconds(10)
-  /// A connection without a request is closed after this time.
-  public var keepAliveTimeout: Span = .seconds(30)
+  /// A connection without a request is closed after this time. Longer than balancers keep idle connections (60 s with
+  /// nginx and ALB): one that sends a request on a connection that closes at that moment answers 502.
+  public var keepAliveTimeout: Span = .seconds(75)
   /// Requests of one connection that were read and not answered. Policy: close.
   public var pipelinedRequestsMax = 64
   /// Bytes of a request's body. Policy: refuse with 413.

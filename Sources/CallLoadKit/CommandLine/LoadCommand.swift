@@ -201,7 +201,7 @@ package struct LoadCommand: ParsableCommand, Sendable {
 
   @Option(
     help: ArgumentHelp(
-      "With --chaos: another version of callnode. A node that is started again runs it, and the first one the next time: an upgrade, and the way back, under load.",
+      "With --chaos: another version of callnode. A node that is started again runs it, and the first one the next time: an upgrade, and the way back, under load. The other version must know rules of users.",
       valueName: "path")) package var otherCallnode: String?
 
   @Option(help: ArgumentHelp("Write the report as JSON.", valueName: "file"))

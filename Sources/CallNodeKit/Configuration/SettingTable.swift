@@ -123,9 +123,10 @@ extension Setting {
     Setting(
       "allowedOrigins", \.edge.allowedOrigins, .origins,
       remedy: "A browser writes an origin as https://app.example, or with a port "
-        + "http://localhost:3000, and no path behind it.")
+        + "http://localhost:3000, and no path behind it. Apps in web views have their own scheme: "
+        + "capacitor://localhost.")
     "The origins whose pages may send HTTP requests to this edge and, once any is named, open "
-      + "WebSockets to it. * allows all."
+      + "WebSockets to it without an Authorization header. * allows all."
     Setting(
       "connectionsMax", \.connectionsMax, .integer(1...1_000_000),
       unset: "what the limit of open files leaves")
@@ -142,6 +143,9 @@ extension Setting {
     Setting("failedAuthsPerAddress", \.edge.peers.failedAuthsPerAddress, .integer(1...100_000))
     "Refused tokens and push capabilities of one address per minute. Above that, all its requests "
       + "with credentials are refused unchecked."
+    Setting("keepAliveTimeout", \.edge.peers.keepAliveTimeout, .duration(1, 3600))
+    "How long a connection is kept on which no request comes. Longer than the balancer in front keeps "
+      + "its idle connections, or some of its requests meet a closed one (502)."
     Setting(
       "trustedProxies", \.edge.trustedProxies, .addresses,
       remedy: "Write the addresses from which the proxies connect to the edge.")

@@ -163,12 +163,13 @@ extension ValueKind where Value == [AddressRange] {
 }
 
 extension ValueKind where Value == [String] {
-  /// Origins of web pages, as browsers write them, or `*`.
+  /// Origins of web pages and of apps in web views, in the form that browsers write, or `*`.
   package static var origins: Self {
     Self(
       "origins", "up to 64, or *",
       demand: "origins such as https://app.example separated by commas, at most 64, or *",
-      read: { list($0, most: 64) { isOrigin($0) ? $0 : nil } }, text: { $0.joined(separator: ",") })
+      read: { list($0, most: 64) { $0 == "*" ? $0 : AllowedOrigins.serialized($0) } },
+      text: { $0.joined(separator: ",") })
   }
 
   /// TURN servers.
@@ -178,20 +179,6 @@ extension ValueKind where Value == [String] {
       demand: "turn: or turns: URLs separated by commas, at most \(RelayServers.urlsMax)",
       read: { list($0, most: RelayServers.urlsMax) { RelayServers.isAcceptable($0) ? $0 : nil } },
       text: { $0.joined(separator: ",") })
-  }
-
-  private static func isOrigin(_ text: String) -> Bool {
-    if text == "*" { return true }
-    let scheme = ["https://", "http://"].first { text.hasPrefix($0) }
-    guard let scheme else { return false }
-    let host = text.dropFirst(scheme.count)
-    return !host.isEmpty && host.utf8.count <= 253
-      && host.unicodeScalars.allSatisfy {
-        switch $0 {
-        case "a"..."z", "A"..."Z", "0"..."9", "-", ".", ":", "[", "]": true
-        default: false
-        }
-      }
   }
 }
 
