@@ -20,12 +20,13 @@ public struct Command: Sendable, Equatable {
   /// In a registration: whether the app has webhooks.
   public var hasWebhooks = false
   /// Checked by the driver.
-  public var credential = Credential.none
+  public var credential: Credential
 
   public init(
     session: SessionRef, request: UInt64, user: UserKey, device: DeviceID, callee: UserKey,
-    body: Body
+    body: Body, credential: Credential = .none
   ) {
+    self.credential = credential
     self.session = session
     self.request = request
     self.user = user

@@ -9,8 +9,11 @@ extension DeviceSession {
       return turn.refuse(frame.id, CallError(.notAttached))
     }
     guard frame.id > 0 else { return turn.refuse(0, .missingID) }
-    let reserve = frame.command.mayNotWait ? Self.pendingReserve : 0
-    guard pendingCount < rules.configuration.commandsPendingPerSession + reserve else {
+    let most = rules.configuration.commandsPendingPerSession
+    guard
+      pendingCount < most
+        || frame.command.mayNotWait && pendingCount < most + Self.pendingReserve
+    else {
       return turn.refuse(frame.id, tooManyPending)
     }
     if case .place(let address, _) = frame.command,

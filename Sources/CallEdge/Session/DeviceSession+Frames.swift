@@ -10,10 +10,10 @@ extension DeviceSession {
   /// - Parameter bytes: the size of the frame.
   package mutating func received(_ frame: ClientFrame, bytes: Int = 0, _ turn: inout Turn) {
     if isClosing { return }
-    if let error = takeRate(
-      cost: frame.command.rateCost, bytes: bytes, isUrgent: frame.command.mayNotWait, now: turn.now)
+    if let refusal = takeRate(cost: frame.command.rateCost, bytes: bytes, now: turn.now),
+      !mayPass(frame.command, bytes: bytes, now: turn.now)
     {
-      return refuse(frame.id, error, &turn)
+      return refuse(frame.id, refusal, &turn)
     }
     refusals = 0
     switch frame.command {
@@ -48,8 +48,8 @@ extension DeviceSession {
   }
 
   private mutating func refuse(_ error: FrameError, _ turn: inout Turn) {
-    if let limited = takeRate(cost: 1000, bytes: 0, now: turn.now) {
-      return refuse(error.id, limited, &turn)
+    if let refusal = takeRate(cost: 1000, bytes: 0, now: turn.now) {
+      return refuse(error.id, refusal, &turn)
     }
     refusals = 0
     turn.refuse(error.id, error.error)
@@ -73,8 +73,11 @@ extension DeviceSession {
     turn.actions.append(.abort)
   }
 
-  private mutating func refuse(_ id: UInt64, _ error: CallError, _ turn: inout Turn) {
-    turn.refuse(id, error)
+  private mutating func refuse(
+    _ id: UInt64, _ refusal: (limit: AppLimit, error: CallError), _ turn: inout Turn
+  ) {
+    if let app = sentIdentity?.user.app { rules.apps?.gate(of: app)?.count(refusal.limit) }
+    turn.refuse(id, refusal.error)
     countRefusal(&turn)
   }
 
@@ -128,31 +131,34 @@ extension DeviceSession {
   }
 
   /// Takes the cost of a frame from the session's rates.
+  /// - Parameter mayOverdraw: as in `TokenBucket`.
   /// - Returns: nil, or why the frame is refused.
-  mutating func takeRate(
-    cost: Int64, bytes count: Int, isUrgent: Bool = false, now: Timestamp
-  ) -> CallError? {
+  private mutating func takeRate(
+    cost: Int64, bytes count: Int, mayOverdraw: Bool = false, now: Timestamp
+  ) -> (limit: AppLimit, error: CallError)? {
     if let wait = bytes.take(
-      cost: Int64(count) * 1000, mayOverdraw: isUrgent, perSecond: Int(rate.bytesPerSecond),
+      cost: Int64(count) * 1000, mayOverdraw: mayOverdraw, perSecond: Int(rate.bytesPerSecond),
       burst: Int(rate.bytesBurst), now: now)
     {
-      noteLimited(.bytesPerSession)
-      return CallError(
+      let error = CallError(
         .rateLimited,
         "bytesPerSession: at most \(rate.bytesPerSecond) bytes a second, \(rate.bytesBurst) at once.",
         retryAfterMilliseconds: wait)
+      return (.bytesPerSession, error)
     }
     let (perSecond, burst) = (Int(rate.perSecond), Int(rate.burst))
     return bucket.take(
-      cost: cost, mayOverdraw: isUrgent, perSecond: perSecond, burst: burst, now: now
+      cost: cost, mayOverdraw: mayOverdraw, perSecond: perSecond, burst: burst, now: now
     ).map {
-      noteLimited(.commandsPerSession)
-      return .rateLimited(perSecond: perSecond, burst: burst, retryAfterMilliseconds: $0)
+      let error = CallError.rateLimited(
+        perSecond: perSecond, burst: burst, retryAfterMilliseconds: $0)
+      return (.commandsPerSession, error)
     }
   }
 
-  private func noteLimited(_ limit: AppLimit) {
-    guard let app = sentIdentity?.user.app else { return }
-    rules.apps?.gate(of: app)?.count(limit)
+  /// Whether a command that exceeds the rates passes all the same.
+  private mutating func mayPass(_ command: ClientCommand, bytes: Int, now: Timestamp) -> Bool {
+    command.mayNotWait
+      && takeRate(cost: command.rateCost, bytes: bytes, mayOverdraw: true, now: now) == nil
   }
 }

@@ -146,11 +146,10 @@ extension WebSocketHandler {
     _ request: UInt64, from sender: (user: UserKey, device: DeviceID), callee: UserKey,
     _ body: Command.Body, by credential: Credential? = nil
   ) -> Command {
-    var command = Command(
+    Command(
       session: SessionRef(edge: loop.shared.incarnation, number: number), request: request,
-      user: sender.user, device: sender.device, callee: callee, body: body)
-    command.credential = credential ?? session.credential
-    return command
+      user: sender.user, device: sender.device, callee: callee, body: body,
+      credential: credential ?? session.credential)
   }
 }
 
