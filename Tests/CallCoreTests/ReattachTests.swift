@@ -38,6 +38,43 @@ import Testing
         == true)
   }
 
+  /// Seed 96002832: an edge stood still for longer than a stop's attempts take. Its sessions went on afterwards, so nothing
+  /// was sent again, and the phone rang on.
+  @Test("R10, R16: a session that goes on after all attempts is sent once more what it lacks")
+  func allAttemptsAreOver() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.acknowledgeAll()
+    bench.caller(.call(Bench.callID, .cancel))
+    bench.pass(.seconds(20))
+    let attempts = bench.stops("b1").count
+    #expect(attempts == 5)
+    bench.pass(.seconds(60))
+    #expect(bench.stops("b1").count == attempts)
+    for further in 1...2 {
+      bench.say(.attach(Attach(announce: true)), device: "b1")
+      #expect(bench.stops("b1").count == attempts + further)
+      bench.pass(.seconds(20))
+      #expect(bench.stops("b1").count == attempts + further, "one each time")
+    }
+    bench.acknowledgeAll()
+    bench.say(.attach(Attach(announce: true)), device: "b1")
+    #expect(bench.stops("b1").count == attempts + 2)
+  }
+
+  @Test("R10: so is the caller's device") func allAttemptsToTheCallerAreOver() {
+    var bench = Bench()
+    bench.attach("b1")
+    bench.place()
+    bench.say(.call(Bench.callID, .alerting), device: "b1")
+    bench.pass(.seconds(20))
+    let attempts = bench.deliveries(to: "alice1").count
+    #expect(attempts == 5)
+    bench.caller(.call(Bench.callID, .resume))
+    #expect(bench.deliveries(to: "alice1").count == attempts + 1)
+  }
+
   @Test("R19: it does not come back: unreachable when the grace since its break is over")
   func doesNotComeBack() {
     var bench = registered("b1")

@@ -233,7 +233,11 @@ extension Call {
   mutating func formerCallerAttached(_ index: Int, _ session: SessionRef, _ turn: inout Turn) {
     let same = formerCallers[index].endpoint.session == session
     formerCallers[index].endpoint.session = session
-    if !same, turn.isServing { formerCallers[index].endpoint.retransmitAll(&turn) }
+    if same {
+      formerCallers[index].endpoint.retransmitExhausted(&turn)
+    } else if turn.isServing {
+      formerCallers[index].endpoint.retransmitAll(&turn)
+    }
   }
 }
 

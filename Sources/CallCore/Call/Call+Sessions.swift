@@ -25,7 +25,7 @@ extension Call {
     legs[leg].endpoint.session = session
     if isInRound(leg) { legsLostUntil = nil }
     if !party.deviceName.isEmpty { legs[leg].party.deviceName = party.deviceName }
-    if same { return }
+    if same { return legs[leg].endpoint.retransmitExhausted(&turn) }
     legs[leg].ringPush.deviceIsAwake()
     timeline.note(.attached, UInt8(clamping: leg), at: turn.now)
     if isInRound(leg) {
@@ -133,6 +133,8 @@ extension Call {
       timeline.note(.attached, CallTimeline.caller, at: turn.now)
       // Before a new owner begins, only a part of what the caller has to get is known.
       if turn.isServing { caller.retransmitAll(&turn) }
+    } else {
+      caller.retransmitExhausted(&turn)
     }
   }
 }

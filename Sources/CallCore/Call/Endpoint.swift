@@ -121,7 +121,17 @@ struct Endpoint: Sendable {
     }
   }
 
-  /// After the last retransmission the delivery waits for the device's next session.
+  /// The device is known to be attached as before: sends once more what it has not acknowledged after all attempts. Its
+  /// edge may have stood still for longer than they take.
+  func retransmitExhausted(_ turn: inout Turn) {
+    guard let session else { return }
+    for index in outbox.indices
+    where outbox[index].attempts > 0 && outbox[index].nextAt == .distantFuture {
+      send(index, to: session, &turn)
+    }
+  }
+
+  /// After the last retransmission the delivery waits until the device is known to be attached.
   private mutating func schedule(_ index: Int, _ turn: borrowing Turn) {
     let repeats = turn.limits.deliveryRepeats
     let attempts = outbox[index].attempts

@@ -90,8 +90,8 @@ final class SimProvider: SimActor, @unchecked Sendable {
     let push = Push(message: message, job: job, process: process.number)
     onSent(push, lane, local)
     serve(push, lane, sending)
-    // Senders do not wait beyond the deadline.
-    let left = min(message.deadline - local, .seconds(20))
+    // Senders give an attempt up after 10 s, and do not wait beyond the deadline.
+    let left = min(message.deadline - local, .seconds(10))
     later(left) {
       $0.give(.failed(reason: "no answer before the deadline", mayHaveArrived: true), to: sending)
     }
