@@ -17,7 +17,7 @@ public enum FieldRules {
   /// The maximum length of a bearer token in `attach`, in bytes.
   public static let bearerTokenBytesMaximum = 4096
   /// The maximum length in bytes of names that people or operators read: of devices, clients, SDKs, dialects.
-  public static let nameBytesMaximum = 128
+  public static let nameBytesMaximum = DisplayName.bytesMax
   /// Acknowledgements in one frame.
   public static let ackItemsMaximum = 256
   /// Numbers on the wire fit the integers of a double.
@@ -33,29 +33,21 @@ public enum FieldRules {
     text.utf8.count <= nameBytesMaximum && isPrintable(text)
   }
 
-  /// The text as a name that only people read. A label never costs a phone its calls: what cannot be printed is a space,
-  /// and what is too long is cut behind a whole character.
+  /// The text as a name that only people read. A label never costs a phone its calls: it is cut and cleaned as display
+  /// names are.
   public static func label(_ text: String) -> String {
-    if name(text) { return text }
-    let words = text.unicodeScalars.split { !isPrintable($0) }.map(String.init)
-    var label = ""
-    for character in words.joined(separator: " ") {
-      guard label.utf8.count + character.utf8.count <= nameBytesMaximum else { break }
-      label.append(character)
-    }
-    return label
+    name(text) ? text : DisplayName.shown(text)
   }
 
   /// Whether the text has no control character (C0, DEL, C1) and no line or paragraph separator.
   public static func isPrintable(_ text: String) -> Bool {
-    text.unicodeScalars.allSatisfy(isPrintable)
-  }
-
-  private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.value {
-    case 0..<0x20, 0x7f..<0xa0, 0x2028, 0x2029: false
-    default: true
+    for scalar in text.unicodeScalars {
+      switch scalar.value {
+      case 0..<0x20, 0x7f..<0xa0, 0x2028, 0x2029: return false
+      default: continue
+      }
     }
+    return true
   }
 
   /// Text that no layer can cut short: NUL would end it in C.

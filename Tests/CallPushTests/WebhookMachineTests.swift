@@ -442,6 +442,26 @@ import Testing
     #expect(Set(bench.posting) == ["1 placed", "3 placed"])
   }
 
+  @Test("Retry-After of 0, again and again: not in a tight loop")
+  func pausesOfNothing() {
+    var bench = WebhookBench()
+    bench.store((1, .placed), (2, .placed))
+    for name in ["1 placed", "2 placed"] {
+      bench.answer(name, status: 429, retryAfter: .seconds(0))
+    }
+    var attempts = 0
+    let end = bench.now + .seconds(60)
+    while bench.now < end {
+      while let name = bench.posting.first, attempts < 1000 {
+        attempts += 1
+        bench.answer(name, status: 429, retryAfter: .seconds(0))
+      }
+      bench.pass(.milliseconds(500))
+    }
+    #expect((3...8).contains(attempts))
+    #expect(bench.machine.progress.lastFailure == "status 429")
+  }
+
   @Test("Retry-After of other answers holds up its own event")
   func pauseOfOneEvent() {
     var bench = WebhookBench()

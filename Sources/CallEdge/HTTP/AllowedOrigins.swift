@@ -41,7 +41,7 @@ package struct AllowedOrigins: Sendable {
     return isHost(host) ? "\(scheme)://\(host)\(port)" : nil
   }
 
-  /// What is loaded from a file has the origin `null`, and a WebSocket has none.
+  /// Browsers send `null` for pages from files, and load no page by the schemes of WebSockets.
   private static let schemesOfNoPage: Set<Substring> = ["file", "ws", "wss"]
 
   /// A name, in its ASCII form, or an address.

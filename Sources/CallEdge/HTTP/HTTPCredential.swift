@@ -115,7 +115,7 @@ extension EdgeShared {
         cost: asked.cost, mayOverdraw: route.endsCall, now: now)
       if let error { throw error }
     }
-    // What ends a call must not be refused since other requests came before it.
+    // A request that ends a call passes although others have used the rate up.
     guard let key = credential.rateKey,
       let wait = takeFromRate(of: key, mayOverdraw: route.endsCall, now: now)
     else { return }

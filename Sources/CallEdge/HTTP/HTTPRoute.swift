@@ -26,7 +26,6 @@ package enum HTTPRoute: Equatable {
     case invalid(CallError)
   }
 
-  /// Whether the request needs a credential of a user or of a push.
   /// Whether the request ends a call, for a device or for all.
   var endsCall: Bool {
     switch self {
@@ -35,6 +34,7 @@ package enum HTTPRoute: Equatable {
     }
   }
 
+  /// Whether the request needs a credential of a user or of a push.
   package var isForDevices: Bool {
     switch self {
     case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead, .rules:

@@ -7,14 +7,6 @@ internal import NIOPosix
 internal import NIOSSL
 internal import Synchronization
 
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
-
 /// Sends questions to the servers of apps.
 package protocol HookClient: Sendable {
   /// - Parameter within: the time after which the question is given up; the result comes by then.
@@ -106,11 +98,11 @@ package final class HookHTTPClient: HookClient {
     }
   }
 
-  /// Whether there was a connection, and it was closed before the answer.
+  /// Whether the connection was closed or reset before the answer.
   private static func isLostConnection(_ error: any Error) -> Bool {
     switch error {
     case let error as HTTPClientError: error == .remoteConnectionClosed
-    case let error as IOError: [ECONNRESET, EPIPE].contains(error.errnoCode)
+    case is IOError: true
     case NIOSSLError.uncleanShutdown, ChannelError.ioOnClosedChannel, ChannelError.eof: true
     default: false
     }

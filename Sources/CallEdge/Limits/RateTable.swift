@@ -30,8 +30,8 @@ package struct RateTable<Key: Hashable & Sendable> {
   }
 
   /// Takes one request, or `cost` thousandths of one.
-  /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
   /// - Parameter mayOverdraw: as in `TokenBucket`.
+  /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
   package mutating func take(
     _ key: Key, cost: Int64 = 1000, mayOverdraw: Bool = false, now: Timestamp
   ) -> UInt32? {

@@ -31,7 +31,7 @@ extension DeviceSession {
     }
   }
 
-  /// What ends or answers calls may wait besides.
+  /// Further commands that may wait for their replies, if they end or answer calls.
   private static let pendingReserve = 16
 
   var tooManyPending: CallError {

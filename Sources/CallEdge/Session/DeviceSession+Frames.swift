@@ -98,8 +98,8 @@ extension ClientCommand {
     }
   }
 
-  /// Whether it ends a call for the device, or answers one. Such a command must not be refused since others came before it,
-  /// such as a burst of candidates: the phone would ring on. It may overdraw the rates by as much as their bursts.
+  /// Whether it ends a call for the device, or answers one. Such a command may overdraw the rates by as much as their
+  /// bursts. If a burst of candidates kept it out, the phone would ring on.
   var mayNotWait: Bool {
     switch self {
     case .call(_, .answer), .call(_, .decline), .call(_, .busy), .call(_, .cancel),

@@ -36,7 +36,7 @@ package struct AttemptContext: Sendable, Equatable {
     self.deadline = deadline
   }
 
-  /// Of a notice.
+  /// The most attempts that a notice gets.
   package static let attemptsMax = 6
   /// The longest pause of a push that changes what rings, if the provider demands none.
   static let urgentPauseMax = Span.seconds(4)
@@ -65,11 +65,11 @@ package struct AttemptContext: Sendable, Equatable {
     after wait: Span? = nil, reason: String, _ cause: AttemptVerdict.Cause = .trouble
   ) -> AttemptVerdict {
     guard isUrgent || attempt < Self.attemptsMax else { return .done(.failed(reason: reason)) }
-    // A provider that says 0 is not retried in a tight loop.
-    var pause =
-      wait.map { max($0, .milliseconds(100)) }
-      ?? Self.backoff(
-        attempt: attempt, most: isUrgent ? Self.urgentPauseMax : .seconds(16), chance: chance)
+    let ours = Self.backoff(
+      attempt: attempt, most: isUrgent ? Self.urgentPauseMax : .seconds(16), chance: chance)
+    // A provider that says 0 is not retried in a tight loop, and not ever so often.
+    let least = attempt < Self.attemptsMax ? .milliseconds(100) : ours
+    var pause = wait.map { max($0, least) } ?? ours
     if isUrgent { pause = min(pause, Self.longestPause(timeLeft: deadline - now)) }
     guard now + pause < deadline else { return .done(.failed(reason: reason)) }
     return .retry(after: pause, reason: reason, cause)

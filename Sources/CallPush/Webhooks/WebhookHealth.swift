@@ -22,7 +22,7 @@ package struct WebhookHealth: Sendable {
     var demand: Demand?
   }
 
-  /// What an answer demands for all events.
+  /// A demand of an answer that concerns all events of the webhook.
   package enum Demand: Sendable, Equatable {
     case pause(Span)
     case gone
@@ -32,7 +32,7 @@ package struct WebhookHealth: Sendable {
   package static let linesMax = 5
   package static let firstPause = Span.seconds(1)
   package static let pauseMax = Span.seconds(300)
-  /// How often one that is gone is asked whether it is back, and the most that a demanded pause counts.
+  /// The interval at which a webhook that is gone is tried, and the longest pause that an answer can demand.
   package static let longPause = Span.seconds(3600)
 
   private var phase = Phase.answering(failing: [])
@@ -90,14 +90,15 @@ package struct WebhookHealth: Sendable {
   }
 
   private func pause(_ demand: Demand?, failures: Int, chance: UInt64) -> Span {
-    switch demand {
-    case .pause(let span): min(span, Self.longPause)
+    let ours = AttemptContext.backoff(
+      attempt: failures, first: Self.firstPause, most: Self.pauseMax, chance: chance)
+    return switch demand {
+    // One that demands none, again and again, is not tried in a tight loop.
+    case .pause(let span): max(ours, min(span, Self.longPause))
     case .gone:
       AttemptContext.backoff(
         attempt: 1, first: Self.longPause, most: Self.longPause, chance: chance)
-    case nil:
-      AttemptContext.backoff(
-        attempt: failures, first: Self.firstPause, most: Self.pauseMax, chance: chance)
+    case nil: ours
     }
   }
 }

@@ -54,7 +54,7 @@ package struct WebhookMachine: Sendable {
     var attempts = 0
     /// Not posted, or buried, before.
     var dueAt = Timestamp(microseconds: 0)
-    /// Nor when the webhook is back: its answer has demanded that.
+    /// The event is not posted before, even if the webhook is back: its last answer has demanded a pause.
     var notBefore = Timestamp(microseconds: 0)
     /// The result of the last attempt.
     var reason = ""
@@ -217,8 +217,8 @@ package struct WebhookMachine: Sendable {
     isChanged = true
     guard let failure else {
       record.delivered += 1
-      record.lastFailure = ""
       if health.succeeded() { retryAll(now) }
+      if !health.isAway { record.lastFailure = "" }
       return close(place)
     }
     record.failures += 1
