@@ -51,6 +51,42 @@ import Testing
     #expect(!sent.contains(place))
   }
 
+  /// The app repeats the `place` of a call that was placed, and its device is away for longer than anybody expects a
+  /// call to begin: the cluster has the call.
+  @Test func aRepetitionThatIsGivenUpDoesNotEndAPlacedCall() {
+    var device = Device()
+    device.attach()
+    let place = ClientCommand.place(address, PlaceRequest(call: address.call))
+    let state = CallState(call: address.call, callee: address.callee, phase: .placed, version: 1)
+    device.hear(.reply(id: device.say(place)!, .call(state)))
+    let sent = device.say(place)!
+    device.close()
+    let unsent = device.say(place)!
+    _ = device.take()
+    device.pass(.seconds(30))
+    let events = device.take().events
+    #expect(events.contains(.gaveUp(request: sent, place)))
+    #expect(events.contains(.gaveUp(request: unsent, place)))
+    #expect(device.machine.calls[address.call]?.phase == .placed)
+    device.comeBack()
+    #expect(device.take().frames.map(\.command) == [.call(address, .resume)])
+  }
+
+  /// The repetition itself was never sent, but what it repeats may have taken effect.
+  @Test func aRepetitionInheritsTheDoubt() {
+    var device = Device()
+    device.attach()
+    let place = ClientCommand.place(address, PlaceRequest(call: address.call))
+    device.say(place)
+    device.close()
+    device.say(place)
+    device.pass(.seconds(30))
+    #expect(device.machine.calls[address.call]?.isEnded == true)
+    _ = device.take()
+    device.comeBack()
+    #expect(cancels(device.take().frames.map(\.command)) == 1)
+  }
+
   @Test func aTransferWithoutAReplyIsNotAskedForOnceMore() {
     var device = Device()
     device.attach()

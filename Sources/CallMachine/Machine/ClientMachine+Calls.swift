@@ -197,9 +197,7 @@ extension ClientMachine {
   }
 
   func isPlacing(_ call: CallID) -> Bool {
-    pending.contains {
-      if case .place(let address, _) = $0.command { address.call == call } else { false }
-    }
+    pending.contains { $0.places(call) }
   }
 
   /// Keeps a bounded number of ended calls, and those with an unanswered command: late deliveries

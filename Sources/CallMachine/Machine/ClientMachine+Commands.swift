@@ -22,6 +22,10 @@ extension ClientMachine {
 
     var isUnsent: Bool { attempts == 0 && !isDoubtful && !isRefused }
 
+    func places(_ call: CallID) -> Bool {
+      if case .place(let address, _) = command { address.call == call } else { false }
+    }
+
     /// The call, if the command is one of its stream of descriptions and candidates.
     var stream: CallID? {
       if case .call(let address, .signal) = command { address.call } else { nil }

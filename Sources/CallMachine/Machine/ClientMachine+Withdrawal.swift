@@ -6,8 +6,12 @@ extension ClientMachine {
   /// Cancels a call whose `place` was given up although an attempt may have taken effect: a message
   /// that was delayed by an outage may place the call long after its caller gave up.
   mutating func withdraw(_ entry: Pending, _ turn: inout Turn) {
-    guard entry.isDoubtful, case .place(let address, _) = entry.command, !isPlacing(address.call)
-    else { return }
+    guard entry.isDoubtful, case .place(let address, _) = entry.command else { return }
+    if let repetition = pending.firstIndex(where: { $0.places(address.call) }) {
+      // Whoever gives that one up has this doubt as well.
+      pending[repetition].isDoubtful = true
+      return
+    }
     if calls[address.call]?.phase == .unknown { calls[address.call]?.left(.failed) }
     // A call that is known to be placed is the app's to end.
     guard calls[address.call]?.isEnded ?? true else { return }
@@ -29,9 +33,11 @@ extension ClientMachine {
   /// Gives up the commands that found no connection, or lost theirs, for so long.
   mutating func expireCommands(_ turn: inout Turn) {
     guard expiry <= turn.now else { return }
-    for entry in pending where entry.expiresAt <= turn.now {
-      guard let call = entry.command.address?.call else { continue }
-      if case .place = entry.command, entry.isUnsent {
+    for id in pending.filter({ $0.expiresAt <= turn.now }).map(\.id) {
+      guard let entry = pending.first(where: { $0.id == id }),
+        let call = entry.command.address?.call
+      else { continue }
+      if entry.places(call), entry.isUnsent, calls[call]?.phase == .unknown {
         // Nobody needs to know of the call.
         giveUpCommands(of: call, &turn)
         calls[call]?.left(.failed)
@@ -47,9 +53,9 @@ extension ClientMachine {
     if entry.attempts > 0, !entry.isRefused { entry.isDoubtful = true }
     pending.removeAll { $0.id == entry.id }
     turn.actions.append(.event(.gaveUp(request: entry.id, entry.command)))
-    guard case .place = entry.command, !isPlacing(call) else { return }
-    if calls[call]?.phase == .unknown { calls[call]?.left(.failed) }
     withdraw(entry, &turn)
+    guard entry.places(call), !isPlacing(call), calls[call]?.phase == .unknown else { return }
+    calls[call]?.left(.failed)
   }
 
   /// Whether an unanswered command has another attempt left.
