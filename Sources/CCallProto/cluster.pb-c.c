@@ -3966,7 +3966,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_command__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_command__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[10] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descriptors[14] =
 {
   {
     "call",
@@ -4088,10 +4088,59 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_report__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "token_refused",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, token_refused),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "environment",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, environment),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "trust",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, trust),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "token_surely_wrong",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushReport, token_surely_wrong),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
   6,   /* field[6] = at_us */
   0,   /* field[0] = call */
+  11,   /* field[11] = environment */
   2,   /* field[2] = fingerprint */
   5,   /* field[5] = gone_since_us */
   7,   /* field[7] = may_have_arrived */
@@ -4099,13 +4148,16 @@ static const unsigned callmesh__v1__push_report__field_indices_by_name[] = {
   4,   /* field[4] = reason */
   3,   /* field[3] = result */
   9,   /* field[9] = round */
+  10,   /* field[10] = token_refused */
+  13,   /* field[13] = token_surely_wrong */
+  12,   /* field[12] = trust */
   8,   /* field[8] = webhooks */
 };
 static const ProtobufCIntRange callmesh__v1__push_report__number_ranges[2 + 1] =
 {
   { 1, 0 },
   { 12, 9 },
-  { 0, 10 }
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
 {
@@ -4115,7 +4167,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_report__descriptor =
   "Callmesh__V1__PushReport",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushReport),
-  10,
+  14,
   callmesh__v1__push_report__field_descriptors,
   callmesh__v1__push_report__field_indices_by_name,
   2,  callmesh__v1__push_report__number_ranges,
@@ -6219,7 +6271,7 @@ const ProtobufCMessageDescriptor callmesh__v1__lease__descriptor =
   (ProtobufCMessageInit) callmesh__v1__lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[24] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[25] =
 {
   {
     "format",
@@ -6509,6 +6561,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_job__field_descriptors[
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "trust",
+    33,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushJob, trust),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   19,   /* field[19] = alert_token */
@@ -6531,6 +6595,7 @@ static const unsigned callmesh__v1__push_job__field_indices_by_name[] = {
   17,   /* field[17] = ring_unknown */
   23,   /* field[23] = round */
   6,   /* field[6] = token */
+  24,   /* field[24] = trust */
   21,   /* field[21] = unread */
   2,   /* field[2] = user */
   9,   /* field[9] = video */
@@ -6541,7 +6606,7 @@ static const ProtobufCIntRange callmesh__v1__push_job__number_ranges[3 + 1] =
   { 1, 0 },
   { 24, 20 },
   { 32, 23 },
-  { 0, 24 }
+  { 0, 25 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
 {
@@ -6551,7 +6616,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_job__descriptor =
   "Callmesh__V1__PushJob",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushJob),
-  24,
+  25,
   callmesh__v1__push_job__field_descriptors,
   callmesh__v1__push_job__field_indices_by_name,
   3,  callmesh__v1__push_job__number_ranges,

@@ -952,6 +952,51 @@ void   callmesh__v1__registration_record__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__registration_record__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__token_standing__init
+                     (Callmesh__V1__TokenStanding         *message)
+{
+  static const Callmesh__V1__TokenStanding init_value = CALLMESH__V1__TOKEN_STANDING__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__token_standing__get_packed_size
+                     (const Callmesh__V1__TokenStanding *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_standing__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__token_standing__pack
+                     (const Callmesh__V1__TokenStanding *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_standing__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__token_standing__pack_to_buffer
+                     (const Callmesh__V1__TokenStanding *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__token_standing__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__TokenStanding *
+       callmesh__v1__token_standing__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__TokenStanding *)
+     protobuf_c_message_unpack (&callmesh__v1__token_standing__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__token_standing__free_unpacked
+                     (Callmesh__V1__TokenStanding *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__token_standing__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__rules_record__init
                      (Callmesh__V1__RulesRecord         *message)
 {
@@ -2922,7 +2967,7 @@ const ProtobufCMessageDescriptor callmesh__v1__checkpoint__descriptor =
   (ProtobufCMessageInit) callmesh__v1__checkpoint__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_descriptors[10] =
+static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_descriptors[11] =
 {
   {
     "format",
@@ -3044,6 +3089,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__registration_record__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "standings",
+    11,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__RegistrationRecord, n_standings),
+    offsetof(Callmesh__V1__RegistrationRecord, standings),
+    &callmesh__v1__token_standing__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__registration_record__field_indices_by_name[] = {
   1,   /* field[1] = app */
@@ -3054,13 +3111,14 @@ static const unsigned callmesh__v1__registration_record__field_indices_by_name[]
   5,   /* field[5] = registered_at_us */
   4,   /* field[4] = registration */
   6,   /* field[6] = seen_at_us */
+  10,   /* field[10] = standings */
   2,   /* field[2] = user */
   9,   /* field[9] = webhooks */
 };
 static const ProtobufCIntRange callmesh__v1__registration_record__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
 {
@@ -3070,11 +3128,88 @@ const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor =
   "Callmesh__V1__RegistrationRecord",
   "callmesh.v1",
   sizeof(Callmesh__V1__RegistrationRecord),
-  10,
+  11,
   callmesh__v1__registration_record__field_descriptors,
   callmesh__v1__registration_record__field_indices_by_name,
   1,  callmesh__v1__registration_record__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__registration_record__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__token_standing__field_descriptors[4] =
+{
+  {
+    "fingerprint",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenStanding, fingerprint),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "refusals",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenStanding, refusals),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "refused_at_us",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenStanding, refused_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "proven",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__TokenStanding, proven),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__token_standing__field_indices_by_name[] = {
+  0,   /* field[0] = fingerprint */
+  3,   /* field[3] = proven */
+  1,   /* field[1] = refusals */
+  2,   /* field[2] = refused_at_us */
+};
+static const ProtobufCIntRange callmesh__v1__token_standing__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__token_standing__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.TokenStanding",
+  "TokenStanding",
+  "Callmesh__V1__TokenStanding",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__TokenStanding),
+  4,
+  callmesh__v1__token_standing__field_descriptors,
+  callmesh__v1__token_standing__field_indices_by_name,
+  1,  callmesh__v1__token_standing__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__token_standing__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__rules_record__field_descriptors[6] =

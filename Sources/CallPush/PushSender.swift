@@ -17,6 +17,8 @@ public struct PushMessage: Sendable {
   public var deadline: Timestamp
   /// A later push with the same key replaces an undelivered earlier one; empty: none.
   public var collapseKey: String
+  /// What is known of the token.
+  public var trust = TokenTrust.unproven
   /// nil: it cannot be cancelled.
   public var cancellation: PushCancellation?
   public var isCancelled: Bool { cancellation?.isCancelled ?? false }

@@ -10,11 +10,11 @@ public enum PushOutcomeKind: String, Sendable, CaseIterable {
 extension PushOutcome {
   public var kind: PushOutcomeKind {
     switch self {
-    case .accepted: .accepted
-    case .tokenGone: .tokenGone
+    case .accepted, .acceptedIn: .accepted
+    case .tokenGone, .tokenRefused(_, isSure: true): .tokenGone
     case .rejected: .rejected
     case .expired: .expired
-    case .failed: .failed
+    case .failed, .tokenRefused(_, isSure: false): .failed
     }
   }
 }

@@ -38,8 +38,7 @@ struct PushTokenRules {
 
   private func normaliseAPNs(_ token: inout PushToken) throws(CallError) {
     switch token.environment {
-    case "": token.environment = "production"
-    case "production", "sandbox": break
+    case "", "production", "sandbox": break
     default: throw refusal(".environment is production or sandbox.")
     }
     guard let digits = Self.apnsDigits(token.token) else {
@@ -136,6 +135,10 @@ struct PushTokenRules {
         ".token: a Web Push token is JSON.stringify(subscription): an https endpoint without a "
           + "user of at most \(WebPushSubscription.endpointBytesMax) bytes, keys.p256dh of 65 bytes and "
           + "keys.auth of 16, in base64url.")
+    }
+    // Browsers name a subscription that they have ended so (RFC 2606).
+    if subscription.origin.hasSuffix(".invalid") {
+      throw refusal(".token: the browser has ended this subscription. Subscribe anew.")
     }
     token.token = subscription.json
     token.topic = subscription.origin

@@ -212,6 +212,7 @@ import callctl
     var token = UserReport.Token()
     (token.kind, token.topic, token.fingerprint) = (kind, topic, fingerprint)
     (token.provider, token.environment) = ("apns", "production")
+    token.trust = fingerprint.isEmpty ? nil : "proven"
     return token
   }
 
@@ -229,10 +230,12 @@ import callctl
       text.contains(
         """
 
-        PUSH TO  KIND   PROVIDER  ENVIRONMENT  TOPIC                 FINGERPRINT   DIALECT  TAKES
-        phone    voip   apns      production   org.example.app.voip  0a1b2c3d4e5f  telnyx   missed, \
-        answeredElsewhere
-        phone    alert  apns      production   org.example.app       -             telnyx   missed, \
+        PUSH TO  KIND   PROVIDER  ENVIRONMENT  TOPIC                 FINGERPRINT   TOKEN   DIALECT  \
+        TAKES
+        phone    voip   apns      production   org.example.app.voip  0a1b2c3d4e5f  proven  telnyx   \
+        missed, answeredElsewhere
+        phone    alert  apns      production   org.example.app       -             -       telnyx   \
+        missed, \
         answeredElsewhere
 
         """), "\(text)")

@@ -135,12 +135,16 @@ struct FCMSenderTests {
     stage.fcm.refuse(device: "bad", with: "INVALID_ARGUMENT")
     #expect(await stage.send(stage.message("gone")) == .tokenGone(at: nil))
     #expect(
-      await stage.send(stage.message("other")) == .rejected(reason: "SENDER_ID_MISMATCH"))
+      await stage.send(stage.message("other"))
+        == .tokenRefused(reason: "SENDER_ID_MISMATCH", isSure: true))
+    var known = stage.message("other")
+    known.trust = .proven
+    #expect(await stage.send(known) == .tokenRefused(reason: "SENDER_ID_MISMATCH"))
     #expect(await stage.send(stage.message("bad")) == .tokenGone(at: nil))
     #expect(await stage.send(stage.message("good")) == .accepted)
     let statistics = stage.sender.statistics.status
-    #expect(statistics.outcomes["tokenGone"] == 2)
-    #expect(statistics.outcomes["rejected"] == 1)
+    #expect(statistics.outcomes["tokenGone"] == 3)
+    #expect(statistics.outcomes["failed"] == 1)
     #expect(statistics.lastError == "SENDER_ID_MISMATCH")
     await stage.end()
   }

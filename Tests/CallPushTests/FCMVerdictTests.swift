@@ -110,7 +110,7 @@ struct FCMVerdictTests {
     Row(
       name: "403 SENDER_ID_MISMATCH", status: 403,
       body: error("PERMISSION_DENIED", fcm: "SENDER_ID_MISMATCH"),
-      verdict: rejected("SENDER_ID_MISMATCH")),
+      verdict: .tokenRefused(TokenRefusal("SENDER_ID_MISMATCH"))),
     Row(
       name: "403", status: 403, body: error("PERMISSION_DENIED"),
       verdict: again(500, "PERMISSION_DENIED")),

@@ -19,6 +19,10 @@ struct WebPushTroubleTests {
     stage.service.unsubscribe(1, status: 404)
     #expect(await stage.send(stage.message(first)) == .tokenGone(at: nil))
     #expect(await stage.send(stage.message(second)) == .tokenGone(at: nil))
+    // Chrome names a subscription so that it has ended: nothing is sent there.
+    let ended = first.replacing(
+      "https://localhost:\(stage.service.port)", with: "https://permanently-removed.invalid")
+    #expect(await stage.send(stage.message(ended)) == .tokenGone(at: nil))
     await stage.end()
   }
 
@@ -66,7 +70,7 @@ struct WebPushTroubleTests {
     stage.service.script.add(.answer(status: 401), times: 2)
     #expect(
       await stage.send(stage.message(subscription, purpose: .missedNotice))
-        == .rejected(reason: "HTTP 401"))
+        == .tokenRefused(reason: "HTTP 401"))
     stage.service.script.add(.answer(status: 401), times: 5)
     #expect(await stage.send(stage.message(subscription)) == .accepted, "a ring is tried on")
     await stage.end()
@@ -173,7 +177,7 @@ struct WebPushTroubleTests {
     // The subscription is bound to the former key.
     #expect(
       await stage.send(stage.message(subscription, purpose: .missedNotice))
-        == .rejected(reason: "HTTP 403"))
+        == .tokenRefused(reason: "HTTP 403"))
     #expect(
       stage.service.violations
         == ["authorization: another key", "authorization: another key"])

@@ -14,6 +14,9 @@ struct WebPushVerdictTests {
   @Test func theTable() {
     func failed(_ reason: String) -> AttemptVerdict { .done(.failed(reason: reason)) }
     func rejected(_ reason: String) -> AttemptVerdict { .done(.rejected(reason: reason)) }
+    func refused(_ reason: String) -> AttemptVerdict {
+      .tokenRefused(TokenRefusal(reason, mayBeOurs: true))
+    }
     func again(_ milliseconds: Int64, _ reason: String) -> AttemptVerdict {
       .retry(after: .milliseconds(milliseconds), reason: reason)
     }
@@ -23,9 +26,9 @@ struct WebPushVerdictTests {
       (301, nil, false, 30, rejected("HTTP 301")), (307, nil, false, 30, rejected("HTTP 307")),
       (400, nil, false, 30, rejected("HTTP 400")),
       (401, nil, false, 30, .renew(reason: "HTTP 401")),
-      (401, nil, true, 30, again(500, "HTTP 401")),
+      (401, nil, true, 30, refused("HTTP 401")),
       (403, nil, false, 30, .renew(reason: "HTTP 403")),
-      (403, nil, true, 30, again(500, "HTTP 403")),
+      (403, nil, true, 30, refused("HTTP 403")),
       (404, nil, false, 30, .done(.tokenGone(at: nil))),
       (406, nil, false, 30, again(10_000, "HTTP 406")),
       (408, nil, false, 30, again(500, "HTTP 408")),
@@ -53,15 +56,6 @@ struct WebPushVerdictTests {
           .answer(ProviderAnswer(status: row.status, headers: headers)), context)
           == row.verdict, "\(row.status) \(row.retryAfter ?? "")")
     }
-  }
-
-  @Test func whatRefusesUsEndsANoticeOnly() {
-    var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
-    context.renewed = true
-    context.isUrgent = false
-    #expect(
-      WebPushVerdict.judge(.answer(ProviderAnswer(status: 403)), context)
-        == .done(.rejected(reason: "HTTP 403")))
   }
 
   @Test func aRingThatMayHaveArrivedIsRepeatedANoticeIsNot() {

@@ -126,7 +126,7 @@ import Testing
   private static let foundAt: [Sabotage: Int] = [
     .mergeNotAsked: 4, .crossingUnnoticed: 4, .sessionForgotten: 6, .sentTooLate: 7,
     .notRepeated: 11, .registrationUnfenced: 11, .secondNotCalled: 12, .consultedGoesOn: 12,
-    .othersNotWanted: 44,
+    .othersNotWanted: 44, .refusedTokenGone: 30, .pushGivenUp: 5,
   ]
 
   @Test(arguments: Sabotage.allCases)

@@ -25,7 +25,7 @@ import Testing
   @Test(
     arguments: [
       (1, SimIntensity.calm, nil), (2, .usual, nil), (3, .usual, nil), (4, .brutal, nil),
-      (1, .usual, Sabotage.twoWinners), (1, .usual, .pushedTwice),
+      (1, .usual, Sabotage.twoWinners), (2, .usual, .pushedTwice),
       // Requests of the app's server, of phones, and questions to its hook are under way.
       (1, .usual, .rulesLost), (1, .usual, .pushedAfterEnd), (1, .usual, .turnSkipped),
     ] as [(UInt64, SimIntensity, Sabotage?)])

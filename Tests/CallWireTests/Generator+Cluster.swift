@@ -308,6 +308,11 @@ extension Generator {
       user: UserKey(app: text(8), user: user()), device: device(), request: registration(),
       registeredAt: microseconds(), seenAt: microseconds())
     stored.hasWebhooks = chance(50)
+    stored.standings = list(2) {
+      TokenStanding(
+        fingerprint: $0.text(32), isProven: $0.chance(50), refusals: UInt32($0.next() & 0xff),
+        refusedAt: $0.microseconds())
+    }
     return stored
   }
 }

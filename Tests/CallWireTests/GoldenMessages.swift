@@ -114,6 +114,9 @@ extension GoldenValues {
       ("tokenGoneAtSomeTime", .tokenGone(at: nil)), ("rejected", .rejected(reason: "BadTopic")),
       ("expired", .expired), ("failed", .failed(reason: "ServiceUnavailable")),
       ("failedAndMayHaveArrived", .failed(reason: "no answer", mayHaveArrived: true)),
+      ("acceptedIn", .acceptedIn(environment: "sandbox")),
+      ("tokenRefused", .tokenRefused(reason: "BadDeviceToken", isSure: true)),
+      ("tokenDoubted", .tokenRefused(reason: "BadDeviceToken")),
     ]
     let taken = TokenTaken(
       fingerprint: "00112233445566778899aabbccddeeff", byUser: "ann", byDevice: "ann-phone",
@@ -326,6 +329,8 @@ extension GoldenValues {
         "appEventsOfRegistrations", AppEventBatch(events: endedRegistrations),
         { ClusterCodec.encode($0.events.compactMap(\.self)) }, ClusterCodec.appEvents),
       GoldenValue(
+        "registrationProven", provenRegistration, ClusterCodec.encode, ClusterCodec.registration),
+      GoldenValue(
         "registrationFollowed", followedRegistration, ClusterCodec.encode,
         ClusterCodec.registration),
       GoldenValue("deadLetter", deadLetter, ClusterCodec.encode, ClusterCodec.deadLetter),
@@ -341,6 +346,8 @@ extension GoldenValues {
         "pushJobRingUnknown", jobOfAnUnknownRing, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue("pushJobWithData", jobWithData, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue("pushJobWithUnread", jobWithUnread, ClusterCodec.encode, ClusterCodec.pushJob),
+      GoldenValue(
+        "pushJobOfADoubtedToken", jobOfADoubtedToken, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue(
         "pushJobWithWebhooks", jobWithWebhooks, ClusterCodec.encode, ClusterCodec.pushJob),
       GoldenValue(

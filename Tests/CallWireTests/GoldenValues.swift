@@ -312,6 +312,16 @@ enum GoldenValues {
     return registration
   }()
 
+  static let provenRegistration: Registration = {
+    var registration = capableRegistration
+    registration.standings = [
+      TokenStanding(
+        fingerprint: "00112233445566778899aabbccddeeff", isProven: true, refusals: 2,
+        refusedAt: later)
+    ]
+    return registration
+  }()
+
   static let capableRegistration = Registration(
     user: bob, device: "bob-phone",
     request: RegistrationRequest(

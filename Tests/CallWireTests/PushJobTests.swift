@@ -48,6 +48,12 @@ extension GoldenValues {
     return job
   }()
 
+  static let jobOfADoubtedToken = {
+    var job = jobs[0].job
+    job.trust = .doubted
+    return job
+  }()
+
   static let jobWithWebhooks = {
     var job = jobs[0].job
     job.hasWebhooks = true
@@ -70,6 +76,7 @@ extension Generator {
       by: chance(50) ? party() : nil, isRingUnknown: chance(50), pushData: body(),
       hasAlertToken: chance(50))
     job.hasWebhooks = chance(50)
+    job.trust = TokenTrust.allCases.randomElement(using: &self)!
     job.unread = chance(50) ? UInt32.random(in: 0...2000, using: &self) : nil
     job.round = chance(30) ? UInt8.random(in: 0...40, using: &self) : 0
     return job

@@ -62,6 +62,12 @@ extension RegistrationTests {
     }
   }
 
+  /// Chrome names a subscription so that it has ended (RFC 2606).
+  @Test func anEndedSubscriptionIsRefused() {
+    let ended = Self.webPush(endpoint: "https://permanently-removed.invalid/fcm/send/x")
+    #expect(refusal("alertToken", ended).contains("Subscribe anew"))
+  }
+
   @Test(arguments: [
     ("https://push.example/x", "https://push.example"),
     ("HTTPS://Push.Example/X?y=Z", "https://push.example"),

@@ -127,7 +127,7 @@ import Testing
     stage.apns.play(
       APNsScript([
         .init(.answer(.unregistered, timestamp: now + .seconds(3600)), tokens: [gone.token]),
-        .init(.answer(.deviceTokenNotForTopic), tokens: [wrong.token]),
+        .init(.answer(.topicDisallowed), tokens: [wrong.token]),
         .init(.answer(.badDeviceToken), tokens: [bad.token]),
       ]))
     for (user, token) in [("erin", gone), ("fred", wrong), ("gina", bad)] {

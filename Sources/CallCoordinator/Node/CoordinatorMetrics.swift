@@ -271,11 +271,11 @@ package struct CoordinatorMetrics: Sendable {
   func count(_ outcome: PushOutcome) {
     let name =
       switch outcome {
-      case .accepted: "accepted"
-      case .tokenGone: "tokenGone"
+      case .accepted, .acceptedIn: "accepted"
+      case .tokenGone, .tokenRefused(_, isSure: true): "tokenGone"
       case .rejected: "rejected"
       case .expired: "expired"
-      case .failed: "failed"
+      case .failed, .tokenRefused(_, isSure: false): "failed"
       }
     pushReports[name]?.increment()
   }

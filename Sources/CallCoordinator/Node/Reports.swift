@@ -144,8 +144,12 @@ extension UserReport.Device {
     registeredAtMilliseconds = registration.registeredAt.milliseconds
     seenAtMilliseconds = registration.seenAt.milliseconds
     self.tokens = [
-      registration.request.voipToken.map { UserReport.Token("voip", $0) },
-      registration.request.alertToken.map { UserReport.Token("alert", $0) },
+      registration.request.voipToken.map {
+        UserReport.Token("voip", $0, registration.trust(in: $0))
+      },
+      registration.request.alertToken.map {
+        UserReport.Token("alert", $0, registration.trust(in: $0))
+      },
     ].compactMap(\.self)
     dialect = registration.dialect.rawValue
     sdk = [registration.request.sdkName, registration.request.sdkVersion]
@@ -156,8 +160,9 @@ extension UserReport.Device {
 
 extension UserReport.Token {
   /// Shows nothing of the token itself.
-  init(_ kind: String, _ token: PushToken) {
+  init(_ kind: String, _ token: PushToken, _ trust: TokenTrust) {
     self.init()
+    self.trust = "\(trust)"
     self.kind = kind
     provider = token.provider.name
     environment = token.environment

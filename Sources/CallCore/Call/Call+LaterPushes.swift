@@ -180,6 +180,7 @@ extension Call {
       hasAlertToken: token == registration.request.alertToken)
     if registration.user != facts.callee { job.calledUser = facts.callee.user }
     job.hasWebhooks = hasWebhooks
+    job.trust = registration.trust(in: token)
     job.round = leg.map { legs[$0].round } ?? UInt8(clamping: transfers.count)
     return job
   }

@@ -51,11 +51,13 @@ struct CallTimeline: Sendable {
   ) {
     let (what, reason): (What, String?) =
       switch outcome {
-      case .accepted: (.pushAccepted, nil)
+      case .accepted, .acceptedIn: (.pushAccepted, nil)
       case .tokenGone: (.pushTokenGone, nil)
+      case .tokenRefused(let reason, isSure: true): (.pushTokenGone, reason)
       case .rejected(let reason): (.pushRejected, reason)
       case .expired: (.pushExpired, nil)
-      case .failed(let reason, _): (.pushFailed, reason)
+      case .failed(let reason, _), .tokenRefused(let reason, isSure: false):
+        (.pushFailed, reason)
       }
     // A gateway repeats its report until it has the reply.
     let isRepeat = events.contains { $0.who == who && $0.what == what && $0.purpose == purpose }

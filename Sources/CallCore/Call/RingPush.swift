@@ -104,10 +104,10 @@ package enum RingPush: Sendable, Equatable {
   package mutating func report(_ outcome: PushOutcome) {
     guard case .decided(let waking, _) = self else { return }
     switch outcome {
-    case .accepted: self = .decided(waking, isReported: true)
+    case .accepted, .acceptedIn: self = .decided(waking, isReported: true)
     case .failed(_, mayHaveArrived: true) where waking == .underWay:
       self = .decided(.uncertain, isReported: true)
-    case .failed, .tokenGone, .rejected, .expired:
+    case .failed, .tokenGone, .tokenRefused, .rejected, .expired:
       self = .decided(waking == .underWay ? .over : waking, isReported: true)
     }
   }

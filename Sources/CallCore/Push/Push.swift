@@ -98,6 +98,8 @@ public struct PushJob: Sendable, Equatable {
   public var hasWebhooks = false
   /// Which ringing of the call it belongs to: 0 is the first one, and each transfer is another.
   public var round: UInt8 = 0
+  /// What the registration knows of the token.
+  public var trust = TokenTrust.unproven
 
   public init(
     user: UserKey, device: DeviceID, call: CallID, purpose: PushPurpose, token: PushToken,
@@ -162,8 +164,13 @@ public struct PushLeg: Sendable, Hashable {
 public enum PushOutcome: Sendable, Equatable {
   /// The provider has it; not: the device has it.
   case accepted
+  /// As `accepted`, and the token belongs to another environment of the provider than was said.
+  case acceptedIn(environment: String)
   /// The provider has rejected the token since `at`; nil where it gave no time.
   case tokenGone(at: Timestamp?)
+  /// The provider refuses the token, or does not know it. `isSure`: the token is wrong, unless it was accepted before.
+  /// Else the provider or the configuration may be at fault for a while.
+  case tokenRefused(reason: String, isSure: Bool = false)
   /// The provider, or we ourselves, will not send it, now or later: the payload, the key, the topic.
   /// `reason` is the provider's word for it, or ours.
   case rejected(reason: String)
@@ -188,6 +195,8 @@ public struct PushReport: Sendable, Equatable {
   public var hasWebhooks: Bool
   /// As in the job.
   public var round: UInt8 = 0
+  /// As in the job: the registration notes that a token is proven.
+  public var trust = TokenTrust.unproven
   public init(
     call: CallID, device: DeviceID, purpose: PushPurpose, fingerprint: String, outcome: PushOutcome,
     at: Timestamp, hasWebhooks: Bool = false

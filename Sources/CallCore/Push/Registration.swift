@@ -66,6 +66,8 @@ public struct Registration: Sendable, Hashable {
   public var capabilities: PushCapabilities
   /// Whether its app had webhooks when it registered: then the app learns of its end.
   public var hasWebhooks = false
+  /// What was found of its tokens, at most one entry for each.
+  public var standings: [TokenStanding] = []
 
   /// - Parameter capabilities: nil: as the request declares them, or as its SDK has them.
   public init(
@@ -162,6 +164,7 @@ extension Registration {
     var less = self
     if request.voipToken?.fingerprint == fingerprint { less.request.voipToken = nil }
     if request.alertToken?.fingerprint == fingerprint { less.request.alertToken = nil }
+    less.standings.removeAll { $0.fingerprint == fingerprint }
     return less == self ? nil : less
   }
 }

@@ -18,18 +18,38 @@ extension ShardMachine {
   /// A gateway reports. A repetition changes nothing more.
   mutating func pushReported(_ command: Command, _ report: PushReport, _ turn: inout Turn) {
     var isWaiting = false
-    if case .tokenGone = report.outcome {
+    if report.concernsRegistration {
       let user = command.user
       // A registration that is on its way is newer than the report.
       if isStoring(user, report.device) || mustWaitToTell(of: report, user) {
         applyReport(report, user, &turn)
         return turn.reply(command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)))
       }
-      isWaiting = dropGone(report, user, PendingReply(command), tellsApp: true, &turn)
+      isWaiting = note(report, user, PendingReply(command), &turn)
     }
     applyReport(report, command.user, &turn)
-    tellGone(report, command, &turn)
+    tellOwnShard(report, command, &turn)
     if !isWaiting { turn.reply(command, .done, command.body.urgency) }
+  }
+
+  /// Notes in the registration what a report shows of its token, or removes the token.
+  /// - Returns: whether the reply follows once the store has the change.
+  private mutating func note(
+    _ report: PushReport, _ user: UserKey, _ reply: PendingReply?, _ turn: inout Turn
+  ) -> Bool {
+    if case .tokenGone = report.outcome {
+      return dropGone(report, user, reply, tellsApp: true, &turn)
+    }
+    guard let noted = users[user]?.device(report.device)?.registration?.noting(report) else {
+      return false
+    }
+    guard noted.isGivenUp(report.fingerprint) else {
+      store(noted, .noted(noted), reply, &turn)
+      return true
+    }
+    var last = report
+    last.outcome = .tokenGone(at: nil)
+    return dropGone(last, user, reply, tellsApp: true, &turn)
   }
 
   private mutating func applyReport(_ report: PushReport, _ user: UserKey, _ turn: inout Turn) {
@@ -43,8 +63,8 @@ extension ShardMachine {
   }
 
   /// The registration of a user to whom a call was diverted is in the user's own shard.
-  private func tellGone(_ report: PushReport, _ command: Command, _ turn: inout Turn) {
-    guard case .tokenGone = report.outcome, command.callee != command.user else { return }
+  private func tellOwnShard(_ report: PushReport, _ command: Command, _ turn: inout Turn) {
+    guard report.concernsRegistration, command.callee != command.user else { return }
     turn.perform(
       .tell(
         command.user, report.device, .pushReport(report), until: turn.now + limits.mergeTimeout))

@@ -8,6 +8,9 @@ extension ShardMachine {
       user: command.user, device: command.device, request: request, registeredAt: turn.now,
       seenAt: turn.now)
     registration.hasWebhooks = command.hasWebhooks
+    if let former = users[command.user]?.device(command.device)?.registration {
+      registration.keepFindings(of: former)
+    }
     let reply = PendingReply(command)
     let fingerprints = mayPush ? registration.fingerprints : []
     // Retransmitted while the first is on its way: one reply follows.
@@ -121,7 +124,7 @@ extension ShardMachine {
   func isStoring(_ user: UserKey, _ device: DeviceID) -> Bool {
     pendingStores.values.contains {
       switch $0.what {
-      case .register(let registration, _):
+      case .register(let registration, _), .noted(let registration):
         registration.user == user && registration.device == device
       case .remove(let other, let id, _), .tokenRemoved(let other, let id, _, _):
         other == user && id == device
@@ -150,7 +153,7 @@ extension ShardMachine {
         .registered(
           expiresAt: registration.seenAt + limits.registrationLifetime, removed: removed,
           capabilities: registration.capabilities)
-      case (true, .remove), (true, .tokenRemoved), (true, .seen): .done
+      case (true, .remove), (true, .tokenRemoved), (true, .seen), (true, .noted): .done
       case (true, .rules(_, _, let reply)): reply
       }
     reply.send(answer, &turn)
@@ -174,6 +177,14 @@ extension ShardMachine {
       }
     case .rules(let user, let rules, _):
       if ok { take(rules: rules, of: user, &turn) }
+    case .noted(let registration):
+      // The device may be gone meanwhile.
+      guard ok, users[registration.user]?.device(registration.device)?.registration != nil else {
+        return
+      }
+      users[registration.user]?.withDevice(registration.device) {
+        $0.registration = registration
+      }
     case .seen: break
     }
   }

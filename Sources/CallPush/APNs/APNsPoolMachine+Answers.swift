@@ -38,7 +38,7 @@ extension APNsPoolMachine {
     switch verdict.push {
     case .accepted: complete(key, .accepted)
     case .tokenGone(let at): complete(key, .tokenGone(at: at))
-    case .badDeviceToken: complete(key, .badDeviceToken)
+    case .tokenRefused(let reason): complete(key, .tokenRefused(reason: reason))
     case .rejected(let reason): complete(key, .rejected(reason: reason))
     case .failed(let reason): if isCurrent { complete(key, .failed(reason: reason)) }
     case .retry(let after, let elsewhere):

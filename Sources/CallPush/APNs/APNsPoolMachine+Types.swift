@@ -3,8 +3,8 @@ package import CallCore
 /// The result of a push in one pool.
 package enum APNsResult: Sendable, Equatable {
   case outcome(PushOutcome)
-  /// APNs does not know the token in this pool's environment. It may belong to the other one.
-  case badDeviceToken
+  /// APNs does not take the token in this pool's environment. It may belong to the other one.
+  case tokenRefused(reason: String)
 }
 
 /// An effect that the driver performs.

@@ -8,14 +8,16 @@ internal import Synchronization
 /// Sends VoIP, alert and background pushes to Apple. Each team, key and environment has a pool of connections. The
 /// token's topic and environment select the pool.
 ///
-/// A token of unknown environment is tried in production first; if APNs does not know it there, once in the sandbox. A
-/// token that neither knows is gone.
+/// A token of unknown environment is tried in production first. If APNs does not know it there, or not in the environment
+/// that was said, the other one is asked; the outcome names the environment that was found. See `TokenRefusals` for a
+/// token that neither knows.
 public final class APNsSender: PushSender {
   private struct Member: Sendable {
     var configuration: APNsConfiguration
     let pool: APNsPool
     let statistics: SenderStatistics
     let metrics: APNsMetrics
+    let refusals: TokenRefusals
   }
 
   private struct Members: Sendable {
@@ -25,6 +27,7 @@ public final class APNsSender: PushSender {
 
   private let members: Mutex<Members>
   private let clock: ClusterClock
+  private let sleeps: CancellableSleeps
 
   /// - Parameters:
   ///   - group: each pool runs on one of its event loops.
@@ -37,6 +40,7 @@ public final class APNsSender: PushSender {
     seed: UInt64 = .random(in: 0 ... .max)
   ) throws(APNsConfigurationError) {
     self.clock = clock
+    sleeps = CancellableSleeps(clock: clock)
     var endpoints: [APNsEndpoint] = []
     var names: Set<String> = []
     for configuration in configurations {
@@ -57,7 +61,9 @@ public final class APNsSender: PushSender {
         clock: clock, seed: seed &+ UInt64(index),
         report: APNsReport(statistics: statistics, metrics: own, logger: logger))
       members.byName[configuration.name] = Member(
-        configuration: configuration, pool: pool, statistics: statistics, metrics: own)
+        configuration: configuration, pool: pool, statistics: statistics, metrics: own,
+        refusals: TokenRefusals(
+          name: configuration.name, provider: .apns, metrics: metrics, logger: logger))
     }
     Self.index(&members)
     self.members = Mutex(members)
@@ -66,47 +72,86 @@ public final class APNsSender: PushSender {
   // MARK: Sending
 
   public func send(_ message: PushMessage) async -> PushOutcome {
-    let route = route(message.token)
+    let route = route(message)
     guard let first = route.first else {
       return .rejected(reason: "no APNs sender for this topic and environment")
     }
     first.statistics.began()
-    let outcome = await send(message, by: route)
+    let outcome = await send(message, by: route, first.refusals)
     first.statistics.ended(outcome)
     return outcome
   }
 
-  private func send(_ message: PushMessage, by route: [Member]) async -> PushOutcome {
+  /// While the token is in doubt, asks again until the deadline.
+  private func send(
+    _ message: PushMessage, by route: [Member], _ refusals: TokenRefusals
+  ) async -> PushOutcome {
+    var context = AttemptContext(now: clock.now(), deadline: message.deadline)
+    context.isUrgent = message.isUrgent
+    var doubt: PushOutcome?
+    while true {
+      let refusal: TokenRefusal
+      switch await ask(message, route) {
+      case .outcome(.expired): return message.isCancelled ? .expired : doubt ?? .expired
+      case .outcome(let outcome):
+        if outcome.kind == .accepted { refusals.accepted(message.token, now: clock.now()) }
+        return outcome
+      case .tokenRefused(let reason): refusal = TokenRefusal(reason)
+      }
+      context.now = clock.now()
+      context.chance = .random(in: 0 ... .max)
+      let verdict = refusals.judge(refusal, of: message, now: context.now)
+      guard !verdict.isFinal, message.isUrgent, !Task.isCancelled,
+        case .retry(let wait, _, _) = context.retry(reason: refusal.reason)
+      else { return verdict.outcome }
+      doubt = verdict.outcome
+      route[0].statistics.retried()
+      await sleeps.sleep(for: wait)
+      context.attempt += 1
+    }
+  }
+
+  /// Asks each environment that the token may belong to.
+  private func ask(_ message: PushMessage, _ route: [Member]) async -> APNsResult {
+    var refusal: APNsResult?
     for member in route {
       let now = clock.now()
-      guard message.deadline > now, !message.isCancelled else { return .expired }
+      guard message.deadline > now, !message.isCancelled else { return .outcome(.expired) }
       let request: APNsRequest
       do {
         request = try APNsRequest(message, now: now, voipKeep: member.configuration.limits.voipKeep)
       } catch {
-        return .rejected(reason: error.rawValue)
+        return .outcome(.rejected(reason: error.rawValue))
       }
-      switch await member.pool.send(request, of: message) {
-      case .outcome(let outcome): return outcome
-      case .badDeviceToken: continue
+      let result = await member.pool.send(request, of: message)
+      let environment = member.configuration.environment.rawValue
+      switch result {
+      case .outcome(.accepted) where environment != message.token.environment:
+        return .outcome(.acceptedIn(environment: environment))
+      case .outcome: return result
+      case .tokenRefused: refusal = refusal ?? result
       }
     }
-    return .tokenGone(at: nil)
+    return refusal ?? .outcome(.expired)
   }
 
-  /// The pools that the token may belong to, the more likely first.
-  private func route(_ token: PushToken) -> [Member] {
+  /// The pools that the token may belong to, the more likely first. One that was accepted belongs to its environment.
+  private func route(_ message: PushMessage) -> [Member] {
+    let token = message.token
     guard token.provider == .apns else { return [] }
-    let environments: [APNsEnvironment] =
+    var environments: [APNsEnvironment] =
       switch token.environment {
-      case "": [.production, .sandbox]
-      case "development", "sandbox": [.sandbox]
-      case "production": [.production]
+      case "", "production": [.production, .sandbox]
+      case "development", "sandbox": [.sandbox, .production]
       default: []
       }
+    guard !environments.isEmpty else { return [] }
+    if message.trust != .unproven { environments = Array(environments.prefix(1)) }
     let bundle = APNsConfiguration.bundle(of: token.topic)
     return members.withLock { members in
-      environments.compactMap { members.byTopic[$0]?[bundle] }
+      // Where the environment that was said has no sender, the other one is no substitute.
+      if !token.environment.isEmpty, members.byTopic[environments[0]]?[bundle] == nil { return [] }
+      return environments.compactMap { members.byTopic[$0]?[bundle] }
     }
   }
 
@@ -134,6 +179,7 @@ public final class APNsSender: PushSender {
   }
 
   public func close() async {
+    sleeps.close()
     let pools = members.withLock { $0.byName.values.map(\.pool) }
     await withTaskGroup { group in
       for pool in pools { group.addTask { await pool.close() } }

@@ -24,8 +24,8 @@ package struct APNsVerdict: Sendable, Equatable {
   package enum Push: Sendable, Equatable {
     case accepted
     case tokenGone(at: Timestamp?)
-    /// APNs does not know the token in this environment.
-    case badDeviceToken
+    /// APNs does not know the token in this environment, or it is another app's.
+    case tokenRefused(String)
     case rejected(String)
     /// - Parameter elsewhere: on another connection, if there is one.
     case retry(after: Span, elsewhere: Bool)
@@ -118,11 +118,12 @@ package struct APNsVerdict: Sendable, Equatable {
 
   private static func badRequest(_ reason: String, _ pauses: Pauses) -> APNsVerdict {
     switch reason {
-    case "BadDeviceToken": APNsVerdict(push: .badDeviceToken)
+    case "BadDeviceToken": APNsVerdict(push: .tokenRefused(reason))
+    // The token and the topic do not belong together: the registration's fault, or the configuration's.
+    case "DeviceTokenNotForTopic": APNsVerdict(push: .tokenRefused(reason), alarms: true)
     case "IdleTimeout":
       APNsVerdict(push: .retry(after: pauses.none, elsewhere: true), connection: .drain)
-    // DeviceTokenNotForTopic concerns this pair of token and topic: the wrong app or the wrong configuration. The token
-    // may be valid for another topic. All other reasons are bugs of ours, and the same push gets the same answer.
+    // Bugs of ours: the same push gets the same answer.
     default: APNsVerdict(push: .rejected(reason), alarms: true)
     }
   }

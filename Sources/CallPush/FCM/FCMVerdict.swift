@@ -29,8 +29,10 @@ package enum FCMVerdict {
     case 404:
       // Any other 404 means a wrong project or address, and nothing about the token.
       return error.code == "UNREGISTERED" ? .done(.tokenGone(at: nil)) : context.refused(reason)
-    // The token belongs to another sender: final. Or the account may not send, and an operator must act.
-    case 403 where error.code != "SENDER_ID_MISMATCH": return context.refused(reason)
+    case 403:
+      // The token belongs to another sender. Or the account may not send, and an operator must act.
+      return error.code == "SENDER_ID_MISMATCH"
+        ? .tokenRefused(.init(reason)) : context.refused(reason)
     default: return .done(.rejected(reason: reason))
     }
   }

@@ -71,6 +71,7 @@ extension GatewayMachine {
       call: job.call, device: job.device, purpose: job.purpose,
       fingerprint: job.token.fingerprint, outcome: outcome, at: now, hasWebhooks: job.hasWebhooks)
     report.round = job.round
+    report.trust = job.trust
     let (pending, isKept) = reports.begin(job.user, callee: job.callee, report, now: now)
     count(.reports)
     if !isKept { count(.reportsGivenUp) }
@@ -102,8 +103,8 @@ extension PushOutcome {
   /// Whether the shard must acknowledge the report.
   package var mustBeReported: Bool {
     switch self {
-    case .accepted, .expired: false
-    case .tokenGone, .rejected, .failed: true
+    case .accepted, .acceptedIn, .expired: false
+    case .tokenGone, .tokenRefused, .rejected, .failed: true
     }
   }
 }

@@ -200,6 +200,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     }
     var message = payload.message(id: PushIdentity(job).uuid, for: job)
     message.cancellation = cancellation
+    message.trust = job.trust
     return await pools[pool].sender.send(message)
   }
 }

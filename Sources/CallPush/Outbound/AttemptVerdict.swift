@@ -6,6 +6,8 @@ package enum AttemptVerdict: Sendable, Equatable {
   case done(PushOutcome, name: String? = nil)
   /// Another attempt, after a pause that ends before the deadline.
   case retry(after: Span, reason: String, Cause = .trouble)
+  /// The provider refuses the token, or knows no such token.
+  case tokenRefused(TokenRefusal)
   /// Another attempt at once, with new credentials.
   case renew(reason: String)
 

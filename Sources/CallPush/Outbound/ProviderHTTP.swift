@@ -4,6 +4,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 internal import NIOSSL
+internal import Synchronization
 
 #if canImport(Glibc)
   internal import Glibc
@@ -16,11 +17,17 @@ internal import NIOSSL
 /// Sends requests to a provider: POST with a short answer, over pooled connections, with HTTP/2 if the provider
 /// supports it.
 ///
-/// Follows no redirect, and reads no more than `answerBytesMax`.
+/// Follows no redirect, and reads no more than `answerBytesMax`. Its client begins with the first request.
 final class ProviderHTTP: Sendable {
   static let answerBytesMax = 64 * 1024
 
-  private let client: HTTPClient
+  private struct State {
+    var client: HTTPClient?
+    var isClosed = false
+  }
+  private let state = Mutex(State())
+  private let configuration: HTTPClient.Configuration
+  private let group: (any EventLoopGroup)?
 
   /// - Parameters:
   ///   - caFile: PEM certificates that are trusted instead of the system's; nil: the system's.
@@ -39,8 +46,20 @@ final class ProviderHTTP: Sendable {
     configuration.connectionPool.retryConnectionEstablishment = false
     let silence = limits.attemptTimeout
     configuration.http2ConnectionDebugInitializer = { Self.giveUpSilence($0, after: silence) }
-    client = HTTPClient(
-      eventLoopGroupProvider: group.map { .shared($0) } ?? .singleton, configuration: configuration)
+    self.configuration = configuration
+    self.group = group
+  }
+
+  /// nil: it is closed.
+  private var client: HTTPClient? {
+    state.withLock { state in
+      if state.client == nil, !state.isClosed {
+        state.client = HTTPClient(
+          eventLoopGroupProvider: group.map { .shared($0) } ?? .singleton,
+          configuration: configuration)
+      }
+      return state.client
+    }
   }
 
   /// The pool sends no PING, so a connection with a dead peer would swallow one request after the other. The system
@@ -65,6 +84,7 @@ final class ProviderHTTP: Sendable {
   func post(
     _ url: String, headers: [(String, String)], body: [UInt8], within: Span
   ) async -> ProviderReply {
+    guard let client else { return .notSent("closed") }
     let request: HTTPClient.Request
     do {
       request = try HTTPClient.Request(
@@ -122,7 +142,13 @@ final class ProviderHTTP: Sendable {
   private static let neverConnected: Set<CInt> = [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH]
 
   /// Cancels the requests under way.
-  func close() async { try? await client.shutdown() }
+  func close() async {
+    let client = state.withLock { state in
+      state.isClosed = true
+      return state.client
+    }
+    try? await client?.shutdown()
+  }
 }
 
 /// A provider's answer to one request.

@@ -10,10 +10,15 @@ package struct PushDelivery: Sendable, Equatable {
 }
 
 /// Why a push cannot be sent, whatever the provider would answer.
-struct PushRefusal: Error { var reason: String }
+package struct PushRefusal: Error {
+  var reason: String
+  /// The token can never be used again.
+  var isGone = false
+  var outcome: PushOutcome { isGone ? .tokenGone(at: nil) : .rejected(reason: reason) }
+}
 
 /// The common part of senders over HTTP: attempts within limits until the outcome is known or the deadline passes.
-struct PushAttempts: Sendable {
+package struct PushAttempts: Sendable {
   let clock: ClusterClock
   let statistics: SenderStatistics
   let logger: Logger
@@ -21,6 +26,7 @@ struct PushAttempts: Sendable {
   let http: ProviderHTTP
   let backoffs = ServiceBackoff()
   let limits: SenderLimits
+  let refusals: TokenRefusals
   private let name: String
   private let caFile: String?
   /// Pushes that the full bulkhead refused.
@@ -30,7 +36,7 @@ struct PushAttempts: Sendable {
   let pause: @Sendable (Span) async -> Void
   let chance: @Sendable () -> UInt64
 
-  init(
+  package init(
     provider: PushProvider, name: String, caFile: String?, limits: SenderLimits,
     environment: SenderEnvironment
   ) {
@@ -43,6 +49,8 @@ struct PushAttempts: Sendable {
     statistics = SenderStatistics(name: name, provider: provider, metrics: environment.metrics)
     bulkhead = KeyedBulkhead(
       insideMax: limits.inFlightMax, waitingMax: limits.waitingMax, clock: clock)
+    refusals = TokenRefusals(
+      name: name, provider: provider, metrics: environment.metrics, logger: environment.logger)
     let labels = [("provider", provider.name), ("sender", name)]
     let bulkhead = bulkhead
     environment.metrics.reading(
@@ -63,7 +71,7 @@ struct PushAttempts: Sendable {
   ///   - key: the bulkhead's key.
   ///   - request: what each attempt sends, or why the push is never sent.
   ///   - once: makes one attempt; called again after it has returned.
-  func run<Request>(
+  package func run<Request>(
     _ message: PushMessage, key: String = "", _ request: Result<Request, PushRefusal>,
     once: (Request, AttemptContext) async -> AttemptVerdict
   ) async -> PushDelivery {
@@ -71,7 +79,7 @@ struct PushAttempts: Sendable {
     let delivery = await outcome(of: message, key) { context in
       switch request {
       case .success(let request): await once(request, context)
-      case .failure(let refusal): .done(.rejected(reason: refusal.reason))
+      case .failure(let refusal): .done(refusal.outcome)
       }
     }
     statistics.ended(delivery.outcome)
@@ -102,12 +110,15 @@ struct PushAttempts: Sendable {
     _ message: PushMessage, _ key: String, _ context: inout AttemptContext,
     _ once: (AttemptContext) async -> AttemptVerdict
   ) async -> PushDelivery {
-    var trouble: String?
+    // If no later attempt succeeds.
+    var trouble: PushOutcome?
     while true {
+      // Pauses of a cancelled task end at once.
+      if Task.isCancelled { return PushDelivery(outcome: trouble ?? .failed(reason: "closed")) }
       // A ring does not wait: what one answer demanded must not silence the devices of others.
       if !message.isUrgent, let until = backoffs.end(of: key, now: clock.now()) {
         guard until < message.deadline else {
-          return PushDelivery(outcome: .failed(reason: trouble ?? "the service wants a pause"))
+          return PushDelivery(outcome: trouble ?? .failed(reason: "the service wants a pause"))
         }
         await pause(until - clock.now())
       }
@@ -131,23 +142,32 @@ struct PushAttempts: Sendable {
       bulkhead.release(key)
       switch verdict {
       case .done(let outcome, let name):
+        if outcome.kind == .accepted { refusals.accepted(message.token, now: clock.now()) }
         if let reason = outcome.reason { statistics.failed(reason, at: clock.now()) }
         return PushDelivery(outcome: outcome, name: name)
       case .retry(let wait, let reason, let cause):
         statistics.failed(reason, at: clock.now())
-        trouble = reason
+        trouble = .failed(reason: reason)
         if cause == .doubt { context.doubts += 1 }
+        await pause(wait)
+      case .tokenRefused(let refusal):
+        statistics.failed(refusal.reason, at: clock.now())
+        let verdict = refusals.judge(refusal, of: message, now: clock.now())
+        guard !verdict.isFinal, message.isUrgent,
+          case .retry(let wait, _, _) = context.retry(reason: refusal.reason)
+        else { return PushDelivery(outcome: verdict.outcome) }
+        trouble = verdict.outcome
         await pause(wait)
       case .renew(let reason):
         statistics.failed(reason, at: clock.now())
-        trouble = reason
+        trouble = .failed(reason: reason)
         context.renewed = true
       }
     }
   }
 
-  private func tooLate(_ message: PushMessage, _ trouble: String?) -> PushOutcome {
-    if let trouble { return .failed(reason: trouble) }
+  private func tooLate(_ message: PushMessage, _ trouble: PushOutcome?) -> PushOutcome {
+    if let trouble { return trouble }
     return clock.now() < message.deadline ? .failed(reason: "closed") : .expired
   }
 
@@ -186,7 +206,7 @@ struct PushAttempts: Sendable {
   }
 
   /// Pushes that pause between attempts fail; requests under way get `closeGrace`.
-  func close() async {
+  package func close() async {
     sleeps.close()
     await bulkhead.close(until: clock.now() + limits.closeGrace)
     await http.close()
@@ -197,8 +217,8 @@ extension PushOutcome {
   /// Why a push was not sent.
   var reason: String? {
     switch self {
-    case .rejected(let reason), .failed(let reason, _): reason
-    case .accepted, .tokenGone, .expired: nil
+    case .rejected(let reason), .failed(let reason, _), .tokenRefused(let reason, _): reason
+    case .accepted, .acceptedIn, .tokenGone, .expired: nil
     }
   }
 }

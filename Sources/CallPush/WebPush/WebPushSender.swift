@@ -110,6 +110,10 @@ public final class WebPushSender: PushSender {
       let subscription = PushSubscription(message.token.token)
     else { throw PushRefusal(reason: "this is no Web Push subscription") }
     let endpoint = subscription.endpoint
+    // Browsers name a subscription that they have ended so (RFC 2606).
+    if endpoint.host.hasSuffix(".invalid") {
+      throw PushRefusal(reason: "the browser has ended the subscription", isGone: true)
+    }
     if let refusal = state.withLock({ $0.policy }).refusal(endpoint) {
       throw PushRefusal(reason: refusal)
     }

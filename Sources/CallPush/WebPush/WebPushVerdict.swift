@@ -21,7 +21,8 @@ package enum WebPushVerdict {
     case 404, 410: return .done(.tokenGone(at: nil))
     case 401, 403:
       // An expired token, or a subscription that is bound to another key.
-      return context.renewed ? context.refused(reason) : .renew(reason: reason)
+      return context.renewed
+        ? .tokenRefused(.init(reason, mayBeOurs: true)) : .renew(reason: reason)
     // Windows' 429.
     case 406:
       return context.retry(after: context.retryAfter(answer) ?? quotaPause, reason: reason)

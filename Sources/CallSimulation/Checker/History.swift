@@ -121,6 +121,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case noPushAfterEnd = "no push after the end"
   case pushInTime = "no push after its deadline"
   case pushedOnce = "each push once"
+  case sleepersAreRung = "whom a provider would have woken is pushed"
   case nobodyIsDelayed = "a dead provider delays nobody"
   case cleanUpsWhereWanted = "a clean-up for whom it is meant"
   case noticesOfMissed = "a notice of missed calls only"

@@ -24,6 +24,11 @@ extension HistoryChecker {
       history.waiting[PushHistory.Key(job)] = (lane, now)
     case .done(let job): history.waiting[PushHistory.Key(job)] = nil
     case .sent(let job, let process, let time): try sent(job, process, time)
+    case .gone(let fingerprint): history.saidGone.insert(fingerprint)
+    case .silence(let job):
+      try require(
+        false, .sleepersAreRung, job.call,
+        "\(PushHistory.Key(job)): its provider would have taken it before the deadline")
     case .woken(let who, let call):
       history.woken[who, default: [:]][call] = now
     case .asked(let who, let call, let command):

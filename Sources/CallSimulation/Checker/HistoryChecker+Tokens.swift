@@ -42,10 +42,24 @@ extension HistoryChecker {
 
   /// A shard gets a report of a push: a provider may have reported the token as invalid.
   mutating func reported(_ who: Who, _ report: PushReport) {
-    guard case .tokenGone(let since) = report.outcome else { return }
+    let since: Timestamp?
+    switch report.outcome {
+    case .tokenGone(let at): since = at
+    case .tokenRefused(_, isSure: true): since = nil
+    default: return
+    }
+    // One that its provider has accepted is not lost for a refusal.
+    guard history.saidGone.contains(report.fingerprint) || !isProven(report.fingerprint, of: who)
+    else { return }
     let said = since ?? report.at
     let before = history.gone[report.fingerprint]?[who] ?? said
     history.gone[report.fingerprint, default: [:]][who] = max(before, said)
+  }
+
+  private func isProven(_ fingerprint: String, of who: Who) -> Bool {
+    storedRegistration(of: who)?.standings.contains {
+      $0.fingerprint == fingerprint && $0.isProven
+    } ?? false
   }
 
   func storedRegistration(of who: Who) -> Registration? {

@@ -22,6 +22,10 @@ package enum PushEvent: Sendable {
   case job(PushJob, lane: String, decided: Timestamp)
   /// A gateway's process hands a push to its provider; `gatewayTime` is what its clock reads.
   case sent(PushJob, process: Int, gatewayTime: Timestamp)
+  /// A provider says for good that a token is gone.
+  case gone(fingerprint: String)
+  /// A ring was never taken, although its provider was up for the last seconds before the deadline.
+  case silence(PushJob)
   /// A push woke the app, which does not have the call yet.
   case woken(Who, CallID)
   case asked(Who, CallID, ClientCommand)
@@ -59,6 +63,8 @@ struct PushHistory: Sendable {
   /// again: a later owner's read does not change that. The product allows this (docs/reliability.md).
   var unheard: Set<Who> = []
   var wanted: [String: Set<Who>] = [:]
+  /// Those of which a provider said for good that they are gone.
+  var saidGone: Set<String> = []
   /// The latest time from which a provider reported a device's token as invalid.
   var gone: [String: [Who: Timestamp]] = [:]
   /// The deadlines of all jobs that were ever in the work queue.

@@ -38,6 +38,8 @@ extension SimCoverage {
   func reported(_ who: Who, _ report: PushReport, _ registration: Registration?) {
     switch report.outcome {
     case .accepted: world.count("outcome.accepted")
+    case .acceptedIn: world.count("outcome.acceptedIn")
+    case .tokenRefused: world.count("outcome.tokenRefused")
     case .rejected: world.count("outcome.rejected")
     case .expired: world.count("outcome.expired")
     case .failed: world.count("outcome.failed")

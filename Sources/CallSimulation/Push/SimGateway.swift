@@ -52,12 +52,17 @@ final class SimGateway: SimService<PushGateway<SimBus>>, @unchecked Sendable {
     ) -> GatewayPool {
       GatewayPool(
         name: lane.rawValue, lane: lane,
-        sender: SimSender(provider: self.provider, lane: lane, process: node),
+        sender: SimSender(self.provider, lane, provider, node),
         statistics: SenderStatistics(name: lane.rawValue, provider: provider), serves: serves)
     }
     return [
       pool(.apnsProduction, .apns) {
         $0.provider == .apns && $0.topic.hasPrefix(SimPushProfile.topic)
+          && $0.environment != SimPushProfile.sandbox
+      },
+      pool(.apnsSandbox, .apns) {
+        $0.provider == .apns && $0.topic.hasPrefix(SimPushProfile.topic)
+          && $0.environment == SimPushProfile.sandbox
       },
       pool(.fcm, .fcm) { $0.provider == .fcm },
       pool(.webPush, .webPush) { $0.provider == .webPush },

@@ -80,7 +80,9 @@ final class SimPhones: SimActor {
   }
 
   private func rings(_ phone: SimDevice, _ invite: PushInvite, _ capability: String) {
-    if case .expired = invite.freshness(at: world.now) { world.count("phone.late ring") }
+    if case .expired = invite.freshness(at: world.now, serverOffset: .seconds(0)) {
+      world.count("phone.late ring")
+    }
     let call = CallAddress(callee: invite.callee ?? phone.who.user, call: invite.call)
     let soon = random.span(.milliseconds(30), .milliseconds(900))
     if isCalm { return later(soon) { $0.wake(phone, call) } }

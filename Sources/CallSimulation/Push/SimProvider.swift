@@ -10,10 +10,14 @@ final class SimProvider: SimActor, @unchecked Sendable {
     /// Answers after a second and more.
     case slow
     case silent
-    /// Refuses all, at once.
+    /// Answers 5xx to all, at once.
     case refusing
+    /// As `refusing`, and demands a pause that is longer than most rings.
+    case pausing
+    /// Knows no token, at once.
+    case forgetful
 
-    var isDead: Bool { self == .silent || self == .refusing }
+    var isDead: Bool { self != .up && self != .slow }
   }
 
   struct Token {
@@ -23,6 +27,27 @@ final class SimProvider: SimActor, @unchecked Sendable {
     /// The provider answers 410 although the token is valid again: its record is older than the
     /// registration.
     var isMistaken = false
+  }
+
+  /// The answer to one attempt.
+  enum Answer {
+    case accepted
+    /// The token belongs to the provider's other environment.
+    case acceptedIn(String)
+    case gone(Timestamp?)
+    case tokenRefused
+    case rejected(String)
+    case trouble(String, retryAfter: Span?)
+    /// No answer in time.
+    case none
+  }
+
+  /// A ring that the provider refused for a while, though its token is good.
+  struct Owed {
+    var push: Push
+    var lane: PushLane
+    /// An attempt waits for its answer.
+    var isUnderWay = false
   }
 
   struct Push {
@@ -36,7 +61,18 @@ final class SimProvider: SimActor, @unchecked Sendable {
   private(set) var moods: [PushLane: Mood] = [:]
   private var tokens: [String: Token] = [:]
   private var jobs: [String: PushJob] = [:]
+  private var begun: Set<Attempted> = []
+  private var owed: [Attempted: Owed] = [:]
+  private var upSince: [PushLane: Timestamp] = [:]
+  /// A sabotage: a sender takes the first answer for final.
+  var givesUp = false
+  /// The gateways are in trouble, and owe nobody anything until then.
+  var gatewaysTroubled = Timestamp(microseconds: 0)
   private var waiting: [ObjectIdentifier: SimSending] = [:]
+  /// It says for good that a token is gone.
+  var onGone: (PushToken) -> Void = { _ in }
+  /// A ring was never taken, although its provider was up for the last seconds before the deadline.
+  var onSilence: (PushJob) -> Void = { _ in }
   /// A provider received a push; called before it acts on it.
   var onSent: (Push, _ lane: PushLane, _ gatewayTime: Timestamp) -> Void = { _, _, _ in }
   var onDelivery: (_ holder: Who, Push) -> Void = { _, _ in }
@@ -79,23 +115,63 @@ final class SimProvider: SimActor, @unchecked Sendable {
   /// A gateway encoded a push. From here on the message's id identifies the job.
   func written(_ job: PushJob, id: String) { jobs[id] = job }
 
-  /// Accepts a push from a gateway's process, which is answered once, unless it dies first.
+  private struct Attempted: Hashable {
+    var id: String
+    var process: Int
+  }
+
+  /// An attempt of a gateway's process, which is answered once, unless the process dies first.
   func take(_ message: PushMessage, lane: PushLane, _ sending: SimSending) {
     let process = sending.process
-    let local = process.timers.localTime
     waiting[ObjectIdentifier(sending)] = sending
-    guard message.deadline > local, let job = jobs[message.id] else {
-      return give(.expired, to: sending)
-    }
+    guard let job = jobs[message.id] else { return give(.rejected("no such job"), to: sending) }
     let push = Push(message: message, job: job, process: process.number)
-    onSent(push, lane, local)
+    let attempt = Attempted(id: message.id, process: process.number)
+    if begun.insert(attempt).inserted { onSent(push, lane, process.timers.localTime) }
+    owed[attempt]?.isUnderWay = true
     serve(push, lane, sending)
     // Senders give an attempt up after 10 s, and do not wait beyond the deadline.
-    let left = min(message.deadline - local, .seconds(10))
-    later(left) {
-      $0.give(.failed(reason: "no answer before the deadline", mayHaveArrived: true), to: sending)
+    later(min(message.deadline - process.timers.localTime, .seconds(10))) {
+      $0.give(.none, to: sending)
     }
   }
+
+  /// A gateway's process is done with a push.
+  func ended(_ message: PushMessage, _ outcome: PushOutcome, by process: SimNode) {
+    switch outcome {
+    case .tokenGone, .tokenRefused(_, isSure: true), .rejected:
+      owed[Attempted(id: message.id, process: process.number)] = nil
+    case .accepted, .acceptedIn, .tokenRefused(_, isSure: false), .expired, .failed: break
+    }
+  }
+
+  // MARK: What is owed
+
+  /// How long a provider must have been up before a ring's deadline: several attempts fall into that time.
+  private static let upBefore = Span.seconds(4)
+
+  /// The ring is refused for now. Whether it was taken in the end is looked at with its deadline.
+  private func owe(_ push: Push, _ lane: PushLane, _ process: SimNode) {
+    let attempt = Attempted(id: push.message.id, process: process.number)
+    let left = push.message.deadline - process.timers.localTime
+    guard push.job.purpose == .ring, owed[attempt] != nil || left > Self.upBefore else { return }
+    if owed.updateValue(Owed(push: push, lane: lane), forKey: attempt) != nil { return }
+    later(left) { $0.look(at: attempt, process) }
+  }
+
+  private func look(at attempt: Attempted, _ process: SimNode) {
+    guard let ring = owed.removeValue(forKey: attempt), !ring.isUnderWay,
+      !ring.push.message.isCancelled, process.state == .running,
+      gatewaysTroubled + ring.push.job.lifetime < world.now,
+      mood(ring.lane) == .up,
+      (upSince[ring.lane] ?? Timestamp(microseconds: 0)) + Self.upBefore < world.now,
+      let token = tokens[Self.key(ring.push.message.token)], token.goneSince == nil
+    else { return }
+    onSilence(ring.push.job)
+  }
+
+  /// For the jitter of senders.
+  func chance() -> UInt64 { random.next() }
 
   func isAwaited(by process: SimNode) -> Bool {
     waiting.values.contains { $0.process === process }
@@ -103,41 +179,57 @@ final class SimProvider: SimActor, @unchecked Sendable {
 
   func forget(_ sending: SimSending) { waiting[ObjectIdentifier(sending)] = nil }
 
-  private func give(_ outcome: PushOutcome, to sending: SimSending) {
+  private func give(_ answer: Answer, to sending: SimSending) {
     guard waiting.removeValue(forKey: ObjectIdentifier(sending)) != nil else { return }
-    sending.process.arrive { sending.end(outcome) }
+    sending.process.arrive { sending.end(answer) }
   }
 
   private func serve(_ push: Push, _ lane: PushLane, _ sending: SimSending) {
     let token = tokens[Self.key(push.message.token)]
     var latency = random.span(.milliseconds(5), .milliseconds(80))
     switch mood(lane) {
-    case .up: break
-    case .slow: latency = random.span(.milliseconds(400), .seconds(3))
     case .silent: return world.count("provider.silent")
-    case .refusing:
-      return later(latency) { $0.give(.failed(reason: "the provider is down"), to: sending) }
+    case .slow: latency = random.span(.milliseconds(400), .seconds(3))
+    case .up, .refusing, .pausing, .forgetful: break
     }
     let draw = isCalm ? 1 : random.unit()
-    if let refusal = refusal(draw, token) {
+    if let refusal = moody(lane) ?? refusal(draw, push, lane, token) {
+      if refusal.isForNow, token?.goneSince == nil { owe(push, lane, sending.process) }
       return later(latency) { $0.give(refusal, to: sending) }
     }
+    owed[Attempted(id: push.message.id, process: sending.process.number)] = nil
+    let isElsewhere = push.message.token.belongsElsewhere(than: lane)
     // Accepted, and the answer is lost with the connection.
     let answers = draw >= 0.06
     later(latency) {
       $0.bring(push, token?.holder)
-      if answers { $0.give(.accepted, to: sending) }
+      guard answers else { return }
+      $0.give(isElsewhere ? .acceptedIn(SimPushProfile.sandbox) : .accepted, to: sending)
     }
   }
 
-  private func refusal(_ draw: Double, _ token: Token?) -> PushOutcome? {
-    if draw < 0.02 { return .rejected(reason: "BadTopic") }
-    if draw < 0.04 { return .failed(reason: "InternalServerError") }
+  private func moody(_ lane: PushLane) -> Answer? {
+    switch mood(lane) {
+    case .up, .slow, .silent: nil
+    case .refusing: .trouble("ServiceUnavailable", retryAfter: nil)
+    case .pausing: .trouble("ServiceUnavailable", retryAfter: .seconds(20))
+    case .forgetful: .tokenRefused
+    }
+  }
+
+  private func refusal(_ draw: Double, _ push: Push, _ lane: PushLane, _ token: Token?) -> Answer? {
+    if draw < 0.02 { return .rejected("BadTopic") }
+    if draw < 0.04 { return .trouble("InternalServerError", retryAfter: nil) }
+    // A token that was accepted is sent to its environment alone.
+    if push.message.token.belongsElsewhere(than: lane), push.message.trust != .unproven {
+      return .tokenRefused
+    }
     guard let token, let since = token.goneSince else { return nil }
     if token.isMistaken { world.count("provider.gone said of a token that is good") }
     let reported = !token.isMistaken && random.chance(0.3) ? nil : since
     world.count(reported == nil ? "provider.gone without a time" : "provider.gone")
-    return .tokenGone(at: reported)
+    onGone(push.message.token)
+    return .gone(reported)
   }
 
   /// Delivers a push to the phone: soon, late, twice or never.
@@ -163,6 +255,7 @@ final class SimProvider: SimActor, @unchecked Sendable {
   func set(_ lane: PushLane, _ mood: Mood) {
     guard self.mood(lane) != mood else { return }
     moods[lane] = mood
+    upSince[lane] = world.now
     world.incident("provider", "\(lane.rawValue) is \(mood.rawValue)")
     if mood != .up { world.count("fault.provider \(mood.rawValue)") }
   }
@@ -173,33 +266,23 @@ final class SimProvider: SimActor, @unchecked Sendable {
   }
 }
 
-/// One gateway process's sender to one provider.
-struct SimSender: PushSender {
-  let provider: SimProvider
-  let lane: PushLane
-  let process: SimNode
-
-  func send(_ message: PushMessage) async -> PushOutcome {
-    let sending = SimSending(process)
-    return await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        sending.continuation = continuation
-        provider.take(message, lane: lane, sending)
-        if Task.isCancelled { sending.end(.failed(reason: "the gateway goes")) }
-      }
-    } onCancel: {
-      provider.forget(sending)
-      sending.end(.failed(reason: "the gateway goes"))
+extension SimProvider.Answer {
+  /// Whether a later attempt may be accepted.
+  fileprivate var isForNow: Bool {
+    switch self {
+    case .trouble, .tokenRefused: true
+    case .accepted, .acceptedIn, .gone, .rejected, .none: false
     }
   }
-
-  func close() async {}
 }
 
-/// A push that waits for its answer.
-final class SimSending: @unchecked Sendable {
-  let process: SimNode
-  var continuation: CheckedContinuation<PushOutcome, Never>?
-  init(_ process: SimNode) { self.process = process }
-  func end(_ outcome: PushOutcome) { continuation.take()?.resume(returning: outcome) }
+extension PushToken {
+  /// Whether the token is the sandbox's, and the lane is production's.
+  fileprivate func belongsElsewhere(than lane: PushLane) -> Bool {
+    provider == .apns && lane == .apnsProduction && SimPushProfile.isOfSandbox(self)
+  }
+}
+
+extension PushJob {
+  fileprivate var lifetime: Span { deadline - decidedAt }
 }

@@ -66,7 +66,9 @@ final class SimPushGround: FaultSource {
     }
     let pause = random.span(.milliseconds(50), .seconds(5))
     // An orderly shutdown takes two seconds, and the restart follows in the third.
-    onTrouble(nil, world.now + max(pause, .seconds(4)))
+    let until = world.now + max(pause, .seconds(4))
+    onTrouble(nil, until)
+    provider.gatewaysTroubled = max(provider.gatewaysTroubled, until)
     switch random.below(5) {
     case 0, 1:
       gateway.crash()
@@ -81,9 +83,9 @@ final class SimPushGround: FaultSource {
   // MARK: Providers
 
   private func changeMood() {
-    let lanes: [PushLane] = [.apnsProduction, .apnsProduction, .fcm, .webPush]
+    let lanes: [PushLane] = [.apnsProduction, .apnsProduction, .apnsSandbox, .fcm, .webPush]
     guard let lane = random.pick(lanes) else { return }
-    let moods: [SimProvider.Mood] = [.slow, .silent, .refusing]
+    let moods: [SimProvider.Mood] = [.slow, .silent, .refusing, .pausing, .forgetful, .forgetful]
     provider.set(lane, random.pick(moods) ?? .slow)
     let span = random.span(.seconds(1), .seconds(8))
     onTrouble(lane, world.now + span)

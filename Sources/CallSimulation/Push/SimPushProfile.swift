@@ -83,8 +83,23 @@ struct SimPushProfile: Equatable {
 
   // MARK: Tokens, in their one form
 
+  /// Some apps register the wrong environment, or none.
   private func apns(_ prefix: String, topic: String) -> PushToken {
-    PushToken(provider: .apns, environment: "production", topic: topic, token: prefix + digits(62))
+    let environments = ["production", "production", "", Self.sandbox]
+    let token = prefix + digits(62)
+    return PushToken(
+      provider: .apns,
+      environment: Self.isOfSandbox(serial) ? environments[Int(serial / 4 % 4)] : "production",
+      topic: topic, token: token)
+  }
+
+  static let sandbox = "sandbox"
+
+  private static func isOfSandbox(_ serial: UInt64) -> Bool { serial % 4 == 3 }
+
+  /// Whether the provider knows the token in its sandbox only.
+  static func isOfSandbox(_ token: PushToken) -> Bool {
+    UInt64(token.token.suffix(8), radix: 16).map(isOfSandbox) ?? false
   }
 
   private var webPush: PushToken {

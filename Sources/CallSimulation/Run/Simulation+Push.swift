@@ -64,6 +64,8 @@ extension Simulation {
   }
 
   private func observe(_ provider: SimProvider) {
+    provider.onGone = { [unowned self] in note(.push(.gone(fingerprint: $0.fingerprint))) }
+    provider.onSilence = { [unowned self] in note(.push(.silence($0))) }
     provider.onSent = { [unowned self, unowned provider] push, lane, time in
       world.note(
         "provider", call: push.job.call, "gets \(push.job.purpose.name) for \(Who(push.job))")

@@ -120,6 +120,7 @@ package final class Simulation {
     var draw = world.fork("push")
     if sabotage?.isOfPush ?? false || draw.chance(0.5) {
       push = SimPushGround(nats, options, edges) { [unowned self] in devices[$0] }
+      push?.provider.givesUp = sabotage == .pushGivenUp
     }
     var shared = world.fork("shared processes")
     if sabotage == nil, shared.chance(0.4) {

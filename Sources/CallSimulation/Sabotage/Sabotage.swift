@@ -102,6 +102,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case formerOwnerNotTold = "former-owner-not-told"
   /// A provider's report of an invalid token counts though the token was registered since.
   case staleGoneHonoured = "stale-gone-honoured"
+  /// A gateway gives a push up after the first answer that is not final.
+  case pushGivenUp = "push-given-up"
+  /// A gateway reports a token as gone that its provider has refused for a moment.
+  case refusedTokenGone = "refused-token-gone"
   /// A device that declined gets a notice of a missed call.
   case noticeToDecliner = "notice-to-decliner"
   case sentTooLate = "sent-too-late"
@@ -138,6 +142,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
   package var isOfPush: Bool {
     switch self {
     case .pushedAfterEnd, .pushedTwice, .cleanUpToWinner, .formerOwnerNotTold, .staleGoneHonoured,
+      .pushGivenUp, .refusedTokenGone,
       .noticeToDecliner, .sentTooLate, .attachAnsweredWrongly:
       true
     default: false
@@ -183,6 +188,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .secondDeviceUnannounced: .attachedRing
     case .placersAnnounced: .placersDoNotRing
     case .talkingNotTold: .busyInCall
+    case .pushGivenUp: .sleepersAreRung
+    case .refusedTokenGone: .tokensKept
     case .ongoingEndHidden, .ongoingUnannounced: .ongoingSeen
     case .recordsNotTakenOver, .recordLost, .recordInvented, .recordWithoutWay: .recordOfEachCall
     case .historyLost, .historyInvented: .historyOnBothSides

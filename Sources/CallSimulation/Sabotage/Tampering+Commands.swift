@@ -22,8 +22,14 @@ extension Tampering {
       case .place(let request): callers[request.call] = command.session.number
       case .call(let call, .resume): callers[call] = command.session.number
       case .pushReport(let report):
-        guard sabotage == .staleGoneHonoured else { continue }
-        batch.commands[index].body = .pushReport(Self.asIfNew(report))
+        if sabotage == .staleGoneHonoured {
+          batch.commands[index].body = .pushReport(Self.asIfNew(report))
+        }
+        if sabotage == .refusedTokenGone, case .tokenRefused = report.outcome {
+          var gone = report
+          gone.outcome = .tokenGone(at: nil)
+          batch.commands[index].body = .pushReport(gone)
+        }
       case .call(let call, .pull(var request)) where sabotage == .pullNotCompared:
         let holder = holders[call]?.first { $0.user.hasBytes(of: command.user.user) }
         guard let holder, holder.device != command.device else { continue }

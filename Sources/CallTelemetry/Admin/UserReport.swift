@@ -9,6 +9,9 @@ public struct UserReport: Codable, Sendable, Equatable {
     public var topic = ""
     /// The first 12 hex digits of its fingerprint; empty where it has none.
     public var fingerprint = ""
+    /// unproven: no push to it was accepted yet; proven: one was; doubted: it was, and then refused. nil from nodes of
+    /// earlier versions.
+    public var trust: String?
     public init() {}
   }
   public struct Device: Codable, Sendable, Equatable {

@@ -58,6 +58,8 @@ extension Callmesh__V1__RegistrationRecord: Root {
     c.number(&capabilities, &m.capabilities)
     var hasWebhooks = value.hasWebhooks
     c.flag(&hasWebhooks, &m.webhooks)
+    var standings = value.standings
+    try c.array(&standings, &m.n_standings, &m.standings)
     guard C.reads else { return }
     // Those of before are derived now.
     value = Registration(
@@ -65,6 +67,18 @@ extension Callmesh__V1__RegistrationRecord: Root {
       registeredAt: value.registeredAt, seenAt: value.seenAt,
       capabilities: known ? PushCapabilities(rawValue: capabilities) : nil)
     value.hasWebhooks = hasWebhooks
+    value.standings = standings
+  }
+}
+
+extension Callmesh__V1__TokenStanding: Mapping {
+  static var blank: TokenStanding { TokenStanding(fingerprint: "") }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__token_standing__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    try c.text(&value.fingerprint, &m.fingerprint, "fingerprint")
+    c.flag(&value.isProven, &m.proven)
+    c.number(&value.refusals, &m.refusals)
+    c.time(&value.refusedAt, microseconds: &m.refused_at_us)
   }
 }
 

@@ -18,20 +18,28 @@ extension Callmesh__V1__PushReport: Mapping {
     try outcome(c, &value.outcome, &m)
     c.flag(&value.hasWebhooks, &m.webhooks)
     c.round(&value.round, &m.round)
+    c.trust(&value.trust, &m.trust)
   }
 
   private static func outcome<C: Coder>(
     _ c: C, _ value: inout PushOutcome, _ m: inout Callmesh__V1__PushReport
   ) throws(C.Failure) {
     var since: Timestamp?
-    var (reason, mayHaveArrived) = ("", false)
+    var (reason, mayHaveArrived, environment) = ("", false, "")
+    var (isRefused, isSure) = (false, false)
     var result = m.result
     switch value {
     case _ where C.reads: break
     case .accepted: result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_ACCEPTED
+    case .acceptedIn(let found):
+      result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_ACCEPTED
+      environment = found
     case .tokenGone(let at):
       result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_TOKEN_GONE
       since = at
+    case .tokenRefused(let said, let sure):
+      result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_TOKEN_GONE
+      (reason, isRefused, isSure) = (said, true, sure)
     case .rejected(let said):
       result = CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_REJECTED
       reason = said
@@ -44,10 +52,16 @@ extension Callmesh__V1__PushReport: Mapping {
     c.time(&since, microseconds: &m.gone_since_us)
     try c.text(&reason, &m.reason, "reason")
     c.flag(&mayHaveArrived, &m.may_have_arrived)
+    c.flag(&isRefused, &m.token_refused)
+    c.flag(&isSure, &m.token_surely_wrong)
+    try c.text(&environment, &m.environment, "environment")
     guard C.reads else { return }
     switch result {
-    case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_ACCEPTED: value = .accepted
-    case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_TOKEN_GONE: value = .tokenGone(at: since)
+    case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_ACCEPTED:
+      value = environment.isEmpty ? .accepted : .acceptedIn(environment: environment)
+    case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_TOKEN_GONE:
+      value =
+        isRefused ? .tokenRefused(reason: reason, isSure: isSure) : .tokenGone(at: since)
     case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_REJECTED: value = .rejected(reason: reason)
     case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_EXPIRED: value = .expired
     case CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_FAILED:
@@ -122,6 +136,7 @@ extension Callmesh__V1__PushJob: Root {
     if C.reads { value.unread = unread == 0 ? nil : unread - 1 }
     c.flag(&value.hasWebhooks, &m.webhooks)
     c.round(&value.round, &m.round)
+    c.trust(&value.trust, &m.trust)
   }
 }
 
@@ -170,6 +185,14 @@ extension Coder {
     var number = UInt32(value)
     self.number(&number, &field)
     if Self.reads { value = UInt8(clamping: number) }
+  }
+
+  /// A later version's value reads as none.
+  @safe
+  fileprivate func trust(_ value: inout TokenTrust, _ field: inout UInt32) {
+    var number = UInt32(value.rawValue)
+    self.number(&number, &field)
+    if Self.reads { value = UInt8(exactly: number).flatMap(TokenTrust.init) ?? .unproven }
   }
 }
 

@@ -34,13 +34,16 @@ package enum UserText {
   /// The registered tokens, which wake the devices. The token itself is not known here.
   private static func tokens(_ devices: [UserReport.Device]) -> [String] {
     var rows = [
-      ["PUSH TO", "KIND", "PROVIDER", "ENVIRONMENT", "TOPIC", "FINGERPRINT", "DIALECT", "TAKES"]
+      [
+        "PUSH TO", "KIND", "PROVIDER", "ENVIRONMENT", "TOPIC", "FINGERPRINT", "TOKEN", "DIALECT",
+        "TAKES",
+      ]
     ]
     for device in devices {
       for token in device.tokens ?? [] {
         rows.append([
           device.device, token.kind, token.provider, shown(token.environment), shown(token.topic),
-          shown(token.fingerprint), shown(device.dialect),
+          shown(token.fingerprint), shown(token.trust), shown(device.dialect),
           shown(device.capabilities?.joined(separator: ", ")),
         ])
       }

@@ -196,14 +196,14 @@ extension APNsPushTests {
     #expect(rig.isFinished)
   }
 
-  @Test("BadDeviceToken and DeviceTokenNotForTopic are told apart")
+  @Test("BadDeviceToken and DeviceTokenNotForTopic refuse the token")
   func badTokens() {
     var (rig, _) = PoolRig.proven()
     let bad = rig.submit()
     let wrong = rig.submit()
     rig.answer(rig.sent[0], 400, "BadDeviceToken")
     rig.answer(rig.sent[1], 400, "DeviceTokenNotForTopic")
-    #expect(rig.results[bad] == .badDeviceToken)
-    #expect(rig.outcome(wrong) == .rejected(reason: "DeviceTokenNotForTopic"))
+    #expect(rig.results[bad] == .tokenRefused(reason: "BadDeviceToken"))
+    #expect(rig.results[wrong] == .tokenRefused(reason: "DeviceTokenNotForTopic"))
   }
 }

@@ -1,3 +1,4 @@
+import CallBus
 import CallCore
 import CallPush
 import CallTelemetry
@@ -20,7 +21,7 @@ extension APNsSimulatorTests {
     let outcomes = await world.send((0..<300).map { SimulatedAPNs.message($0) })
     for index in 0..<300 {
       #expect(
-        outcomes[SimulatedAPNs.id(index)] == (index % 5 == 0 ? .tokenGone(at: nil) : .accepted))
+        outcomes[SimulatedAPNs.id(index)] == (index % 5 == 0 ? SimulatedAPNs.wrong : .accepted))
     }
     #expect(world.deliveredByID.count == 240)
     #expect(world.deliveredByID.values.allSatisfy { $0 == 1 })
@@ -38,7 +39,8 @@ extension APNsSimulatorTests {
     let sender = world.sender
     #expect(await sender.send(SimulatedAPNs.message(1)) == .tokenGone(at: since))
     #expect(
-      await sender.send(SimulatedAPNs.message(2)) == .rejected(reason: "DeviceTokenNotForTopic"))
+      await sender.send(SimulatedAPNs.message(2))
+        == .tokenRefused(reason: "DeviceTokenNotForTopic", isSure: true))
     #expect(await sender.send(SimulatedAPNs.message(3, kind: .alert)) == .accepted)
     #expect(await sender.send(SimulatedAPNs.message(3, kind: .background)) == .accepted)
     #expect(
@@ -68,17 +70,64 @@ extension APNsSimulatorTests {
     func send(_ index: Int, _ environment: String) async -> PushOutcome {
       await sender.send(SimulatedAPNs.message(index, environment: environment))
     }
-    #expect(await send(1, "") == .accepted)
-    #expect(await send(2, "") == .accepted)
-    #expect(await send(3, "") == .tokenGone(at: nil))
-    #expect(await send(1, "production") == .tokenGone(at: nil))
+    #expect(await send(1, "") == .acceptedIn(environment: "sandbox"))
+    #expect(await send(2, "") == .acceptedIn(environment: "production"))
+    #expect(await send(3, "") == SimulatedAPNs.wrong)
+    #expect(await send(1, "production") == .acceptedIn(environment: "sandbox"))
+    #expect(await send(2, "sandbox") == .acceptedIn(environment: "production"))
     #expect(await send(1, "sandbox") == .accepted)
-    #expect(sandbox.report.accepted == 2)
-    #expect(sandbox.report.responses["400 BadDeviceToken"] == 1)
+    #expect(sandbox.report.accepted == 3)
+    #expect(sandbox.report.responses["400 BadDeviceToken"] == 2)
+    // Its environment is known, so the other one is not asked.
+    var known = SimulatedAPNs.message(3, environment: "sandbox", for: .milliseconds(300))
+    known.trust = .proven
+    #expect(await sender.send(known) == .tokenRefused(reason: "BadDeviceToken"))
+    #expect(production.report.responses["400 BadDeviceToken"] == 3)
     await sender.close()
     #expect(production.report.violationsTotal + sandbox.report.violationsTotal == 0)
     await production.stop()
     await sandbox.stop()
+  }
+
+  @Test("a token that was accepted before is tried until the deadline, and stays")
+  func doubted() async throws {
+    let world = try await SimulatedAPNs()
+    world.registerVoIP(2)
+    world.apns.play(
+      APNsScript([
+        .init(.answer(.badDeviceToken), tokens: [SimulatedAPNs.token(0)], times: 2),
+        .init(.answer(.badDeviceToken), tokens: [SimulatedAPNs.token(1)]),
+      ]))
+    var known = SimulatedAPNs.message(0)
+    known.trust = .proven
+    #expect(await world.sender.send(known) == .accepted)
+    known = SimulatedAPNs.message(1, for: .seconds(1))
+    known.trust = .doubted
+    #expect(await world.sender.send(known) == .tokenRefused(reason: "BadDeviceToken"))
+    known.purpose = .missedNotice
+    known.deadline = SimulatedAPNs.clock.now() + .seconds(60)
+    #expect(await world.sender.send(known) == .tokenRefused(reason: "BadDeviceToken"))
+    await world.stop()
+  }
+
+  @Test("while most tokens are refused no registration goes, and rings are tried on")
+  func wave() async throws {
+    let world = try await SimulatedAPNs()
+    world.registerVoIP(10)
+    world.apns.play(APNsScript([.init(.answer(.badDeviceToken), times: 12)]))
+    func message(_ index: Int) -> PushMessage {
+      var message = SimulatedAPNs.message(index)
+      message.token.fingerprint = "fp-\(index)"
+      return message
+    }
+    // Each is refused in vain until the wave is seen.
+    for index in 0..<4 {
+      #expect(await world.sender.send(message(index)) == SimulatedAPNs.wrong)
+    }
+    let outcomes = await world.send((4..<10).map(message))
+    #expect(outcomes.values.allSatisfy { $0 == .accepted }, "\(outcomes)")
+    #expect(world.log.all.contains("The provider refuses most tokens"))
+    await world.stop()
   }
 
   @Test("a server that cannot be trusted, or speaks no h2, gets nothing", arguments: 0..<4)

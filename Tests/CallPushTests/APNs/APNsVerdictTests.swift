@@ -17,7 +17,11 @@ struct APNsVerdictTests {
   static let first: [Row] =
     [
       Row(status: 200, reason: "", push: .accepted, connection: .proven),
-      Row(status: 400, reason: "BadDeviceToken", push: .badDeviceToken),
+      Row(status: 400, reason: "BadDeviceToken", push: .tokenRefused("BadDeviceToken")),
+      Row(
+        status: 400, reason: "DeviceTokenNotForTopic",
+        push: .tokenRefused("DeviceTokenNotForTopic"),
+        alarms: true),
       Row(
         status: 400, reason: "IdleTimeout", push: .retry(after: .seconds(0), elsewhere: true),
         connection: .drain),
@@ -49,7 +53,7 @@ struct APNsVerdictTests {
     + [
       "BadCollapseId", "BadExpirationDate", "BadMessageId", "BadPriority", "BadTopic",
       "DuplicateHeaders", "InvalidPushType", "MissingDeviceToken", "MissingTopic", "PayloadEmpty",
-      "TopicDisallowed", "DeviceTokenNotForTopic", "SomethingNew",
+      "TopicDisallowed", "SomethingNew",
     ].map { Row(status: 400, reason: $0, push: .rejected($0), alarms: true) }
     + [
       "BadCertificate", "BadCertificateEnvironment", "Forbidden", "InvalidProviderToken",

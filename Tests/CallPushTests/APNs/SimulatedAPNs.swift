@@ -12,6 +12,8 @@ import Synchronization
 /// A sender and the server that it talks to, over real sockets and TLS.
 final class SimulatedAPNs: Sendable {
   static let bundle = "com.example.calls"
+  /// The outcome for a token that APNs has never known.
+  static let wrong = PushOutcome.tokenRefused(reason: "BadDeviceToken", isSure: true)
 
   let apns: APNsSimulator
   let sender: APNsSender

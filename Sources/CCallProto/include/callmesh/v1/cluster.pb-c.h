@@ -590,10 +590,26 @@ struct  Callmesh__V1__PushReport
    * As in the job.
    */
   uint32_t round;
+  /*
+   * The token may not be gone, although the result says so to nodes of before.
+   */
+  protobuf_c_boolean token_refused;
+  /*
+   * It is, unless its provider has accepted it before.
+   */
+  protobuf_c_boolean token_surely_wrong;
+  /*
+   * Accepted in this environment of the provider, and not in the job's; empty: in the job's.
+   */
+  char *environment;
+  /*
+   * As in the job.
+   */
+  uint32_t trust;
 };
 #define CALLMESH__V1__PUSH_REPORT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_report__descriptor) \
-    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0 }
+    , {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, (char *)protobuf_c_empty_string, CALLMESH__V1__PUSH_RESULT__PUSH_RESULT_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, 0 }
 
 
 /*
@@ -1206,13 +1222,17 @@ struct  Callmesh__V1__PushJob
    */
   protobuf_c_boolean webhooks;
   /*
+   * 1: the provider has accepted the token before; 2: and refused it since.
+   */
+  uint32_t trust;
+  /*
    * Which ringing of the call it belongs to: 0 the first one, n the n-th transfer.
    */
   uint32_t round;
 };
 #define CALLMESH__V1__PUSH_JOB__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_job__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, {0,NULL}, CALLMESH__V1__PUSH_PURPOSE__PUSH_PURPOSE_UNSPECIFIED, NULL, (char *)protobuf_c_empty_string, NULL, 0, 0,NULL, 0, 0, 0, 0, CALLMESH__V1__END_REASON__END_REASON_NONE, NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, 0, 0, 0, 0 }
 
 
 /*

@@ -383,7 +383,7 @@ struct  Callmesh__V1__PushToken
   ProtobufCMessage base;
   Callmesh__V1__PushProvider provider;
   /*
-   * "production" or "sandbox".
+   * "production" or "sandbox"; empty: not known.
    */
   char *environment;
   /*

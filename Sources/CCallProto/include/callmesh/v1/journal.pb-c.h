@@ -37,6 +37,7 @@ typedef struct Callmesh__V1__SettledEntry Callmesh__V1__SettledEntry;
 typedef struct Callmesh__V1__LostEntry Callmesh__V1__LostEntry;
 typedef struct Callmesh__V1__Checkpoint Callmesh__V1__Checkpoint;
 typedef struct Callmesh__V1__RegistrationRecord Callmesh__V1__RegistrationRecord;
+typedef struct Callmesh__V1__TokenStanding Callmesh__V1__TokenStanding;
 typedef struct Callmesh__V1__RulesRecord Callmesh__V1__RulesRecord;
 
 
@@ -537,6 +538,8 @@ struct  Callmesh__V1__RegistrationRecord
    * False in registrations of before.
    */
   protobuf_c_boolean capabilities_known;
+  size_t n_standings;
+  Callmesh__V1__TokenStanding **standings;
   /*
    * The app had webhooks when the device registered: it learns of the registration's end.
    */
@@ -544,7 +547,29 @@ struct  Callmesh__V1__RegistrationRecord
 };
 #define CALLMESH__V1__REGISTRATION_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__registration_record__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, 0, 0 }
+    , 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, 0, 0,NULL, 0 }
+
+
+/*
+ * What providers' answers have shown of a token.
+ */
+struct  Callmesh__V1__TokenStanding
+{
+  ProtobufCMessage base;
+  char *fingerprint;
+  /*
+   * Its provider has accepted a push for it.
+   */
+  protobuf_c_boolean proven;
+  /*
+   * How often its provider refused it since, at intervals.
+   */
+  uint32_t refusals;
+  int64_t refused_at_us;
+};
+#define CALLMESH__V1__TOKEN_STANDING__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__token_standing__descriptor) \
+    , (char *)protobuf_c_empty_string, 0, 0, 0 }
 
 
 /*
@@ -970,6 +995,25 @@ Callmesh__V1__RegistrationRecord *
 void   callmesh__v1__registration_record__free_unpacked
                      (Callmesh__V1__RegistrationRecord *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__TokenStanding methods */
+void   callmesh__v1__token_standing__init
+                     (Callmesh__V1__TokenStanding         *message);
+size_t callmesh__v1__token_standing__get_packed_size
+                     (const Callmesh__V1__TokenStanding   *message);
+size_t callmesh__v1__token_standing__pack
+                     (const Callmesh__V1__TokenStanding   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__token_standing__pack_to_buffer
+                     (const Callmesh__V1__TokenStanding   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__TokenStanding *
+       callmesh__v1__token_standing__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__token_standing__free_unpacked
+                     (Callmesh__V1__TokenStanding *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__RulesRecord methods */
 void   callmesh__v1__rules_record__init
                      (Callmesh__V1__RulesRecord         *message);
@@ -1054,6 +1098,9 @@ typedef void (*Callmesh__V1__Checkpoint_Closure)
 typedef void (*Callmesh__V1__RegistrationRecord_Closure)
                  (const Callmesh__V1__RegistrationRecord *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__TokenStanding_Closure)
+                 (const Callmesh__V1__TokenStanding *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__RulesRecord_Closure)
                  (const Callmesh__V1__RulesRecord *message,
                   void *closure_data);
@@ -1086,6 +1133,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__settled_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__lost_entry__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__checkpoint__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__registration_record__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__token_standing__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__rules_record__descriptor;
 
 PROTOBUF_C__END_DECLS
