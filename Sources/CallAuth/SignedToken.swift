@@ -70,14 +70,19 @@ struct SignedToken {
   let text: ArraySlice<UInt8>
   let signature: [UInt8]
 
-  /// nil unless the token has three parts, the first two of which are such JSON.
-  init?(_ token: [UInt8]) {
+  /// - Throws: unless the token has three parts, the first two of which are such JSON.
+  init(_ token: [UInt8]) throws(TokenFault) {
     let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 3, let headerBytes = base64URLBytes(parts[0]),
-      let payloadBytes = base64URLBytes(parts[1]), let signature = base64URLBytes(parts[2]),
-      let header = try? BoundedJSON.read(Header.self, headerBytes),
-      let payload = try? BoundedJSON.read(Payload.self, payloadBytes)
-    else { return nil }
+      let payloadBytes = base64URLBytes(parts[1]), let signature = base64URLBytes(parts[2])
+    else { throw TokenFault(.form, "it is not three parts in base64url, with dots between them") }
+    guard let header = try? BoundedJSON.read(Header.self, headerBytes) else {
+      throw TokenFault(.header, "the header is no JSON object with alg, and kid as text if at all")
+    }
+    let payload: Payload
+    do { payload = try BoundedJSON.read(Payload.self, payloadBytes) } catch {
+      throw TokenFault(error)
+    }
     self.header = header
     self.payload = payload
     self.signature = signature

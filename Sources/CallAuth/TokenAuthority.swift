@@ -84,6 +84,17 @@ public final class TokenAuthority: Sendable {
     return verified
   }
 
+  /// What is wrong with a token that `verifyAny` refused; nil: nothing is, apart from a revocation.
+  public func fault(in token: String, now: Int64) -> TokenFault? {
+    let verifier = state.withLock { $0.verifier }
+    do throws(TokenFault) {
+      _ = try verifier.check(token, now: now)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
   /// Whether a verified token is still valid until its expiry: its key is in force, and it is not revoked. The
   /// arguments are those of its `DeviceClaims`.
   public func isInForce(

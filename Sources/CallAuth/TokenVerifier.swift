@@ -52,44 +52,82 @@ public struct TokenVerifier: Sendable {
   /// Verifies a token, whosever it is.
   /// - Throws: as `verify`.
   public func verifyAny(_ token: String, now: Int64) throws(AuthFailure) -> TokenClaims {
+    do {
+      return try check(token, now: now)
+    } catch {
+      throw error.failure
+    }
+  }
+
+  /// Verifies a token, whosever it is.
+  /// - Throws: what is wrong with it.
+  func check(_ token: String, now: Int64) throws(TokenFault) -> TokenClaims {
     let bytes = Array(token.utf8)
-    guard bytes.count <= Self.tokenBytesMax, let parsed = SignedToken(bytes),
-      // No critical extension is supported.
-      !parsed.header.isCritical,
-      // Names of apps are ASCII, for which equality of strings is equality of bytes.
-      IdentifierRules.isApp(parsed.payload.app), let app = keys.apps[parsed.payload.app],
-      let key = key(of: app, kid: parsed.header.kid),
-      parsed.header.alg == key.algorithm,
-      key.accepts(signature: parsed.signature, of: parsed.text)
-    else { throw .notAccepted }
+    guard bytes.count <= Self.tokenBytesMax else {
+      throw TokenFault(.form, "it is longer than \(Self.tokenBytesMax) bytes")
+    }
+    let parsed = try SignedToken(bytes)
+    guard !parsed.header.isCritical else {
+      throw TokenFault(.header, "crit: no extension is supported")
+    }
+    // Names of apps are ASCII, for which equality of strings is equality of bytes.
+    guard IdentifierRules.isApp(parsed.payload.app), let app = keys.apps[parsed.payload.app] else {
+      throw TokenFault(.app, "app is none of the file of keys")
+    }
+    guard let key = key(of: app, kid: parsed.header.kid) else {
+      throw TokenFault(.key, "the app has no key with this kid, or has several and there is no kid")
+    }
+    guard parsed.header.alg == key.algorithm else {
+      throw TokenFault(.header, "alg is not that of the key: \(key.algorithm)")
+    }
+    guard key.accepts(signature: parsed.signature, of: parsed.text) else {
+      throw TokenFault(.signature, "the signature is not the key's")
+    }
     // The signature is valid: the claims are the app's.
-    guard let expiry = parsed.payload.expirySeconds else { throw .notAccepted }
-    let isServers = parsed.payload.isServers
-    let user = parsed.payload.sub ?? ""
-    guard
-      isServers
-        || IdentifierRules.isUser(user)
-          && (parsed.payload.device.map(IdentifierRules.isDevice) ?? true)
-    else { throw .notAccepted }
+    return try claims(parsed.payload, app, key, now: now)
+  }
+
+  private func claims(
+    _ payload: SignedToken.Payload, _ app: AppKeys.App, _ key: AppKeys.Key, now: Int64
+  ) throws(TokenFault) -> TokenClaims {
+    guard let expiry = payload.expirySeconds else {
+      throw TokenFault(.exp, "exp is no time: seconds since 1970")
+    }
+    let isServers = payload.isServers
+    let user = payload.sub ?? ""
+    guard isServers || IdentifierRules.isUser(user) else {
+      throw TokenFault(.sub, "sub is no user id, of 1 to 128 bytes: docs/device-protocol.md")
+    }
+    guard isServers || payload.device.map(IdentifierRules.isDevice) ?? true else {
+      throw TokenFault(.device, "device is no device id: docs/device-protocol.md")
+    }
     let maximumAgeSeconds =
       isServers ? min(self.maximumAgeSeconds, Self.serverMaximumAgeSeconds) : self.maximumAgeSeconds
-    guard now < expiry else { throw .expired }
+    guard now < expiry else {
+      throw TokenFault(.exp, "it expired \(now - expiry) s ago", .expired)
+    }
     let soon = now + Self.clockLeewaySeconds
-    guard parsed.payload.nbf.map({ $0 <= Double(soon) }) ?? true,
-      parsed.payload.iat.map({ $0 <= Double(soon) }) ?? true
-    else { throw .notAccepted }
-    let issued = parsed.payload.issuedSeconds ?? expiry - maximumAgeSeconds
+    for (part, time) in [(TokenFault.Part.nbf, payload.nbf), (.iat, payload.iat)] {
+      guard let time, time > Double(soon) else { continue }
+      throw TokenFault(
+        part, "\(part) is more than \(Self.clockLeewaySeconds) s ahead of this clock")
+    }
+    let issued = payload.issuedSeconds ?? expiry - maximumAgeSeconds
     guard expiry - soon <= maximumAgeSeconds,
       now - issued <= maximumAgeSeconds + Self.clockLeewaySeconds
-    else { throw .tooLong(maximumSeconds: maximumAgeSeconds) }
+    else {
+      throw TokenFault(
+        .lifetime, "it is good for longer than \(maximumAgeSeconds) s, or was issued before that",
+        .tooLong(maximumSeconds: maximumAgeSeconds))
+    }
     if isServers {
       return .server(
         ServerClaims(app: app.name, expiresAtSeconds: expiry, keyNumber: key.number))
     }
     return .device(
       DeviceClaims(
-        app: app.name, user: user, device: parsed.payload.device,
-        name: DisplayName.shown(parsed.payload.name?.text ?? ""), expiresAtSeconds: expiry,
+        app: app.name, user: user, device: payload.device,
+        name: DisplayName.shown(payload.name?.text ?? ""), expiresAtSeconds: expiry,
         issuedAtSeconds: issued, keyNumber: key.number))
   }
 

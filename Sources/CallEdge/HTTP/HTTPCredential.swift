@@ -2,6 +2,7 @@ internal import CallAuth
 internal import CallCore
 internal import CallTelemetry
 internal import CallWire
+internal import Logging
 internal import NIOHTTP1
 internal import Synchronization
 
@@ -164,6 +165,7 @@ extension EdgeShared {
     do {
       return try tokens.verify(token, now: now.microseconds / 1_000_000)
     } catch {
+      noteRefused(token, now: now)
       throw CallError(error)
     }
   }
@@ -172,8 +174,22 @@ extension EdgeShared {
     do {
       return try tokens.verifyServer(token, now: now.microseconds / 1_000_000)
     } catch {
+      noteRefused(token, now: now)
       throw CallError(error)
     }
+  }
+
+  /// Counts what is wrong with a token, and logs it at debug level. Some of a flood are left out.
+  private func noteRefused(_ token: String, now: Timestamp) {
+    let isLeftOut = faultsNoted.withLock {
+      $0.take(perSecond: Self.faultsPerSecond, burst: Self.faultsPerSecond, now: now) != nil
+    }
+    guard !isLeftOut, let fault = tokens.fault(in: token, now: now.microseconds / 1_000_000)
+    else { return }
+    metrics.tokensRefused[fault.part]?.increment()
+    logger.debug(
+      "A token was refused.",
+      metadata: .keys([.state: "\(fault.part.rawValue)", .reason: "\(fault.text)"]))
   }
 
   private func capability(_ text: String, now: Timestamp) throws(CallError) -> PushCapability {

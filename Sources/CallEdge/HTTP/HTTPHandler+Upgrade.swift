@@ -5,16 +5,10 @@ internal import NIOHTTP1
 /// Turns the connection into a WebSocket.
 extension HTTPHandler {
   func upgrade(_ head: HTTPRequestHead, _ exchange: HTTPExchange) {
-    if head.headers.contains(name: "authorization"),
-      let error = loop.refusalToAuthenticate(connection)
-    {
-      return answer(exchange, HTTPAnswer(error))
-    }
     let upgrade: WebSocketUpgrade
     do {
-      upgrade = try WebSocketUpgrade(head, loop: loop)
+      upgrade = try WebSocketUpgrade(head, loop: loop, connection)
     } catch {
-      loop.noteFailure(connection, error.error)
       return answer(exchange, error)
     }
     guard let context else { return }

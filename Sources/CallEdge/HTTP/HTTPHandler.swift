@@ -186,9 +186,6 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     _ route: HTTPRoute, _ head: HTTPRequestHead, query: Substring, _ body: [UInt8],
     _ exchange: HTTPExchange
   ) {
-    if let error = loop.refusalToAuthenticate(connection) {
-      return answer(exchange, HTTPAnswer(error), rests: true)
-    }
     let now = loop.now
     let command: Command
     do throws(CallError) {
@@ -199,8 +196,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),
         limits: loop.shared.configuration.limits)
     } catch {
-      loop.noteFailure(connection, error.code)
-      return answer(exchange, HTTPAnswer(error))
+      return answer(exchange, HTTPAnswer(loop.told(error, connection)))
     }
     if let error = loop.submit(command, for: self) { return answer(exchange, HTTPAnswer(error)) }
     state = .waiting(exchange, session: command.session.number)

@@ -134,17 +134,11 @@ final class PeerGate: Sendable {
     return counting { $0.requests.take(key, now: now) }
   }
 
-  /// Whether credentials of the address are verified.
-  /// - Returns: nil; or the milliseconds to wait where too many were refused.
-  func waitToAuthenticate(_ address: PeerAddress?, now: Timestamp) -> UInt32? {
-    guard let key = limited(address) else { return nil }
-    return rates.withLock { $0.failures.wait(key, cost: Self.failureCost, now: now) }
-  }
-
   /// A credential of the address was refused.
-  func failedToAuthenticate(_ address: PeerAddress?, now: Timestamp) {
-    guard let key = limited(address) else { return }
-    _ = counting { $0.failures.take(key, cost: Self.failureCost, now: now) }
+  /// - Returns: nil; or the milliseconds to wait where too many were.
+  func failedToAuthenticate(_ address: PeerAddress?, now: Timestamp) -> UInt32? {
+    guard let key = limited(address) else { return nil }
+    return counting { $0.failures.take(key, cost: Self.failureCost, now: now) }
   }
 
   private func counting(_ body: (inout Rates) -> UInt32?) -> UInt32? {

@@ -97,6 +97,8 @@ final class Connection {
   /// The device's address; that of a trusted proxy until the proxy has given the device's.
   var address: PeerAddress?
   let since: Timestamp
+  /// No credential that comes on it is verified until then; nil: there were not that many bad ones.
+  var refusedUntil: Timestamp?
   /// Set while no device has attached.
   var channel: (any Channel)?
 

@@ -8,37 +8,43 @@ internal import DequeModule
 extension EdgeLoop {
   // MARK: Verification
 
-  /// Verifies a token that came on a connection, unless too many of its address were refused.
+  /// Verifies a token that came on a device's connection. A connection that went on with bad tokens when its address had
+  /// used its rate up gets none verified for a while.
   func verify(
     _ token: String, of connection: Connection, now: Timestamp
   ) -> Result<DeviceClaims, CallError> {
-    if let error = refusalToAuthenticate(connection) { return .failure(error) }
+    if let until = connection.refusedUntil, now < until {
+      return .failure(tooManyRefused(wait: UInt32(clamping: (until - now).microseconds / 1000)))
+    }
     do {
       return .success(try shared.verify(token, now: now))
     } catch {
-      noteFailure(connection, error.code)
-      return .failure(error)
+      let told = told(error, connection)
+      if told.code == .rateLimited {
+        connection.refusedUntil = now + .milliseconds(Int64(told.retryAfterMilliseconds))
+      }
+      return .failure(told)
     }
   }
 
-  /// Why no credential of this connection is verified at present; nil where it is.
-  func refusalToAuthenticate(_ connection: Connection) -> CallError? {
-    let gate = shared.gate
-    guard let wait = gate.waitToAuthenticate(connection.address, now: now) else { return nil }
+  /// Counts an error against the connection's address where a credential was refused. Whoever shares the address is not
+  /// concerned: a good credential is always verified, and what that costs is bounded by the rate of requests.
+  /// - Returns: what the device is told: that its address has used up its rate of refused ones, or the error.
+  func told(_ error: CallError, _ connection: Connection) -> CallError {
+    switch error.code {
+    case .notAccepted, .expired, .tokenTooLong, .revoked:
+      shared.gate.failedToAuthenticate(connection.address, now: now).map(tooManyRefused(wait:))
+        ?? error
+    default: error
+    }
+  }
+
+  private func tooManyRefused(wait: UInt32) -> CallError {
     metrics.count(limit: .failedAuthsPerAddress)
     return CallError(
       .rateLimited,
-      "At most \(gate.limits.failedAuthsPerAddress) refused tokens a minute from one address.",
+      "At most \(shared.gate.limits.failedAuthsPerAddress) refused tokens a minute from one address.",
       retryAfterMilliseconds: wait)
-  }
-
-  /// Counts an error against the connection's address where a credential was refused.
-  func noteFailure(_ connection: Connection, _ code: CallError.Code?) {
-    switch code {
-    case .notAccepted, .expired, .tokenTooLong, .revoked:
-      shared.gate.failedToAuthenticate(connection.address, now: now)
-    default: break
-    }
   }
 
   // MARK: Changes

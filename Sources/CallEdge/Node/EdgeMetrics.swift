@@ -1,3 +1,4 @@
+internal import CallAuth
 internal import CallCore
 internal import CallTelemetry
 
@@ -43,6 +44,7 @@ final class EdgeMetrics: Sendable {
   let pushRequestsRefused: Counter
   /// Requests that came before there were keys to verify their capabilities.
   let pushRequestsUnready: Counter
+  let tokensRefused: [TokenFault.Part: Counter]
   private let errors: [Counter]
   private let closes: [CloseReason: Counter]
 
@@ -144,6 +146,10 @@ final class EdgeMetrics: Sendable {
     pushRequestsAccepted = pushRequests[0]
     pushRequestsRefused = pushRequests[1]
     pushRequestsUnready = pushRequests[2]
+    tokensRefused = registry.counters(
+      "callmesh_edge_tokens_refused_total",
+      "Refused tokens, by the part that is wrong. Of more than 20 a second some are left out.",
+      label: "part", \.rawValue)
     errors = registry.counters(
       "callmesh_edge_errors_total", "Error replies to devices, by group of codes.", label: "group",
       ["protocol", "authentication", "registration", "call", "cluster"])

@@ -31,6 +31,9 @@ final class EdgeShared: Sendable {
   let exchange: LocalExchange?
   /// The rates of HTTP requests by user or device, whose connections are on any event loop.
   let requestRates: Mutex<RateTable<RateKey>>
+  /// The refused tokens whose faults are looked for.
+  let faultsNoted: Mutex<TokenBucket>
+  static let faultsPerSecond = 20
   private let send: @Sendable ([OutgoingMessage]) -> Int
 
   init(
@@ -67,6 +70,7 @@ final class EdgeShared: Sendable {
       RateTable(
         perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
         entriesMax: configuration.peers.requestRatesMax, now: clock.now()))
+    faultsNoted = Mutex(TokenBucket(burst: Self.faultsPerSecond, now: clock.now()))
   }
 
   /// Registers the metrics of the certificate. Without TLS it never expires.

@@ -14,7 +14,7 @@ struct WebSocketUpgrade {
   private static let draining = CallError(.draining, retryAfterMilliseconds: 1000)
 
   /// - Throws: the answer to a request that is refused.
-  init(_ head: HTTPRequestHead, loop: EdgeLoop) throws(HTTPAnswer) {
+  init(_ head: HTTPRequestHead, loop: EdgeLoop, _ connection: Connection) throws(HTTPAnswer) {
     // Without `Connection: upgrade` the header `Upgrade` has no meaning (RFC 9110, 7.8), and the parser takes
     // what follows for another request.
     guard Self.names("websocket", in: "upgrade", of: head),
@@ -41,7 +41,7 @@ struct WebSocketUpgrade {
     do {
       login = try loop.shared.login(head.headers, now: loop.now)
     } catch {
-      throw HTTPAnswer(error)
+      throw HTTPAnswer(loop.told(error, connection))
     }
   }
 

@@ -141,8 +141,8 @@ extension Setting {
     "HTTP requests and WebSocket handshakes of one address per second on average; four times as "
       + "many in one burst."
     Setting("failedAuthsPerAddress", \.edge.peers.failedAuthsPerAddress, .integer(1...100_000))
-    "Refused tokens and push capabilities of one address per minute. Above that, all its requests "
-      + "with credentials are refused unchecked."
+    "Refused tokens and push capabilities of one address per minute. Further bad ones are answered "
+      + "with 429; good ones are not concerned."
     Setting("keepAliveTimeout", \.edge.peers.keepAliveTimeout, .duration(1, 3600))
     "How long a connection is kept on which no request comes. Longer than the balancer in front keeps "
       + "its idle connections, or some of its requests meet a closed one (502)."

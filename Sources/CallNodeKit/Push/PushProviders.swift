@@ -43,8 +43,10 @@ package struct PushProviders: Sendable, Equatable, Decodable {
     /// `host` or `host:port` in place of Apple's.
     package var endpoint: String?
     package var caFile: String?
+    /// How long Apple may keep a push that makes a phone ring.
+    package var voipKeepSeconds: Int?
     package enum CodingKeys: String, CodingKey, CaseIterable {
-      case name, team, key, keyFile, environment, topics, apps, endpoint, caFile
+      case name, team, key, keyFile, environment, topics, apps, endpoint, caFile, voipKeepSeconds
     }
   }
   package struct FCM: PushEntry {

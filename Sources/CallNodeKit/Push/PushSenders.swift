@@ -93,6 +93,9 @@ struct PushSenders: Sendable {
     if let place = entry.endpoint.flatMap(PushProviders.hostAndPort) {
       (configuration.host, configuration.port) = (place.host, place.port)
     }
+    if let seconds = entry.voipKeepSeconds {
+      configuration.limits.voipKeep = .seconds(Int64(seconds))
+    }
     if let caFile = entry.caFile {
       configuration.extraTrustRootsPEM = [try text(caFile, entry.name)]
     }
