@@ -4546,7 +4546,7 @@ const ProtobufCMessageDescriptor callmesh__v1__merge_request__descriptor =
   (ProtobufCMessageInit) callmesh__v1__merge_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[13] =
+static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descriptors[14] =
 {
   {
     "call",
@@ -4704,6 +4704,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__visit_request__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rings_for_us",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__VisitRequest, rings_for_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__visit_request__field_indices_by_name[] = {
   9,   /* field[9] = answered_at_us */
@@ -4716,6 +4728,7 @@ static const unsigned callmesh__v1__visit_request__field_indices_by_name[] = {
   5,   /* field[5] = is_member */
   7,   /* field[7] = is_over */
   11,   /* field[11] = number */
+  13,   /* field[13] = rings_for_us */
   8,   /* field[8] = round */
   4,   /* field[4] = second_calls */
   12,   /* field[12] = wants_others */
@@ -4724,7 +4737,7 @@ static const ProtobufCIntRange callmesh__v1__visit_request__number_ranges[2 + 1]
 {
   { 1, 0 },
   { 12, 6 },
-  { 0, 13 }
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
 {
@@ -4734,7 +4747,7 @@ const ProtobufCMessageDescriptor callmesh__v1__visit_request__descriptor =
   "Callmesh__V1__VisitRequest",
   "callmesh.v1",
   sizeof(Callmesh__V1__VisitRequest),
-  13,
+  14,
   callmesh__v1__visit_request__field_descriptors,
   callmesh__v1__visit_request__field_indices_by_name,
   2,  callmesh__v1__visit_request__number_ranges,

@@ -76,8 +76,8 @@
       _ registry: PKPushRegistry, didReceiveIncomingPushWith payload: PKPushPayload,
       for type: PKPushType, completion: @escaping () -> Void
     ) {
-      let now = Timestamp(device.clusterTime ?? Date())
-      let read = ReadPush(payload.dictionaryPayload, now: now)
+      let read = ReadPush(
+        payload.dictionaryPayload, clusterTime: device.clusterTime.map { Timestamp($0) })
       perform { $0.pushed(read.push, isExpired: read.isExpired, spare: .random()) }
       completion()
     }

@@ -20,8 +20,9 @@ public struct ReadPush: Sendable, Equatable {
 
   /// - Parameters:
   ///   - payload: `PKPushPayload.dictionaryPayload`.
-  ///   - now: the cluster's time as far as the device knows it, or the wall clock's.
-  public init(_ payload: [AnyHashable: Any], now: Timestamp) {
+  ///   - clusterTime: the cluster's time; nil: not known. Then no push counts as expired: the phone's clock may be wrong, and
+  ///     the cluster says so when the device attaches.
+  public init(_ payload: [AnyHashable: Any], clusterTime: Timestamp?) {
     guard let news = try? PushReader(.callmesh).read(PayloadValue(payload)) else { return }
     switch news {
     case .invite(let invite):
@@ -29,7 +30,11 @@ public struct ReadPush: Sendable, Equatable {
         Address(callee: invite.callee ?? "", call: invite.call),
         CallKitMachine.Shown(
           handle: invite.handle, name: invite.caller?.name ?? "", video: invite.video))
-      if case .expired = invite.freshness(at: now) { isExpired = true }
+      if let clusterTime,
+        case .expired = invite.freshness(at: clusterTime, serverOffset: .seconds(0))
+      {
+        isExpired = true
+      }
     case .stop(let stop):
       push = .end(
         stop.call, CallKitMachine.EndedReason(rawValue: stop.callKitReason) ?? .remoteEnded,

@@ -47,6 +47,25 @@ import Testing
     Row("telnyx", "", "", []),
   ]
 
+  /// Safari revokes a subscription for which nothing is shown.
+  @Test func noSilentPushWhereThePlatformForbidsIt() {
+    func capabilities(_ origin: String, _ declared: PushCapabilities? = nil) -> PushCapabilities {
+      let token = PushToken(provider: .webPush, environment: "", topic: origin, token: "t")
+      return Registration(
+        user: UserKey(app: "demo", user: "bob"), device: "web",
+        request: RegistrationRequest(alertToken: token, capabilities: declared),
+        registeredAt: Timestamp(microseconds: 1), seenAt: Timestamp(microseconds: 1)
+      ).capabilities
+    }
+    #expect(capabilities("https://web.push.apple.com") == .missedNotice)
+    #expect(capabilities("https://eu.push.apple.com") == .missedNotice)
+    #expect(capabilities("https://fcm.googleapis.com") == [.ended, .missedNotice])
+    // Its worker shows something for each push.
+    #expect(
+      capabilities("https://web.push.apple.com", [.ended, .missedNotice])
+        == [.ended, .missedNotice])
+  }
+
   static let others: [Row] = [
     Row("apple", "App", "3.0.0", []),
     Row("fcsdk", "FCSDK", "3.0.0", []),

@@ -80,6 +80,26 @@ import Testing
     #expect(bench.registration("d0") == nil && bench.registration("d3") != nil)
   }
 
+  /// Tabs of one browser take its one subscription from each other. What is left of each stays behind without a token.
+  @Test func whoCannotBeWokenGivesWayFirst() {
+    var bench = Bench()
+    bench.enrol("phone", voip: "v1")
+    for number in 0..<10 {
+      bench.pass(.seconds(60))
+      bench.say(.register(RegistrationRequest()), device: "tab\(number)", devicesPerUser: 3)
+      bench.answerStores()
+    }
+    #expect(bench.shard.counts.registrations == 3)
+    #expect(bench.registration("phone") != nil)
+    #expect(bench.registration("tab9") != nil && bench.registration("tab8") != nil)
+    // One that is there can be reached without a token.
+    bench.attach("tab8")
+    bench.say(.register(RegistrationRequest()), device: "tab10", devicesPerUser: 3)
+    bench.answerStores()
+    #expect(bench.registration("tab8") != nil && bench.registration("phone") != nil)
+    #expect(bench.registration("tab9") == nil)
+  }
+
   @Test func theRefusalNamesTheLimitInForce() {
     var limits = CallLimits()
     limits.devicesPerUser = 1

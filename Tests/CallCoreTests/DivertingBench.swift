@@ -59,8 +59,8 @@ struct DivertingBench {
   // MARK: The call
 
   @discardableResult
-  mutating func place(to users: String...) -> Reply? {
-    var request = PlaceRequest(call: Self.id, description: "offer")
+  mutating func place(to users: String..., ring seconds: UInt32 = 0) -> Reply? {
+    var request = PlaceRequest(call: Self.id, ringTimeoutSeconds: seconds, description: "offer")
     request.forward = users
     request.follows = follows
     let reply = owner.say(.place(request), user: "alice", device: "alice1")

@@ -181,6 +181,8 @@ import Testing
     case .expired:
       bench.pass(Span(microseconds: bench.shard.limits.registrationLifetime.microseconds * 2))
     case .displaced:
+      // Else it gives way first, since it cannot be woken.
+      bench.attach("b2")
       bench.say(
         .register(RegistrationRequest()), device: "b3", devicesPerUser: 2, hasWebhooks: true)
     }

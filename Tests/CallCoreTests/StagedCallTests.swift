@@ -28,6 +28,31 @@ import Testing
     #expect(bench.stopsOfBob("b2").map(\.reason) == [.answeredElsewhere])
   }
 
+  @Test(
+    "each stage gets its share of the ring",
+    arguments: [(8, 10, 4), (8, 40, 4), (30, 40, 20), (30, 10, 10), (60, 25, 25)])
+  func shares(_ ring: UInt32, _ first: UInt32, _ others: Int64) {
+    var bench = bench(UserRules(firstDevices: ["b2"], firstSeconds: first))
+    bench.place(ring: ring)
+    bench.pass(.milliseconds(others * 1000 - 100))
+    #expect(bench.invitesOfBob("b1").isEmpty)
+    bench.pass(.milliseconds(100))
+    #expect(bench.invitesOfBob("b1").count == 1)
+  }
+
+  @Test("what ends the ring at a user counts: nobody answers there in time")
+  func sharesBeforeNoAnswer() {
+    var bench = bench(
+      UserRules(
+        onNoAnswer: UserRules.Forward(users: ["carl"]), noAnswerSeconds: 12, firstDevices: ["b2"],
+        firstSeconds: 20))
+    bench.place()
+    bench.pass(.milliseconds(5900))
+    #expect(bench.invitesOfBob("b1").isEmpty)
+    bench.pass(.milliseconds(100))
+    #expect(bench.invitesOfBob("b1").count == 1)
+  }
+
   @Test("none of the first devices is there, or left: all ring at once") func stagesAtOnce() {
     var absent = bench(UserRules(firstDevices: ["tv"]))
     absent.place()

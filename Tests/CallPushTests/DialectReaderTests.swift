@@ -149,22 +149,35 @@ import Testing
   }
 
   @Test func byTheDeadline() {
-    #expect(invite().freshness(at: at(101_000)) == .rings(remaining: .seconds(29)))
-    #expect(invite().freshness(at: at(129_999)) == .rings(remaining: .milliseconds(1)))
-    #expect(invite().freshness(at: at(130_000)) == .expired(since: .seconds(0)))
-    #expect(invite().freshness(at: at(1_030_000)) == .expired(since: .seconds(900)))
+    #expect(
+      invite().freshness(at: at(101_000), serverOffset: .seconds(0))
+        == .rings(remaining: .seconds(29)))
+    #expect(
+      invite().freshness(at: at(129_999), serverOffset: .seconds(0))
+        == .rings(remaining: .milliseconds(1)))
+    #expect(
+      invite().freshness(at: at(130_000), serverOffset: .seconds(0)) == .expired(since: .seconds(0))
+    )
+    #expect(
+      invite().freshness(at: at(1_030_000), serverOffset: .seconds(0))
+        == .expired(since: .seconds(900)))
   }
 
   @Test func aClockThatIsBehindMakesNoPushYounger() {
     // It was sent "in the future": then it was sent just now.
-    #expect(invite().freshness(at: at(10_000)) == .rings(remaining: .seconds(30)))
+    #expect(
+      invite().freshness(at: at(10_000), serverOffset: .seconds(0))
+        == .rings(remaining: .seconds(30)))
     #expect(invite().age(at: at(10_000)) == .seconds(0))
     #expect(invite().age(at: at(103_000)) == .seconds(3))
   }
 
   @Test func theClustersClockCounts() {
-    // This device is ten minutes ahead, and knows.
-    #expect(invite().freshness(at: at(701_000)) == .expired(since: .seconds(571)))
+    // This device is ten minutes ahead, and does not know; then it does.
+    #expect(invite().freshness(at: at(701_000), serverOffset: nil) == .unknown)
+    #expect(
+      invite().freshness(at: at(701_000), serverOffset: .seconds(0))
+        == .expired(since: .seconds(571)))
     #expect(
       invite().freshness(at: at(701_000), serverOffset: .seconds(-600))
         == .rings(remaining: .seconds(29)))
@@ -172,8 +185,10 @@ import Testing
   }
 
   @Test func vendorsSayNoDeadline() {
-    #expect(invite(deadline: nil).freshness(at: at(1)) == .unknown)
-    #expect(invite(sent: nil).freshness(at: at(131_000)) == .expired(since: .seconds(1)))
+    #expect(invite(deadline: nil).freshness(at: at(1), serverOffset: .seconds(0)) == .unknown)
+    #expect(
+      invite(sent: nil).freshness(at: at(131_000), serverOffset: .seconds(0))
+        == .expired(since: .seconds(1)))
     #expect(invite(sent: nil).age(at: at(1)) == nil)
   }
 }

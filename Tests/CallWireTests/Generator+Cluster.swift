@@ -158,6 +158,7 @@ extension Generator {
     request.consulted = chance(50) ? call() : nil
     request.isOver = chance(50)
     request.wantsOthers = chance(50)
+    request.ringsFor = chance(50) ? .milliseconds(Int64(1 + next() & 0xffff)) : nil
     request.round = chance(50) ? UInt8.random(in: 0...32, using: &self) : 0
     return request
   }

@@ -235,9 +235,28 @@ import Testing
 @Suite struct ReadPushTests {
   private let call = "00000000-0000-0001-0000-000000000001"
 
+  /// A phone whose clock is wrong, and that has not been told the cluster's time, must not end a fresh call.
+  @Test func onlyTheClustersTimeMakesAPushOld() {
+    let payload: [AnyHashable: Any] = [
+      "callmesh": [
+        "v": 1, "purpose": "ring", "call": call, "callee": "bob", "caller": ["user": "ann"],
+        "sentAtMs": 1_790_000_000_000, "deadlineMs": 1_790_000_030_000,
+      ]
+    ]
+    func isExpired(_ seconds: Int64?) -> Bool {
+      let time = seconds.map { Timestamp(microseconds: (1_790_000_000 + $0) * 1_000_000) }
+      let read = ReadPush(payload, clusterTime: time)
+      #expect(read.push != nil)
+      return read.isExpired
+    }
+    #expect(!isExpired(nil))
+    #expect(!isExpired(29))
+    #expect(isExpired(31))
+  }
+
   @Test func whatCannotBeReadIsNothing() {
-    #expect(ReadPush([:], now: Timestamp(microseconds: 0)).push == nil)
-    #expect(ReadPush(["callmesh": "x"], now: Timestamp(microseconds: 0)).push == nil)
+    #expect(ReadPush([:], clusterTime: nil).push == nil)
+    #expect(ReadPush(["callmesh": "x"], clusterTime: nil).push == nil)
   }
 
   @Test(arguments: [

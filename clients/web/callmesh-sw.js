@@ -88,8 +88,14 @@ async function callmeshRing(note) {
     data: callmeshData(note, "ring"),
   });
   // Where no clean-up push comes, the notification ends with the call.
-  const wait = (state ? callmeshTimes.lateMs : left) + callmeshTimes.graceMs;
-  await new Promise((resolve) => setTimeout(resolve, wait));
+  const wait = state ? callmeshTimes.lateMs : left;
+  await new Promise((resolve) => setTimeout(resolve, wait + callmeshTimes.graceMs));
+  // A clock that is ahead of the cluster's ends it too early: what the push seems to have been under way may be that.
+  const rest = state ? 0 : note.deadlineMs - (note.sentAtMs ?? note.deadlineMs) - wait;
+  if (rest > callmeshTimes.graceMs && (await callmeshShown(note)).some(({ data }) => data?.kind === "ring")) {
+    const phase = (await callmeshAsk(note, ""))?.phase;
+    if (phase === "placed" || phase === "ringing") await new Promise((resolve) => setTimeout(resolve, rest));
+  }
   for (const shown of await callmeshShown(note)) if (shown.data?.kind === "ring") shown.close();
 }
 

@@ -181,7 +181,9 @@ extension Call {
       if !forwarding.onNoAnswer.isEmpty {
         $0.noAnswerAt = min(placedAt + forwarding.noAnswerAfter, deadline)
       }
-      if !forwarding.firstDevices.isEmpty { $0.othersAt = placedAt + forwarding.firstFor }
+      if !forwarding.firstDevices.isEmpty {
+        $0.othersAt = placedAt + forwarding.firstFor(ofRing: deadline - placedAt)
+      }
     }
   }
 

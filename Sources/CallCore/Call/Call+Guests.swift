@@ -85,7 +85,10 @@ extension Call {
     }
     let talking = talking(of: guest.user)
     request.isOver = !isRung && talking == nil
-    if isRung { request.consulted = transfer?.start.consulted?.call }
+    if isRung {
+      request.consulted = transfer?.start.consulted?.call
+      request.ringsFor = min(facts.deadline, guest.noAnswerAt) - turn.now
+    }
     request.round = round(ringing: guest.user)
     request.wantsOthers = guest.wantsOthers
     (guests[index].askAt, guests[index].talking) = (next, talking)

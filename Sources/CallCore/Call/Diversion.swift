@@ -127,6 +127,17 @@ struct Forwarding: Sendable, Equatable {
   /// The devices that ring first, and for how long alone; empty: all ring at once.
   var firstDevices: [DeviceID] = []
   var firstFor: Span = .seconds(10)
+
+  /// Longer than a person needs to reach a phone that begins to ring.
+  private static let othersAtLeast = Span.seconds(10)
+
+  /// How long the first devices ring alone. The others have at least 10 s, or half of the ring where that is less.
+  /// - Parameter ring: how long the call rings at the user, unless the user's rules end that earlier.
+  func firstFor(ofRing ring: Span) -> Span {
+    let ring = onNoAnswer.isEmpty ? ring : min(ring, noAnswerAfter)
+    let others = min(Self.othersAtLeast, Span(microseconds: ring.microseconds / 2))
+    return min(firstFor, Span(microseconds: ring.microseconds - others.microseconds))
+  }
 }
 
 /// A user to whom a call was diverted. The call's shard has the call, and the user's shard knows the user's devices: it
@@ -229,6 +240,8 @@ public struct VisitRequest: Sendable, Equatable {
   public var round: UInt8 = 0
   /// None of the user's first devices rings any more: the others are to ring before these had their time.
   public var wantsOthers = false
+  /// For how long from now on it rings at the user at most; nil: not said, as by an earlier version.
+  public var ringsFor: Span?
   public init(
     call: CallID, callee: String, caller: String, answeredBy: DeviceID? = nil,
     busyWhileInCall: Bool? = nil

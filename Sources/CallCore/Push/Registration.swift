@@ -81,8 +81,7 @@ public struct Registration: Sendable, Hashable {
     self.seenAt = seenAt
     self.capabilities =
       capabilities ?? request.capabilities
-      ?? .derived(
-        dialect: request.dialect, sdkName: request.sdkName, sdkVersion: request.sdkVersion)
+      ?? request.derivedCapabilities
   }
 }
 

@@ -71,12 +71,16 @@ extension ShardMachine {
     return oldest.map(\.id)
   }
 
-  /// The devices that give way to a registration.
+  /// The devices that give way to a registration: first those that are away and cannot be woken, as all but one of ten tabs
+  /// that register one subscription of their browser.
   private func surplus(with registration: Registration, _ limits: CallLimits) -> [User.Device] {
     let registered = (users[registration.user]?.devices ?? []).filter { $0.registration != nil }
     guard !registered.contains(where: { $0.id == registration.device }) else { return [] }
     let surplus = max(0, registered.count + 1 - limits.devicesPerUser)
-    return Array(registered.sorted { Self.seen($0) < Self.seen($1) }.prefix(surplus))
+    let order = registered.sorted {
+      ($0.isOutOfReach ? 0 : 1, Self.seen($0)) < ($1.isOutOfReach ? 0 : 1, Self.seen($1))
+    }
+    return Array(order.prefix(surplus))
   }
 
   /// When a device was seen last; one that is attached is seen now.
@@ -245,4 +249,9 @@ extension ShardMachine {
     device.registration != nil && device.session == nil
       && Self.seen(device) + limits.registrationLifetime < turn.now
   }
+}
+
+extension User.Device {
+  /// Away, and registered without a token by which a push makes it ring.
+  fileprivate var isOutOfReach: Bool { session == nil && registration?.ringToken == nil }
 }

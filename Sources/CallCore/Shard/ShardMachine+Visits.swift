@@ -78,7 +78,9 @@ extension ShardMachine {
       reach.admitAll()
     }
     // Those that wait for the first ones.
-    if request.wantsOthers || visit.since + reach.forwarding.firstFor <= turn.now {
+    let ring = request.ringsFor.map { turn.now + $0 - visit.since }
+    let firstFor = ring.map(reach.forwarding.firstFor(ofRing:)) ?? reach.forwarding.firstFor
+    if request.wantsOthers || visit.since + firstFor <= turn.now {
       reach.devices += reach.others
     }
     var answer = VisitAnswer(

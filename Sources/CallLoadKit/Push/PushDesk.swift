@@ -68,7 +68,7 @@ final class PushDesk {
     guard pushed[invite.call, default: []].insert(index).inserted else { return }
     result.toProvider.record(arrived - plan.placeAt)
     // Too old to ring: the app reports it and ends it at once.
-    if case .expired = invite.freshness(at: rig.loop.now) {
+    if case .expired = invite.freshness(at: rig.loop.now, serverOffset: .seconds(0)) {
       result.expired += 1
       return
     }

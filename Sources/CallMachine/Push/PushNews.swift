@@ -80,7 +80,8 @@ public struct PushInvite: Sendable, Equatable {
     /// The push came too late. A VoIP push must be reported to CallKit all the same, and the call ended
     /// at once.
     case expired(since: Span)
-    /// The payload has no deadline.
+    /// The payload has no deadline, or this device does not know the cluster's time: its own clock may be off by minutes.
+    /// The reply to an attach for the call decides.
     case unknown
   }
 
@@ -88,10 +89,10 @@ public struct PushInvite: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - now: the time by this device's clock.
-  ///   - serverOffset: the cluster's clock minus this device's, from the last `attached`. If the send
+  ///   - serverOffset: the cluster's clock minus this device's, from the last `attached`; nil: not known. If the send
   ///     time is in the future by this, the push counts as just sent.
-  public func freshness(at now: Timestamp, serverOffset: Span = .seconds(0)) -> Freshness {
-    guard let deadline else { return .unknown }
+  public func freshness(at now: Timestamp, serverOffset: Span?) -> Freshness {
+    guard let deadline, let serverOffset else { return .unknown }
     let now = max(now + serverOffset, sentAt ?? Timestamp(microseconds: .min))
     return now < deadline ? .rings(remaining: deadline - now) : .expired(since: now - deadline)
   }

@@ -199,6 +199,9 @@ extension Callmesh__V1__VisitRequest: Mapping {
     c.flag(&value.isOver, &m.is_over)
     c.round(&value.round, &m.round)
     c.flag(&value.wantsOthers, &m.wants_others)
+    var ringsFor = value.ringsFor.map { max(1, $0.microseconds) } ?? 0
+    c.number(&ringsFor, &m.rings_for_us)
+    if C.reads { value.ringsFor = ringsFor > 0 ? Span(microseconds: ringsFor) : nil }
   }
 }
 

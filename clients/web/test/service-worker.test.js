@@ -276,6 +276,24 @@ test("a clock that is behind does not make a push old, or a new one later", asyn
   assert.deepEqual(worker.notes, []);
 });
 
+test("a clock that is ahead does not end the ring: the cluster is asked", async () => {
+  for (const [phase, isShown] of [["ringing", true], ["ended", false]]) {
+    const worker = new Worker();
+    worker.now = now + 20_000;
+    worker.answers = [{ status: 200, body: { phase } }];
+    await worker.push(ring);
+    await worker.pass(11_999);
+    assert.deepEqual(worker.requests, []);
+    await worker.pass(2);
+    assert.equal(worker.requests.length, 1);
+    assert.equal(worker.notes.length > 0, isShown);
+    await worker.pass(19_900);
+    assert.equal(worker.notes.length > 0, isShown);
+    await worker.pass(200);
+    assert.deepEqual(worker.notes, []);
+  }
+});
+
 test("a later version of payloads is not interpreted, and other pushes are left alone", async () => {
   const worker = new Worker();
   await worker.push({ ...ring, v: 2 });

@@ -756,6 +756,10 @@ struct  Callmesh__V1__VisitRequest
    */
   protobuf_c_boolean is_over;
   /*
+   * For how long it rings at the user at most; 0: not said.
+   */
+  int64_t rings_for_us;
+  /*
    * None of the user's first devices rings any more.
    */
   protobuf_c_boolean wants_others;
@@ -775,7 +779,7 @@ struct  Callmesh__V1__VisitRequest
 };
 #define CALLMESH__V1__VISIT_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__visit_request__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, {0,NULL} }
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, {0,NULL} }
 
 
 struct  Callmesh__V1__VisitAnswer
