@@ -72,11 +72,27 @@ public protocol PushSender: Sendable {
 }
 
 /// Cancels a push whose call has ended, while it waits for a place, for a connection, or for the next attempt. Senders
-/// check it before each attempt.
+/// check it before each attempt, and let it end a pause.
 public final class PushCancellation: Sendable {
-  private let cancelled = Atomic<Bool>(false)
+  private let state = Mutex((isCancelled: false, handler: (@Sendable () -> Void)?.none))
   public init() {}
-  public var isCancelled: Bool { cancelled.load(ordering: .relaxed) }
+  public var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
   /// An attempt that is under way continues; no further one begins.
-  public func cancel() { cancelled.store(true, ordering: .relaxed) }
+  public func cancel() {
+    let handler = state.withLock { state in
+      state.isCancelled = true
+      return state.handler.take()
+    }
+    handler?()
+  }
+
+  /// Calls `handler` once it is cancelled, at once if it is already, in place of the handler before. nil: nothing is called.
+  func onCancel(_ handler: (@Sendable () -> Void)?) {
+    let isCancelled = state.withLock { state in
+      state.handler = state.isCancelled ? nil : handler
+      return state.isCancelled
+    }
+    if isCancelled { handler?() }
+  }
 }

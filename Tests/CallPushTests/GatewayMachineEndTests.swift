@@ -109,10 +109,10 @@ extension GatewayMachineTests {
     #expect(Self.sends(bench.tick(at: 0.2)) == [])
     #expect(Self.sends(bench.tick(at: 0.4)) == [1])
     #expect(bench.neverSent(1, at: 0.5) == [], "too late")
-    // The ring was or will be sent here, so the clean-up does not wait.
+    // The ring is with a sender here: its outcome decides.
     _ = bench.take(Self.job(2))
-    #expect(Self.sends(bench.take(Self.cleanUp(2))) == [3])
-    _ = bench.sent(2, .accepted)
+    #expect(Self.sends(bench.take(Self.cleanUp(2))) == [])
+    #expect(Self.sends(bench.sent(2, .accepted)) == [3])
     var later = Self.cleanUp(2)
     later.purpose = .missed
     _ = bench.sent(1, .accepted)
@@ -124,6 +124,46 @@ extension GatewayMachineTests {
     #expect(Self.sends(bench.take(later)) == [5])
     // Its shard has recorded that the ring was sent.
     #expect(Self.sends(bench.take(Self.job(5, purpose: .cancel), pool: 1)) == [6])
+  }
+
+  /// A provider answers with errors, the call ends between two attempts, and the ring is given up: the device has never
+  /// rung, and a VoIP push that ends a call would make its app report one.
+  @Test(arguments: [
+    PushOutcome.expired, .failed(reason: "ServiceUnavailable"), .rejected(reason: "BadTopic"),
+    .tokenRefused(reason: "BadDeviceToken"), .tokenGone(at: nil),
+  ])
+  func aRingThatNeverArrivedIsNotCleanedUp(outcome: PushOutcome) {
+    var bench = Bench()
+    _ = bench.take(Self.job(1))
+    let taken = bench.take(Self.cleanUp(1))
+    #expect(Self.sends(taken) == [])
+    #expect(taken.contains(.withdraw(job: 1)))
+    let ended = bench.sent(1, outcome)
+    #expect(Self.report(ended) == [.expired, outcome])
+    #expect(
+      ended.contains(.notifyNeverSent(PushLeg(call: CallID(high: 7, low: 1), device: "phone"))))
+    // One that comes later, too.
+    var later = Self.cleanUp(1)
+    later.purpose = .missed
+    #expect(Self.report(bench.take(later)) == [.expired])
+    #expect(bench.machine.pools[0].sending == 0)
+  }
+
+  @Test func aRingThatMayHaveArrivedIsCleanedUp() {
+    var bench = Bench(sends: 10)
+    _ = bench.take(Self.job(1))
+    _ = bench.take(Self.cleanUp(1))
+    let doubtful = PushOutcome.failed(reason: "no answer", mayHaveArrived: true)
+    #expect(Self.sends(bench.sent(1, doubtful)) == [2])
+    // Delivered before: another gateway may have sent it.
+    _ = bench.take(Self.job(2), attempt: 2)
+    _ = bench.take(Self.cleanUp(2))
+    #expect(Self.sends(bench.sent(3, .expired)) == [4])
+    // A provider that does not answer holds no clean-up up for long.
+    _ = bench.take(Self.job(3))
+    _ = bench.take(Self.cleanUp(3))
+    #expect(Self.sends(bench.tick(at: 0.9)) == [])
+    #expect(Self.sends(bench.tick(at: 1)) == [6])
   }
 
   @Test func whoWaitedForAPlaceHasHeardEnough() {

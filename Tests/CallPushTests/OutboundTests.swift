@@ -226,6 +226,17 @@ struct KeyedBulkheadTests {
 
 @Suite("Cancellable sleeps", .timeLimit(.minutes(1)))
 struct CancellableSleepsTests {
+  @Test func aPushThatIsCancelledEndsItsSleep() async {
+    let sleeps = CancellableSleeps(clock: HandClock().clock)
+    let cancellation = PushCancellation()
+    async let sleep: Void = sleeps.sleep(for: .seconds(100), unless: cancellation)
+    await until { sleeps.count == 1 }
+    cancellation.cancel()
+    await sleep
+    #expect(sleeps.count == 0)
+    await sleeps.sleep(for: .seconds(100), unless: cancellation)
+  }
+
   @Test func withTheirTimeOrWithTheirOwner() async {
     let hand = HandClock()
     let sleeps = CancellableSleeps(clock: hand.clock)

@@ -82,7 +82,11 @@ extension LoadCommand {
 
   /// nil where no device sleeps.
   func sleepOptions() throws -> SleepOptions? {
-    guard let share = sleeping, share.value > 0 else { return nil }
+    guard let share = sleeping, share.value > 0 else {
+      try need(
+        !providerTrouble, "--provider-trouble", true, "no device sleeps; give --sleeping 40%")
+      return nil
+    }
     try need(
       edge.isEmpty, "--sleeping", share,
       "callload is the provider of a local cluster only; leave --edge out")
@@ -98,6 +102,7 @@ extension LoadCommand {
     options.wakeDelayMilliseconds = wakeDelay.seconds * 1000
     options.neverShare = neverWake.value
     options.lateShare = lateWake.value
+    options.isProviderTroubled = providerTrouble
     return options
   }
 

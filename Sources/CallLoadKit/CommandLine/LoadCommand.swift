@@ -159,6 +159,11 @@ package struct LoadCommand: ParsableCommand, Sendable {
       "So many of the pushes wake a device only when the call is over. (default: 2%)",
       valueName: "share"), transform: Share.parse) package var lateWake = Share(value: 0.02)
 
+  @Flag(
+    help:
+      "The provider has trouble: it answers one push in five with an error for the moment, and one sleeping device in ten has registered the wrong environment, or none. Needs --sleeping."
+  ) package var providerTrouble = false
+
   @Option(help: "Push gateways of the local cluster, where devices sleep or the app has a webhook.")
   package var pushGateways = 1
 

@@ -5,13 +5,13 @@ package import CallTestKit
 import CallWire
 import Synchronization
 
-/// The provider of a local cluster: a strict APNs, and the files that configure it in the gateways.
+/// The provider of a local cluster: a strict APNs with both of its environments, and the files that configure it in the
+/// gateways.
 package struct PushGround: Sendable {
   package static let providersFile = "push-providers.json"
-  private static let keyFile = "push-key.p8"
-  private static let authorityFile = "push-authority.pem"
 
   package let simulator: APNsSimulator
+  private let sandbox: APNsSimulator
   private let state: State
 
   private final class State: Sendable {
@@ -29,18 +29,35 @@ package struct PushGround: Sendable {
     var options = APNsSimulatorOptions(bundles: [SleepPlan.bundle])
     options.devices = devices
     options.onPush = { push in state.engine.withLock { $0 }?.arrived(push) }
+    if sleepers.options.isProviderTroubled { options.script = trouble }
     let simulator = try await APNsSimulator.start(options)
-    for device in sleepers.sleepers { register(device, sleepers, simulator, devices, roster) }
-    try folder.write(simulator.key.privateKeyPEM, to: keyFile)
-    try folder.write(simulator.authorityPEM, to: authorityFile)
-    try folder.write(
-      String(decoding: providers(simulator, folder).encoded(), as: UTF8.self), to: providersFile)
-    return PushGround(simulator: simulator, state: state)
+    options.environment = .development
+    let sandbox = try await APNsSimulator.start(options)
+    for device in sleepers.sleepers {
+      register(
+        device, sleepers, sleepers.isOfSandbox(device) ? sandbox : simulator, devices, roster)
+    }
+    let entries = [
+      try entry(SleepPlan.environment, simulator, folder), try entry("sandbox", sandbox, folder),
+    ]
+    let providers: JSONObject = ["apns": entries]
+    try folder.write(String(decoding: providers.encoded(), as: UTF8.self), to: providersFile)
+    return PushGround(simulator: simulator, sandbox: sandbox, state: state)
   }
+
+  /// One push in five.
+  private static let trouble = APNsScript([
+    .init(.answer(.internalServerError), share: 0.08),
+    .init(.answer(.serviceUnavailable), share: 0.08),
+    .init(.answer(.tooManyRequests), share: 0.04),
+  ])
 
   package func attach(_ engine: LoadEngine) { state.engine.withLock { $0 = engine } }
 
-  package func stop() async { await simulator.stop() }
+  package func stop() async {
+    await simulator.stop()
+    await sandbox.stop()
+  }
 
   private static func register(
     _ device: Int, _ plan: SleepPlan, _ simulator: APNsSimulator, _ devices: APNsDevices,
@@ -48,9 +65,9 @@ package struct PushGround: Sendable {
   ) {
     guard let profile = plan.profile(device), let voip = plan.voipToken(device) else { return }
     let name = roster.party(device).text
-    simulator.register(voip.token, topic: voip.topic, environment: .production, device: name)
+    simulator.register(voip.token, topic: voip.topic, device: name)
     if let alert = plan.alertToken(device) {
-      simulator.register(alert.token, topic: alert.topic, environment: .production, device: name)
+      simulator.register(alert.token, topic: alert.topic, device: name)
     }
     let reader = PushReader(profile.dialect, sdkMajorVersion: profile.majorVersion)
     let takes = [PushPurpose.missed, .answeredElsewhere, .cancel].filter {
@@ -67,30 +84,35 @@ package struct PushGround: Sendable {
       })
   }
 
-  private static func providers(
-    _ simulator: APNsSimulator, _ folder: TemporaryFolder
-  ) -> JSONObject {
-    let provider: JSONObject = [
-      "name": "callload", "team": simulator.key.team, "key": simulator.key.id,
-      "keyFile": folder.file(keyFile), "environment": SleepPlan.environment,
+  /// Of the gateways' file, for one environment. Writes its key beside it.
+  private static func entry(
+    _ environment: String, _ simulator: APNsSimulator, _ folder: TemporaryFolder
+  ) throws -> JSONObject {
+    let (keyFile, authorityFile) = ("push-\(environment).p8", "push-\(environment).pem")
+    try folder.write(simulator.key.privateKeyPEM, to: keyFile)
+    try folder.write(simulator.authorityPEM, to: authorityFile)
+    return [
+      "name": "callload-\(environment)", "team": simulator.key.team, "key": simulator.key.id,
+      "keyFile": folder.file(keyFile), "environment": environment,
       "topics": [SleepPlan.bundle], "endpoint": "127.0.0.1:\(simulator.port)",
       "caFile": folder.file(authorityFile),
     ]
-    return ["apns": [provider]]
   }
 
   /// Adds the provider's counts of a stage to its result.
   package func report(into result: inout RunResult) {
-    let report = simulator.report
+    let (report, other) = (simulator.report, sandbox.report)
+    let responses = report.responses.merging(other.responses, uniquingKeysWith: +)
+    let total = report.violationsTotal + other.violationsTotal
     let (violations, answers) = state.reported.withLock { before in
-      let fresh = report.violationsTotal - before.violations
-      let answers = report.responses.merging(before.responses) { $0 - $1 }.filter { $0.value > 0 }
-      before = (report.responses, report.violationsTotal)
+      let fresh = total - before.violations
+      let answers = responses.merging(before.responses) { $0 - $1 }.filter { $0.value > 0 }
+      before = (responses, total)
       return (fresh, answers)
     }
     result.pushes?.answers = answers
     guard violations > 0 else { return }
     result.correctness[.pushContract, default: 0] += violations
-    result.examples[.pushContract, default: []] += report.remarks.prefix(3)
+    result.examples[.pushContract, default: []] += (report.remarks + other.remarks).prefix(3)
   }
 }

@@ -14,6 +14,8 @@ package struct SleepOptions: Sendable, Equatable {
   package var lateShare: Double = 0.02
   /// The share of sleeping devices' refusals that are sent over HTTP with the push's capability.
   package var byPushShare: Double = 0.5
+  /// The provider answers some pushes with an error for the moment, and some devices registered the wrong environment.
+  package var isProviderTroubled = false
 
   package init(share: Double) { self.share = share }
 }
@@ -66,9 +68,15 @@ package struct SleepPlan: Sendable {
     return token(device, kind: 2, topic: Self.bundle)
   }
 
+  /// Whether the provider knows the device's tokens in its sandbox only, which the device does not say.
+  package func isOfSandbox(_ device: Int) -> Bool {
+    options.isProviderTroubled && device.isMultiple(of: 10)
+  }
+
   private func token(_ device: Int, kind: UInt64, topic: String) -> PushToken {
-    PushToken(
-      provider: .apns, environment: Self.environment, topic: topic,
+    let isUnsaid = isOfSandbox(device) && device.isMultiple(of: 20)
+    return PushToken(
+      provider: .apns, environment: isUnsaid ? "" : Self.environment, topic: topic,
       token: Self.token(device, seed, kind: kind))
   }
 

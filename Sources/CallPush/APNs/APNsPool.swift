@@ -39,7 +39,11 @@ final class APNsPool: Sendable {
 
   /// Returns when the outcome is known, or at the deadline. The task's cancellation does not end it earlier.
   func send(_ request: APNsRequest, of message: PushMessage) async -> APNsResult {
-    await withCheckedContinuation { done in
+    message.cancellation?.onCancel { [eventLoop, driver] in
+      eventLoop.execute { driver.value.dropCancelled() }
+    }
+    defer { message.cancellation?.onCancel(nil) }
+    return await withCheckedContinuation { done in
       let submission = Submission(request: request, message: message, done: done)
       let (isFull, wake) = inbox.withLock { inbox in
         guard inbox.submissions.count < inboxMax else { return (true, false) }

@@ -93,6 +93,10 @@ final class APNsPoolDriver {
     }
   }
 
+  func dropCancelled() {
+    act { $0.dropCancelled(now: $1) }
+  }
+
   func update(_ credentials: APNsCredentials) {
     self.credentials = credentials
     act { $0.replaceKey(now: $1) }

@@ -212,10 +212,23 @@ package struct APNsPoolMachine: Sendable {
   mutating func complete(_ key: APNsPushKey, _ result: APNsResult) {
     guard let push = pushes.removeValue(forKey: key) else { return }
     if case .inFlight = push.state { inFlight -= 1 }
-    if push.doubts > 0, case .outcome(.failed(let reason, _)) = result {
-      return refuse(key, .failed(reason: reason, mayHaveArrived: true))
+    switch result {
+    case .outcome(.failed(let reason, _)) where push.doubts > 0:
+      refuse(key, .failed(reason: reason, mayHaveArrived: true))
+    case .outcome(.expired) where push.doubts > 0:
+      refuse(key, .failed(reason: "the call is over", mayHaveArrived: true))
+    default: effects.append(.complete(key, result))
     }
-    effects.append(.complete(key, result))
+  }
+
+  /// Completes the pushes that were cancelled while they wait for a connection or rest.
+  package mutating func dropCancelled(now: Timestamp) {
+    let dropped = pushes.filter { _, push in
+      if case .inFlight = push.state { return false }
+      return push.cancellation?.isCancelled == true
+    }
+    for key in dropped.keys.sorted() { complete(key, .expired) }
+    settle(now: now)
   }
 
   mutating func finishIfDone(now: Timestamp) {

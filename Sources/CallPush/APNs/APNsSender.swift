@@ -106,7 +106,7 @@ public final class APNsSender: PushSender {
       else { return verdict.outcome }
       doubt = verdict.outcome
       route[0].statistics.retried()
-      await sleeps.sleep(for: wait)
+      await sleeps.sleep(for: wait, unless: message.cancellation)
       context.attempt += 1
     }
   }

@@ -30,7 +30,8 @@ public final class FCMSender: PushSender {
     let clock = environment.clock
     access = box
     self.attempts = attempts
-    tokens = AccessTokens(clock: clock, chance: environment.chance, pause: attempts.pause) {
+    let pause: @Sendable (Span) async -> Void = { await attempts.pause($0, nil) }
+    tokens = AccessTokens(clock: clock, chance: environment.chance, pause: pause) {
       let access = box.value.withLock { $0 }
       return await Self.exchange(access, attempts: attempts, now: clock.now())
     }

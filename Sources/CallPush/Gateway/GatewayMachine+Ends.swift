@@ -29,6 +29,29 @@ extension GatewayMachine {
     effects.append(.notifyNeverSent(job.leg))
   }
 
+  /// Whether a sender here has the ring of this device.
+  func isSendingRing(to leg: PushLeg) -> Bool {
+    rings[leg.call]?.contains { active[$0]?.stage == .sending && active[$0]?.job.leg == leg }
+      ?? false
+  }
+
+  /// A sender is done with a ring: now it is known whether the device needs its clean-up.
+  mutating func ringEnded(
+    _ job: PushJob, attempt: Int, _ outcome: PushOutcome, now: Timestamp
+  ) {
+    // If the job was delivered before, another gateway may have sent it.
+    if outcome.neverArrived, attempt == 1 {
+      sentRings.remove(job.leg)
+      noteUnsent(job, attempt: attempt, now: now)
+      return neverSent([job.leg], now: now)
+    }
+    let cleanUps = active.filter { _, waiting in
+      guard case .awaitingPeers = waiting.stage else { return false }
+      return waiting.job.leg == job.leg
+    }
+    for number in cleanUps.keys.sorted() { send(number, now: now) }
+  }
+
   /// Another gateway dropped these rings unsent: their clean-ups are dropped.
   package mutating func neverSent(_ legs: [PushLeg], now: Timestamp) {
     let dropped = Set(legs.filter { !sentRings.contains($0) })
@@ -100,6 +123,14 @@ extension GatewayMachine {
 }
 
 extension PushOutcome {
+  /// Whether no attempt can have reached the device.
+  fileprivate var neverArrived: Bool {
+    switch self {
+    case .accepted, .acceptedIn, .failed(_, mayHaveArrived: true): false
+    case .tokenGone, .tokenRefused, .rejected, .expired, .failed(_, mayHaveArrived: false): true
+    }
+  }
+
   /// Whether the shard must acknowledge the report.
   package var mustBeReported: Bool {
     switch self {

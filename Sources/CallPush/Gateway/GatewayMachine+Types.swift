@@ -32,6 +32,9 @@ extension GatewayMachine {
     /// How long a clean-up waits for other gateways, if its shard did not know whether the ring was sent and this
     /// gateway did not send it: another may report that it dropped the ring. Only a device that rings gets a clean-up.
     package var neverSentWait = Span.milliseconds(300)
+    /// How long a clean-up waits for the outcome of its ring, which a sender here has. A ring that is withdrawn between two
+    /// attempts ends at once, and needs none.
+    package var ringOutcomeWait = Span.seconds(1)
     /// How long a completed push is remembered, since its job may be redelivered.
     package var fatesKept = Span.seconds(120)
     package var fatesMax = 200_000

@@ -185,8 +185,10 @@ package struct GatewayMachine: Sendable {
   mutating func begin(_ number: UInt64, now: Timestamp) {
     pools[active[number]!.pool].sending += 1
     let job = active[number]!.job
-    let waitsUntil = active[number]!.takenAt + limits.neverSentWait
-    if job.isRingUnknown, !sentRings.contains(job.leg), now < waitsUntil {
+    let isRinging = isSendingRing(to: job.leg)
+    let waitsUntil =
+      active[number]!.takenAt + (isRinging ? limits.ringOutcomeWait : limits.neverSentWait)
+    if job.isRingUnknown, isRinging || !sentRings.contains(job.leg), now < waitsUntil {
       active[number]!.stage = .awaitingPeers(until: waitsUntil)
       return
     }
@@ -220,6 +222,7 @@ package struct GatewayMachine: Sendable {
   package mutating func sent(_ number: UInt64, _ outcome: PushOutcome, now: Timestamp) {
     guard let done = active[number], done.stage == .sending else { return }
     end(number)
+    if done.job.purpose == .ring { ringEnded(done.job, attempt: done.attempt, outcome, now: now) }
     finish(done.item, done.identity, done.job, outcome, now: now)
     fill(done.pool, now: now)
   }

@@ -70,6 +70,11 @@ struct RecentSet<Element: Hashable & Sendable>: Sendable {
 
   func contains(_ element: Element) -> Bool { elements.contains(element) }
 
+  mutating func remove(_ element: Element) {
+    guard elements.remove(element) != nil else { return }
+    ages.removeAll { $0.element == element }
+  }
+
   mutating func insert(_ element: Element, now: Timestamp) {
     while let first = ages.first, first.until <= now || elements.count >= capacity {
       ages.removeFirst()

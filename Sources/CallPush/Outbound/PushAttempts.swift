@@ -33,7 +33,7 @@ package struct PushAttempts: Sendable {
   private let refused: Counter
   private let sleeps: CancellableSleeps
   /// Sleeps between attempts.
-  let pause: @Sendable (Span) async -> Void
+  let pause: @Sendable (Span, PushCancellation?) async -> Void
   let chance: @Sendable () -> UInt64
 
   package init(
@@ -63,7 +63,11 @@ package struct PushAttempts: Sendable {
     http = ProviderHTTP(caFile: caFile, limits: limits)
     let sleeps = CancellableSleeps(clock: clock)
     self.sleeps = sleeps
-    pause = environment.pause ?? { await sleeps.sleep(for: $0) }
+    if let given = environment.pause {
+      pause = { span, _ in await given(span) }
+    } else {
+      pause = { await sleeps.sleep(for: $0, unless: $1) }
+    }
     chance = environment.chance
   }
 
@@ -100,8 +104,11 @@ package struct PushAttempts: Sendable {
     context.isUrgent = message.isUrgent
     var delivery = await attempts(message, key, &context, once)
     // An earlier attempt may have arrived, whatever the outcome of the last one.
-    if context.doubts > 0, case .failed(let reason, _) = delivery.outcome {
-      delivery.outcome = .failed(reason: reason, mayHaveArrived: true)
+    guard context.doubts > 0 else { return delivery }
+    switch delivery.outcome {
+    case .failed(let reason, _): delivery.outcome = .failed(reason: reason, mayHaveArrived: true)
+    case .expired: delivery.outcome = .failed(reason: "the call is over", mayHaveArrived: true)
+    case .accepted, .acceptedIn, .tokenGone, .tokenRefused, .rejected: break
     }
     return delivery
   }
@@ -120,7 +127,7 @@ package struct PushAttempts: Sendable {
         guard until < message.deadline else {
           return PushDelivery(outcome: trouble ?? .failed(reason: "the service wants a pause"))
         }
-        await pause(until - clock.now())
+        await pause(until - clock.now(), message.cancellation)
       }
       switch await bulkhead.acquire(key, until: message.deadline) {
       case .admitted: break
@@ -149,7 +156,7 @@ package struct PushAttempts: Sendable {
         statistics.failed(reason, at: clock.now())
         trouble = .failed(reason: reason)
         if cause == .doubt { context.doubts += 1 }
-        await pause(wait)
+        await pause(wait, message.cancellation)
       case .tokenRefused(let refusal):
         statistics.failed(refusal.reason, at: clock.now())
         let verdict = refusals.judge(refusal, of: message, now: clock.now())
@@ -157,7 +164,7 @@ package struct PushAttempts: Sendable {
           case .retry(let wait, _, _) = context.retry(reason: refusal.reason)
         else { return PushDelivery(outcome: verdict.outcome) }
         trouble = verdict.outcome
-        await pause(wait)
+        await pause(wait, message.cancellation)
       case .renew(let reason):
         statistics.failed(reason, at: clock.now())
         trouble = .failed(reason: reason)

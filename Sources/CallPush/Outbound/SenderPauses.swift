@@ -41,8 +41,8 @@ package final class CancellableSleeps: Sendable {
 
   package init(clock: ClusterClock) { self.clock = clock }
 
-  /// Returns after the span, on `close`, or when the task is cancelled.
-  package func sleep(for span: Span) async {
+  /// Returns after the span, on `close`, or when the task or the push is cancelled.
+  package func sleep(for span: Span, unless cancellation: PushCancellation? = nil) async {
     let inbox = Inbox<Never>(capacity: 1, timers: clock.timers)
     let number = state.withLock { state -> UInt64? in
       guard !state.closed else { return nil }
@@ -51,7 +51,9 @@ package final class CancellableSleeps: Sendable {
       return state.nextNumber
     }
     guard let number else { return }
+    cancellation?.onCancel { inbox.close() }
     _ = await inbox.next(until: clock.instant(at: clock.now() + span))
+    cancellation?.onCancel(nil)
     state.withLock { $0.waiting[number] = nil }
   }
 

@@ -102,12 +102,21 @@ struct APNsPushTests {
     first.cancel()
     rig.lose(ids[0])
     #expect(rig.sent.count == 1)
-    #expect(rig.outcome(push) == .expired)
+    let isDoubtful = PushOutcome.failed(reason: "the call is over", mayHaveArrived: true)
+    #expect(rig.outcome(push) == isDoubtful, "it was lost with its connection")
+    // One that rests after an answer ends at once.
+    let third = PushCancellation()
+    let resting = rig.submit(cancellation: third)
+    rig.answer(rig.sent[1], 500, "InternalServerError")
+    third.cancel()
+    rig.run { $0.dropCancelled(now: $1) }
+    #expect(rig.outcome(resting) == .expired)
+    let sent = rig.sent.count
     let second = PushCancellation()
     second.cancel()
     let late = rig.submit(cancellation: second)
     #expect(rig.outcome(late) == .expired)
-    #expect(rig.sent.count == 1)
+    #expect(rig.sent.count == sent)
     // Every push has its result, so one that still counted as in flight would make this negative.
     #expect(rig.machine.pushesWaiting == 0)
   }
