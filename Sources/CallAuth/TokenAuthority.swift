@@ -84,7 +84,7 @@ public final class TokenAuthority: Sendable {
     return verified
   }
 
-  /// What is wrong with a token that `verifyAny` refused; nil: nothing is, apart from a revocation.
+  /// Finds the fault of a token that `verifyAny` refused; nil: it has none, but may be revoked.
   public func fault(in token: String, now: Int64) -> TokenFault? {
     let verifier = state.withLock { $0.verifier }
     do throws(TokenFault) {

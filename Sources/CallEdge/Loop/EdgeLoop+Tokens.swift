@@ -29,7 +29,7 @@ extension EdgeLoop {
 
   /// Counts an error against the connection's address where a credential was refused. Whoever shares the address is not
   /// concerned: a good credential is always verified, and what that costs is bounded by the rate of requests.
-  /// - Returns: what the device is told: that its address has used up its rate of refused ones, or the error.
+  /// - Returns: the error for the device: `rateLimited` where its address has used up its rate, else the same one.
   func told(_ error: CallError, _ connection: Connection) -> CallError {
     switch error.code {
     case .notAccepted, .expired, .tokenTooLong, .revoked:

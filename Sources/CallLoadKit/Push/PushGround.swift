@@ -84,7 +84,7 @@ package struct PushGround: Sendable {
       })
   }
 
-  /// Of the gateways' file, for one environment. Writes its key beside it.
+  /// Makes an environment's entry of the gateways' file, and writes its key beside that.
   private static func entry(
     _ environment: String, _ simulator: APNsSimulator, _ folder: TemporaryFolder
   ) throws -> JSONObject {

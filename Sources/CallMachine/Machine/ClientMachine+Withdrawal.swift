@@ -8,7 +8,7 @@ extension ClientMachine {
   mutating func withdraw(_ entry: Pending, _ turn: inout Turn) {
     guard entry.isDoubtful, case .place(let address, _) = entry.command else { return }
     if let repetition = pending.firstIndex(where: { $0.places(address.call) }) {
-      // Whoever gives that one up has this doubt as well.
+      // The doubt passes to the repetition, and counts when that is given up.
       pending[repetition].isDoubtful = true
       return
     }

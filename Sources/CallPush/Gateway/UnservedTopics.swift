@@ -70,13 +70,11 @@ struct RecentSet<Element: Hashable & Sendable>: Sendable {
 
   func contains(_ element: Element) -> Bool { elements.contains(element) }
 
-  mutating func remove(_ element: Element) {
-    guard elements.remove(element) != nil else { return }
-    ages.removeAll { $0.element == element }
-  }
+  /// Its age stays until its time is over: a search for it would take as long as the set is large.
+  mutating func remove(_ element: Element) { elements.remove(element) }
 
   mutating func insert(_ element: Element, now: Timestamp) {
-    while let first = ages.first, first.until <= now || elements.count >= capacity {
+    while let first = ages.first, first.until <= now || ages.count >= capacity {
       ages.removeFirst()
       elements.remove(first.element)
     }
