@@ -3311,7 +3311,7 @@ const ProtobufCMessageDescriptor callmesh__v1__session_closed__descriptor =
   (ProtobufCMessageInit) callmesh__v1__session_closed__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[12] =
+static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descriptors[13] =
 {
   {
     "call",
@@ -3457,6 +3457,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__place_command__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rings_anew",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlaceCommand, rings_anew),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   0,   /* field[0] = call */
@@ -3469,6 +3481,7 @@ static const unsigned callmesh__v1__place_command__field_indices_by_name[] = {
   8,   /* field[8] = push_data */
   6,   /* field[6] = received_at_us */
   1,   /* field[1] = ring_timeout_seconds */
+  12,   /* field[12] = rings_anew */
   9,   /* field[9] = second_calls */
   4,   /* field[4] = video */
 };
@@ -3476,7 +3489,7 @@ static const ProtobufCIntRange callmesh__v1__place_command__number_ranges[2 + 1]
 {
   { 1, 0 },
   { 14, 11 },
-  { 0, 12 }
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
 {
@@ -3486,7 +3499,7 @@ const ProtobufCMessageDescriptor callmesh__v1__place_command__descriptor =
   "Callmesh__V1__PlaceCommand",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlaceCommand),
-  12,
+  13,
   callmesh__v1__place_command__field_descriptors,
   callmesh__v1__place_command__field_indices_by_name,
   2,  callmesh__v1__place_command__number_ranges,

@@ -2527,6 +2527,51 @@ void   callmesh__v1__moved__free_unpacked
   assert(message->base.descriptor == &callmesh__v1__moved__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   callmesh__v1__rings_until__init
+                     (Callmesh__V1__RingsUntil         *message)
+{
+  static const Callmesh__V1__RingsUntil init_value = CALLMESH__V1__RINGS_UNTIL__INIT;
+  *message = init_value;
+}
+size_t callmesh__v1__rings_until__get_packed_size
+                     (const Callmesh__V1__RingsUntil *message)
+{
+  assert(message->base.descriptor == &callmesh__v1__rings_until__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t callmesh__v1__rings_until__pack
+                     (const Callmesh__V1__RingsUntil *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &callmesh__v1__rings_until__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t callmesh__v1__rings_until__pack_to_buffer
+                     (const Callmesh__V1__RingsUntil *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &callmesh__v1__rings_until__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Callmesh__V1__RingsUntil *
+       callmesh__v1__rings_until__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Callmesh__V1__RingsUntil *)
+     protobuf_c_message_unpack (&callmesh__v1__rings_until__descriptor,
+                                allocator, len, data);
+}
+void   callmesh__v1__rings_until__free_unpacked
+                     (Callmesh__V1__RingsUntil *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &callmesh__v1__rings_until__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   callmesh__v1__stop__init
                      (Callmesh__V1__Stop         *message)
 {
@@ -6312,7 +6357,7 @@ const ProtobufCMessageDescriptor callmesh__v1__signal_item__descriptor =
   (ProtobufCMessageInit) callmesh__v1__signal_item__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[11] =
+static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[12] =
 {
   {
     "call",
@@ -6446,6 +6491,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__delivery__field_descriptors[
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rings_until",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Callmesh__V1__Delivery, event_case),
+    offsetof(Callmesh__V1__Delivery, rings_until),
+    &callmesh__v1__rings_until__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
   8,   /* field[8] = after */
@@ -6455,6 +6512,7 @@ static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
   3,   /* field[3] = invite */
   9,   /* field[9] = moved */
   4,   /* field[4] = ringing */
+  11,   /* field[11] = rings_until */
   7,   /* field[7] = signal */
   6,   /* field[6] = stop */
   10,   /* field[10] = transfer */
@@ -6463,7 +6521,7 @@ static const unsigned callmesh__v1__delivery__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__delivery__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 11 }
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
 {
@@ -6473,7 +6531,7 @@ const ProtobufCMessageDescriptor callmesh__v1__delivery__descriptor =
   "Callmesh__V1__Delivery",
   "callmesh.v1",
   sizeof(Callmesh__V1__Delivery),
-  11,
+  12,
   callmesh__v1__delivery__field_descriptors,
   callmesh__v1__delivery__field_indices_by_name,
   1,  callmesh__v1__delivery__number_ranges,
@@ -7444,6 +7502,44 @@ const ProtobufCMessageDescriptor callmesh__v1__moved__descriptor =
   callmesh__v1__moved__field_indices_by_name,
   1,  callmesh__v1__moved__number_ranges,
   (ProtobufCMessageInit) callmesh__v1__moved__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor callmesh__v1__rings_until__field_descriptors[1] =
+{
+  {
+    "deadline_ms",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__RingsUntil, deadline_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned callmesh__v1__rings_until__field_indices_by_name[] = {
+  0,   /* field[0] = deadline_ms */
+};
+static const ProtobufCIntRange callmesh__v1__rings_until__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor callmesh__v1__rings_until__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "callmesh.v1.RingsUntil",
+  "RingsUntil",
+  "Callmesh__V1__RingsUntil",
+  "callmesh.v1",
+  sizeof(Callmesh__V1__RingsUntil),
+  1,
+  callmesh__v1__rings_until__field_descriptors,
+  callmesh__v1__rings_until__field_indices_by_name,
+  1,  callmesh__v1__rings_until__number_ranges,
+  (ProtobufCMessageInit) callmesh__v1__rings_until__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor callmesh__v1__stop__field_descriptors[5] =

@@ -1481,7 +1481,7 @@ const ProtobufCMessageDescriptor callmesh__v1__device__descriptor =
   (ProtobufCMessageInit) callmesh__v1__device__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[18] =
+static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descriptors[19] =
 {
   {
     "app",
@@ -1699,6 +1699,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__placed_entry__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ring_fixed",
+    24,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PlacedEntry, ring_fixed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   15,   /* field[15] = alerted_at_us */
@@ -1717,6 +1729,7 @@ static const unsigned callmesh__v1__placed_entry__field_indices_by_name[] = {
   17,   /* field[17] = only_device */
   3,   /* field[3] = placed_at_us */
   11,   /* field[11] = push_data */
+  18,   /* field[18] = ring_fixed */
   10,   /* field[10] = signals_taken */
   5,   /* field[5] = video */
 };
@@ -1724,7 +1737,7 @@ static const ProtobufCIntRange callmesh__v1__placed_entry__number_ranges[2 + 1] 
 {
   { 1, 0 },
   { 22, 16 },
-  { 0, 18 }
+  { 0, 19 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
 {
@@ -1734,7 +1747,7 @@ const ProtobufCMessageDescriptor callmesh__v1__placed_entry__descriptor =
   "Callmesh__V1__PlacedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__PlacedEntry),
-  18,
+  19,
   callmesh__v1__placed_entry__field_descriptors,
   callmesh__v1__placed_entry__field_indices_by_name,
   2,  callmesh__v1__placed_entry__number_ranges,

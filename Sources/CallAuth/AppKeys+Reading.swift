@@ -11,6 +11,7 @@ struct KeyFile: Codable {
     var limits: [String: Int]?
     var pushTopics: [String]?
     var secondCalls: String?
+    var forwardedRing: String?
     var ongoingCalls: Bool?
     var history: Bool?
     var hook: Hook?
@@ -121,24 +122,26 @@ extension AppKeys.App {
     let webhooks = try WebhookSettings.read(entry.webhooks ?? [], place)
     var follows: Follows = webhooks.isEmpty ? [] : .webhooks
     if entry.history ?? false { follows.insert(.history) }
+    var terms = AppTerms(
+      limits: try AppLimits(entry.limits ?? [:], place),
+      pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
+      secondCalls: try Self.choice(entry.secondCalls, "secondCalls", place),
+      ongoingCalls: entry.ongoingCalls ?? false, follows: follows)
+    terms.forwardedRing =
+      try Self.choice(entry.forwardedRing, "forwardedRing", place) ?? terms.forwardedRing
     self.init(
-      name: entry.app, keys: keys,
-      terms: AppTerms(
-        limits: try AppLimits(entry.limits ?? [:], place),
-        pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
-        secondCalls: try Self.secondCalls(entry, place), ongoingCalls: entry.ongoingCalls ?? false,
-        follows: follows),
+      name: entry.app, keys: keys, terms: terms,
       hook: try entry.hook.map { hook throws(AppKeysError) in try HookSettings(hook, place) },
       webhooks: webhooks)
   }
 
-  private static func secondCalls(
-    _ entry: KeyFile.App, _ place: AppKeysError.Place
-  ) throws(AppKeysError) -> SecondCalls? {
-    guard let text = entry.secondCalls else { return nil }
-    guard let choice = SecondCalls(rawValue: text) else {
-      throw place.error(
-        "secondCalls \"\(text)\" is none", "use \"allow\" or \"busy\", or leave it away")
+  private static func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ text: String?, _ name: String, _ place: AppKeysError.Place
+  ) throws(AppKeysError) -> Choice? {
+    guard let text else { return nil }
+    guard let choice = Choice(rawValue: text) else {
+      let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
+      throw place.error("\(name) \"\(text)\" is none", "use \(choices), or leave it away")
     }
     return choice
   }

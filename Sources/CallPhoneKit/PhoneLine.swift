@@ -76,7 +76,7 @@ extension PhoneLine {
   /// The line about an event of a call; nil: nothing is shown.
   init?(_ event: Call.Event, _ number: Int, _ call: Call) {
     switch event {
-    case .state, .answering: return nil
+    case .state, .answering, .ringsUntil: return nil
     case .incoming: self.init("incoming", number, call)
     case .placed: self.init("placed", number, call)
     case .connected: self.init("connected", number, call)

@@ -76,7 +76,7 @@
         let reason = CallKitMachine.EndedReason(end, role: call.role)
         perform { $0.ended(call.id, reason) }
         delegate.ended(call)
-      case .state, .ringing, .answering, .connected, .transfer: break
+      case .state, .ringing, .ringsUntil, .answering, .connected, .transfer: break
       }
     }
   }

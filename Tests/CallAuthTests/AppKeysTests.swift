@@ -93,6 +93,7 @@ import Testing
     (#","pushTopics":["org.example.app.voip"]"#, "without .voip"),
     (#","pushTopics":["*","a"]"#, "for all"),
     (#","secondCalls":"sometimes""#, #"use "allow" or "busy""#),
+    (#","forwardedRing":"long""#, #"use "caller" or "anew""#),
   ])
   func badTermsAreRefused(text: String, expected: String) throws {
     let error = #expect(throws: AppKeysError.self) { try terms(text) }
@@ -114,6 +115,13 @@ import Testing
     #expect(read["a1"]?.secondCalls == .allow)
     // The app names nothing, so the cluster's setting applies.
     #expect(read["a2"]?.secondCalls == nil)
+  }
+
+  @Test func anAppChoosesHowLongCallsRingThatGoOn() throws {
+    let read = try terms(#","forwardedRing":"anew""#, #","forwardedRing":"caller""#, "")
+    #expect(read["a0"]?.forwardedRing == .anew)
+    #expect(read["a1"]?.forwardedRing == .caller)
+    #expect(read["a2"]?.forwardedRing == .caller)
   }
 
   @Test func anAppMayShowUsersTheirCalls() throws {

@@ -52,7 +52,7 @@ struct Phone {
     case .moved(let moved): await screen.connect(call, description: moved.description)
     case .signal(let signal): await screen.addCandidate(call, signal.body)
     case .stopped(let stop): await screen.end(call, callKitReason: stop.callKitReason())
-    case .ringing, .won, .transfer: break
+    case .ringing, .ringsUntil, .won, .transfer: break
     }
   }
 

@@ -31,6 +31,42 @@ import Testing
     return actions
   }
 
+  @Test("R25: the call goes on to others and rings here for longer than its invite said")
+  func itRingsOn() {
+    var device = Device()
+    device.machine = ClientMachine(Device.configuration { $0.ringGrace = .seconds(5) })
+    device.attach()
+    device.hear(
+      call, 5, .invite(Invite(caller: caller, deadline: Timestamp(microseconds: 30_000_000))))
+    _ = device.take()
+    let later = Timestamp(microseconds: 50_000_000)
+    device.hear(call, 7, .ringsUntil(later))
+    #expect(device.take().callEvents == [.ringsUntil(later)])
+    device.close()
+    #expect(fail(&device, until: 55_999_999).callEvents.isEmpty)
+    #expect(fail(&device, until: 56_000_000).callEvents.count == 1)
+  }
+
+  @Test("R25: the caller is told, and one that comes after the answer is of no use")
+  func theCallerIsTold() {
+    var device = Device()
+    device.attach()
+    let request = device.say(
+      .place(CallAddress(callee: "you", call: call), PlaceRequest(call: call)))
+    _ = device.take()
+    let later = Timestamp(microseconds: 50_000_000)
+    device.hear(call, 7, .ringsUntil(later))
+    #expect(device.machine.calls[call]?.deadline == nil, "the place has no reply yet")
+    let state = CallState(call: call, callee: "you", phase: .placed, version: 1)
+    device.hear(.reply(id: request!, .call(state)))
+    device.hear(call, 9, .ringsUntil(later))
+    #expect(device.machine.calls[call]?.deadline == later)
+    device.hear(call, 10, .answered(Answered(by: caller)))
+    device.hear(call, 11, .ringsUntil(Timestamp(microseconds: 60_000_000)))
+    #expect(device.machine.calls[call]?.deadline == later)
+    #expect(device.machine.calls[call]?.phase == .answered)
+  }
+
   @Test func itStopsAtItsDeadlineAndAGrace() {
     var device = lostDevice()
     #expect(fail(&device, until: 35_999_999).callEvents.isEmpty)

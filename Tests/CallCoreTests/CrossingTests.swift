@@ -365,6 +365,7 @@ extension Delivery.Event {
     case .signal: "signal"
     case .moved: "moved"
     case .transfer: "transfer"
+    case .ringsUntil: "ringsUntil"
     }
   }
 }

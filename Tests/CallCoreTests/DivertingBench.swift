@@ -10,6 +10,8 @@ struct DivertingBench {
   var guests = Bench()
   /// The parts that alice's app keeps.
   var follows: Follows = []
+  /// Whether alice's app lets calls that go on ring anew.
+  var ringsAnew = false
   /// Whether questions and answers arrive.
   var isConnected = true
   private var number: UInt64 = 0
@@ -62,7 +64,7 @@ struct DivertingBench {
   mutating func place(to users: String..., ring seconds: UInt32 = 0) -> Reply? {
     var request = PlaceRequest(call: Self.id, ringTimeoutSeconds: seconds, description: "offer")
     request.forward = users
-    request.follows = follows
+    (request.follows, request.ringsAnew) = (follows, ringsAnew)
     let reply = owner.say(.place(request), user: "alice", device: "alice1")
     pump()
     return reply
@@ -171,16 +173,22 @@ struct DivertingBench {
     effects.compactMap { if case .push(let job) = $0 { job } else { nil } }
   }
 
+  var placedAt: Timestamp {
+    for case .placed(let facts) in owner.journal.map(\.change) { return facts.placedAt }
+    return owner.now
+  }
+
   var diversions: [DivertedFacts] {
     owner.journal.compactMap {
       if case .diverted(let facts) = $0.change { facts } else { nil }
     }
   }
 
-  mutating func acknowledgeAll() {
+  /// - Parameter generation: of the sessions of others than alice.
+  mutating func acknowledgeAll(generation: UInt64 = 0) {
     for effect in effects {
       guard case .deliver(let session, let delivery) = effect else { continue }
-      let known = [("alice", "alice1", Bench.session("alice1"))] + Self.everybody
+      let known = [("alice", "alice1", Bench.session("alice1"))] + Self.everybody(generation)
       guard let (user, device, _) = known.first(where: { $0.2 == session }) else { continue }
       owner.say(
         .ack([Acknowledgement(call: delivery.call, version: delivery.version)]), user: user,
@@ -189,8 +197,10 @@ struct DivertingBench {
     pump()
   }
 
-  private static let everybody: [(String, String, SessionRef)] = ["carol", "dave", "erin"].flatMap {
-    user in ["1", "2"].map { (user, $0, session(user, $0)) }
+  private static func everybody(_ generation: UInt64) -> [(String, String, SessionRef)] {
+    ["carol", "dave", "erin"].flatMap { user in
+      ["1", "2"].map { (user, $0, session(user, $0, generation)) }
+    }
   }
 
   /// New owners of bob's shard with all that the journal has.

@@ -164,7 +164,7 @@ import Testing
       case .answered(let answered) where name == "alice1":
         witness.wonDevice = witness.wonDevice ?? answered.by.device.text
         #expect(witness.wonDevice == answered.by.device.text, "seed \(seed): two winners")
-      case .invite, .answered, .ringing, .signal, .moved, .transfer: break
+      case .invite, .answered, .ringing, .ringsUntil, .signal, .moved, .transfer: break
       }
     }
     #expect(witness.winners.count <= 1, "seed \(seed): two winners")

@@ -108,6 +108,7 @@ extension RuleTests {
     let back = Bench.session("b1", 3)
     bench.say(.attach(Attach()), device: "b1", session: back)
     #expect(bench.deliveries(to: back).count == 1)
+    bench.say(.call(Bench.callID, .resume), device: "b1", session: back)
     bench.pass(.seconds(600))
     #expect(bench.ends.isEmpty)
   }

@@ -53,6 +53,26 @@ import Testing
     #expect(bench.invitesOfBob("b1").count == 1)
   }
 
+  @Test("R25, R27 the first ones, the others and who is called instead share the caller's time")
+  func sharesOfAChosenTime() {
+    var bench = bench(
+      UserRules(
+        onNoAnswer: UserRules.Forward(users: ["carol"]), noAnswerSeconds: 60, firstDevices: ["b2"],
+        firstSeconds: 60))
+    bench.attach("carol", "1")
+    bench.place(ring: 16)
+    bench.pass(.milliseconds(3900))
+    #expect(bench.invitesOfBob("b1").isEmpty)
+    bench.pass(.milliseconds(100))
+    #expect(bench.invitesOfBob("b1").count == 1)
+    bench.pass(.milliseconds(3900))
+    #expect(bench.invites("carol", "1").isEmpty)
+    bench.pass(.milliseconds(100))
+    #expect(bench.invites("carol", "1").count == 1)
+    bench.pass(.seconds(8))
+    #expect(bench.owner.ends.map(\.reason) == [.unanswered])
+  }
+
   @Test("none of the first devices is there, or left: all ring at once") func stagesAtOnce() {
     var absent = bench(UserRules(firstDevices: ["tv"]))
     absent.place()

@@ -117,6 +117,22 @@ extension AppLimitTests {
     }
   }
 
+  @Test(arguments: ForwardedRing.allCases)
+  func theShardHearsHowLongCallsRingThatGoOn(choice: ForwardedRing) async throws {
+    var terms = AppTerms()
+    terms.forwardedRing = choice
+    try await EdgeFixture.run(terms: terms) { edge in
+      let (client, _) = try await edge.device("ann", "phone", codec: .json)
+      let call = CallID(high: 1, low: 2)
+      client.say(2, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
+      let command = try await edge.shards.next {
+        if case .place = $0.body { true } else { false }
+      }
+      guard case .place(let request) = command.body else { throw TestFailure("no place") }
+      #expect(request.ringsAnew == (choice == .anew))
+    }
+  }
+
   @Test func byHTTPTheAnswerSaysWhen() async throws {
     var terms = AppTerms(pushTopics: ["org.example.app"])
     terms.limits[.registrationsPerSecond] = 1

@@ -13,7 +13,7 @@ private let id = "11111111-2222-4333-8444-555555555555"
   @Test func theBodySaysWhoIsCalled() async throws {
     var terms = AppTerms()
     terms.follows = .history
-    terms.secondCalls = .busy
+    (terms.secondCalls, terms.forwardedRing) = (.busy, .anew)
     try await EdgeFixture.run(terms: terms) { edge in
       let client = try await edge.client()
       let server = try edge.serverToken()
@@ -31,10 +31,11 @@ private let id = "11111111-2222-4333-8444-555555555555"
       let bob = UserKey(app: "demo", user: "bob")
       #expect(command.user == bob && command.callee == bob && command.device.text == "")
       #expect(command.credential == .token(server))
-      let request = PlaceRequest(
+      var request = PlaceRequest(
         call: try #require(CallID(id)), ringTimeoutSeconds: 20,
         headers: [CustomHeader(name: "reason", value: "callback")], video: true,
         callerName: "Dr. Cy", pushData: "ticket 7", busyWhileInCall: true, follows: .history)
+      request.ringsAnew = true
       #expect(
         command.body == .app(.place(AppPlacing(request, caller: "cy", device: "desk phone"))))
     }

@@ -132,4 +132,19 @@ import Testing
     }
     #expect(kinds == ["allow", "refuse", "unreadable"])
   }
+
+  /// As `json.dumps` and `json_encode` write them.
+  @Test func theLongestIdsFitHoweverTheyAreEscaped() {
+    let users = (0..<HookAnswer.forwardMax).map { String(repeating: "ж", count: 63) + "\($0)" }
+    func escaped(_ text: String) -> String {
+      text.utf16.map {
+        $0 < 128 ? String(UnicodeScalar(UInt8($0))) : "\\u0\(String($0, radix: 16))"
+      }
+      .joined()
+    }
+    let name = String(repeating: "ж", count: 64)
+    let list = users.map { "\"\(escaped($0))\"" }.joined(separator: ", ")
+    let text = #"{"action": "forward", "to": [\#(list)], "callerName": "\#(escaped(name))"}"#
+    #expect(read(text) == .success(.allow(callerName: name, forward: users)))
+  }
 }

@@ -106,6 +106,21 @@ import Testing
     }
   }
 
+  /// Brutal seed 98600500: a gateway stood still while it shut down, longer than the world waited for its end, and was not
+  /// started again.
+  @Test func whoShutsDownIsStartedAgainHoweverLongThatTakes() throws {
+    let rig = try Rig(seed: 2)
+    let coordinator = rig.coordinators[0]
+    coordinator.shutDown()
+    coordinator.freeze()
+    rig.world.run(for: .seconds(1))
+    coordinator.recover()
+    #expect(coordinator.isLeaving)
+    rig.world.run(for: .seconds(30))
+    #expect(coordinator.isRunning && !coordinator.isLeaving)
+    #expect(rig.tearDown() == 0)
+  }
+
   @Test func withoutFaultsEverythingIsAnswered() throws {
     let rig = try Rig(seed: 1)
     rig.placeCalls(every: .milliseconds(300), until: rig.world.now + .seconds(20))

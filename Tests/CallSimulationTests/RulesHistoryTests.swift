@@ -131,6 +131,23 @@ extension HistoryCheckerTests {
       } == nil)
   }
 
+  @Test("a time that a caller chose holds wherever the call goes on")
+  func chosenTime() {
+    func judgeRing(_ seconds: Int64, _ forwarded: ForwardedRing = .caller) -> HistoryRule? {
+      judge {
+        $0.checker.forwardedRing = forwarded
+        $0.checker.ringTimeout = .seconds(8)
+        guard case .placed(var facts) = placed else { return }
+        facts.deadline = at(seconds)
+        $0.journal(call, .placed(facts), sentOn(.hook, to: "carol"))
+      }
+    }
+    #expect(judgeRing(20) == nil)
+    #expect(judgeRing(19) == .chosenTimeHolds)
+    #expect(judgeRing(19, .anew) == nil)
+    #expect(judgeRing(8) == nil, "its caller chose none")
+  }
+
   @Test("who is not to be disturbed is not rung, but for some callers") func silence() {
     let silent = UserRules(doNotDisturb: .init())
     #expect(judgeRuled(silent) { $0.journal(call, placed(legs: bob1)) } == .silenceKept)

@@ -195,4 +195,49 @@ extension HistoryCheckerTests {
     }
     #expect(stopped == .appendThenSpeak)
   }
+
+  @Test("seed 98201006: a clean-up and the next ring of the same device in one record")
+  func pushedAgain() {
+    let key = DeviceID("carol\u{1f}c1")
+    func judge(_ purpose: PushPurpose, _ round: UInt8) -> HistoryRule? {
+      var bench = Bench()
+      talk(&bench)
+      bench.journal(call, transfer(bob1))
+      bench.journal(call, .legJoined(party(carol)), .pushed(key, .ring))
+      let other = Who("carol", "c2")
+      bench.say(other, 3, .call(CallAddress(callee: "bob", call: call), .decline(.everywhere)))
+      bench.journal(call, failed(.declined, by: other))
+      bench.say(bob1, 7, .call(CallAddress(call: call), .transfer(TransferRequest(to: "carol"))))
+      bench.journal(call, .pushed(key, .cancel), transfer(bob1, at: 6), .legJoined(party(carol)))
+      var job = PushHistoryTests.job(purpose, carol)
+      job.round = round
+      bench.note(.push(.job(job, lane: "apns-production", decided: at(6))))
+      return bench.found
+    }
+    #expect(judge(.cancel, 1) == nil)
+    #expect(judge(.cancel, 2) == .appendThenSpeak)
+    #expect(judge(.ring, 2) == .appendThenSpeak)
+    #expect(judge(.missed, 1) == .appendThenSpeak)
+  }
+
+  @Test(
+    "seed 98202758: the stop of an earlier part, after a transfer has let the device ring again")
+  func staleStop() {
+    let key = DeviceID("carol\u{1f}c1")
+    func judge(declines: Bool) -> HistoryRule? {
+      var bench = Bench()
+      talk(&bench)
+      bench.journal(call, transfer(bob1), .legJoined(party(carol)))
+      bench.hear(carol, delivery(6, ring(by: bob1)))
+      bench.say(carol, 3, .call(CallAddress(callee: "bob", call: call), .decline(.here)))
+      if declines { bench.journal(call, .legEnded(key, .declinedHere, at: at(3))) }
+      bench.journal(call, failed(.unanswered, at: 32))
+      bench.say(bob1, 7, .call(CallAddress(call: call), .transfer(TransferRequest(to: "carol"))))
+      bench.journal(call, transfer(bob1, at: 33), .legJoined(party(carol)))
+      bench.hear(carol, delivery(7, stop(.declined, by: carol)))
+      return bench.found
+    }
+    #expect(judge(declines: true) == nil)
+    #expect(judge(declines: false) == .appendThenSpeak)
+  }
 }

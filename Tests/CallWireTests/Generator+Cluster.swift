@@ -226,6 +226,7 @@ extension Generator {
       facts.callerRings = Span(microseconds: Int64.random(in: 1...90_000_000, using: &self))
       if chance(50) { facts.onlyDevice = device() }
     }
+    facts.isRingFixed = chance(50)
     facts.signalsTaken = list(3) {
       SignalMark(
         fromCaller: $0.chance(50), device: $0.device(), request: $0.next(), content: $0.next())

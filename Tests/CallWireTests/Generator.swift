@@ -163,10 +163,11 @@ struct Generator: RandomNumberGenerator {
           to: user(), number: UInt32(truncatingIfNeeded: number()),
           reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
           by: chance(50) ? party() : nil))
+    case 6: .ringsUntil(milliseconds())
     default: .signal(signal())
     }
   }
-  static let eventKinds = 7
+  static let eventKinds = 8
 
   private mutating func invite() -> Invite {
     var invite = Invite(

@@ -236,6 +236,7 @@ extension GoldenValues {
     ("moved", .moved(Moved(to: phone, description: "v=3\r\n", number: 2))),
     ("signal", .signal(Signal(index: 2, kind: .description, body: "v=2\r\n"))),
     ("information", .signal(Signal(index: 3, kind: .information, body: "{\"typing\":true}"))),
+    ("ringsUntil", .ringsUntil(onWire)),
   ]
 
   static let items: [(name: String, item: EdgeItem)] = {

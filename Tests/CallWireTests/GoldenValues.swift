@@ -268,9 +268,19 @@ enum GoldenValues {
     return ("placedFollowed", .placed(facts))
   }()
 
+  static let placedForAChosenTime: (name: String, change: JournalEntry.Change) = {
+    var facts = PlacedFacts(
+      callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
+      headers: [], legs: [phone], fingerprint: 5)
+    facts.isRingFixed = true
+    return ("placedForAChosenTime", .placed(facts))
+  }()
+
   static let records: [(name: String, record: JournalRecord)] =
     (changes + ends + pushes + timedLegEnds + informations + moves + diversions + transfers
-    + [placedWithData, placedFollowed, recorded, GoldenApp.ended]).map {
+    + [
+      placedWithData, placedFollowed, placedForAChosenTime, recorded, GoldenApp.ended,
+    ]).map {
       name, change in
       (
         "entry.\(name)",

@@ -39,6 +39,8 @@ extension Show {
     case .signal(let signal): delivery(call, .signal(signal), "signal", as: "signal")
     case .moved(let moved): delivery(call, .moved(moved), "moved", as: "moved")
     case .transfer(let news): delivery(call, .transfer(news), "transfer", as: "transfer")
+    case .ringsUntil(let deadline):
+      delivery(call, .ringsUntil(deadline), "ringsUntil", as: "ringsUntil")
     case .won: break
     }
   }

@@ -27,6 +27,8 @@ import Testing
     try await bob.waitForStop(call, .unanswered)
     #expect(bob.stops(call).map(\.missed) == [true])
     for device in [carol, dave] { try await device.waitForInvite(call) }
+    let until = try #require(carol.invites(call).first?.deadline)
+    try await alice.wait("the later time") { $0 == .call(call, .ringsUntil(until)) }
     #expect(carol.invites(call).map(\.divertedBy) == ["bob"])
 
     for name in ["c1", "c2"] { cluster.kill(name) }
@@ -47,6 +49,28 @@ import Testing
     try await retrying { try await alice.device.hangUp(call) }
     try await dave.waitForStop(call, .hungUp)
     #expect(bob.stops(call).map(\.reason) == [.unanswered])
+  }
+}
+
+extension ForwardTests {
+  /// The trial of a caller who asked for 8 s.
+  @Test func aTimeThatTheCallerChoseHolds() async throws {
+    let cluster = try await TestCluster.start()
+    defer { cluster.stop() }
+    let alice = try await TestDevice(cluster, user: "alice", "phone", edges: ["e1"])
+    let bob = try await TestDevice(cluster, user: "bob", "phone", edges: ["e2"])
+    let carol = try await TestDevice(cluster, user: "carol", "phone", edges: ["e1"])
+    let all = [alice, bob, carol]
+    defer { for device in all { device.stop() } }
+    try await bob.device.setRules(
+      UserRules(onNoAnswer: UserRules.Forward(users: ["carol"]), noAnswerSeconds: 20))
+
+    let call = CallID.random()
+    try await alice.device.place(PlaceRequest(call: call, ringTimeoutSeconds: 8), to: "bob")
+    for device in [bob, carol] { try await device.waitForInvite(call) }
+    #expect(carol.invites(call).map(\.deadline) == bob.invites(call).map(\.deadline))
+    try await alice.waitForStop(call, .unanswered)
+    try await carol.waitForStop(call, .unanswered)
   }
 }
 

@@ -63,6 +63,7 @@ export function takeDelivery(view, delivery) {
   if (delivery.signal) return fresh(view, [delivery.signal]);
   if (delivery.moved) return moved(view, delivery.moved);
   if (delivery.transfer) return transfer(view, delivery.transfer);
+  if (delivery.ringsUntil) return ringsUntil(view, delivery.ringsUntil.deadlineMs);
   return [];
 }
 
@@ -83,6 +84,12 @@ function rings(view, by) {
   view.state = "ringing";
   view.peer = by ?? null;
   return [{ type: "ringing", by: view.peer }];
+}
+
+function ringsUntil(view, deadlineMs) {
+  if (!(deadlineMs > 0) || isOver(view) || isTalking(view) || view.state === "waking") return [];
+  view.deadlineMs = deadlineMs;
+  return [{ type: "ringsUntil", deadlineMs }];
 }
 
 function answered(view, news) {

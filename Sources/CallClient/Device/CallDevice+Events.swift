@@ -30,7 +30,8 @@ extension ClientEvent {
       true
     // Otherwise the app would not learn that pushes can no longer wake it.
     case .notice(let notice): notice.kind == .tokenTaken || notice.kind == .deviceRemoved
-    case .call(_, .ringing), .call(_, .signal), .attached, .detached, .notTrusted,
+    case .call(_, .ringing), .call(_, .ringsUntil), .call(_, .signal), .attached, .detached,
+      .notTrusted,
       .replied, .gaveUp:
       false
     }

@@ -121,7 +121,7 @@ package struct EdgeOutbox: Sendable {
       return 512 + answered.description.utf8.count + bytes(answered.signals)
     case .signal(let signal): return 256 + signal.body.utf8.count
     case .moved(let moved): return 512 + moved.description.utf8.count
-    case .ringing, .stop, .transfer: return 512
+    case .ringing, .ringsUntil, .stop, .transfer: return 512
     }
   }
 }

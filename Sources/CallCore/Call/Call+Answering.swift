@@ -22,12 +22,19 @@ extension Call {
       return takeTransfer(leg, description: description, on: session, &turn)
     }
     if isRinging {
-      guard legs[leg].state.isLive else {
-        return .error(CallError(.wrongState, "This device declined, was busy or left."))
-      }
+      guard legs[leg].state.isLive else { return tooLate(leg) }
       win(leg, description: description, &turn)
     }
     return .answer(won: legs[leg].state == .won, state(for: .leg(leg)))
+  }
+
+  /// The reply to an answer of a device that does not ring any more, while others do.
+  func tooLate(_ leg: Int) -> Reply {
+    let party = legs[leg].party
+    if let stop = leftStop(leg), stop.by?.isDevice(party.device, of: party.user) != true {
+      return .answer(won: false, state(for: .leg(leg)))
+    }
+    return .error(CallError(.wrongState, "This device declined, was busy or left."))
   }
 
   /// - Parameter merged: the device's own call, which crossed this one and gave way; nil: it answered.

@@ -84,6 +84,7 @@ extension Call {
       }
     case .leg(let leg):
       guard let event = legs[leg].endpoint.acknowledge(version) else { return }
+      spoke(role, &turn)
       if !event.isSignal {
         timeline.note(.acknowledged, UInt8(clamping: leg), at: turn.now)
       }

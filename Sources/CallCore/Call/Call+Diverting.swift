@@ -53,19 +53,31 @@ extension Call {
     _ reason: DivertReason, from user: String, to targets: DivertTargets, _ turn: inout Turn
   ) -> Bool {
     guard isSearching, turn.mayDivert, rings(user), hops < turn.limits.diversionsPerCall,
-      isTransferring || facts.onlyDevice == nil
+      isTransferring || facts.onlyDevice == nil,
+      let deadline = deadline(
+        after: max(turn.limits.ringTimeout, targets.turn ?? .seconds(0)), turn)
     else { return false }
     let most = reason == .group ? CallGroup.usersMax : turn.limits.diversionTargets
     let fresh = fresh(targets.users, most)
     guard !fresh.isEmpty else { return false }
     var diverted = DivertedFacts(
-      from: user, to: fresh, reason: reason, at: turn.now,
-      deadline: max(facts.deadline, turn.now + turn.limits.ringTimeout))
+      from: user, to: fresh, reason: reason, at: turn.now, deadline: deadline)
     if let each = targets.turn {
-      (diverted.to, diverted.queue, diverted.turn) = ([fresh[0]], fresh, each)
+      (diverted.to, diverted.queue) = ([fresh[0]], fresh)
+      diverted.turn = isRingFixed ? each.share(of: deadline - turn.now, for: fresh.count) : each
     }
     goOn(diverted, &turn)
     return true
+  }
+
+  /// Whether the call rings no longer than its caller has chosen. A transfer has its own time.
+  var isRingFixed: Bool { facts.isRingFixed && !isTransferring }
+
+  /// Until when a call that goes on rings; nil: its time is over.
+  /// - Parameter ring: how long it is to ring at least, if nobody has chosen its time.
+  func deadline(after ring: Span, _ turn: borrowing Turn) -> Timestamp? {
+    guard isRingFixed else { return max(facts.deadline, turn.now + ring) }
+    return facts.deadline > turn.now ? facts.deadline : nil
   }
 
   /// Those of the users to whom it may go on.
@@ -127,9 +139,21 @@ extension Call {
       isInRound($0) && legs[$0].state.mayStillRing
         && legs[$0].party.user.hasBytes(of: diverted.from)
     }
+    let former = facts.deadline
     commit(.diverted(diverted), .urgent, &turn)
     for leg in leaving where leg != silent { stopDiverted(leg, &turn) }
+    if facts.deadline != former { tellDeadline(&turn) }
     if leaving.contains(where: { legs[$0].ringPush.mayRing }) { wantsPush = true }
+  }
+
+  /// The call rings longer than was said to its caller and to the devices that ring on. Who hands a call over was not told
+  /// how long it rings.
+  private mutating func tellDeadline(_ turn: inout Turn) {
+    if !isTransferring { deliverToCaller(.ringsUntil(facts.deadline), &turn) }
+    for leg in legs.indices
+    where isInRound(leg) && legs[leg].state.isLive && legs[leg].invitation.wasSent {
+      deliver(to: leg, .ringsUntil(facts.deadline), &turn)
+    }
   }
 
   /// Stops a device whose user the call has left.
@@ -176,13 +200,15 @@ extension Call {
   /// The callee's rules for this call, which begins to ring.
   mutating func apply(_ forwarding: Forwarding) {
     self.forwarding = forwarding
-    let (placedAt, deadline) = (facts.placedAt, facts.deadline)
+    let (placedAt, deadline, isFixed) = (facts.placedAt, facts.deadline, facts.isRingFixed)
     changeRinging {
       if !forwarding.onNoAnswer.isEmpty {
-        $0.noAnswerAt = min(placedAt + forwarding.noAnswerAfter, deadline)
+        $0.noAnswerAt =
+          placedAt + forwarding.noAnswerFor(ofRing: deadline - placedAt, isFixed: isFixed)
       }
       if !forwarding.firstDevices.isEmpty {
-        $0.othersAt = placedAt + forwarding.firstFor(ofRing: deadline - placedAt)
+        $0.othersAt =
+          placedAt + forwarding.firstFor(ofRing: deadline - placedAt, isFixed: isFixed)
       }
     }
   }

@@ -16,12 +16,13 @@ extension Call {
     after user: String, _ reason: DivertReason, by: Party? = nil, silent: Int? = nil,
     _ turn: inout Turn
   ) -> Bool {
-    guard isSearching, turn.mayDivert, let next = next(after: user), let queue = queue(of: user)
+    guard isSearching, turn.mayDivert, let next = next(after: user), let queue = queue(of: user),
+      let deadline = deadline(after: queue.turn, turn)
     else { return false }
     goOn(
       DivertedFacts(
-        from: user, to: [next], reason: reason, by: by, at: turn.now,
-        deadline: max(facts.deadline, turn.now + queue.turn)), silent: silent, &turn)
+        from: user, to: [next], reason: reason, by: by, at: turn.now, deadline: deadline),
+      silent: silent, &turn)
     return true
   }
 
@@ -31,5 +32,14 @@ extension Call {
       return false
     }
     return callNext(after: member.user, .turn, &turn)
+  }
+}
+
+extension Span {
+  /// The turn of each member where the whole time is fixed: as long as they are to have, or equal parts of the time, but not
+  /// less than a turn may be.
+  func share(of ring: Span, for members: Int) -> Span {
+    let part = Span(microseconds: ring.microseconds / Int64(max(1, members)))
+    return min(self, max(part, .seconds(Int64(CallGroup.turnRange.lowerBound))))
   }
 }

@@ -164,7 +164,10 @@ extension Call {
       if isFirst, answer.diverted == nil, !answer.to.isEmpty, !guests[index].isMember {
         guests[index].onNoAnswer = answer.to
         let cameAt = route.first { $0.to.contains { $0.hasBytes(of: user) } }?.at ?? turn.now
-        guests[index].noAnswerAt = min(cameAt + answer.noAnswerAfter, facts.deadline)
+        var forwarding = Forwarding()
+        forwarding.noAnswerAfter = answer.noAnswerAfter
+        guests[index].noAnswerAt =
+          cameAt + forwarding.noAnswerFor(ofRing: facts.deadline - cameAt, isFixed: isRingFixed)
       }
       ring(user, answer.devices, isFree: !answer.isBusy, &turn)
       loseSessions(of: user, answer.devices, &turn)

@@ -258,7 +258,7 @@ extension Delivery.Event {
       return .moved(moved)
     // This news is for the side, whichever device has it.
     case .transfer: return move.isTransfer ? nil : self
-    case .invite, .ringing, .answered, .stop: return nil
+    case .invite, .ringing, .ringsUntil, .answered, .stop: return nil
     }
   }
 }

@@ -46,6 +46,9 @@ extension Call {
     }
     watchLegs(turn)
     awaitCaller(turn)
+    if !facts.isRingFixed, diversions.contains(where: { !$0.to.isEmpty }) {
+      deliverToCaller(.ringsUntil(facts.deadline), &turn)
+    }
     if let ringing = legs.first(where: { $0.state == .alerting }) {
       deliverToCaller(.ringing(by: ringing.party), &turn)
     }
@@ -74,7 +77,10 @@ extension Call {
     deliverMoves(&turn)
     // The winner recognises by its index what it has already.
     let forWinner = legs[winner].endpoint.takeAll()
-    if answer.merged != nil, moves.isEmpty { deliverAnswerToWinner(winner, conversation, &turn) }
+    awaitsWinner = conversation.winnerLostUntil != nil && legs[winner].endpoint.session != nil
+    if awaitsWinner || answer.merged != nil && moves.isEmpty {
+      deliverAnswerToWinner(winner, conversation, &turn)
+    }
     for signal in callerSignals.waiting {
       deliver(to: winner, .signal(signal), &turn)
     }

@@ -35,12 +35,28 @@ extension Call {
       if legs[leg].state.isLive { return invite(leg: leg, &turn) }
     }
     if case .answered(let conversation) = stage, leg == conversation.winner {
-      if conversation.winnerLostUntil != nil {
-        commit(.winnerLost(until: nil), .urgent, &turn)
-      }
+      askWinner(conversation, &turn)
       return deliverAnswerToWinner(leg, conversation, &turn)
     }
     legs[leg].endpoint.retransmitAll(&turn)
+  }
+
+  /// The winner's device is attached again. Its app may have been killed and know nothing of the call, so the time for it to
+  /// come back goes on until it acknowledges a delivery of the call, or sends a command about it.
+  private mutating func askWinner(_ conversation: CallStage.Conversation, _ turn: inout Turn) {
+    guard let until = conversation.winnerLostUntil else { return }
+    awaitsWinner = true
+    let least = turn.now + turn.limits.reattachGrace
+    if until < least { commit(.winnerLost(until: least), .urgent, &turn) }
+  }
+
+  /// A device has said something about the call. If it has the callee's side and was away, it is back.
+  mutating func spoke(_ role: Role, _ turn: inout Turn) {
+    guard awaitsWinner, case .leg(let leg) = role, case .answered(let conversation) = stage,
+      leg == conversation.winner, legs[leg].endpoint.session != nil
+    else { return }
+    awaitsWinner = false
+    if conversation.winnerLostUntil != nil { commit(.winnerLost(until: nil), .urgent, &turn) }
   }
 
   /// A late attach (R5): one more device rings.
@@ -68,6 +84,13 @@ extension Call {
       }
       watchLegs(turn)
     } else if legs[leg].state == .won, !isEnded {
+      let isAway =
+        if case .answered(let conversation) = stage { conversation.winnerLostUntil != nil } else {
+          false
+        }
+      awaitsWinner = false
+      // It was attached and has not come back: its time goes on.
+      if isAway { return }
       commit(.winnerLost(until: turn.now + turn.limits.resumeGraceAnswered), .urgent, &turn)
     }
   }

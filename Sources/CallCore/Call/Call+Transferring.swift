@@ -86,9 +86,7 @@ extension Call {
   mutating func takeTransfer(
     _ leg: Int, description: String, on session: SessionRef, _ turn: inout Turn
   ) -> Reply {
-    guard let transfer, isRung(.leg(leg)) else {
-      return .error(CallError(.wrongState, "This device declined, was busy or left."))
-    }
+    guard let transfer, isRung(.leg(leg)) else { return tooLate(leg) }
     guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
     let losers = legs.indices.filter {
       $0 != leg && isInRound($0) && legs[$0].state.mayStillRing

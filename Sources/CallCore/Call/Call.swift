@@ -37,6 +37,8 @@ struct Call: Sendable {
   var wantsOthers = false
   /// Gateways were notified that ring pushes of this call are not to be sent any more.
   var isPushWithdrawn = false
+  /// The winner's device is attached again and has not said yet that it has the call. Not journalled; a new owner asks anew.
+  var awaitsWinner = false
   /// Devices without a leg that got a notice of the missed call.
   var noticedDevices: [DeviceID] = []
   /// When an edge received the place; nil where this owner does not know.

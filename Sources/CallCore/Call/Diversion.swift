@@ -128,15 +128,29 @@ struct Forwarding: Sendable, Equatable {
   var firstDevices: [DeviceID] = []
   var firstFor: Span = .seconds(10)
 
-  /// Longer than a person needs to reach a phone that begins to ring.
-  private static let othersAtLeast = Span.seconds(10)
+  /// How long the first devices ring alone. The others have their share of the ring.
+  /// - Parameters:
+  ///   - ring: how long the call rings at the user, unless the user's rules end that earlier.
+  ///   - isFixed: it rings no longer elsewhere.
+  func firstFor(ofRing ring: Span, isFixed: Bool) -> Span {
+    let ring = onNoAnswer.isEmpty ? ring : noAnswerFor(ofRing: ring, isFixed: isFixed)
+    return min(firstFor, ring.withoutLastShare)
+  }
 
-  /// How long the first devices ring alone. The others have at least 10 s, or half of the ring where that is less.
-  /// - Parameter ring: how long the call rings at the user, unless the user's rules end that earlier.
-  func firstFor(ofRing ring: Span) -> Span {
-    let ring = onNoAnswer.isEmpty ? ring : min(ring, noAnswerAfter)
-    let others = min(Self.othersAtLeast, Span(microseconds: ring.microseconds / 2))
-    return min(firstFor, Span(microseconds: ring.microseconds - others.microseconds))
+  /// How long the call rings at the user before `onNoAnswer` holds. Where the whole time is fixed, those to whom it goes on
+  /// have their share of it.
+  func noAnswerFor(ofRing ring: Span, isFixed: Bool) -> Span {
+    min(noAnswerAfter, isFixed ? ring.withoutLastShare : ring)
+  }
+}
+
+extension Span {
+  /// Longer than a person needs to reach a phone that begins to ring.
+  private static let lastShare = Span.seconds(10)
+
+  /// A ring without the time that those have who ring last: 10 s, or half of it where that is less.
+  var withoutLastShare: Span {
+    Span(microseconds: microseconds - min(Self.lastShare.microseconds, microseconds / 2))
   }
 }
 

@@ -25,6 +25,9 @@ struct Endpoint: Sendable {
 
   /// Keeps a delivery until it is acknowledged, and sends it if there is a session.
   mutating func deliver(_ delivery: Delivery, _ turn: inout Turn) {
+    if !outbox.isEmpty, delivery.event.voidsRingsUntil {
+      outbox.removeAll { $0.delivery.event.isRingsUntil }
+    }
     outbox.append(
       Pending(
         delivery: delivery, attempts: 1,
@@ -32,10 +35,12 @@ struct Endpoint: Sendable {
     if let session { send(outbox.count - 1, to: session, &turn) }
   }
 
-  /// Names the delivery before it: the bus may lose that one and not this one.
+  /// Names the delivery before it: the bus may lose that one and not this one. A `ringsUntil` holds nothing up: an edge of
+  /// an earlier version passes none on.
   private func send(_ index: Int, to session: SessionRef, _ turn: inout Turn) {
     var delivery = outbox[index].delivery
-    delivery.after = index > 0 ? outbox[index - 1].delivery.version : 0
+    let before = outbox[..<index].last { !$0.delivery.event.isRingsUntil }
+    delivery.after = before?.delivery.version ?? 0
     turn.outcome.effects.append(.deliver(session, delivery))
   }
 

@@ -71,6 +71,14 @@ public enum SecondCalls: String, Sendable, CaseIterable {
   case busy
 }
 
+/// How long a call rings that goes on to other users. Raw values are those of the file of keys.
+public enum ForwardedRing: String, Sendable, CaseIterable {
+  /// As long as its caller has chosen, for all of them together; where the caller has chosen nothing, as `anew`.
+  case caller
+  /// At least the default time at each of them.
+  case anew
+}
+
 /// The terms on which an app may use a cluster, from the file of keys.
 public struct AppTerms: Sendable, Equatable {
   public var limits = AppLimits()
@@ -79,6 +87,7 @@ public struct AppTerms: Sendable, Equatable {
   public var pushTopics: [String]?
   /// The treatment of a further call to a user in an answered call; nil: as the cluster's `busyWhileInCall` says.
   public var secondCalls: SecondCalls?
+  public var forwardedRing = ForwardedRing.caller
   /// Whether a user's devices may see which calls the user is in.
   public var ongoingCalls: Bool
   /// The information that it wants about its calls.

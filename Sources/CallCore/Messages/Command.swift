@@ -232,6 +232,8 @@ public struct PlaceRequest: Sendable, Equatable {
   public var busyWhileInCall: Bool?
   /// Users whom the app's hook has named to be rung in place of the callee; empty: none.
   public var forward: [String] = []
+  /// The app lets a call that goes on to others ring longer than its caller has chosen.
+  public var ringsAnew = false
   /// The information that the caller's app wants about the call.
   public var follows: Follows
 

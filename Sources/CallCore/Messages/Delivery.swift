@@ -59,8 +59,21 @@ public struct Delivery: Sendable, Equatable {
     case moved(Moved)
     /// To the side that transfers the call: somebody rings, or nobody takes it.
     case transfer(TransferNews)
+    /// To the caller and to devices that ring on: the call has gone on to others, and rings until a later time than was
+    /// said.
+    case ringsUntil(Timestamp)
 
     var isSignal: Bool { if case .signal = self { true } else { false } }
+
+    var isRingsUntil: Bool { if case .ringsUntil = self { true } else { false } }
+
+    /// Whether a `ringsUntil` that is still to be acknowledged does not matter any more once this one is sent.
+    var voidsRingsUntil: Bool {
+      switch self {
+      case .ringsUntil, .answered, .stop: true
+      case .invite, .ringing, .signal, .moved, .transfer: false
+      }
+    }
 
     /// Whether it tells what the other side did in an answered call.
     var isOfOtherSide: Bool {

@@ -148,6 +148,8 @@ public struct PlacedFacts: Sendable, Equatable {
   public var callerRings: Span?
   /// The only device of the callee that rings, as the app's server chose; nil: all do. Such a call goes on to nobody.
   public var onlyDevice: DeviceID?
+  /// The caller chose how long the call rings, and that holds for all users together to whom it goes on.
+  public var isRingFixed = false
   public init(
     callee: UserKey, caller: Party, placedAt: Timestamp, deadline: Timestamp, video: Bool,
     description: String, headers: [CustomHeader], legs: [Party], fingerprint: UInt64

@@ -41,6 +41,7 @@ extension ShardMachine {
     facts.follows = request.follows
     if isForApp { facts.callerRings = ringTimeout(request) }
     facts.onlyDevice = placing?.device
+    facts.isRingFixed = request.ringTimeoutSeconds != 0 && !request.ringsAnew
     ring(facts, request, command, &turn)
   }
 

@@ -79,7 +79,10 @@ extension ShardMachine {
     }
     // Those that wait for the first ones.
     let ring = request.ringsFor.map { turn.now + $0 - visit.since }
-    let firstFor = ring.map(reach.forwarding.firstFor(ofRing:)) ?? reach.forwarding.firstFor
+    // The call's shard counts what must be left for others.
+    let firstFor =
+      ring.map { reach.forwarding.firstFor(ofRing: $0, isFixed: false) }
+      ?? reach.forwarding.firstFor
     if request.wantsOthers || visit.since + firstFor <= turn.now {
       reach.devices += reach.others
     }

@@ -23,7 +23,8 @@ package enum HookFailure: Error, Sendable, Equatable {
 /// Reads what a hook answers. Members that it does not know are ignored, so that an app may say more than this
 /// version understands; an action that it does not know is no answer.
 package enum HookAnswer {
-  package static let bytesMax = 4096
+  /// Ten ids of 128 bytes, each character written as `\u0416`, have room.
+  package static let bytesMax = 16_384
 
   private struct Body: Decodable {
     var action: String

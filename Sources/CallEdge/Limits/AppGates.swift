@@ -85,6 +85,7 @@ extension AppTerms {
   fileprivate func stamp(_ request: inout PlaceRequest) {
     if let choice = secondCalls { request.busyWhileInCall = choice == .busy }
     if !follows.isEmpty { request.follows = follows }
+    request.ringsAnew = forwardedRing == .anew
   }
 }
 

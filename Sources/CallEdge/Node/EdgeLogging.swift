@@ -84,6 +84,7 @@ extension Delivery.Event {
     case .stop: ("stop", .debug)
     case .moved: ("moved", .debug)
     case .transfer: ("transfer", .debug)
+    case .ringsUntil: ("ringsUntil", .debug)
     case .ringing: ("ringing", .trace)
     case .signal: ("signal", .trace)
     }

@@ -35,6 +35,14 @@ extension DeviceSession {
     rungCalls.append(RungCall(call: call, caller: invite.caller, deadline: invite.deadline))
   }
 
+  /// A call that rings here rings longer than its invite said.
+  /// - Returns: false where it does not ring here.
+  mutating func noteRings(_ call: CallID, until deadline: Timestamp) -> Bool {
+    guard let index = rungCalls.firstIndex(where: { $0.call == call }) else { return false }
+    rungCalls[index].deadline = deadline
+    return true
+  }
+
   mutating func forgetRung(_ call: CallID) {
     guard !rungCalls.isEmpty else { return }
     rungCalls.removeAll { $0.call == call }

@@ -67,6 +67,9 @@ extension DeviceSession {
       noteAnswer(of: delivery.call, by: answered.by, at: delivery.at)
       forgetRung(delivery.call)
     case .moved(let move): noteMove(of: delivery.call, to: move.to)
+    case .ringsUntil(let deadline):
+      if noteRings(delivery.call, until: deadline) { inCallUntil = max(inCallUntil, deadline) }
+      noteExists(of: delivery.call)
     case .ringing, .signal, .transfer: noteExists(of: delivery.call)
     }
     return true

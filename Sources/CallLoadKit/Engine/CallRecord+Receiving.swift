@@ -30,7 +30,7 @@ extension CallRecord {
       let to = number(of: moved.to)
       change(device) { $0.moves.append(to) }
     case .ringing: if device == facts.caller { hasRungAtCaller = true }
-    case .signal, .transfer: break
+    case .signal, .transfer, .ringsUntil: break
     }
   }
 

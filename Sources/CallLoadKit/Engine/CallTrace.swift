@@ -107,6 +107,7 @@ extension TraceLine.Event {
   private static func text(_ event: Delivery.Event) -> String {
     switch event {
     case .invite: "invite"
+    case .ringsUntil(let deadline): "rings until \(deadline.microseconds / 1000)"
     case .ringing(let party): "ringing\(text(by: party))"
     case .answered(let answered): "answered\(text(by: answered.by))"
     case .stop(let stop): "stop \(stop.reason.name)\(text(by: stop.by))"

@@ -103,7 +103,7 @@ extension CallRecord {
       }
       change(device) { if !$0.moves.contains(to) { $0.moves.append(to) } }
     case .transfer(let news): told(news, device, at: now)
-    case .stop, .ringing, .signal:
+    case .stop, .ringing, .ringsUntil, .signal:
       guard let handed = before.handedOver, handed.version < delivery.version else { return false }
       violate(
         .transferredWrongly,

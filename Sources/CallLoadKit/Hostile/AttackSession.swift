@@ -79,7 +79,7 @@ final class AttackSession: DeviceLinkDelegate {
       switch delivery.event {
       case .invite: onInvite(self, delivery.call)
       case .stop: onStopped(self)
-      case .answered, .ringing, .signal, .moved, .transfer: break
+      case .answered, .ringing, .ringsUntil, .signal, .moved, .transfer: break
       }
     case .notice(let notice): attack.account.count(answer: "notice \(notice.kind.name)")
     case .ongoing, .history, .relays: break

@@ -180,7 +180,7 @@ final class PushDesk {
       // A callee's device may have ended its own part alone.
       guard device.index == plan.caller else { return }
       pushJudge.over(delivery.call, decidedAt: delivery.at, heardAt: now)
-    case .invite, .ringing, .signal, .moved, .transfer: break
+    case .invite, .ringing, .ringsUntil, .signal, .moved, .transfer: break
     }
   }
 

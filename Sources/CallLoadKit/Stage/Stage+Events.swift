@@ -69,7 +69,7 @@ extension Stage {
     case .won: won(live, device)
     case .stopped(let stop): stopped(live, stop.reason, device)
     case .signal(let signal): checker.appReceived(device: device.index, in: live.plan.call, signal)
-    case .ringing, .moved, .transfer: break
+    case .ringing, .ringsUntil, .moved, .transfer: break
     }
   }
 

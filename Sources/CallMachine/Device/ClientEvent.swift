@@ -53,6 +53,8 @@ public enum CallEvent: Sendable, Equatable {
   /// To the device that transfers the call: another user's device rings, or nobody takes the call and this device has it
   /// as before.
   case transfer(TransferNews)
+  /// The call has gone on to others, and rings until a later time than was said, by the cluster's clock.
+  case ringsUntil(Timestamp)
 }
 
 extension Stop {

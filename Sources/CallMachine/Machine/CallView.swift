@@ -65,6 +65,7 @@ package struct CallView: Sendable, Equatable {
     case .signal(let signal): return fresh([signal])
     case .moved(let moved): return self.moved(moved)
     case .transfer(let news): return transfer(news)
+    case .ringsUntil(let deadline): return ringsUntil(deadline)
     }
   }
 
@@ -147,6 +148,12 @@ package struct CallView: Sendable, Equatable {
     }
     phase = .ringing
     return [.ringing(by: party)]
+  }
+
+  private mutating func ringsUntil(_ deadline: Timestamp) -> [CallEvent] {
+    guard phase == .placed || phase == .ringing else { return [] }
+    self.deadline = deadline
+    return [.ringsUntil(deadline)]
   }
 
   private mutating func answered(_ answered: Answered) -> [CallEvent] {

@@ -98,6 +98,7 @@ package enum HistoryRule: String, Sendable, CaseIterable {
   case placersDoNotRing = "who only places calls is not rung"
   case divertedOnce = "a call goes on to each user once"
   case divertedRing = "a call rings where it goes on"
+  case chosenTimeHolds = "a caller's chosen time holds"
   case turnsInOrder = "members of a group have their turns"
   case crossingsMerge = "crossing calls become one"
   case busyInCall = "a user in a call is busy"

@@ -54,7 +54,7 @@ extension HistoryChecker {
     }
     switch event {
     case .invited: try once(&app.invited, "to ring")
-    case .ringing, .moved, .transfer: break
+    case .ringing, .ringsUntil, .moved, .transfer: break
     case .answered: try once(&app.answered, "that somebody answered")
     case .won: try once(&app.won, "that it won")
     case .stopped(let stop):
@@ -153,7 +153,9 @@ extension HistoryChecker {
     case .answer where facts.transferRang(who.user), .decline where facts.transferRang(who.user),
       .busy where facts.transferRang(who.user), .hangUp where facts.transferRang(who.user):
       return true
-    case .answer: return facts.legEnds[facts.key(who)] != nil || facts.left(who.user) != nil
+    // Where others of its user caused it that the call left them, it has only lost.
+    case .answer:
+      return facts.legEnds[facts.key(who)] != nil || facts.left(who.user)?.by.map(Who.init) == who
     case .decline, .busy: return facts.hadSide(who, ofCaller: false)
     case .hangUp: return facts.answered == nil || facts.caller != who
     case .connected: return facts.answered == nil

@@ -99,10 +99,19 @@ extension HistoryChecker {
     try require(
       isTurn(diverted, known, facts), .turnsInOrder, call,
       "\(diverted.to) are rung, and it is another member's turn")
+    try require(
+      !isRingFixed(facts) || diverted.deadline == facts.placed?.deadline, .chosenTimeHolds, call,
+      "it goes on, and rings longer than its caller chose")
     facts.diversions.append(diverted)
     facts.diversionTimes.append(now)
     facts.placed?.deadline = diverted.deadline
     facts.deadlines.append(diverted.deadline)
+  }
+
+  /// Whether a call, as it was placed, rings as long as its caller chose, for all users together.
+  func isRingFixed(_ facts: Facts) -> Bool {
+    guard forwardedRing == .caller, let placed = facts.placed else { return false }
+    return (facts.deadlines.first ?? placed.deadline) - placed.placedAt != ringTimeout
   }
 
   /// Whether a call rings the first one of a queue whom it did not ring yet, if it is in a queue.

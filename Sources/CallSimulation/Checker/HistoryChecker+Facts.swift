@@ -48,6 +48,9 @@ extension HistoryChecker {
     /// When it stopped ringing.
     var overAt: Timestamp? { answeredAt ?? endedAt }
     var pushed: [String: Set<PushPurpose>] = [:]
+    /// The pushes of devices' earlier parts in the call, before a transfer rang them again, and how these parts had ended.
+    var pushedBefore: [String: Set<PushPurpose>] = [:]
+    var endsBefore: [Who: [CallEnd<Who>]] = [:]
 
     var shard = 0
 

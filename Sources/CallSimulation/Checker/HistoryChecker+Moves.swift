@@ -20,6 +20,8 @@ extension HistoryChecker.Facts {
 
   /// Whether an end was of a device's part in the call before it took the call over.
   func isStale(_ end: CallEnd<Who>, of who: Who) -> Bool {
+    // A former owner's stop of an earlier part arrives after the record that lets the device ring again.
+    if legEnds[key(who)] == nil, endsBefore[who]?.contains(end) ?? false { return true }
     guard let taken = moves.lastIndex(where: { Who($0.to) == who }) else { return false }
     if end.reason == .answeredElsewhere { return true }
     return (end.reason == .moved || end.reason == .transferred)

@@ -84,7 +84,12 @@ extension HistoryChecker {
     judged[.rulesFollowed, default: 0] += 1
     guard diverted.reason == .noAnswer, facts.pendingTransfer == nil else { return }
     let came = facts.route.first { $0.to.contains { $0.hasBytes(of: diverted.from) } }?.at
-    let due = (came ?? placed.placedAt) + .seconds(Int64(rules.noAnswerSeconds))
+    let start = came ?? placed.placedAt
+    var due = start + .seconds(Int64(rules.noAnswerSeconds))
+    if isRingFixed(facts) {
+      let ring = placed.deadline - start
+      due = min(due, placed.deadline - min(.seconds(10), Span(microseconds: ring.microseconds / 2)))
+    }
     try require(
       min(due, placed.deadline) <= diverted.at + bounds.skew, .rulesFollowed, call,
       "it goes on before there was time to answer")
@@ -118,6 +123,12 @@ extension HistoryChecker {
       case .busy: forward = rules.onBusy
       default: return
       }
+    }
+    // Where its whole time passed while no owner could decide, nobody may ring any more.
+    if isRingFixed(facts), end.at + bounds.skew >= placed.deadline,
+      !calendar.isCalm(from: placed.placedAt - bounds.calmBefore, until: now)
+    {
+      return
     }
     try require(
       forward.map { fresh($0, facts) }?.isEmpty ?? true, .rulesFollowed, call,

@@ -168,6 +168,10 @@ extension HistoryChecker {
       try toldEnd(who, end, call, version: version)
     case .moved(let moved): try toldMove(who, moved, call)
     case .transfer(let news): try toldOfTransfer(who, news, call)
+    case .ringsUntil(let deadline):
+      try require(
+        facts.deadlines.contains { $0.milliseconds == deadline.milliseconds } || !knowsJournal,
+        .appendThenSpeak, call, "\(who) is told until when it rings; no record says so")
     case .signal(let signal):
       try require(
         told.signals[signal.index] ?? signal.body == signal.body || facts.tookOver(who)

@@ -137,11 +137,17 @@ extension HistoryChecker {
       transfer.start.device.map { $0 == party.device } ?? true, .transfersAsked, call,
       "\(Who(party)) rings, and the transfer is to one other device")
     let who = Who(party)
+    if let end = facts.told[who]?.end { facts.endsBefore[who, default: []].append(end) }
+    if let own = facts.legEnds[facts.key(who)] {
+      let end = CallEnd(reason: own == .busy ? .busy : .declined, by: who)
+      facts.endsBefore[who, default: []].append(end)
+    }
     facts.told[who]?.end = nil
     facts.told[who]?.endVersion = nil
     facts.legEnds[facts.key(who)] = nil
     facts.declinedHere.remove(who)
-    facts.pushed[facts.key(who)] = nil
+    let before = facts.pushed.removeValue(forKey: facts.key(who)) ?? []
+    facts.pushedBefore[facts.key(who), default: []].formUnion(before)
   }
 
   // MARK: What devices are told

@@ -41,6 +41,10 @@ package struct HistoryChecker: Sendable {
   package var devicesPerUser = CallLimits().devicesPerUser
   /// Whether a user in an answered call is busy.
   package var busyWhileInCall = false
+  /// How long a call rings that goes on to others.
+  package var forwardedRing = ForwardedRing.anew
+  /// How long a call rings whose caller chose nothing.
+  package var ringTimeout = CallLimits().ringTimeout
   /// The number of shards of the cluster.
   package var shardCount = 8
   /// Whether ended calls get records.

@@ -34,7 +34,7 @@ package final class SimCoordinator: SimService<CoordinatorNode<SimBus>>, @unchec
   }
 
   /// Starts a new process, with a new incarnation and clocks of its own.
-  package func start() {
+  package override func start() {
     guard current == nil else { return }
     let node = world.makeNode(
       name, skew: random.skew(options.skewMost),

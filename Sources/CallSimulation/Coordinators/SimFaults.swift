@@ -43,12 +43,7 @@ package final class SimFaults: FaultSource {
   package func end() {
     isActive = false
     nats.heal()
-    for coordinator in coordinators {
-      coordinator.thaw()
-      coordinator.start()
-      // One that shuts down has to end first.
-      world.schedule(after: .seconds(3)) { coordinator.start() }
-    }
+    for coordinator in coordinators { coordinator.recover() }
     world.incident("world", "faults end")
   }
 

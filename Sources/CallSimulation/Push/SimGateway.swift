@@ -22,7 +22,7 @@ final class SimGateway: SimService<PushGateway<SimBus>>, @unchecked Sendable {
     super.init(name: name, world: nats.world, faultPrefix: "fault.gateway ")
   }
 
-  func start() {
+  package override func start() {
     guard current == nil else { return }
     let node = world.makeNode(name, skew: options.skew(&random))
     var configuration = PushGatewayConfiguration(

@@ -49,12 +49,7 @@ final class SimPushGround: FaultSource {
     people.end()
     phones.isCalm = true
     provider.heal()
-    for gateway in gateways {
-      gateway.thaw()
-      gateway.start()
-      // A gateway that shuts down has to end first.
-      world.schedule(after: .seconds(3)) { gateway.start() }
-    }
+    for gateway in gateways { gateway.recover() }
   }
 
   // MARK: Gateways

@@ -29,7 +29,10 @@ package struct SimOptions: Sendable {
   package var keepsHistory = false { didSet { chooseKeys() } }
   /// The outcome of a further call to a user in an answered call; nil: as the cluster says.
   var secondCalls: SecondCalls? { didSet { chooseKeys() } }
-  /// By what the app has: 1 ongoing calls, 2 histories, 4 second calls that ring, 8 those that are busy.
+  /// How long a call rings that goes on to others. All callers choose a time.
+  var forwardedRing = ForwardedRing.anew { didSet { chooseKeys() } }
+  /// By what the app has: 1 ongoing calls, 2 histories, 4 callers' times for calls that go on, 8 second calls that ring, 16
+  /// those that are busy.
   private let keysByTerms: [AppKeys]
   let pushKeys: PushCapabilityKeys
   private let ticketKeys: SessionTicketKeys
@@ -114,12 +117,12 @@ package struct SimOptions: Sendable {
       return try AppKeys(json: Array(file.utf8))
     }
     let parts = [
-      #""ongoingCalls":true,"#, #""history":true,"#, #""secondCalls":"allow","#,
-      #""secondCalls":"busy","#,
+      #""ongoingCalls":true,"#, #""history":true,"#, #""forwardedRing":"anew","#,
+      #""secondCalls":"allow","#, #""secondCalls":"busy","#,
     ]
     // The last two exclude each other.
-    keysByTerms = try (0..<12).map { terms in
-      try read(parts.indices.map { terms & 1 << $0 == 0 ? "" : parts[$0] }.joined())
+    keysByTerms = try (0..<24).map { terms in
+      try read(parts.indices.map { (terms ^ 4) & 1 << $0 == 0 ? "" : parts[$0] }.joined())
     }
     keys = keysByTerms[0]
     pushKeys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
@@ -149,11 +152,12 @@ package struct SimOptions: Sendable {
   private mutating func chooseKeys() {
     let second =
       switch secondCalls {
-      case .allow: 4
-      case .busy: 8
+      case .allow: 8
+      case .busy: 16
       case nil: 0
       }
-    keys = keysByTerms[(showsOngoing ? 1 : 0) + (keepsHistory ? 2 : 0) + second]
+    let others = (keepsHistory ? 2 : 0) + (forwardedRing == .caller ? 4 : 0)
+    keys = keysByTerms[(showsOngoing ? 1 : 0) + others + second]
   }
 
   /// How coordinators verify the senders of commands.

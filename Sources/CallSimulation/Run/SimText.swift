@@ -88,7 +88,12 @@ enum SimText {
     case .signal(let signal): "signal \(signal.body) (\(version(signal.index)))"
     case .moved(let moved): text(moved)
     case .transfer(let news): text(news)
+    case .ringsUntil(let deadline): text(ringsUntil: deadline)
     }
+  }
+
+  private static func text(ringsUntil deadline: Timestamp) -> String {
+    "rings until \(deadline.microseconds / 1000)"
   }
 
   static func text(_ stop: Stop) -> String {
@@ -124,6 +129,7 @@ enum SimText {
       case .signal(let signal): "signal \(signal.body)"
       case .moved(let moved): text(moved)
       case .transfer(let news): text(news)
+      case .ringsUntil(let deadline): text(ringsUntil: deadline)
       }
     }
   }

@@ -73,6 +73,11 @@ package final class Simulation {
       world.count("world.with an app's server")
     }
     if sabotage == nil { options.secondCalls = lot.pick([nil, nil, nil, .allow, .busy]) ?? nil }
+    var ring = world.fork("forwarded ring")
+    if sabotage == .chosenTimeIgnored || (sabotage == nil && ring.chance(0.3)) {
+      options.forwardedRing = .caller
+      world.count("world.with callers' times")
+    }
     var webhooks = world.fork("webhooks")
     if sabotage?.rule == .learnsOfEachCall || (sabotage == nil && webhooks.chance(0.4)) {
       options.hasWebhooks = true
@@ -111,6 +116,8 @@ package final class Simulation {
     checker.hasWebhooks = options.hasWebhooks
     checker.hasHook = options.hasHook
     checker.busyWhileInCall = options.busyWhileInCall
+    checker.forwardedRing = options.forwardedRing
+    checker.ringTimeout = options.limits.ringTimeout
     checker.resumeGrace = options.limits.resumeGraceAnswered
     checker.shardCount = options.shardCount
     checker.devicesPerUser = options.limits.devicesPerUser

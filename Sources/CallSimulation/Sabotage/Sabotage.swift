@@ -44,6 +44,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case visitNotAsked = "visit-not-asked"
   /// A call goes on to the user who placed it.
   case divertedToCaller = "diverted-to-caller"
+  /// A call that goes on to others rings longer than its caller chose.
+  case chosenTimeIgnored = "chosen-time-ignored"
   /// The first member of a group in whose queue a call is has no turn.
   case turnSkipped = "turn-skipped"
   /// A device takes a call over, whoever has it.
@@ -152,7 +154,9 @@ package enum Sabotage: String, Sendable, CaseIterable {
   /// Whether it needs a world in which users have rules.
   var isOfRules: Bool {
     switch self {
-    case .rulesLost, .ruleMisread, .silenceForgotten, .stagesForgotten, .othersNotWanted: true
+    case .rulesLost, .ruleMisread, .silenceForgotten, .stagesForgotten, .othersNotWanted,
+      .chosenTimeIgnored:
+      true
     default: false
     }
   }
@@ -198,6 +202,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .crossingUnnoticed, .mergeNotAsked, .survivorNotNamed: .crossingsMerge
     case .visitNotAsked: .divertedRing
     case .divertedToCaller: .divertedOnce
+    case .chosenTimeIgnored: .chosenTimeHolds
     case .turnSkipped: .turnsInOrder
     case .pullNotCompared, .takeoverInvented: .movesOnce
     case .endToldAsMoved: .appendThenSpeak

@@ -19,7 +19,11 @@ extension Tampering {
     for index in batch.commands.indices {
       let command = batch.commands[index]
       switch command.body {
-      case .place(let request): callers[request.call] = command.session.number
+      case .place(var request):
+        callers[request.call] = command.session.number
+        guard sabotage == .chosenTimeIgnored else { continue }
+        request.ringsAnew = true
+        batch.commands[index].body = .place(request)
       case .call(let call, .resume): callers[call] = command.session.number
       case .pushReport(let report):
         if sabotage == .staleGoneHonoured {

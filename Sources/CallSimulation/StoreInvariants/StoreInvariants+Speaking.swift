@@ -121,7 +121,7 @@ extension StoreInvariants {
       if !shards[shard].has(moved.to.device, delivery.call) {
         broken("a device is told of a move that is in no record", call: delivery.call)
       }
-    case .invite, .ringing, .signal, .transfer: break
+    case .invite, .ringing, .ringsUntil, .signal, .transfer: break
     }
   }
 

@@ -56,7 +56,7 @@ extension Workload {
       }
       connect(device, call, script)
     case .answered: connect(device, call, script)
-    case .ringing, .stopped, .signal, .moved, .transfer: break
+    case .ringing, .ringsUntil, .stopped, .signal, .moved, .transfer: break
     }
   }
 

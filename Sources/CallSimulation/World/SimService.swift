@@ -45,6 +45,16 @@ package class SimService<Program: SimProgram>: SimActor, @unchecked Sendable {
   /// world has run on for a moment.
   package var ghostCount: Int { ghosts.count }
 
+  /// Starts a new process where there is none.
+  package func start() {}
+
+  /// No fault is to last: thaws the process, or starts one. One that shuts down ends first, however long that takes.
+  package func recover() {
+    thaw()
+    start()
+    if isLeaving { later(.seconds(1)) { $0.recover() } }
+  }
+
   func launch(_ program: Program, on node: SimNode) {
     let process = Process(node: node, program: program)
     current = process

@@ -74,6 +74,7 @@ extension Callmesh__V1__PlaceCommand: Mapping {
     try c.texts(&value.forward, &m.n_forward, &m.forward, "forward")
     c.secondCalls(&value.busyWhileInCall, &m.second_calls)
     c.follows(&value.follows, &m.follows)
+    c.flag(&value.ringsAnew, &m.rings_anew)
   }
 }
 

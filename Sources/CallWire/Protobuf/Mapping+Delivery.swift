@@ -31,6 +31,7 @@ extension Callmesh__V1__Delivery: Mapping {
     case CALLMESH__V1__DELIVERY__EVENT_SIGNAL: .signal(try c.read(m.signal))
     case CALLMESH__V1__DELIVERY__EVENT_MOVED: .moved(try c.read(m.moved))
     case CALLMESH__V1__DELIVERY__EVENT_TRANSFER: .transfer(try c.read(m.transfer))
+    case CALLMESH__V1__DELIVERY__EVENT_RINGS_UNTIL: .ringsUntil(try c.read(m.rings_until))
     default: try laterEvent(c)
     }
   }
@@ -55,6 +56,8 @@ extension Callmesh__V1__Delivery: Mapping {
     case .moved(let moved): try c.write(moved, &m.moved, CALLMESH__V1__DELIVERY__EVENT_MOVED)
     case .transfer(let news):
       try c.write(news, &m.transfer, CALLMESH__V1__DELIVERY__EVENT_TRANSFER)
+    case .ringsUntil(let deadline):
+      try c.write(deadline, &m.rings_until, CALLMESH__V1__DELIVERY__EVENT_RINGS_UNTIL)
     }
   }
 }
@@ -82,6 +85,14 @@ extension Callmesh__V1__Ringing: Mapping {
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__ringing__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.message(&value, &m.by, "by")
+  }
+}
+
+extension Callmesh__V1__RingsUntil: Mapping {
+  static var blank: Timestamp { .zero }
+  static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__rings_until__init(m) }
+  static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
+    c.time(&value, milliseconds: &m.deadline_ms)
   }
 }
 

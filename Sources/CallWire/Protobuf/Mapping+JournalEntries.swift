@@ -51,6 +51,7 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     c.time(&rings, microseconds: &m.caller_rings_us)
     if C.reads, rings != .zero { value.callerRings = Span(microseconds: rings.microseconds) }
     try c.device(&value.onlyDevice, &m.only_device)
+    c.flag(&value.isRingFixed, &m.ring_fixed)
   }
 }
 

@@ -35,6 +35,9 @@ struct CallProgress: Sendable {
       (state, peer) = (.answered, moved.to)
       return [.moved(to: moved.to, description: moved.description)]
     case .transfer(let news): return [.transfer(to: news.to, by: news.by, reason: news.reason)]
+    case .ringsUntil(let deadline):
+      self.deadline = deadline
+      return [.ringsUntil(deadline.date)]
     case .signal: return []
     }
   }

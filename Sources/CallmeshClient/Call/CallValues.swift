@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
 extension Call {
   /// How far a call is, for this device.
   ///
@@ -80,6 +86,8 @@ extension Call {
     case connected
     /// The other side is another device from now on, perhaps of another user: connect media anew, with its description.
     case moved(to: Party, description: String)
+    /// The call has gone on to others, and rings longer than was said: see ``Call/deadline``.
+    case ringsUntil(Date)
     /// This side's transfer: `by` rings; or nobody takes the call, with the reason.
     case transfer(to: String, by: Party?, reason: EndReason?)
     /// Once for each call, and last but for `state`.

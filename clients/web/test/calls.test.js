@@ -431,3 +431,19 @@ test("a call that this device had answered comes back to a page that was loaded 
   assert.equal(call.state, "answered");
   assert.equal(call.role, "callee");
 });
+
+test("a call that has gone on to others rings longer than was said", async () => {
+  const world = new World();
+  const { socket, call, events } = await placed(world);
+  socket.deliver(toBob, 1048578, { ringsUntil: { deadlineMs: epochMs + 50_000 } });
+  assert.equal(call.deadlineMs, epochMs + 50_000);
+  assert.deepEqual(named(events, "ringsUntil"), [{ type: "ringsUntil", deadlineMs: epochMs + 50_000 }]);
+  socket.deliver(toBob, 1048579, { answered: { by: bob, description: "v=0 answer" } });
+  socket.deliver(toBob, 1048580, { ringsUntil: { deadlineMs: epochMs + 60_000 } });
+  assert.equal(call.deadlineMs, epochMs + 50_000);
+  assert.equal(named(events, "ringsUntil").length, 1);
+
+  const rung = await ringing(new World());
+  rung.socket.deliver(toBob, 1048578, { ringsUntil: { deadlineMs: epochMs + 50_000 } });
+  assert.equal(rung.call.deadlineMs, epochMs + 50_000);
+});

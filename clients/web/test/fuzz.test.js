@@ -104,6 +104,7 @@ class Trial {
       { invite: { caller: this.party, deadlineMs: epochMs + this.now + 30_000, signals: [signal, null], consulted: this.chance(0.2) ? this.address : undefined, transferredBy: this.chance(0.4) ? this.party : undefined } },
       { invite: { caller: this.party, deadlineMs: epochMs + this.now + 5000 } },
       { ringing: { by: this.party } },
+      { ringsUntil: { deadlineMs: this.pick([epochMs + this.now + 40_000, undefined, "soon"]) } },
       { answered: { by: this.party, description: this.pick(["", "v=0"]), signals: [signal] } },
       { stop: { reason: this.pick(reasons), by: this.party, survivor: this.pick([undefined, this.address.id]) } },
       { signal },

@@ -100,6 +100,7 @@ function listen(call) {
   call.onSignal(({ kind, body }) => show("signal", { call: id, kind, body }));
   call.on("answered", ({ isHere, by, description }) => show(isHere ? "won" : "answered", { call: id, by, description }));
   call.on("ringing", ({ by }) => call.role === "caller" && show("ringing", { call: id, by }));
+  call.on("ringsUntil", ({ deadlineMs }) => show("ringsUntil", { call: id, deadlineMs }));
   call.on("moved", ({ to, description }) => show("moved", { call: id, to, description }));
   call.on("transfer", (news) => show("transfer", { call: id, ...news }));
   call.on("ended", (end) => ended(call, end));

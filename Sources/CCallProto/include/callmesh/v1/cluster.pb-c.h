@@ -444,10 +444,14 @@ struct  Callmesh__V1__PlaceCommand
    * The information that the app wants about the call, in bits: 1 entries in histories, 2 webhooks.
    */
   uint32_t follows;
+  /*
+   * The app lets it ring longer than its caller has chosen, if it goes on to others.
+   */
+  protobuf_c_boolean rings_anew;
 };
 #define CALLMESH__V1__PLACE_COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__place_command__descriptor) \
-    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0,NULL, 0, 0 }
+    , {0,NULL}, 0, (char *)protobuf_c_empty_string, 0,NULL, 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0,NULL, 0, 0, 0 }
 
 
 struct  Callmesh__V1__AckCommand

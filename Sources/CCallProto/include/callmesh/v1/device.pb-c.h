@@ -71,6 +71,7 @@ typedef struct Callmesh__V1__Ringing Callmesh__V1__Ringing;
 typedef struct Callmesh__V1__Answered Callmesh__V1__Answered;
 typedef struct Callmesh__V1__TransferNews Callmesh__V1__TransferNews;
 typedef struct Callmesh__V1__Moved Callmesh__V1__Moved;
+typedef struct Callmesh__V1__RingsUntil Callmesh__V1__RingsUntil;
 typedef struct Callmesh__V1__Stop Callmesh__V1__Stop;
 typedef struct Callmesh__V1__Notice Callmesh__V1__Notice;
 typedef struct Callmesh__V1__ErrorBody Callmesh__V1__ErrorBody;
@@ -1087,7 +1088,8 @@ typedef enum {
   CALLMESH__V1__DELIVERY__EVENT_STOP = 7,
   CALLMESH__V1__DELIVERY__EVENT_SIGNAL = 8,
   CALLMESH__V1__DELIVERY__EVENT_MOVED = 10,
-  CALLMESH__V1__DELIVERY__EVENT_TRANSFER = 11
+  CALLMESH__V1__DELIVERY__EVENT_TRANSFER = 11,
+  CALLMESH__V1__DELIVERY__EVENT_RINGS_UNTIL = 12
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(CALLMESH__V1__DELIVERY__EVENT__CASE)
 } Callmesh__V1__Delivery__EventCase;
 
@@ -1113,6 +1115,7 @@ struct  Callmesh__V1__Delivery
     Callmesh__V1__SignalItem *signal;
     Callmesh__V1__Moved *moved;
     Callmesh__V1__TransferNews *transfer;
+    Callmesh__V1__RingsUntil *rings_until;
   };
 };
 #define CALLMESH__V1__DELIVERY__INIT \
@@ -1378,6 +1381,19 @@ struct  Callmesh__V1__Moved
 #define CALLMESH__V1__MOVED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__moved__descriptor) \
     , NULL, (char *)protobuf_c_empty_string, 0 }
+
+
+/*
+ * To the caller and to devices that ring on: the call has gone on to others, and rings until a later time than was said.
+ */
+struct  Callmesh__V1__RingsUntil
+{
+  ProtobufCMessage base;
+  int64_t deadline_ms;
+};
+#define CALLMESH__V1__RINGS_UNTIL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__rings_until__descriptor) \
+    , 0 }
 
 
 struct  Callmesh__V1__Stop
@@ -2694,6 +2710,25 @@ Callmesh__V1__Moved *
 void   callmesh__v1__moved__free_unpacked
                      (Callmesh__V1__Moved *message,
                       ProtobufCAllocator *allocator);
+/* Callmesh__V1__RingsUntil methods */
+void   callmesh__v1__rings_until__init
+                     (Callmesh__V1__RingsUntil         *message);
+size_t callmesh__v1__rings_until__get_packed_size
+                     (const Callmesh__V1__RingsUntil   *message);
+size_t callmesh__v1__rings_until__pack
+                     (const Callmesh__V1__RingsUntil   *message,
+                      uint8_t             *out);
+size_t callmesh__v1__rings_until__pack_to_buffer
+                     (const Callmesh__V1__RingsUntil   *message,
+                      ProtobufCBuffer     *buffer);
+Callmesh__V1__RingsUntil *
+       callmesh__v1__rings_until__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   callmesh__v1__rings_until__free_unpacked
+                     (Callmesh__V1__RingsUntil *message,
+                      ProtobufCAllocator *allocator);
 /* Callmesh__V1__Stop methods */
 void   callmesh__v1__stop__init
                      (Callmesh__V1__Stop         *message);
@@ -3092,6 +3127,9 @@ typedef void (*Callmesh__V1__TransferNews_Closure)
 typedef void (*Callmesh__V1__Moved_Closure)
                  (const Callmesh__V1__Moved *message,
                   void *closure_data);
+typedef void (*Callmesh__V1__RingsUntil_Closure)
+                 (const Callmesh__V1__RingsUntil *message,
+                  void *closure_data);
 typedef void (*Callmesh__V1__Stop_Closure)
                  (const Callmesh__V1__Stop *message,
                   void *closure_data);
@@ -3198,6 +3236,7 @@ extern const ProtobufCMessageDescriptor callmesh__v1__ringing__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__answered__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__transfer_news__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__moved__descriptor;
+extern const ProtobufCMessageDescriptor callmesh__v1__rings_until__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__stop__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__notice__descriptor;
 extern const ProtobufCMessageDescriptor callmesh__v1__error_body__descriptor;

@@ -210,10 +210,14 @@ struct  Callmesh__V1__PlacedEntry
    * The only device of the callee that rings, as the app's server chose; none: all do.
    */
   char *only_device;
+  /*
+   * The caller chose how long it rings, and that holds for all users together to whom it goes on.
+   */
+  protobuf_c_boolean ring_fixed;
 };
 #define CALLMESH__V1__PLACED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__placed_entry__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, NULL, 0, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, 0, 0,NULL, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, 0 }
 
 
 /*

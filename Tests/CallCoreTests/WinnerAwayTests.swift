@@ -1,0 +1,138 @@
+import CallCore
+import Testing
+
+/// The winner's device loses its session in an answered call. Its app may have been killed, and know nothing of the call
+/// when it attaches again (R22): as the caller's, it has a time in which to say something about the call.
+@Suite struct WinnerAwayTests {
+  /// Bob's b1 has answered, and lost its session ten seconds later.
+  private func bench() -> Bench {
+    var bench = Bench()
+    bench.attach("b1", "b2")
+    bench.place()
+    bench.say(.call(Bench.callID, .answer(description: "answer")), device: "b1")
+    bench.say(.call(Bench.callID, .connected), device: "b1")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.acknowledgeAll()
+    bench.pass(.seconds(10))
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    _ = bench.take()
+    return bench
+  }
+
+  private let grace = CallLimits().resumeGraceAnswered
+  private var almost: Span { Span(microseconds: grace.microseconds - 1_000_000) }
+  private let later = Bench.session("b1", edge: 2)
+
+  private func acknowledge(_ bench: inout Bench) throws {
+    let delivery = try #require(bench.deliveries(to: later).last)
+    bench.say(
+      .ack([Acknowledgement(call: delivery.call, version: delivery.version)]), device: "b1",
+      session: later)
+  }
+
+  @Test("who is back and says nothing has hung up when the time is over, and is not busy any more")
+  func saysNothing() {
+    var bench = bench()
+    bench.attach("b1", edge: 2)
+    #expect(bench.deliveries(to: later).map(\.event.kind) == ["answered"])
+    bench.pass(almost)
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+    #expect(bench.ends.first?.by?.device == "b1")
+  }
+
+  @Test("an acknowledgement says that it has the call") func acknowledges() throws {
+    var bench = bench()
+    bench.attach("b1", edge: 2)
+    try acknowledge(&bench)
+    #expect(bench.journal.last?.change == .winnerLost(until: nil))
+    bench.pass(.seconds(300))
+    #expect(bench.ends.isEmpty)
+  }
+
+  @Test(
+    "so does any command about it",
+    arguments: [
+      CallVerb.connected, .signal(.information, body: "{}"), .resume, .alerting,
+      .answer(description: "answer"),
+    ])
+  func commands(_ verb: CallVerb) {
+    var bench = bench()
+    bench.attach("b1", edge: 2)
+    bench.say(.call(Bench.callID, verb), device: "b1", session: later)
+    bench.pass(.seconds(300))
+    #expect(bench.ends.isEmpty)
+  }
+
+  @Test("another device's command says nothing of it") func another() {
+    var bench = bench()
+    bench.attach("b1", edge: 2)
+    bench.say(.call(Bench.callID, .query), device: "b2")
+    bench.say(.call(Bench.callID, .alerting), device: "b2")
+    bench.caller(.call(Bench.callID, .signal(.information, body: "{}")))
+    bench.pass(grace)
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+  }
+
+  @Test("who is back in the last second has five more to say so") func lateAttach() throws {
+    var bench = bench()
+    bench.pass(almost)
+    bench.attach("b1", edge: 2)
+    bench.pass(.seconds(4))
+    #expect(bench.ends.isEmpty)
+    try acknowledge(&bench)
+    bench.pass(.seconds(300))
+    #expect(bench.ends.isEmpty)
+  }
+
+  @Test("attaching and leaving again gives it no new time") func again() {
+    var bench = bench()
+    for _ in 0..<5 {
+      bench.pass(.seconds(10))
+      bench.attach("b1", edge: 2)
+      bench.say(.sessionClosed(graceful: false), device: "b1", session: later)
+    }
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(10))
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+  }
+
+  @Test("once it was back, the next loss is a new one") func lostAgain() throws {
+    var bench = bench()
+    bench.pass(.seconds(50))
+    bench.attach("b1", edge: 2)
+    try acknowledge(&bench)
+    bench.say(.sessionClosed(graceful: false), device: "b1", session: later)
+    bench.pass(almost)
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+  }
+
+  @Test("R10, R22: it is back while its shard changes its owner: the new one asks it")
+  func newOwner() throws {
+    var bench = bench().takenOver()
+    bench.say(.attach(Attach(announce: true)), device: "b1", session: later)
+    bench = bench.begun()
+    #expect(bench.deliveries(to: later).map(\.event.kind) == ["answered"])
+    try acknowledge(&bench)
+    bench.pass(.seconds(300))
+    let ends = bench.ends.filter { $0.by?.device == "b1" }
+    #expect(ends.isEmpty)
+  }
+
+  @Test("another device takes the call over meanwhile: its session counts") func pulled() {
+    var bench = bench()
+    bench.attach("b1", edge: 2)
+    bench.say(.call(Bench.callID, .pull(PullRequest(from: "b1"))), device: "b2")
+    bench.say(.call(Bench.callID, .connected), device: "b2")
+    bench.caller(.call(Bench.callID, .connected))
+    bench.pass(grace)
+    bench.pass(.seconds(1))
+    #expect(bench.ends.isEmpty)
+    bench.say(.sessionClosed(graceful: false), device: "b2")
+    bench.pass(grace)
+    #expect(bench.ends.first?.by?.device == "b2")
+  }
+}
