@@ -161,7 +161,7 @@ package struct LoadCommand: ParsableCommand, Sendable {
 
   @Flag(
     help:
-      "The provider has trouble: it answers one push in five with an error for the moment, and one sleeping device in ten has registered the wrong environment, or none. Needs --sleeping."
+      "The provider has trouble: it answers one push in five with an error for the moment, forgets good tokens in a wave, and one sleeping device in ten has registered the wrong environment, or none. Needs --sleeping."
   ) package var providerTrouble = false
 
   @Option(help: "Push gateways of the local cluster, where devices sleep or the app has a webhook.")

@@ -58,8 +58,8 @@ enum LoadHelp {
     attaches for that call, rings, answers or declines, half of the refusals over HTTP with what the \
     push allows, and sleeps again when the call is over. Callers are awake. The apps are a mix of \
     SDKs, each with the payloads and the clean-up pushes that it knows. With --provider-trouble the \
-    provider answers one push in five with an error for the moment, and knows one device in ten in its \
-    other environment only: they ring all the same.
+    provider answers one push in five with an error for the moment, does not know 40 tokens in a row that it has \
+    accepted before, and knows one device in ten in its other environment only: they ring all the same.
 
     THE APP
       A local cluster has a second app, strict, for the parts of a scenario in which users in a call are called: \

@@ -45,11 +45,12 @@ package struct PushGround: Sendable {
     return PushGround(simulator: simulator, sandbox: sandbox, state: state)
   }
 
-  /// One push in five.
+  /// One push in five is refused for the moment. In a wave the provider does not know tokens that it has accepted before.
   private static let trouble = APNsScript([
+    .init(.answer(.badDeviceToken), from: 40, times: 40, onlyAccepted: true),
     .init(.answer(.internalServerError), share: 0.08),
     .init(.answer(.serviceUnavailable), share: 0.08),
-    .init(.answer(.tooManyRequests), share: 0.04),
+    .init(.answer(.tooManyRequests), share: 0.04), .init(.shape(.retryAfterAnHour), share: 0.5),
   ])
 
   package func attach(_ engine: LoadEngine) { state.engine.withLock { $0 = engine } }

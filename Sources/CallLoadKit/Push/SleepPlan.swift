@@ -14,7 +14,7 @@ package struct SleepOptions: Sendable, Equatable {
   package var lateShare: Double = 0.02
   /// The share of sleeping devices' refusals that are sent over HTTP with the push's capability.
   package var byPushShare: Double = 0.5
-  /// The provider answers some pushes with an error for the moment, and some devices registered the wrong environment.
+  /// The provider answers some pushes with an error for the moment, forgets tokens in a wave, and some devices registered the wrong environment.
   package var isProviderTroubled = false
 
   package init(share: Double) { self.share = share }

@@ -37,6 +37,20 @@ struct ScriptTests {
     #expect(state.faults(connection: 1, token: nil, now: noon + .milliseconds(999)) == [.refuse])
   }
 
+  @Test func strikesTokensThatWereAcceptedBefore() {
+    var state = APNsScriptState(
+      APNsScript([.init(.refuse, from: 2, times: 2, onlyAccepted: true)]))
+    func strikes(_ token: String?) -> Bool {
+      !state.faults(connection: 1, token: token, now: noon).isEmpty
+    }
+    #expect(!strikes("aa") && !strikes(nil))
+    state.noteAccepted("aa")
+    #expect(!strikes("aa"), "the first of them")
+    #expect(!strikes("bb"))
+    #expect(strikes("aa") && strikes("aa"))
+    #expect(!strikes("aa"), "two at most")
+  }
+
   @Test func aShareIsAboutThatManyAndTheSameForASeed() {
     let rule = APNsScript.Rule(.refuse, share: 0.2)
     let once = struck(rule, requests: 1000)

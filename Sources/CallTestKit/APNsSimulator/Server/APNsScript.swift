@@ -37,11 +37,13 @@ public struct APNsScript: Sendable {
     public var during: Range<Timestamp>?
     /// Counts the requests of each connection separately.
     public var perConnection: Bool
+    /// Strikes only tokens for which a push was accepted before.
+    public var onlyAccepted: Bool
 
     public init(
       _ fault: APNsFault, connections: ClosedRange<Int>? = nil, tokens: Set<String>? = nil,
       from: Int = 1, every: Int = 1, times: Int? = nil, share: Double = 1,
-      during: Range<Timestamp>? = nil, perConnection: Bool = false
+      during: Range<Timestamp>? = nil, perConnection: Bool = false, onlyAccepted: Bool = false
     ) {
       self.fault = fault
       self.connections = connections
@@ -52,6 +54,7 @@ public struct APNsScript: Sendable {
       self.share = share
       self.during = during
       self.perConnection = perConnection
+      self.onlyAccepted = onlyAccepted
     }
   }
 }
@@ -138,6 +141,8 @@ public struct APNsResponseShape: OptionSet, Sendable {
   public static let continuation = APNsResponseShape(rawValue: 1 << 2)
   /// END_STREAM comes in an empty DATA frame of its own, with status 200 too.
   public static let emptyEnd = APNsResponseShape(rawValue: 1 << 3)
+  /// An error asks for a pause of an hour, in `retry-after`, which Apple's documents do not name.
+  public static let retryAfterAnHour = APNsResponseShape(rawValue: 1 << 4)
 }
 
 /// A fault of a whole connection.
@@ -159,6 +164,8 @@ package struct APNsScriptState: Sendable {
   private var seen: [Int: [Int: Int]] = [:]
   private var struck: [Int]
   private var chance: SplitMix64
+  /// The tokens for which a push was accepted, where a rule asks for that.
+  private var accepted: Set<String> = []
 
   package init(_ script: APNsScript) {
     self.script = script
@@ -174,6 +181,7 @@ package struct APNsScriptState: Sendable {
       if let connections = rule.connections, !connections.contains(connection) { continue }
       if let tokens = rule.tokens, token.map(tokens.contains) != true { continue }
       if let during = rule.during, !during.contains(now) { continue }
+      if rule.onlyAccepted, token.map(accepted.contains) != true { continue }
       let number = count(place, connection, rule)
       guard number >= rule.from, (number - rule.from).isMultiple(of: rule.every) else { continue }
       if let times = rule.times, struck[place] >= times { continue }
@@ -182,6 +190,10 @@ package struct APNsScriptState: Sendable {
       faults.append(rule.fault)
     }
     return faults
+  }
+
+  package mutating func noteAccepted(_ token: String) {
+    if script.rules.contains(where: \.onlyAccepted) { accepted.insert(token) }
   }
 
   package func fault(ofConnection number: Int) -> APNsConnectionFault? {

@@ -58,6 +58,7 @@ struct APNsSimulatorCore {
     } else {
       report.responses["200", default: 0] += 1
       report.noteAccepted(token ?? "", connection: connection)
+      if let token { script.noteAccepted(token) }
     }
   }
 

@@ -13,8 +13,10 @@ extension APNsTransport {
     let pieces = pieces(response.body, shape)
     streams[id]?.waiting = pieces
     var headers = HPACKHeaders()
+    let asksForAPause = shape.contains(.retryAfterAnHour) && response.status >= 429
     let fields = [
       (":status", "\(response.status)"), ("apns-id", apnsID), ("apns-unique-id", uniqueID),
+      ("retry-after", asksForAPause ? "3600" : nil),
     ]
     for (name, value) in fields {
       if let value { headers.add(name: name, value: value, indexing: .nonIndexable) }
