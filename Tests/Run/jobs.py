@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import time
@@ -145,6 +146,11 @@ class Running:
             outcome.skipped[self.job.name] = self._tail(1)
         elif code != 0:
             self._fail(outcome, self.job.name, f"ended with status {code}\n{self._tail()}")
+        else:
+            # Parts that the script has left out, each with the reason behind this word.
+            reasons = re.findall(r"SKIPPED: ([^'\n]+)", self.log.read_text(errors="replace"))
+            for number, reason in enumerate(dict.fromkeys(reasons), 1):
+                outcome.skipped[f"{self.job.name}, part {number}"] = reason
 
     def _judge_tests(self, found, code, outcome):
         for test, verdict in found.items():

@@ -19,7 +19,7 @@ class Report:
         self._say(f"running {', '.join(names)}; {waiting} jobs wait")
 
     def ended(self, outcome):
-        is_skipped = outcome.job.script and outcome.skipped
+        is_skipped = outcome.job.name in outcome.skipped
         verdict = "FAILED" if outcome.failures else "skipped" if is_skipped else "ok"
         parts = [f"{outcome.ran:,} tests"] if outcome.ran or not outcome.job.script else []
         if outcome.skipped:

@@ -152,7 +152,7 @@ def repeat(jobs, outcomes, ground, report):
         first = next(outcome for outcome in outcomes if outcome.job.name + ".again" == second.job.name)
         failed = {failure.test for failure in first.failures}
         # One that did not run the second time has not passed.
-        if second.failures or failed & set(second.skipped) or (second.job.script and second.skipped):
+        if second.failures or failed & set(second.skipped) or second.job.name in second.skipped:
             continue
         flaky += first.failures
         first.failures = []

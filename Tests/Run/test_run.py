@@ -138,6 +138,13 @@ class RunTest(unittest.TestCase):
         status, _ = self.run_tests(those=[Job("none", script=("sh", "-c", "exit 77"), skip_status=77)])
         self.assertEqual(status, 0)
 
+    def test_a_script_names_the_parts_that_it_leaves_out(self):
+        script = ("sh", "-c", "echo 'test_a ... skipped SKIPPED: there is no moon'; echo SKIPPED: there is no moon; echo ok")
+        status, text = self.run_tests(those=[Job("some", script=script)])
+        self.assertEqual(status, 0, text)
+        self.assertEqual(text.count("skipped: some, part 1: there is no moon"), 1, text)
+        self.assertIn("ok some: 1 skipped", text)
+
     def test_some_jobs_are_kept_apart(self):
         script = ("sh", "-c", f"mkdir {self.folder}/here && sleep 0.2 && rmdir {self.folder}/here")
         those = [Job(name, script=script, lane="waits", apart="a room") for name in ("one", "two")]
