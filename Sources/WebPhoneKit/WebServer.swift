@@ -120,7 +120,8 @@ private final class WebHandler: ChannelInboundHandler {
       // The page loads nothing from elsewhere; edges are on other ports of this machine.
       (
         "content-security-policy",
-        "default-src 'self'; connect-src 'self' \(edges); frame-ancestors 'none'"
+        "default-src 'self'; connect-src 'self' \(edges); object-src 'none'; base-uri 'none'; "
+          + "form-action 'none'; frame-ancestors 'none'"
       ),
     ])
     if let location = answer.location { headers.add(name: "location", value: location) }

@@ -7,7 +7,7 @@
 //   edges     addresses of edges, `https://…`; left out, the worker's own origin
 //   page      the page that shows calls; left out, "./"
 //   icon      the picture of notifications
-//   quietEnd  false: show nothing where a call was answered or declined elsewhere
+//   quietEnd  false: show nothing where a call was answered or declined elsewhere. Safari is shown it all the same
 //   texts     the texts below in another language
 "use strict";
 
@@ -75,11 +75,13 @@ async function callmeshRing(note) {
   const left = note.deadlineMs - Math.max(Date.now(), note.sentAtMs ?? 0);
   const state = left <= 0 ? await callmeshAsk(note, "") : null;
   if (left <= 0 && state?.phase !== "placed" && state?.phase !== "ringing") return callmeshCameLate(note, state);
-  if (pages.some((page) => page.visibilityState === "visible")) return;
+  const isSeen = pages.some((page) => page.visibilityState === "visible");
+  if (isSeen && !(await callmeshMustShow())) return;
   const { texts } = callmeshSettings();
   await callmeshShow(note, note.video ? texts.ringVideo : texts.ring, {
     requireInteraction: true,
-    renotify: true,
+    renotify: !isSeen,
+    silent: isSeen,
     vibrate: [600, 300, 600, 300, 600],
     actions: [
       { action: "answer", title: texts.answer },
@@ -123,12 +125,19 @@ async function callmeshEnded(note) {
   const isTold = shown.some(({ data }) => data?.kind === "missed");
   for (const notification of shown) if (notification.data?.kind === "ring") notification.close();
   // Browsers end subscriptions whose pushes show nothing, so a quiet note takes its place.
-  if (!quietEnd || isTold) return;
+  if (isTold) return callmeshMissed(note);
+  if (!quietEnd && !(await callmeshMustShow())) return;
   const device = note.by?.deviceName;
   await callmeshShow(note, title, { silent: true, body: device, data: callmeshData(note, "ended") });
 }
 
 // Notifications.
+
+/** Safari ends a subscription when a push shows nothing, also while a page is seen. Other browsers allow that. */
+async function callmeshMustShow() {
+  const subscription = await self.registration.pushManager?.getSubscription();
+  return !!subscription && new URL(subscription.endpoint).hostname.endsWith(".push.apple.com");
+}
 
 const callmeshTag = (note) => `callmesh-${String(note.call).toLowerCase()}`;
 

@@ -110,6 +110,8 @@ export interface CallEvents {
   placed: { by: null };
   /** To the caller: `by` alerts its user. To a callee: an answer has failed, and the call rings on. */
   ringing: { by: Party | null };
+  /** The call has gone on to others, and rings longer than was said; `deadlineMs` of the call is the same. */
+  ringsUntil: { deadlineMs: number };
   answering: {};
   /** `isHere`: this device has won. Else it is the caller's, and `description` is the answer. */
   answered: { by: Party | null; description: string; isHere: boolean };
@@ -300,7 +302,7 @@ export interface Limits {
   pingAfterMs?: number;
   pingTimeoutMs?: number;
   ringGraceMs?: number;
-  survivorPatienceMs?: number;
+  invitePatienceMs?: number;
   tokenTimeoutMs?: number;
   nearerSpreadMs?: number;
   nearerPauseMs?: number;
@@ -454,6 +456,17 @@ export function enablePush(device: Device, options: PushOptions, browser?: any):
 export function disablePush(device: Device, browser?: any): Promise<void>;
 export function followPushes(device: Device, browser?: any): () => void;
 
+export interface HoldOptions {
+  /** Ends the wait. */
+  signal?: AbortSignal;
+  /** Another tab has the id; `ask` asks it to give the id up. */
+  onHeld?: (ask: () => void) => void;
+  /** Another tab asks for the id. true gives it up: stop or leave with the device first. */
+  onAsked?: () => boolean;
+  /** `navigator.locks` and `BroadcastChannel`, or a test's. */
+  locks?: any;
+  Channel?: any;
+}
 /** Waits until no other page has the id. @returns a function that gives it free */
-export function holdDevice(id: string, options?: { signal?: AbortSignal; locks?: any }): Promise<() => void>;
+export function holdDevice(id: string, options?: HoldOptions): Promise<() => void>;
 export function deviceId(prefix?: string, options?: { storage?: Storage; uuid?: () => string }): string;

@@ -46,19 +46,36 @@ export function watchNetwork(changed, environment = globalThis) {
 
 /**
  * Waits until this page is the only one with the device's id. Two pages with one id would replace each other's session,
- * so a further tab waits until the first one is closed.
- * @param options `signal` ends the wait; `locks` is `navigator.locks`, or a test's
+ * so a further tab waits until the first one is closed, or gives the id up.
+ * @param options
+ *   - `signal` ends the wait
+ *   - `onHeld(ask)`: another tab has the id. `ask()` asks it to give the id up
+ *   - `onAsked()`: another tab asks this one for the id. true gives it up: `device.leave()` first, and no call may go on here
+ *   - `locks` is `navigator.locks`, and `Channel` is `BroadcastChannel`, or those of a test
  * @returns a function that gives the id free
  */
-export function holdDevice(id, { signal, locks = globalThis.navigator?.locks } = {}) {
-  if (!locks) return Promise.resolve(() => {});
-  return new Promise((resolve, reject) => {
-    const hold = () =>
-      new Promise((release) => {
-        resolve(release);
-      });
-    locks.request(`callmesh-device-${id}`, signal ? { signal } : {}, hold).catch(reject);
-  });
+export async function holdDevice(id, options = {}) {
+  const { signal, onHeld, onAsked, locks = globalThis.navigator?.locks, Channel = globalThis.BroadcastChannel } = options;
+  if (!locks) return () => {};
+  const name = `callmesh-device-${id}`;
+  const channel = Channel && (onHeld || onAsked) ? new Channel(name) : null;
+  const request = (lockOptions) =>
+    new Promise((resolve, reject) => {
+      const hold = (lock) => (lock === null ? void resolve(null) : new Promise((release) => resolve(() => (channel?.close(), release()))));
+      locks.request(name, lockOptions, hold).catch(reject);
+    });
+  try {
+    let release = onHeld ? await request({ ifAvailable: true }) : null;
+    if (!release) {
+      onHeld?.(() => channel?.postMessage("ask"));
+      release = await request(signal ? { signal } : {});
+    }
+    if (channel) channel.onmessage = ({ data }) => data === "ask" && onAsked?.() && release();
+    return release;
+  } catch (error) {
+    channel?.close();
+    throw error;
+  }
 }
 
 /** An id for this browser's device: drawn once, and kept in `storage`. */

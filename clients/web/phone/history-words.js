@@ -7,6 +7,11 @@ import { userName } from "./words.js";
 export function entryText(model, entry) {
   const parts = [outcome(model, entry)];
   if (entry.answeredMs) parts.push(durationText(entry.endedMs - entry.answeredMs));
+  if (entry.missed && entry.answeredBy) {
+    parts.push(`${userName(model, entry.answeredBy)} answered`);
+  } else if (entry.wentTo?.length > 0 && !entry.answeredBy) {
+    parts.push(`went on to ${entry.wentTo.map((user) => userName(model, user)).join(" and ")}`);
+  }
   if (entry.divertedBy && !entry.placed) parts.push(`by way of ${userName(model, entry.divertedBy)}`);
   return parts.join(", ");
 }

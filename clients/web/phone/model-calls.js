@@ -3,7 +3,7 @@
 import { statusText } from "./words.js";
 
 /** A call that this device begins to know. `seen` is what the client says of it. */
-function newCall(seen) {
+export function newCall(seen) {
   return {
     id: seen.id,
     callee: seen.callee,
@@ -20,8 +20,8 @@ function newCall(seen) {
     asksFor: null,
     /** The id of the call to which this one gave way. */
     givesWayTo: null,
-    /** Devices that ring, as the caller is told. */
-    ringingOn: [],
+    /** The device that rings, as the caller is told: the first one of several. */
+    ringingOn: null,
     answeredAtMs: 0,
     isMuted: false,
     hasCamera: false,
@@ -109,7 +109,8 @@ const happened = (model, event, detail) => (call) => {
     case "incoming":
       return { isQuiet: detail.isQuiet };
     case "ringing":
-      return detail.by ? { ringingOn: withParty(call.ringingOn, detail.by) } : {};
+      // The next one is named only when no other device rings any more.
+      return detail.by ? { ringingOn: detail.by } : {};
     case "answered":
       return { isQuiet: false, answeredAtMs: call.answeredAtMs || sinceMs(model, call.id) || model.nowMs };
     case "moved":
@@ -121,9 +122,6 @@ const happened = (model, event, detail) => (call) => {
       return {};
   }
 };
-
-const withParty = (list, party) =>
-  list.some((other) => other.device === party.device && other.user === party.user) ? list : [...list, party];
 
 function ended(model, seen, end) {
   const call = findCall(model, seen.id);

@@ -42,9 +42,15 @@ export class Streams {
     if (!this.#browser) throw new DOMException("The page is not at https or localhost.", "NotSupportedError");
     const id = this.chosen[kind];
     const wish = kind === "video" ? { width: { ideal: 1280 }, height: { ideal: 720 } } : { echoCancellation: true };
-    const constraints = { [kind]: { ...wish, ...(id ? { deviceId: { ideal: id } } : {}) } };
-    const stream = await this.#browser.getUserMedia(constraints);
-    return stream.getTracks()[0];
+    const open = async (device) => (await this.#browser.getUserMedia({ [kind]: { ...wish, ...device } })).getTracks()[0];
+    if (!id) return open({});
+    try {
+      // Chromium takes the default in place of an ideal device.
+      return await open({ deviceId: { exact: id } });
+    } catch (error) {
+      if (error.name !== "OverconstrainedError" && error.name !== "NotFoundError") throw error;
+      return open({});
+    }
   }
 
   /** The devices that can be chosen, by kind. Without permission browsers do not name them. */

@@ -41,16 +41,12 @@ export function statusText(model, call) {
   }
 }
 
-/** The devices that ring, as the caller sees them. */
+/** Where it rings, as the caller sees it. */
 export function ringingText(model, call) {
-  const on = call.ringingOn;
-  const others = on.filter((party) => party.user && party.user !== call.callee);
-  const where = on.length === 1 ? `on ${deviceName(on[0])}` : `on ${on.length} devices`;
-  if (others.length > 0) {
-    const names = [...new Set(others.map((party) => partyName(model, party)))].join(" and ");
-    return `Ringing at ${names}, ${where}`;
-  }
-  return on.length === 0 ? "Ringing…" : `Ringing ${where}`;
+  const by = call.ringingOn;
+  if (!by) return "Ringing…";
+  const where = `on ${deviceName(by)}`;
+  return by.user && by.user !== call.callee ? `Ringing at ${partyName(model, by)}, ${where}` : `Ringing ${where}`;
 }
 
 /** Who calls, as the callee sees it. */

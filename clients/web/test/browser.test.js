@@ -54,18 +54,19 @@ async function open(name) {
     "--disable-features=WebRtcHideLocalIpsWithMdns",
     `--user-data-dir=${profile}`,
     page,
-  ]);
+  ], { detached: true });
   const gone = new Promise((resolve) => browser.on("exit", resolve));
   try {
     const report = await Promise.race([reported, gone.then(() => ({ isOk: false, error: "the browser has ended" }))]);
     for (const line of report.log ?? []) console.log(line);
     assert.equal(report.isOk, true, report.error);
   } finally {
-    browser.kill();
+    // With its children, which would go on writing.
+    if (browser.exitCode === null) process.kill(-browser.pid, "SIGKILL");
     await gone;
     server.close();
     server.closeAllConnections();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

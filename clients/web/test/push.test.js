@@ -174,6 +174,59 @@ test("one page holds the device's id at a time", async () => {
   await assert.rejects(holdDevice("ann", { locks: gone }), /aborted/);
 });
 
+/** Locks and channels of one browser, for several pages. */
+function tabs() {
+  const [holders, channels, log] = [[], new Set(), []];
+  const locks = {
+    async request(_, { ifAvailable }, hold) {
+      if (ifAvailable && holders.length > 0) return hold(null);
+      const before = Promise.all(holders);
+      const mine = (async () => {
+        await before;
+        await hold({});
+        holders.splice(holders.indexOf(mine), 1);
+      })();
+      holders.push(mine);
+      return mine;
+    },
+  };
+  class Channel {
+    constructor(name) {
+      log.push(name);
+      channels.add(this);
+    }
+    postMessage(data) {
+      for (const other of channels) if (other !== this) other.onmessage?.({ data });
+    }
+    close() {
+      channels.delete(this);
+    }
+  }
+  return { locks, Channel, channels, log };
+}
+
+test("a tab learns that another one is the phone, and takes its place when that one agrees", async () => {
+  const { locks, Channel, channels, log } = tabs();
+  let isFree = false;
+  await holdDevice("ann", { locks, Channel, onAsked: () => isFree, onHeld: () => log.push("held") });
+  let [ask, release] = [null, null];
+  void holdDevice("ann", { locks, Channel, onHeld: (given) => (ask = given) }).then((given) => (release = given));
+  await settled();
+  assert.deepEqual(log, ["callmesh-device-ann", "callmesh-device-ann"]);
+  ask();
+  await settled();
+  assert.equal(release, null, "a call goes on there");
+  isFree = true;
+  ask();
+  await settled();
+  assert.notEqual(release, null);
+  release();
+  assert.equal(channels.size, 0);
+  const abort = { locks: { request: async () => Promise.reject(new Error("aborted")) }, Channel, onHeld() {} };
+  await assert.rejects(holdDevice("ann", abort), /aborted/);
+  assert.equal(channels.size, 0);
+});
+
 test("the device's id is drawn once", () => {
   const kept = new Map();
   const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };

@@ -12,6 +12,8 @@ const ring = { v: 1, purpose: "ring", call: ids.a, callee: "bob", caller, sentAt
 /** A browser's service worker with fake time, and edges that a test scripts. */
 class Worker {
   shown = new Map();
+  shownCount = 0;
+  endpoint = "https://fcm.googleapis.com/fcm/send/1";
   requests = [];
   opened = [];
   pages = [];
@@ -31,7 +33,9 @@ class Worker {
       clients: { matchAll: async () => this.pages, openWindow: async (url) => void this.opened.push(url) },
       navigator: { setAppBadge: async (count) => void (this.badge = count), clearAppBadge: async () => void (this.badge = 0) },
       registration: {
+        pushManager: { getSubscription: async () => this.endpoint && { endpoint: this.endpoint } },
         showNotification: async (title, options) => {
+          this.shownCount += 1;
           this.shown.set(options.tag, { title, ...options, close: () => this.shown.delete(options.tag) });
         },
         getNotifications: async ({ tag }) => [...this.shown.values()].filter((shown) => shown.tag === tag),
@@ -229,6 +233,26 @@ test("the quiet note can be left out", async () => {
   await worker.push(ring);
   await worker.push({ ...ring, purpose: "ended", reason: "answeredElsewhere" });
   assert.deepEqual(worker.notes, []);
+});
+
+test("each push shows something; a page that is seen and rings is enough, but at Safari", async () => {
+  const apple = "https://web.push.apple.com/1";
+  for (const [endpoint, isSeen, settings, expected] of [
+    [undefined, false, {}, 3],
+    [undefined, true, {}, 2],
+    [apple, true, {}, 3],
+    [apple, true, { quietEnd: false }, 3],
+  ]) {
+    const worker = new Worker(settings);
+    if (endpoint) worker.endpoint = endpoint;
+    if (isSeen) worker.pages = [{ visibilityState: "visible", url: "https://app.example/", postMessage() {} }];
+    await worker.push(ring);
+    if (endpoint && isSeen) assert.equal(worker.notes[0].silent, true, "the page rings");
+    await worker.push({ ...ring, purpose: "missedNotice" });
+    await worker.push({ ...ring, purpose: "ended", reason: "unanswered" });
+    assert.equal(worker.shownCount, expected);
+    assert.equal(worker.notes[0].title, "Missed call");
+  }
 });
 
 test("a missed call: one note, whichever push comes first, and the badge", async () => {

@@ -21,8 +21,9 @@ FLAGS = [
     "--headless=new",
     "--no-sandbox",
     "--disable-dev-shm-usage",
-    # Pictures are encoded by the processor. A few a second show as much as many.
-    "--use-fake-device-for-media-stream=fps=5",
+    # Pictures are encoded by the processor. A few a second show as much as many. The second camera of three gives a format that
+    # is shown, and not sent.
+    "--use-fake-device-for-media-stream=fps=5,device-count=3",
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
     # Windows behind others count as hidden, and would be slowed down.

@@ -6,6 +6,7 @@ import hmac
 import json
 import os
 import pathlib
+import random
 import shutil
 import socket
 import subprocess
@@ -22,13 +23,17 @@ PROGRAMS = pathlib.Path(os.environ.get("PROGRAMS", ".build/release"))
 
 
 def free_ports(count):
-    """Ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    """Ports that nobody listens on now, below those that the system gives to connections: one of them could take it."""
+    ports = []
+    while len(ports) < count:
+        port = random.randrange(12_000, 32_000)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
     return ports
 
 
@@ -144,6 +149,17 @@ class Cluster:
         claims = {"app": APP, "sub": user, "name": user.capitalize(), "iat": now, "exp": now + 3600}
         text = b".".join(part(json.dumps(one).encode()) for one in ({"alg": "HS256", "kid": self.kid}, claims))
         return (text + b"." + part(hmac.digest(self.secret, text, hashlib.sha256))).decode()
+
+    def put_group(self, group, users, order):
+        """What the app's server does to make a group."""
+        words = [PROGRAMS / "callctl", "token", "--app", APP, "--server", "--keys-file", self.keys_file]
+        token = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        request = urllib.request.Request(
+            f"{self.edge_urls[0]}/v1/app/groups/{group}", json.dumps({"users": users, "order": order}).encode(),
+            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}, method="PUT",
+        )  # fmt: skip
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.loads(answer.read())
 
     # Actions of operators.
 

@@ -46,7 +46,21 @@ class Media:
             "return isPlaying && (!arguments[0] || it.videoWidth > 0 && !it.matches('.unseen'))"
         )
         until(lambda: f"sound at {self.name}", lambda: self.js(script, video))
+        if video:
+            before = until("a picture", self.picture)
+            until(lambda: f"the picture at {self.name} to move", lambda: (now := self.picture()) and now != before)
         return self
+
+    def picture(self):
+        """The other side's picture as it is now, in few pixels; None: it shows one colour, or nothing."""
+        return self.js(
+            "const it = document.querySelector('.card.call video');"
+            "const canvas = Object.assign(document.createElement('canvas'), { width: 64, height: 48 });"
+            "const context = canvas.getContext('2d');"
+            "context.drawImage(it, 0, 0, 64, 48);"
+            "const pixels = [...context.getImageData(0, 0, 64, 48).data];"
+            "return new Set(pixels).size > 4 ? pixels.join() : null"
+        )
 
     def silent(self, packets=150):
         """Waits until so many packets of sound have come in a row without any energy."""

@@ -36,7 +36,8 @@ test("a call that is placed, from the click to the end", () => {
   follows(of("placed", "placed"), "Calling Bob…");
   follows(of("ringing", "ringing", { by: bob }, { peer: bob }), "Ringing on Bob's iPad");
   assert.equal(soundOf(model), "ringback");
-  follows(of("ringing", "ringing", { by: { ...bob, device: "bob-2" } }), "Ringing on 2 devices");
+  const carl = { user: "carl", device: "carl-1", deviceName: "Carl's phone" };
+  follows(of("ringing", "ringing", { by: carl }), "Ringing at Carl, on Carl's phone");
   follows(of("answered", "answered", { by: bob }, { peer: bob }), "Connecting…");
   assert.equal(soundOf(model), null);
   follows({ type: "callPart", id: "1", mediaState: "connected" }, "In a call");

@@ -10,6 +10,12 @@ import urllib.parse
 WEB = pathlib.Path(__file__).resolve().parents[2]
 
 
+POLICY = (
+    "default-src 'self'; connect-src 'self' {edges}; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
 class Handler(http.server.SimpleHTTPRequestHandler):
     # Proper names beat what the system's table says of them.
     extensions_map = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
@@ -22,6 +28,13 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             user = urllib.parse.parse_qs(address.query)["user"][0]
             return self.answer({"token": self.server.token(user)})
         return super().do_GET()
+
+    def end_headers(self):
+        # As `make phone` serves it, and as any server should: README.md has it.
+        if self.path.startswith("/phone/"):
+            edges = " ".join(f"{one} {one.replace('http', 'ws', 1)}" for one in self.server.settings.get("edges", []))
+            self.send_header("Content-Security-Policy", POLICY.format(edges=edges))
+        super().end_headers()
 
     def answer(self, value):
         body = json.dumps(value).encode()

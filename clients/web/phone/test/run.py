@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the phone with Chromium at a server that runs (`make phone-test` starts one).
+"""Tests the phone with Chromium and Firefox at a server that runs (`make phone-test` starts one).
 
     PHONE_URL=http://localhost:8090 run.py [test_calls.Talking …]
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE))
 import phones  # noqa: E402
 
 # Those that use the cluster of `make phone`. The others kill processes of one of their own.
-FIRST_LANE = ["test_access", "test_calls", "test_devices", "test_looks"]
+FIRST_LANE = ["test_access", "test_calls", "test_devices", "test_firefox", "test_looks"]
 
 
 def run(names):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Starts webphone at a free port, and tests its page with Chromium. Everything that is started ends with it.
+# Starts webphone at a free port, and tests its page with Chromium and Firefox. Everything that is started ends with it.
 #
 #   clients/web/phone/test/run.sh [program [test …]]      program: .build/release/webphone
 #
-# Installs Chromium and coturn from Debian and selenium from PyPI where they are missing. Exits with 77 where they cannot
-# be had. Without coturn only the tests of relays are left out.
+# Installs Chromium, Firefox and coturn from Debian and selenium from PyPI where they are missing. Exits with 77 where they
+# cannot be had. Without coturn only the tests of relays are left out, and without Firefox only its calls.
 #
 # Environment: SECONDS_MAX (300), PHONE_SHOTS (a folder for screenshots of the main states), VENV (a folder for what is
 # installed from PyPI; default: .build/phone-test).
@@ -75,6 +75,11 @@ if ! command -v turnserver >/dev/null; then
   elif [[ -d /run/systemd/system ]]; then
     echo "Debian has started a coturn of its own. Nothing here uses it: systemctl disable --now coturn"
   fi
+fi
+# Some tests that are named need none.
+if (($# == 0)) && ! command -v firefox-esr >/dev/null && ! command -v firefox >/dev/null; then
+  echo "Installing from Debian: firefox-esr"
+  why=$(install firefox-esr) || echo "phone-test: Firefox is missing, so no call with it is tested: $why" >&2
 fi
 if ! has_python; then
   echo "Installing from PyPI: ${modules[*]}"

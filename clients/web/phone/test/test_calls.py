@@ -35,6 +35,21 @@ class Talking(PhoneTest):
             bob.do("camera").sees("Camera on")
             until("no picture of Bob", lambda: ann.has(".remote.unseen"))
 
+    def test_another_microphone_and_another_camera(self):
+        ann, bob = self.connected(video=True)
+        used = (
+            "const { media } = callmeshPhone.line(callmeshPhone.device.calls[0].id);"
+            "return media.connection.getSenders().map(({ track }) => track?.getSettings().deviceId)"
+        )
+        before = ann.js(used)
+        ann.do("media")
+        for kind in ("audio", "video"):
+            options = f"return [...document.querySelectorAll('#choose-{kind} option')].map((option) => option.value)"
+            other = until(f"two devices of {kind}", lambda: [one for one in ann.js(options) or [] if one not in before])[-1]
+            ann.choose(f"#choose-{kind}", other)
+            until(f"the other device of {kind}", lambda: other in ann.js(used))
+        bob.grows("energy", "frames").plays(video=True)
+
     def test_hold(self):
         ann, bob = self.connected()
         ann.do("hold").sees("On hold")
@@ -129,3 +144,23 @@ class Crossing(PhoneTest):
             self.assertEqual(phone.js("return callmeshPhone.device.calls.length"), 1)
         bob.do("hang-up").sees("You hung up")
         ann.sees("Bob hung up")
+
+
+class SentOn(PhoneTest):
+    def test_to_somebody_else_when_nobody_answers(self):
+        ann, bob, carl = self.phone("ann"), self.phone("bob"), self.phone("carl")
+        bob.js("callmeshPhone.device.setRules({ onNoAnswer: { users: ['carl'] }, noAnswerSeconds: 5 })")
+        self.addCleanup(bob.js, "callmeshPhone?.device.setRules({})")
+        until("the rules", lambda: bob.driver.execute_async_script(
+            "const done = arguments[0]; callmeshPhone.device.rules().then(({ onNoAnswer }) => done(!!onNoAnswer), () => done(false))"
+        ))  # fmt: skip
+        ann.call("Bob")
+        bob.rings()
+        carl.rings().sees("Ann is calling for Bob")
+        bob.sees("Missed call from Ann").sees_not(".card.ringing")
+        ann.sees("Ringing at Carl, on Carl's browser")
+        carl.do("answer").talks()
+        ann.talks().grows("audio", "energy").sees("Carl on Carl's browser")
+        ann.do("hang-up").sees("You hung up")
+        ann.press("#tab-history").sees("Carl answered")
+        bob.press("#tab-history").sees("Missed call, Carl answered")

@@ -79,3 +79,20 @@ class Looks(PhoneTest):
         self.assertTrue(bob.js("return document.activeElement.closest('dialog') !== null"))
         bob.escape().sees_not("dialog")
         self.assertEqual(bob.js("return document.activeElement.dataset.do"), "transfer")
+
+
+class Policy(PhoneTest):
+    expects_errors = "Content Security Policy"
+
+    def test_nothing_but_its_own_files_runs(self):
+        ann = self.phone("ann")
+        policy = ann.driver.execute_async_script(
+            "const done = arguments[0]; fetch(location.href).then(({ headers }) => done(headers.get('content-security-policy')))"
+        )
+        for part in ("default-src 'self'", "object-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"):
+            self.assertIn(part, policy)
+        ran = ann.js(
+            "document.head.append(Object.assign(document.createElement('script'), { textContent: 'globalThis.ran = true' }));"
+            "return globalThis.ran ?? false"
+        )
+        self.assertIs(ran, False)

@@ -34,6 +34,9 @@ test("entries of the history", () => {
   assert.equal(text({ placed: true, reason: "declined" }), "Bob declined");
   assert.equal(text({ placed: true, reason: "unreachable" }), "Bob could not be reached");
   assert.equal(text({ reason: "declined" }), "You declined");
+  assert.equal(text({ missed: true, wentOn: true, wentTo: ["bob", "carl"] }), "Missed call, went on to Bob and carl");
+  assert.equal(text({ missed: true, wentOn: true, wentTo: ["bob"], answeredBy: "bob" }), "Missed call, Bob answered");
+  assert.equal(text({ placed: true, answeredMs: 65_000, answeredBy: "bob", wentTo: ["bob"] }), "Bob answered, 0 seconds");
 });
 
 test("why there is no microphone", () => {
