@@ -160,6 +160,20 @@ import Testing
     #expect(bench.owner.ends.map(\.at) == [bench.placedAt + .seconds(Int64(ring))])
   }
 
+  @Test("R10 a member declines while its shard has no owner, and the caller's time is over then")
+  func declinedTooLate() {
+    var bench = group(10, ring: 20)
+    bench.owner = bench.owner.takenOver()
+    bench.owner.now = bench.owner.now + .seconds(25)
+    bench.guests.now = bench.guests.now + .seconds(25)
+    bench.owner = bench.owner.begun()
+    // The commands that waited come before what is due.
+    bench.say(.decline(.everywhere), "carol", "1")
+    bench.pass(.seconds(1))
+    #expect(bench.owner.ends.map(\.reason) == [.declined])
+    #expect(bench.invites("dave", "1").isEmpty)
+  }
+
   @Test("a turn that is longer than the ring timeout is a whole turn") func longTurn() {
     var bench = group(45, ring: 0)
     bench.pass(.seconds(44))

@@ -77,8 +77,10 @@ extension Call {
     switch scope {
     case .everywhere where next(after: legs[leg].party.user) != nil:
       let by = legs[leg].party
-      _ = callNext(
+      let isNext = callNext(
         after: by.user, .declined, by: by, silent: ringsElsewhere ? nil : leg, &turn)
+      // The time that the caller chose is over.
+      if !isNext { giveUp(.declined, by: by, silent: ringsElsewhere ? nil : .leg(leg), &turn) }
     case .everywhere where ringsOthers(than: legs[leg].party.user, at: turn.now):
       declineForUser(leg, isSilent: !ringsElsewhere, &turn)
     case .everywhere:
