@@ -1,4 +1,4 @@
-/// What is wrong with a token, for the app's developer and the operator. A device learns less: whoever tries tokens is
+/// The fault of a token, for the app's developer and the operator. A device learns less: whoever tries tokens is
 /// helped by no detail. Contains nothing of the token but the names of its claims.
 public struct TokenFault: Error, Sendable, Equatable {
   /// The part of the token that is wrong. Raw values are those of a metric's label.

@@ -17,7 +17,7 @@ public struct PushMessage: Sendable {
   public var deadline: Timestamp
   /// A later push with the same key replaces an undelivered earlier one; empty: none.
   public var collapseKey: String
-  /// What is known of the token.
+  /// The knowledge about the token.
   public var trust = TokenTrust.unproven
   /// nil: it cannot be cancelled.
   public var cancellation: PushCancellation?

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import Testing
 
-/// What the log says of a token that is not accepted.
+/// The log tells why a token is not accepted.
 @Suite struct TokenFaultTests {
   private static let now: Int64 = 1_800_000_000
   private static let secret = SymmetricKey(data: Array("0123456789abcdef0123456789abcdef".utf8))

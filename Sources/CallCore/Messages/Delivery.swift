@@ -67,7 +67,7 @@ public struct Delivery: Sendable, Equatable {
 
     var isRingsUntil: Bool { if case .ringsUntil = self { true } else { false } }
 
-    /// Whether a `ringsUntil` that is still to be acknowledged does not matter any more once this one is sent.
+    /// Whether it makes a `ringsUntil` void that waits for its acknowledgement.
     var voidsRingsUntil: Bool {
       switch self {
       case .ringsUntil, .answered, .stop: true

@@ -98,7 +98,7 @@ public struct PushJob: Sendable, Equatable {
   public var hasWebhooks = false
   /// Which ringing of the call it belongs to: 0 is the first one, and each transfer is another.
   public var round: UInt8 = 0
-  /// What the registration knows of the token.
+  /// The registration's knowledge of the token.
   public var trust = TokenTrust.unproven
 
   public init(

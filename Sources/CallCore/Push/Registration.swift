@@ -66,7 +66,7 @@ public struct Registration: Sendable, Hashable {
   public var capabilities: PushCapabilities
   /// Whether its app had webhooks when it registered: then the app learns of its end.
   public var hasWebhooks = false
-  /// What was found of its tokens, at most one entry for each.
+  /// The findings about its tokens, at most one entry for each.
   public var standings: [TokenStanding] = []
 
   /// - Parameter capabilities: nil: as the request declares them, or as its SDK has them.

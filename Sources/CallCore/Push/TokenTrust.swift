@@ -10,7 +10,7 @@ public enum TokenTrust: UInt8, Sendable, CaseIterable {
   case doubted = 2
 }
 
-/// What providers' answers have shown of a token of a registration. A doubted token goes after `refusalsMax` refusals that
+/// The findings of providers' answers about a token of a registration. A doubted token goes after `refusalsMax` refusals that
 /// each come at least `refusalInterval` after the one before, with no accepted push in between: a provider's trouble, or
 /// a mistake of the configuration, is over by then, or was noticed.
 public struct TokenStanding: Sendable, Hashable {

@@ -87,7 +87,7 @@ struct PendingStore: Sendable {
     case tokenRemoved(UserKey, DeviceID, claim: UInt64?, gone: GoneToken?)
     /// A user's rules; nil: their removal. And what is replied then.
     indirect case rules(UserKey, UserRules?, Reply)
-    /// What a provider's answer has shown of a token.
+    /// A provider's answer has shown something about a token.
     case noted(Registration)
     /// Only the time changed at which the device was seen.
     case seen

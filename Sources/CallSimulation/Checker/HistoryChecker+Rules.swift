@@ -124,7 +124,7 @@ extension HistoryChecker {
       default: return
       }
     }
-    // Where its whole time passed while no owner could decide, nobody may ring any more.
+    // Its whole time passed while no owner could decide, so it went on to nobody.
     if isRingFixed(facts), end.at + bounds.skew >= placed.deadline,
       !calendar.isCalm(from: placed.placedAt - bounds.calmBefore, until: now)
     {

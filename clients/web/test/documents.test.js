@@ -1,4 +1,4 @@
-// What callmesh.d.ts declares and README.md explains is what the modules have.
+// The modules have the members that callmesh.d.ts declares and README.md explains, and no others.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
