@@ -56,6 +56,40 @@ import Testing
     #expect(device.take().isEmpty)
   }
 
+  @Test("a call of a former run is acknowledged once this run has said something about it")
+  func acknowledgedOnceClaimed() {
+    var device = Device()
+    device.attach()
+    let address = CallAddress(call: call)
+    let back = Delivery.Event.answered(Answered(by: Party(user: "me", device: "d1")))
+    device.hear(call, 5, back)
+    device.hear(call, 6, .signal(Signal(index: 1, kind: .candidate, body: "")))
+    device.hear(call, 5, back)
+    device.readCompleted()
+    device.say(.call(address, .query))
+    device.pass(.seconds(2))
+    #expect(device.take().frames.filter(\.isAck).isEmpty)
+    device.say(.call(address, .connected))
+    let items = [5, 6].map { AckItem(call: address, version: $0) }
+    #expect(device.take().frames.map(\.command) == [.ack(items), .call(address, .connected)])
+    device.hear(call, 7, .signal(Signal(index: 2, kind: .candidate, body: "")))
+    device.readCompleted()
+    device.pass(.milliseconds(150))
+    #expect(
+      device.take().frames.map(\.command) == [.ack([AckItem(call: address, version: 7)])])
+  }
+
+  @Test("so is its end, though nobody has said anything") func endOfUnclaimed() {
+    var device = Device()
+    device.attach()
+    device.hear(call, 5, .answered(Answered(by: Party(user: "me", device: "d1"))))
+    device.hear(call, 6, .stop(Stop(reason: .hungUp, by: caller)))
+    device.readCompleted()
+    device.pass(.milliseconds(150))
+    let items = [5, 6].map { AckItem(call: CallAddress(call: call), version: $0) }
+    #expect(device.take().frames.map(\.command) == [.ack(items)])
+  }
+
   @Test func manyAcknowledgementsDoNotWait() {
     var device = Device()
     device.attach()
@@ -252,4 +286,8 @@ import Testing
     for (reason, number) in expected { #expect(Stop(reason: reason).callKitReason() == number) }
     #expect(Stop(reason: .declined).callKitReason(asCaller: true) == 2)
   }
+}
+
+extension ClientFrame {
+  fileprivate var isAck: Bool { if case .ack = command { true } else { false } }
 }

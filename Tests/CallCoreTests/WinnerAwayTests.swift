@@ -6,6 +6,14 @@ import Testing
 @Suite struct WinnerAwayTests {
   /// Bob's b1 has answered, and lost its session ten seconds later.
   private func bench() -> Bench {
+    var bench = talking()
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    _ = bench.take()
+    return bench
+  }
+
+  /// Bob's b1 answered ten seconds ago.
+  private func talking() -> Bench {
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place()
@@ -14,7 +22,6 @@ import Testing
     bench.caller(.call(Bench.callID, .connected))
     bench.acknowledgeAll()
     bench.pass(.seconds(10))
-    bench.say(.sessionClosed(graceful: false), device: "b1")
     _ = bench.take()
     return bench
   }
@@ -134,5 +141,59 @@ import Testing
     bench.say(.sessionClosed(graceful: false), device: "b2")
     bench.pass(grace)
     #expect(bench.ends.first?.by?.device == "b2")
+  }
+
+  // Its former edge may learn late that the connection is gone, or never.
+
+  @Test("nobody saw its former session end: who says nothing has as much time")
+  func replaced() {
+    var bench = talking()
+    bench.attach("b1", edge: 2)
+    #expect(bench.deliveries(to: later).map(\.event.kind) == ["answered"])
+    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.pass(almost)
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+    #expect(bench.ends.first?.by?.device == "b1")
+  }
+
+  @Test("who moves to another edge acknowledges, and the journal has nothing of it")
+  func moves() throws {
+    var bench = talking()
+    let records = bench.journal.count
+    bench.attach("b1", edge: 2)
+    try acknowledge(&bench)
+    bench.pass(.seconds(300))
+    #expect(bench.ends.isEmpty)
+    #expect(bench.journal.count == records)
+  }
+
+  @Test("who leaves before it has said something gets no new time") func replacedAndLost() {
+    var bench = talking()
+    bench.attach("b1", edge: 2)
+    bench.pass(.seconds(20))
+    bench.say(.sessionClosed(graceful: false), device: "b1", session: later)
+    bench.pass(Span(microseconds: almost.microseconds - Span.seconds(20).microseconds))
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+  }
+
+  @Test("R10, R22: its app began anew while the shard had no owner: the new one asks it, too")
+  func newOwnerSawNoLoss() throws {
+    for isSilent in [true, false] {
+      var bench = talking().takenOver()
+      bench.say(.attach(Attach(announce: true)), device: "b1", session: later)
+      bench.say(.attach(Attach(announce: true)), device: "a1", session: Bench.session("a1"))
+      bench.caller(.call(Bench.callID, .resume))
+      bench = bench.begun()
+      #expect(bench.deliveries(to: later).map(\.event.kind) == ["answered"])
+      if !isSilent { try acknowledge(&bench) }
+      bench.pass(almost)
+      #expect(bench.ends.isEmpty)
+      bench.pass(.seconds(300))
+      #expect(bench.ends.map(\.reason) == (isSilent ? [.hungUp] : []))
+    }
   }
 }

@@ -27,6 +27,8 @@ export function newView(id, callee, role, state) {
     wonAt: 0,
     /** This device answered and has the call, or took it over. */
     won: false,
+    /** This page did not know the call until the cluster gave it back, and its app has sent no command about it yet. */
+    isUnclaimed: false,
     /** It came to be by `resume` after a restart: its answer may have been acknowledged before. */
     isResumed: false,
     isBare: false,
@@ -100,6 +102,7 @@ function answered(view, news) {
     view.isBare = false;
     return [answer(view, news), ...fresh(view, news.signals)];
   }
+  view.isUnclaimed = view.state === "waking";
   view.state = "answered";
   // Among the callee's devices only the winner gets this, when it comes back, with itself as `by`.
   if (view.role === "callee") wins(view, view.version);
@@ -132,6 +135,7 @@ function stopped(view, stop, version) {
 /** As `stopped`, where this device itself has decided. */
 export function left(view, stop, error = null) {
   if (isOver(view)) return [];
+  view.isUnclaimed = false;
   view.state = view.role === "callee" && stop.reason === "answeredElsewhere" ? "lost" : "ended";
   view.end = {
     reason: stop.reason ?? "failed",
@@ -151,6 +155,7 @@ function moved(view, news) {
   // A page that was loaded anew: only a device that has the call is told where the other side goes.
   const isTaken = view.state === "waking";
   if (isTaken) wins(view, view.version);
+  view.isUnclaimed ||= isTaken;
   view.peer = news.to ?? null;
   // Media begin anew, and both sides report `connected` again.
   view.state = "answered";

@@ -351,7 +351,10 @@ export interface DeviceEvents {
   refused: { error: CallmeshError };
   tokenFailed: { error: CallmeshError };
   incoming: { call: Call };
-  /** A call that this device has without having rung or placed it just now: pulled, or of a former page. */
+  /**
+   * A call that this device has without having rung or placed it just now: pulled, or of a former page. One of a former page
+   * ends after a minute without a command of the app: `CallMedia.resume`, `connected` or `hangUp`.
+   */
   taken: { call: Call };
   /** The user has answered a call in a notification that rings here. */
   wanted: { call: Call };

@@ -1,8 +1,32 @@
 // Acknowledgements of deliveries. They travel before the next command, or by themselves a little later.
 
-/** Notes that a delivery is to be acknowledged. `key` names the call; null: the user's ongoing calls. */
-export function noteAck(m, item, key, isInvite) {
-  m.acks.push({ item, key, isInvite });
+/**
+ * Notes that a delivery is to be acknowledged. `key` names the call; null: the user's ongoing calls. Deliveries of a call
+ * that its app has not claimed wait: for the cluster an acknowledgement says that the device has the call.
+ */
+export function noteAck(m, item, key, isInvite, isUnclaimed = false) {
+  if (!isUnclaimed) {
+    releaseAcks(m, key);
+    m.acks.push({ item, key, isInvite });
+  } else if (m.heldAcks.length < m.settings.acksMax && !isHeld(m, item, key)) {
+    m.heldAcks.push({ item, key, isInvite });
+  }
+}
+
+const isHeld = (m, { version }, key) => m.heldAcks.some((ack) => ack.key === key && ack.item.version === version);
+
+/** The app has sent a command about a call. */
+export function claim(m, key) {
+  const view = m.calls.get(key);
+  if (!view?.isUnclaimed) return;
+  view.isUnclaimed = false;
+  releaseAcks(m, key);
+}
+
+function releaseAcks(m, key) {
+  if (m.heldAcks.length === 0) return;
+  m.acks.push(...m.heldAcks.filter((ack) => ack.key === key));
+  m.heldAcks = m.heldAcks.filter((ack) => ack.key !== key);
 }
 
 /** Everything that had come was read: decides when the acknowledgements go. */
@@ -20,7 +44,7 @@ export const ackDeadline = (m) => (m.acks.length > 0 ? m.acksDueAt : Infinity);
 export function sendDueAcks(m, now = false) {
   if (m.acks.length === 0 || !(now || m.acksDueAt <= m.now)) return;
   const items = m.acks.map(({ item }) => item);
-  forgetAcks(m);
+  clearAcks(m);
   if (!m.isAttached) return;
   // A frame holds 256 items at most.
   for (let first = 0; first < items.length; first += 256) {
@@ -36,6 +60,11 @@ export function dropInviteAck(m, name, key) {
 
 /** With the connection the deliveries are forgotten: the next session gets them again. */
 export function forgetAcks(m) {
+  m.heldAcks = [];
+  clearAcks(m);
+}
+
+function clearAcks(m) {
   m.acks = [];
   m.acksDueAt = Infinity;
 }

@@ -101,9 +101,9 @@ export function delivered(m, delivery) {
   if ((delivery.after ?? 0) > (known?.taken ?? 0)) return;
   const view = viewFor(m, key, delivery, known);
   if (!view) return;
-  noteAck(m, { call: delivery.call, version: delivery.version }, key, !!delivery.invite);
   if (delivery.invite) stayForCall(m);
   const events = takeDelivery(view, checked(m, delivery));
+  noteAck(m, { call: delivery.call, version: delivery.version }, key, !!delivery.invite, view.isUnclaimed);
   emitCall(m, view, crossing(m, view, events));
   if (delivery.answered) refuseLateWin(m, view, key);
 }

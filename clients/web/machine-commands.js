@@ -3,7 +3,7 @@
 // An entry is `queued` (to be sent, perhaps not before `nextAt`) or `sent` (its reply is awaited until `nextAt`).
 
 import { CallmeshError, asksForRetry, leavesDoubt } from "./errors.js";
-import { dropInviteAck, sendDueAcks } from "./machine-acks.js";
+import { claim, dropInviteAck, sendDueAcks } from "./machine-acks.js";
 import { begin, emitCall, leaving } from "./machine-calls.js";
 import { giveUp, withdrawUnsent } from "./machine-giving-up.js";
 import { takeReply } from "./machine-replies.js";
@@ -21,6 +21,7 @@ export function submit(m, { name, body, key, tag, view }) {
     if (view) emitCall(m, view, left(view, { reason: "failed", isLocal: true }, error));
     return;
   }
+  if (name !== "query") claim(m, key);
   if ((name === "cancel" || name === "hangUp") && withdrawUnsent(m, key, tag)) return;
   if (name === "answer" && m.calls.get(key)?.state === "ringing") {
     m.calls.get(key).state = "answering";

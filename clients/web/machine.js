@@ -39,6 +39,7 @@ export class Machine {
     this.pending = [];
     this.lastId = 0;
     this.acks = [];
+    this.heldAcks = [];
     this.acksDueAt = Infinity;
     this.user = "";
     this.device = "";

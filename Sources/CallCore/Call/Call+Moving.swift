@@ -145,7 +145,7 @@ extension Call {
         legs[leg].endpoint.keep(delivery(event, at: now, epoch: epoch))
       }
       conversation.winner = leg
-      conversation.winnerLostUntil = nil
+      (conversation.winnerLostUntil, conversation.winnerSilentUntil) = (nil, nil)
       conversation.isWinnerConnected = false
     }
     stage = .answered(conversation)

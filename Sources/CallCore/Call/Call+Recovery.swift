@@ -77,10 +77,7 @@ extension Call {
     deliverMoves(&turn)
     // The winner recognises by its index what it has already.
     let forWinner = legs[winner].endpoint.takeAll()
-    awaitsWinner = conversation.winnerLostUntil != nil && legs[winner].endpoint.session != nil
-    if awaitsWinner || answer.merged != nil && moves.isEmpty {
-      deliverAnswerToWinner(winner, conversation, &turn)
-    }
+    if legs[winner].endpoint.session != nil { askWinner(conversation, &turn) }
     for signal in callerSignals.waiting {
       deliver(to: winner, .signal(signal), &turn)
     }

@@ -35,19 +35,24 @@ extension Call {
       if legs[leg].state.isLive { return invite(leg: leg, &turn) }
     }
     if case .answered(let conversation) = stage, leg == conversation.winner {
-      askWinner(conversation, &turn)
-      return deliverAnswerToWinner(leg, conversation, &turn)
+      return askWinner(conversation, &turn)
     }
     legs[leg].endpoint.retransmitAll(&turn)
   }
 
-  /// The winner's device is attached again. Its app may have been killed and know nothing of the call, so the time for it to
-  /// come back goes on until it acknowledges a delivery of the call, or sends a command about it.
-  private mutating func askWinner(_ conversation: CallStage.Conversation, _ turn: inout Turn) {
-    guard let until = conversation.winnerLostUntil else { return }
+  /// The winner's device has a new session. Its app may have been killed and know nothing of the call, so the time for it to
+  /// come back goes on until it acknowledges a delivery of the call, or sends a command about it. Where nobody saw the
+  /// former session end, that time begins now.
+  mutating func askWinner(_ conversation: CallStage.Conversation, _ turn: inout Turn) {
     awaitsWinner = true
     let least = turn.now + turn.limits.reattachGrace
-    if until < least { commit(.winnerLost(until: least), .urgent, &turn) }
+    if let until = conversation.winnerLostUntil {
+      if until < least { commit(.winnerLost(until: least), .urgent, &turn) }
+    } else {
+      let until = conversation.winnerSilentUntil ?? turn.now + turn.limits.resumeGraceAnswered
+      changeConversation { $0.winnerSilentUntil = max(until, least) }
+    }
+    deliverAnswerToWinner(conversation.winner, conversation, &turn)
   }
 
   /// A device has said something about the call. If it has the callee's side and was away, it is back.
@@ -56,6 +61,7 @@ extension Call {
       leg == conversation.winner, legs[leg].endpoint.session != nil
     else { return }
     awaitsWinner = false
+    changeConversation { $0.winnerSilentUntil = nil }
     if conversation.winnerLostUntil != nil { commit(.winnerLost(until: nil), .urgent, &turn) }
   }
 
@@ -84,14 +90,13 @@ extension Call {
       }
       watchLegs(turn)
     } else if legs[leg].state == .won, !isEnded {
-      let isAway =
-        if case .answered(let conversation) = stage { conversation.winnerLostUntil != nil } else {
-          false
-        }
       awaitsWinner = false
-      // It was attached and has not come back: its time goes on.
-      if isAway { return }
-      commit(.winnerLost(until: turn.now + turn.limits.resumeGraceAnswered), .urgent, &turn)
+      guard case .answered(let conversation) = stage, conversation.winnerLostUntil == nil else {
+        // It was attached and has not come back: its time goes on.
+        return
+      }
+      let until = conversation.winnerSilentUntil ?? turn.now + turn.limits.resumeGraceAnswered
+      commit(.winnerLost(until: until), .urgent, &turn)
     }
   }
 

@@ -19,7 +19,7 @@ extension Call {
       if awaitsConnection(conversation) { next = min(next, conversation.connectDeadline) }
       let leaving = transfer?.ofCaller
       if leaving != true, let until = conversation.callerLostUntil { next = min(next, until) }
-      if leaving != false, let until = conversation.winnerLostUntil { next = min(next, until) }
+      if leaving != false, let until = conversation.winnerDueAt { next = min(next, until) }
       if isTransferring { next = min(next, nextTransferDeadline) }
     case .ended(let ending):
       next = min(next, ending.facts.at + endedCallKept)
@@ -75,6 +75,7 @@ extension Call {
       }
       $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) }
       $0.winnerLostUntil = $0.winnerLostUntil.map { max($0, least) }
+      $0.winnerSilentUntil = $0.winnerSilentUntil.map { max($0, least) }
     }
   }
 
@@ -104,7 +105,7 @@ extension Call {
     let callerGone =
       leaving != true && conversation.callerLostUntil.map { $0 <= turn.now } ?? false
     let winnerGone =
-      leaving != false && conversation.winnerLostUntil.map { $0 <= turn.now } ?? false
+      leaving != false && conversation.winnerDueAt.map { $0 <= turn.now } ?? false
     if awaitsConnection(conversation), conversation.connectDeadline <= turn.now {
       end(.failed, by: nil, &turn)
     } else if callerGone || winnerGone {

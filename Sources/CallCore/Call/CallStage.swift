@@ -40,6 +40,9 @@ extension CallStage {
     /// A side's session broke: until when it may come back.
     var callerLostUntil: Timestamp?
     var winnerLostUntil: Timestamp?
+    /// The winner's device has a new session, though nobody saw the former one end: until when it has to say something
+    /// about the call. Not journalled; a new owner asks anew.
+    var winnerSilentUntil: Timestamp?
     var isCallerConnected = false
     var isWinnerConnected = false
     /// Until when both sides have to report that they are connected (R15). Later than the answer's own
@@ -54,6 +57,8 @@ extension CallStage {
     }
 
     var isConnected: Bool { isCallerConnected && isWinnerConnected }
+    /// When the call ends for want of the winner; nil: its device is there.
+    var winnerDueAt: Timestamp? { winnerLostUntil ?? winnerSilentUntil }
   }
 
   /// From the end until the call is forgotten.

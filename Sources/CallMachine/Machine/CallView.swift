@@ -15,6 +15,8 @@ package struct CallView: Sendable, Equatable {
   package internal(set) var version: UInt64 = 0
   /// This device answered and has the call.
   package internal(set) var won = false
+  /// This app's run did not know the call until the cluster gave it back, and has sent no command about it yet.
+  package internal(set) var isUnclaimed = false
   /// Why it ended, for this device.
   package internal(set) var stop: Stop?
   /// When it stops ringing here, by the cluster's clock; nil: the device does not ring for it, or was not told.
@@ -118,8 +120,7 @@ package struct CallView: Sendable, Equatable {
   /// This device ended the call, or its part in it, and the cluster agreed.
   mutating func left(_ reason: EndReason) {
     guard !isEnded else { return }
-    phase = .ended
-    stop = Stop(reason: reason)
+    end(Stop(reason: reason))
   }
 
   /// The call's deadline has passed, and the cluster cannot be reached.
@@ -158,6 +159,7 @@ package struct CallView: Sendable, Equatable {
 
   private mutating func answered(_ answered: Answered) -> [CallEvent] {
     guard phase != .answered, !isEnded else { return [] }
+    isUnclaimed = isWaking
     phase = .answered
     if role == .caller { peer = answered.by.user }
     guard role == .callee else { return [.answered(answered)] + fresh(answered.signals) }
@@ -179,9 +181,14 @@ package struct CallView: Sendable, Equatable {
       // It lacks the stop of the side, and the invite to a later ringing, which is over: only a transfer rings again.
       stop = Stop(reason: .transferred)
     }
-    phase = .ended
-    self.stop = stop
+    end(stop)
     return [.stopped(stop)]
+  }
+
+  private mutating func end(_ stop: Stop) {
+    phase = .ended
+    isUnclaimed = false
+    self.stop = stop
   }
 
   private mutating func moved(_ moved: Moved) -> [CallEvent] {

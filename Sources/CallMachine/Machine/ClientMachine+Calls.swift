@@ -36,10 +36,11 @@ extension ClientMachine {
 
   private mutating func acknowledge(_ delivery: Delivery, to callee: String) {
     let address = CallAddress(callee: callee, call: delivery.call)
-    acks.append(
-      PendingAck(
-        item: AckItem(call: address, version: delivery.version),
-        isInvite: delivery.event.isInvite))
+    let ack = PendingAck(
+      item: AckItem(call: address, version: delivery.version), isInvite: delivery.event.isInvite)
+    if calls[delivery.call]?.isUnclaimed == true { return hold(ack) }
+    if !heldAcks.isEmpty { releaseAcks(of: delivery.call) }
+    acks.append(ack)
   }
 
   /// Whether it is of another call than the live one that this device has under the id. A caller chooses ids: one id for

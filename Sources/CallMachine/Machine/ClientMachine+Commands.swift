@@ -39,6 +39,7 @@ extension ClientMachine {
   @discardableResult
   package mutating func submit(_ command: ClientCommand, _ turn: inout Turn) -> UInt64? {
     guard pending.count < configuration.pendingMax else { return nil }
+    if case .call(let address, let verb) = command, verb != .query { claim(address.call) }
     return enqueue(command, &turn)
   }
 

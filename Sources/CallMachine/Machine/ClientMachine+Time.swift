@@ -116,5 +116,29 @@ extension ClientMachine {
   mutating func forgetAcks() {
     acksDueAt = nil
     acks.removeAll()
+    heldAcks.removeAll()
+  }
+
+  /// For the cluster an acknowledgement says that the device has the call. So those of a call that a former run of the app
+  /// had wait until this run sends a command about it. Policy at the limit: the newest are dropped, and the deliveries
+  /// retransmitted.
+  mutating func hold(_ ack: PendingAck) {
+    guard heldAcks.count < Self.heldAcksMax, !heldAcks.contains(where: { $0.item == ack.item })
+    else { return }
+    heldAcks.append(ack)
+  }
+
+  private static let heldAcksMax = 64
+
+  /// The app sends a command about a call.
+  mutating func claim(_ call: CallID) {
+    guard calls[call]?.isUnclaimed == true else { return }
+    calls[call]?.isUnclaimed = false
+    releaseAcks(of: call)
+  }
+
+  mutating func releaseAcks(of call: CallID) {
+    acks += heldAcks.filter { $0.item.call.call == call }
+    heldAcks.removeAll { $0.item.call.call == call }
   }
 }

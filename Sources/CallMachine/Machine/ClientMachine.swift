@@ -68,6 +68,8 @@ package struct ClientMachine: Sendable {
   var lastRequest: UInt64 = 0
   var acks: [PendingAck] = []
   var acksDueAt: Timestamp?
+  /// Acknowledgements of calls that the app has not claimed.
+  var heldAcks: [PendingAck] = []
   var endedCalls: [CallID] = []
   var awaitedInvites: [AwaitedInvite] = []
   /// The edge of the current connection: a place in `edges`, or the place behind them for `nearerAddress`.

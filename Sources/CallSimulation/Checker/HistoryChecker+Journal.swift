@@ -114,6 +114,15 @@ extension HistoryChecker {
     }
   }
 
+  /// Whether a device that has attached since the call was placed may have said nothing of it in its time to come back.
+  private func mayBeSilent(_ who: Who, _ facts: Facts, until end: Timestamp) -> Bool {
+    guard let placedAt = facts.placedAt else { return false }
+    let isOpen = !(unansweredAttaches[who]?.isEmpty ?? true)
+    return attachTimes[who, default: []].contains {
+      (isOpen || $0 >= placedAt) && $0 + resumeGrace <= end + bounds.skew
+    }
+  }
+
   private func objection(to end: EndedFacts, _ facts: Facts, _ call: CallID) -> EndObjection? {
     if let isExplained = serversCause(end, facts, call) {
       return isExplained ? nil : .noCause("the app's server did not cause that")
@@ -121,7 +130,8 @@ extension HistoryChecker {
     // A session may break, or be presumed to have, without a record.
     var evidence = EndEvidence(
       caller: facts.holder(ofCaller: true), winner: facts.holder(ofCaller: false),
-      acts: { facts.acts[$0] ?? [] }, mayBeLost: { _ in facts.mayBeLost })
+      acts: { facts.acts[$0] ?? [] },
+      mayBeLost: { facts.mayBeLost || mayBeSilent($0, facts, until: end.at) })
     evidence.knowsEveryAnswer = true
     evidence.crossed = gaveWayRightly(end, facts, call)
     evidence.isBeforeTimeout = facts.placed.map { end.at + bounds.skew < $0.deadline } ?? false

@@ -73,6 +73,8 @@ package struct HistoryChecker: Sendable {
   var nodes: [String: FaultCalendar] = [:]
   /// Links with an attach that was not answered: the shard may take any of them as the session.
   var unansweredAttaches: [Who: Set<Int>] = [:]
+  /// When each device sent an attach.
+  var attachTimes: [Who: [Timestamp]] = [:]
   var senders = SignalSenders()
   /// Calls under the rules of time; ended ones are removed.
   var live: [CallID] = []
@@ -150,7 +152,9 @@ package struct HistoryChecker: Sendable {
       if calls[address.call]?.caller == nil { calls[address.call, default: Facts()].caller = who }
       if calls[address.call]?.caller == who { calls[address.call]?.callerForgot = false }
       if calls[address.call]?.placeSentAt == nil { calls[address.call]?.placeSentAt = now }
-    case .attach: unansweredAttaches[who, default: []].insert(link)
+    case .attach:
+      unansweredAttaches[who, default: []].insert(link)
+      attachTimes[who, default: []].append(now)
     case .detach: links[link]?.attachedAt = nil
     case .call(let address, .signal(let kind, let body)):
       senders.sent(who, body)

@@ -41,6 +41,7 @@ package enum SimRaces {
   package static let requiredBeside =
     ["place", "answer", "signal"].map { "in outage.\($0)" }
     + ["signal.information", "signal.information too early"]
+    + ["app.ignores the call of its former run"]
     + [
       HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder, .movesTold, .ongoingSeen,
       .transfersTold, .rulesFollowed, .silenceKept, .firstRingFirst, .secondCallTold,

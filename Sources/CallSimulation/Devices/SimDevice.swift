@@ -13,6 +13,9 @@ package final class SimDevice {
   private(set) weak var observer: (any SimDeviceObserver)?
   private var random: SimRandom
   private var processes = 0
+  private var forgets: SimRandom
+  /// This run of the app shows no call of a former one.
+  private var isForgetful = false
   package private(set) var node: SimNode?
   private var loop: SimEventLoop?
   private var driver: DeviceDriver?
@@ -31,6 +34,7 @@ package final class SimDevice {
     self.options = options
     self.observer = observer
     random = world.fork("device.\(who)")
+    forgets = world.fork("app that forgets.\(who)")
   }
 
   // MARK: State
@@ -47,6 +51,16 @@ package final class SimDevice {
     return view.role == .callee && !view.isEnded && !view.won && view.phase == .ringing
   }
 
+  /// Whether a former run of the app had the call, and this one does not show it.
+  package func ignores(_ call: CallID) -> Bool {
+    isForgetful && calls[call]?.isUnclaimed ?? false
+  }
+
+  /// Whether this run of the app knows nothing of a call that a former one may have had.
+  package func forgot(_ call: CallID) -> Bool {
+    isForgetful && calls[call]?.isUnclaimed ?? true
+  }
+
   // MARK: Life
 
   package func start() { start(for: nil) }
@@ -60,6 +74,7 @@ package final class SimDevice {
   private func start(for call: CallAddress?) {
     guard driver == nil, let observer else { return }
     processes += 1
+    isForgetful = options.appsForget && processes > 1 && forgets.chance(0.5)
     // No rule depends on a device's clock, so it may be far off.
     let node = world.makeNode("\(who)", skew: random.skew(.seconds(3600)))
     let loop = SimEventLoop(node)

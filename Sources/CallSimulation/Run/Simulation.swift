@@ -78,6 +78,11 @@ package final class Simulation {
       options.forwardedRing = .caller
       world.count("world.with callers' times")
     }
+    var forgets = world.fork("apps that forget")
+    if sabotage == .winnerBelievedBack || (sabotage == nil && forgets.chance(0.3)) {
+      options.appsForget = true
+      world.count("world.with apps that forget")
+    }
     var webhooks = world.fork("webhooks")
     if sabotage?.rule == .learnsOfEachCall || (sabotage == nil && webhooks.chance(0.4)) {
       options.hasWebhooks = true

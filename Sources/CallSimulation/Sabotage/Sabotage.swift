@@ -46,6 +46,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
   case divertedToCaller = "diverted-to-caller"
   /// A call that goes on to others rings longer than its caller chose.
   case chosenTimeIgnored = "chosen-time-ignored"
+  /// A device that attaches counts as back in its call, whatever its app knows of it.
+  case winnerBelievedBack = "winner-believed-back"
   /// The first member of a group in whose queue a call is has no turn.
   case turnSkipped = "turn-skipped"
   /// A device takes a call over, whoever has it.
@@ -203,6 +205,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     case .visitNotAsked: .divertedRing
     case .divertedToCaller: .divertedOnce
     case .chosenTimeIgnored: .chosenTimeHolds
+    case .winnerBelievedBack: .callsEnd
     case .turnSkipped: .turnsInOrder
     case .pullNotCompared, .takeoverInvented: .movesOnce
     case .endToldAsMoved: .appendThenSpeak

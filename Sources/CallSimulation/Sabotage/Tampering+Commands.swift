@@ -16,6 +16,7 @@ extension Tampering {
     batch.commands.removeAll { isHidden($0.body) }
     if sabotage == .signalsSwapped { swaps.apply(to: &batch) }
     if sabotage == .sessionForgotten { Self.forgetSessions(&batch) }
+    if sabotage == .winnerBelievedBack { takeUpCalls(&batch) }
     for index in batch.commands.indices {
       let command = batch.commands[index]
       switch command.body {
@@ -98,6 +99,18 @@ extension Tampering {
       command.request = 0
       command.body = .sessionClosed(graceful: true)
       batch.commands.append(command)
+    }
+  }
+
+  /// As if each device that attaches took its calls up.
+  private func takeUpCalls(_ batch: inout CommandBatch) {
+    for var command in batch.commands {
+      guard case .attach = command.body else { continue }
+      command.request = 0
+      for (call, parties) in holders.inOrder where parties.first?.device == command.device {
+        command.body = .call(call, .resume)
+        batch.commands.append(command)
+      }
     }
   }
 

@@ -47,7 +47,7 @@ extension Tampering {
           if case .answered(let facts) = entry.change { winners[entry.call] = facts.by }
         }
       }
-    case .pullNotCompared:
+    case .pullNotCompared, .winnerBelievedBack:
       nats.observers.appended.append { [unowned self] _, _, record in
         guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
         record.entries.forEach(noteHolder)

@@ -46,6 +46,7 @@ extension Workload {
       device.after(random.span(.milliseconds(2), .milliseconds(300))) {
         if device.rings(call) { device.submit(.call(device.address(call), .alerting)) }
       }
+    case .won where device.ignores(call): world.count("app.ignores the call of its former run")
     case .won:
       if device.calls[call]?.role == .caller {
         running[call]?.caller = device

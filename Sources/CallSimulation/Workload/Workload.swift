@@ -144,7 +144,9 @@ final class Workload: FaultSource {
         running.callees.indices.contains(number) ? running.callees[number] : nil
       case .winner: running.winner
       }
-    guard let device, !step.ifRinging || device.rings(call) else { return }
+    guard let device, !step.ifRinging || device.rings(call), !device.forgot(call) else { return }
+    // Whoever is at the other side waits, so that the cluster has to end the call.
+    if case .say(.hangUp) = step.act, isIgnored(call) { return }
     let isPlacer =
       step.who == .caller && running.rungForTransfer.isEmpty
       && running.script.kind != .placedByServer
@@ -170,6 +172,8 @@ final class Workload: FaultSource {
     case .breakLink, .goOffline, .sleep, .restart, .signOff: away(device, step.act, call)
     }
   }
+
+  private func isIgnored(_ call: CallID) -> Bool { allDevices.contains { $0.ignores(call) } }
 
   private func signal(_ device: SimDevice, _ address: CallAddress) {
     signalCounts[device.who, default: 0] += 1
@@ -229,7 +233,8 @@ final class Workload: FaultSource {
       later(.seconds(Int64(round * 2))) {
         for device in $0.allDevices {
           let views = device.calls.values.sorted { $0.call.description < $1.call.description }
-          for view in views where !view.isEnded && view.phase == .answered {
+          for view in views
+          where !view.isEnded && view.phase == .answered && !$0.isIgnored(view.call) {
             device.submit(.call(device.address(view.call), .hangUp))
           }
         }

@@ -17,7 +17,8 @@ extension Device {
     case tokenFailed(CallmeshError)
     /// A call rings.
     case incoming(Call)
-    /// The device has a call that did not ring here: pulled, or answered in a former run of the app.
+    /// The device has a call that did not ring here: pulled, or answered in a former run of the app. One of a former run
+    /// ends after 60 s (`resumeGraceAnswered`) without a command of the app, such as `connected` or `hangUp`.
     case taken(Call)
     /// The user has answered a call elsewhere, in a notification or in CallKit, that rings here.
     case wanted(Call)

@@ -220,4 +220,23 @@ export const calledRaces = [
       await t.showsNo("stopped");
     },
   },
+  {
+    number: 229,
+    title: "A former run of the app had the call: it is acknowledged once the app has said something about it",
+    section: "What a client must do",
+    race: "R22",
+    needs: ["connected"],
+    async play(t) {
+      const link = await t.attached();
+      const version = t.deliver(link, received, { answered: { by: here } }, { mustNotAck: true });
+      await t.shows("won", { call: received.id });
+      await t.pass(2000);
+      t.rules.forget(version);
+      t.deliver(link, received, { answered: { by: here } }, { version });
+      await t.does("connected", { call: received });
+      t.reply(link, await t.next(link, "connected"), { done: {} });
+      await t.pass(250);
+      if (!link.acks.some((item) => item.version === version)) t.fail("the call is not acknowledged");
+    },
+  },
 ];

@@ -432,6 +432,57 @@ test("a call that this device had answered comes back to a page that was loaded 
   assert.equal(call.role, "callee");
 });
 
+test("it is acknowledged once the app has sent a command about it", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone" });
+  socket.deliver(toBob, 1048580, { answered: { by: bob } });
+  socket.deliver(toBob, 1048581, { signal: { index: 1, kind: "candidate", body: "c1" } });
+  socket.deliver(toBob, 1048580, { answered: { by: bob } });
+  void device.query(toBob);
+  await world.pass(2000);
+  assert.deepEqual(socket.acks, []);
+  const [{ call }] = named(device.heard, "taken");
+  void call.connected();
+  assert.deepEqual(
+    socket.acks.map(({ version }) => version),
+    [1048580, 1048581],
+  );
+  socket.deliver(toBob, 1048582, { signal: { index: 2, kind: "candidate", body: "c2" } });
+  await world.pass(200);
+  assert.equal(socket.acks.at(-1).version, 1048582);
+});
+
+test("the end of a call that the app has not claimed is acknowledged", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone" });
+  socket.deliver(toBob, 1048580, { answered: { by: bob } });
+  socket.deliver(toBob, 1048581, { stop: { reason: "hungUp", by: ann } });
+  await world.pass(200);
+  assert.deepEqual(
+    socket.acks.map(({ version }) => version),
+    [1048580, 1048581],
+  );
+  assert.equal(named(device.heard, "ended").length, 1);
+});
+
+test("what waits for a claim is forgotten with its connection", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone" });
+  socket.deliver(toBob, 1048580, { answered: { by: bob } });
+  socket.break();
+  const next = await world.connecting();
+  await next.attach({ device: "bob-phone", user: "bob" });
+  const [{ call }] = named(device.heard, "taken");
+  next.deliver(toBob, 1048590, { answered: { by: bob } });
+  await world.pass(200);
+  assert.deepEqual(next.acks, []);
+  void call.connected();
+  assert.deepEqual(
+    next.acks.map(({ version }) => version),
+    [1048590],
+  );
+});
+
 test("a call that has gone on to others rings longer than was said", async () => {
   const world = new World();
   const { socket, call, events } = await placed(world);
