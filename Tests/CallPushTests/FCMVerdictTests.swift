@@ -40,6 +40,7 @@ struct FCMVerdictTests {
   }
 
   static let gone = AttemptVerdict.done(.tokenGone(at: nil))
+  static let invalidToken = AttemptVerdict.tokenRefused(TokenRefusal("INVALID_ARGUMENT"))
   static func rejected(_ reason: String) -> AttemptVerdict { .done(.rejected(reason: reason)) }
   static func failed(_ reason: String) -> AttemptVerdict { .done(.failed(reason: reason)) }
   static func again(_ milliseconds: Int64, _ reason: String) -> AttemptVerdict {
@@ -62,10 +63,11 @@ struct FCMVerdictTests {
       name: "400 of the token", status: 400,
       body: error(
         "INVALID_ARGUMENT", fcm: "INVALID_ARGUMENT",
-        message: "The registration token is not a valid FCM registration token"), verdict: gone),
+        message: "The registration token is not a valid FCM registration token"),
+      verdict: invalidToken),
     Row(
       name: "400, field message.token", status: 400, body: violations("message.token"),
-      verdict: gone),
+      verdict: invalidToken),
     Row(
       name: "400, a field of the payload", status: 400, body: violations("message.data[0].value"),
       verdict: rejected("INVALID_ARGUMENT: message.data[0].value")),
@@ -85,10 +87,13 @@ struct FCMVerdictTests {
     Row(
       name: "400, a field that quotes something", status: 400, body: violations("x y secret!"),
       verdict: rejected("INVALID_ARGUMENT")),
-    Row(name: "400 of nonsense", status: 400, body: "{", verdict: rejected("HTTP 400")),
+    Row(name: "400 of nonsense", status: 400, body: "{", verdict: again(500, "HTTP 400")),
+    Row(
+      name: "400 of nonsense, a notice", status: 400, body: "{", isUrgent: false,
+      verdict: rejected("HTTP 400")),
     Row(
       name: "400 FAILED_PRECONDITION", status: 400, body: error("FAILED_PRECONDITION"),
-      verdict: rejected("FAILED_PRECONDITION")),
+      verdict: again(500, "FAILED_PRECONDITION")),
   ]
 
   static let refused: [Row] = [
@@ -124,9 +129,13 @@ struct FCMVerdictTests {
       name: "404 of a wrong project", status: 404, body: error("NOT_FOUND"),
       verdict: again(500, "NOT_FOUND")),
     Row(name: "404 of nonsense", status: 404, body: "<html>", verdict: again(500, "HTTP 404")),
-    Row(name: "405", status: 405, verdict: rejected("HTTP 405")),
+    Row(name: "405", status: 405, verdict: again(500, "HTTP 405")),
+    Row(name: "405, a notice", status: 405, isUrgent: false, verdict: rejected("HTTP 405")),
+    Row(name: "410", status: 410, verdict: again(500, "HTTP 410")),
     Row(name: "413", status: 413, verdict: rejected("HTTP 413")),
-    Row(name: "301 is not followed", status: 301, verdict: rejected("HTTP 301")),
+    Row(name: "425", status: 425, attempt: 2, verdict: again(1000, "HTTP 425")),
+    Row(name: "301 is not followed", status: 301, verdict: again(500, "HTTP 301")),
+    Row(name: "301, a notice", status: 301, isUrgent: false, verdict: rejected("HTTP 301")),
     Row(
       name: "a word that is none", status: 403, body: error("token abc:def"),
       verdict: again(500, "HTTP 403")),
@@ -240,6 +249,7 @@ struct FCMVerdictTests {
         let answer = ProviderAnswer(status: status, body: Array(body.utf8))
         let verdict = FCMVerdict.judge(.answer(answer), context)
         #expect(verdict != Self.gone)
+        if case .tokenRefused = verdict { Issue.record("\(status) \(body.prefix(40))") }
       }
     }
   }

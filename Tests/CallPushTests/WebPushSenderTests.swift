@@ -143,7 +143,8 @@ struct WebPushSenderTests {
       stage.services[0].script.add(
         .answer(status: status, headers: [("location", stage.services[1].origin + "/push/0")]))
       #expect(
-        await stage.send(stage.message(subscription)) == .rejected(reason: "HTTP \(status)"))
+        await stage.send(stage.message(subscription, purpose: .missedNotice))
+          == .rejected(reason: "HTTP \(status)"))
     }
     #expect(stage.services[1].requests == 0)
     await stage.end()

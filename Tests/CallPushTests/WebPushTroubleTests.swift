@@ -41,6 +41,20 @@ struct WebPushTroubleTests {
     await stage.end()
   }
 
+  @Test(arguments: [301, 400, 405, 425])
+  func anAnswerThatSaysNothingOfTheSubscriptionEndsNoRing(status: Int) async throws {
+    let stage = try await WebPushStage()
+    let subscription = stage.service.subscribe()
+    stage.service.script.add(.answer(status: status), times: 3)
+    #expect(await stage.send(stage.message(subscription)) == .accepted)
+    #expect(stage.hand.pauses == [.milliseconds(500), .seconds(1), .seconds(2)])
+    stage.service.script.add(.answer(status: status))
+    #expect(
+      await stage.send(stage.message(subscription, purpose: .missedNotice))
+        == .rejected(reason: "HTTP \(status)"))
+    await stage.end()
+  }
+
   @Test func aServiceThatWantsAPauseIsLeftAloneByNoticesAndNoOther() async throws {
     let stage = try await WebPushStage(services: 2)
     let subscription = stage.services[0].subscribe()

@@ -23,8 +23,8 @@ struct WebPushVerdictTests {
     let rows: [Row] = [
       (200, nil, false, 30, .done(.accepted)), (201, nil, false, 30, .done(.accepted)),
       (202, nil, false, 30, .done(.accepted)),
-      (301, nil, false, 30, rejected("HTTP 301")), (307, nil, false, 30, rejected("HTTP 307")),
-      (400, nil, false, 30, rejected("HTTP 400")),
+      (301, nil, false, 30, again(500, "HTTP 301")), (307, nil, false, 30, again(500, "HTTP 307")),
+      (400, nil, false, 30, again(500, "HTTP 400")), (405, nil, false, 30, again(500, "HTTP 405")),
       (401, nil, false, 30, .renew(reason: "HTTP 401")),
       (401, nil, true, 30, refused("HTTP 401")),
       (403, nil, false, 30, .renew(reason: "HTTP 403")),
@@ -33,7 +33,8 @@ struct WebPushVerdictTests {
       (406, nil, false, 30, again(10_000, "HTTP 406")),
       (408, nil, false, 30, again(500, "HTTP 408")),
       (410, nil, false, 30, .done(.tokenGone(at: nil))),
-      (413, nil, false, 30, rejected("HTTP 413")), (415, nil, false, 30, rejected("HTTP 415")),
+      (413, nil, false, 30, rejected("HTTP 413")), (415, nil, false, 30, again(500, "HTTP 415")),
+      (425, nil, false, 30, again(500, "HTTP 425")),
       (429, nil, false, 30, again(10_000, "HTTP 429")),
       (429, nil, false, 9, again(3000, "HTTP 429")),
       (429, "4", false, 30, again(4000, "HTTP 429")),
@@ -56,6 +57,15 @@ struct WebPushVerdictTests {
           .answer(ProviderAnswer(status: row.status, headers: headers)), context)
           == row.verdict, "\(row.status) \(row.retryAfter ?? "")")
     }
+  }
+
+  @Test(arguments: [301, 400, 405, 413, 415, 425])
+  func aNoticeEndsAtAnAnswerThatIsNotAboutItsSubscription(status: Int) {
+    var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
+    context.isUrgent = false
+    #expect(
+      WebPushVerdict.judge(.answer(ProviderAnswer(status: status)), context)
+        == .done(.rejected(reason: "HTTP \(status)")))
   }
 
   @Test func aRingThatMayHaveArrivedIsRepeatedANoticeIsNot() {

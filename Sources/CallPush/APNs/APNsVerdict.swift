@@ -96,7 +96,7 @@ package struct APNsVerdict: Sendable, Equatable {
   ) -> APNsVerdict {
     switch response.status {
     case 200: APNsVerdict(push: .accepted, connection: .proven)
-    case 400: badRequest(reason, pauses)
+    case 400 where !response.reason.isEmpty: badRequest(reason, pauses)
     // After ExpiredProviderToken the connection gives this answer to every token (pushy). All others are refusals of our
     // key: InvalidProviderToken, MissingProviderToken, BadCertificate, Forbidden, and the key of the other environment,
     // which Apple documents as BadEnvironmentKeyIdInToken and sends as BadEnvironmentKeyInToken.
@@ -110,7 +110,8 @@ package struct APNsVerdict: Sendable, Equatable {
     case 429: tooMany(reason, pauses)
     case 500...599:
       APNsVerdict(push: .retry(after: pauses.short, elsewhere: true), connection: .drain)
-    // 404 BadPath, 405 MethodNotAllowed and unknown statuses are bugs of ours, or a server in between.
+    // 404 BadPath, 405 MethodNotAllowed, unknown statuses, and a 400 without a reason are bugs of ours, or a server in
+    // between.
     default:
       APNsVerdict(push: .retry(after: pauses.short, elsewhere: true), alarms: true)
     }

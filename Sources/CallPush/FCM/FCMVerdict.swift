@@ -21,7 +21,7 @@ package enum FCMVerdict {
     let error = FCMError(answer.body)
     let reason = error.word ?? "HTTP \(answer.status)"
     switch answer.status {
-    case 400: return invalid(error, reason)
+    case 400: return invalid(error, reason, context)
     case 401:
       // Concerns the APNs or Web Push credentials of the Firebase project, not our token.
       if error.code == "THIRD_PARTY_AUTH_ERROR" { return context.refused(reason) }
@@ -33,25 +33,32 @@ package enum FCMVerdict {
       // The token belongs to another sender. Or the account may not send, and an operator must act.
       return error.code == "SENDER_ID_MISMATCH"
         ? .tokenRefused(.init(reason)) : context.refused(reason)
-    default: return .done(.rejected(reason: reason))
+    // The same message gets the same answer.
+    case 413: return .done(.rejected(reason: reason))
+    // Says nothing of the token: a redirect, a fault of ours, or a server in between.
+    default: return context.refused(reason)
     }
   }
 
-  /// FCM answers INVALID_ARGUMENT to a malformed token, and to a malformed message. A token is given up only if the
+  /// FCM answers INVALID_ARGUMENT to a malformed token, and to a malformed message. The token is refused only if the
   /// error names the token and nothing else.
-  private static func invalid(_ error: FCMError, _ reason: String) -> AttemptVerdict {
+  private static func invalid(
+    _ error: FCMError, _ reason: String, _ context: AttemptContext
+  ) -> AttemptVerdict {
     guard error.code == "INVALID_ARGUMENT" || error.status == "INVALID_ARGUMENT" else {
-      return .done(.rejected(reason: reason))
+      return context.refused(reason)
     }
     if !error.fields.isEmpty {
-      if error.fields.allSatisfy({ $0 == "message.token" }) { return .done(.tokenGone(at: nil)) }
+      if error.fields.allSatisfy({ $0 == "message.token" }) {
+        return .tokenRefused(.init(reason))
+      }
       let field = ProviderWord.clean(error.fields.first { $0 != "message.token" })
       return .done(.rejected(reason: field.map { "\(reason): \($0)" } ?? reason))
     }
     let blamesToken =
       error.code == "INVALID_ARGUMENT"
       && error.message.lowercased().contains("registration token")
-    return .done(blamesToken ? .tokenGone(at: nil) : .rejected(reason: reason))
+    return blamesToken ? .tokenRefused(.init(reason)) : .done(.rejected(reason: reason))
   }
 
   /// `projects/P/messages/M`.

@@ -77,8 +77,9 @@ package struct AttemptContext: Sendable, Equatable {
     return .retry(after: pause, reason: reason, cause)
   }
 
-  /// The verdict of an answer that refuses us, and not the push: credentials, project or address. It may be a moment of
-  /// the provider, so a push that changes what rings is tried on; a notice is rejected.
+  /// The verdict of an answer that is about neither the token nor the push: credentials, project, address, a redirect, or
+  /// text that nobody can read. It may be a moment of the provider, so a push that changes what rings is tried on; a
+  /// notice is rejected.
   func refused(_ reason: String) -> AttemptVerdict {
     isUrgent ? retry(reason: reason) : .done(.rejected(reason: reason))
   }

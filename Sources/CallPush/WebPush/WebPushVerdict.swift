@@ -26,8 +26,10 @@ package enum WebPushVerdict {
     // Windows' 429.
     case 406:
       return context.retry(after: context.retryAfter(answer) ?? quotaPause, reason: reason)
-    // Includes redirects: a push service has no reason for one.
-    default: return .done(.rejected(reason: reason))
+    // The same push gets the same answer.
+    case 413: return .done(.rejected(reason: reason))
+    // Says nothing of the subscription: a redirect, a fault of ours, or a server in between.
+    default: return context.refused(reason)
     }
   }
 }

@@ -176,9 +176,12 @@ struct APNsVerdictTests {
     #expect(late.push == .failed("TooManyRequests"))
   }
 
-  @Test("a status without a reason has words, too")
+  @Test("a 400 without a reason that can be read says nothing of the token or the push")
   func noReason() {
-    #expect(verdict(400, "").push == .rejected("status 400"))
+    let verdict = verdict(400, "")
+    #expect(verdict.push == .retry(after: .milliseconds(50), elsewhere: true))
+    #expect(verdict.connection == .keep && verdict.alarms)
+    #expect(self.verdict(400, "", timeLeft: .seconds(0)).push == .failed("status 400"))
   }
 }
 
