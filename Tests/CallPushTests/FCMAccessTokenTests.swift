@@ -61,11 +61,11 @@ struct AccessTokenMachineTests {
   @Test func aFailureIsSharedAndFollowedByAPauseThatGrows() {
     var machine = AccessTokenMachine()
     var now = Self.start
-    for seconds in [1, 2, 4, 4, 4] as [Int64] {
+    for milliseconds in [500, 1000, 2000, 4000, 4000] as [Int64] {
       #expect(machine.want(now: now) == .exchange)
       machine.exchanged(
-        .failed(reason: "down", lasting: false), generation: 0, now: now, chance: 0)
-      let until = now + .seconds(seconds)
+        .failed(reason: "down"), generation: 0, now: now, chance: 0)
+      let until = now + .milliseconds(milliseconds)
       for _ in 0..<10 {
         #expect(machine.want(now: now) == .pausing(reason: "down", until: until))
       }
@@ -79,25 +79,19 @@ struct AccessTokenMachineTests {
     #expect(machine.want(now: now) == .use("one"))
   }
 
-  @Test func whatRepeatingWillNotHelpIsRepeatedLater() {
-    var machine = AccessTokenMachine()
-    _ = machine.want(now: at(0))
-    machine.exchanged(
-      .failed(reason: "invalid_grant", lasting: true), generation: 0, now: at(0), chance: 0)
-    #expect(machine.want(now: at(3)) == .pausing(reason: "invalid_grant", until: at(4)))
-    #expect(machine.want(now: at(4)) == .exchange)
-  }
-
   @Test func aRenewalThatFailsCostsNothingWhileTheTokenIsGood() {
     var machine = machine()
     #expect(machine.want(now: at(2700)) == .useAndExchange("one"))
     machine.exchanged(
-      .failed(reason: "down", lasting: false), generation: 0, now: at(2700), chance: 0)
+      .failed(reason: "down"), generation: 0, now: at(2700), chance: 0)
     #expect(machine.want(now: at(2700)) == .use("one"))
     #expect(machine.want(now: at(2701)) == .useAndExchange("one"))
+    // The second failure, within the token's last second.
     machine.exchanged(
-      .failed(reason: "down", lasting: true), generation: 0, now: at(3539), chance: 0)
-    #expect(machine.want(now: at(3540)) == .pausing(reason: "down", until: at(3543)))
+      .failed(reason: "down"), generation: 0, now: at(3539) + .milliseconds(500), chance: 0)
+    #expect(
+      machine.want(now: at(3540))
+        == .pausing(reason: "down", until: at(3540) + .milliseconds(500)))
   }
 
   @Test func aRefusedTokenIsUsedNoMore() {
@@ -121,7 +115,7 @@ struct AccessTokenMachineTests {
       .token("old", lifetime: Self.hour), generation: 0, now: at(2702), chance: 0)
     #expect(machine.want(now: at(2702)) == .wait)
     machine.exchanged(
-      .failed(reason: "down", lasting: true), generation: 1, now: at(2703), chance: 0)
+      .failed(reason: "down"), generation: 1, now: at(2703), chance: 0)
     machine.credentialsChanged()
     #expect(machine.want(now: at(2703)) == .exchange)
   }
@@ -151,26 +145,26 @@ struct TokenExchangeTests {
   ])
   func whatIsNoTokenIsAFailure(_ body: String) {
     #expect(
-      judge(200, body) == .failed(reason: "access token: the answer is malformed", lasting: false))
+      judge(200, body) == .failed(reason: "access token: the answer is malformed"))
   }
 
   @Test func whyIsSaidInTheEndpointsWord() {
     #expect(
       judge(400, #"{"error":"invalid_grant","error_description":"Invalid JWT: eyJ…"}"#)
-        == .failed(reason: "access token: invalid_grant", lasting: true))
+        == .failed(reason: "access token: invalid_grant"))
     #expect(
       judge(401, #"{"error":"invalid_client"}"#)
-        == .failed(reason: "access token: invalid_client", lasting: true))
+        == .failed(reason: "access token: invalid_client"))
     #expect(
       judge(400, #"{"error":"no such key eyJhbGciOi.x"}"#)
-        == .failed(reason: "access token: HTTP 400", lasting: true))
-    #expect(judge(503, "") == .failed(reason: "access token: HTTP 503", lasting: false))
-    #expect(judge(302, "") == .failed(reason: "access token: HTTP 302", lasting: false))
+        == .failed(reason: "access token: HTTP 400"))
+    #expect(judge(503, "") == .failed(reason: "access token: HTTP 503"))
+    #expect(judge(302, "") == .failed(reason: "access token: HTTP 302"))
     #expect(
       TokenExchange.judge(.notSent("no connection"))
-        == .failed(reason: "access token: no connection", lasting: false))
+        == .failed(reason: "access token: no connection"))
     #expect(
       TokenExchange.judge(.unknown("no answer in time"))
-        == .failed(reason: "access token: no answer in time", lasting: false))
+        == .failed(reason: "access token: no answer in time"))
   }
 }

@@ -140,12 +140,63 @@ struct FCMSenderTests {
     var known = stage.message("other")
     known.trust = .proven
     #expect(await stage.send(known) == .tokenRefused(reason: "SENDER_ID_MISMATCH"))
-    #expect(await stage.send(stage.message("bad")) == .tokenGone(at: nil))
+    #expect(
+      await stage.send(stage.message("bad"))
+        == .tokenRefused(reason: "INVALID_ARGUMENT", isSure: true))
+    known = stage.message("bad")
+    known.trust = .doubted
+    #expect(await stage.send(known) == .tokenRefused(reason: "INVALID_ARGUMENT"))
     #expect(await stage.send(stage.message("good")) == .accepted)
     let statistics = stage.sender.statistics.status
     #expect(statistics.outcomes["tokenGone"] == 3)
-    #expect(statistics.outcomes["failed"] == 1)
-    #expect(statistics.lastError == "SENDER_ID_MISMATCH")
+    #expect(statistics.outcomes["failed"] == 2)
+    #expect(statistics.lastError == "INVALID_ARGUMENT")
+    await stage.end()
+  }
+
+  @Test func oneRefusalOfTheTokenEndpointHoldsNoRingForLong() async throws {
+    let stage = try await FCMStage()
+    stage.fcm.tokenScript.add(.answer(status: 400, body: #"{"error":"invalid_grant"}"#))
+    #expect(await stage.send(stage.message()) == .accepted)
+    #expect(stage.fcm.exchanges == 2)
+    #expect(stage.hand.pauses == [.milliseconds(500)])
+    await stage.end()
+  }
+
+  @Test func aMomentInWhichTokensAreInvalidCostsNoTokenThatWasAccepted() async throws {
+    let stage = try await FCMStage()
+    let refusal = FCMSimulator.failure(
+      400, "INVALID_ARGUMENT", fcm: "INVALID_ARGUMENT",
+      message: "The registration token is not a valid FCM registration token")
+    func message(_ number: Int, _ trust: TokenTrust = .unproven) -> PushMessage {
+      var message = stage.message("device-\(number)")
+      message.token.fingerprint = "fp-\(number)"
+      message.trust = trust
+      return message
+    }
+    stage.fcm.sendScript.add(refusal, times: 2)
+    #expect(await stage.send(message(0, .proven)) == .accepted, "a ring is tried on")
+    // Four tokens that were never accepted go. The fifth makes it a wave, in which none goes.
+    stage.fcm.sendScript.add(refusal, times: 6)
+    for number in 1...4 {
+      #expect(
+        await stage.send(message(number))
+          == .tokenRefused(reason: "INVALID_ARGUMENT", isSure: true))
+    }
+    #expect(await stage.send(message(5)) == .accepted)
+    await stage.end()
+  }
+
+  @Test(arguments: [301, 400, 405, 425])
+  func anAnswerThatSaysNothingOfTheTokenEndsNoRing(status: Int) async throws {
+    let stage = try await FCMStage()
+    stage.fcm.sendScript.add(.answer(status: status, body: "<html>"), times: 3)
+    #expect(await stage.send(stage.message()) == .accepted)
+    #expect(stage.hand.pauses == [.milliseconds(500), .seconds(1), .seconds(2)])
+    stage.fcm.sendScript.add(.answer(status: status, body: "<html>"))
+    #expect(
+      await stage.send(stage.message(purpose: .missedNotice))
+        == .rejected(reason: "HTTP \(status)"))
     await stage.end()
   }
 }

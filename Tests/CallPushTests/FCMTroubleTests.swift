@@ -126,8 +126,8 @@ struct FCMTroubleTests {
     }
     #expect(outcomes.allSatisfy { $0.kind == .failed || $0.kind == .expired })
     #expect(outcomes.contains(.failed(reason: "access token: invalid_grant")))
-    // One each 4 s, for all.
-    #expect(stage.fcm.exchanges <= 8)
+    // At 0, 0.5, 1.5 and 3.5 s, then one each 4 s, for all.
+    #expect(stage.fcm.exchanges <= 10)
     #expect(stage.fcm.requests == 0)
     await stage.end()
   }
@@ -137,7 +137,7 @@ struct FCMTroubleTests {
     stage.fcm.tokenScript.add(.answer(status: 503), .hangUp, .answer(status: 200, body: "{"))
     #expect(await stage.send(stage.message()) == .accepted)
     #expect(stage.fcm.exchanges == 4)
-    #expect(stage.hand.pauses == [.seconds(1), .seconds(2), .seconds(4)])
+    #expect(stage.hand.pauses == [.milliseconds(500), .seconds(1), .seconds(2)])
     await stage.end()
   }
 

@@ -26,11 +26,11 @@ package struct AccessTokenMachine: Sendable {
 
   package enum Exchanged: Sendable, Equatable {
     case token(String, lifetime: Span)
-    /// `lasting`: an early retry is useless.
-    case failed(reason: String, lasting: Bool)
+    case failed(reason: String)
   }
 
-  /// The longest pause after a failed exchange. Rings wait for it, and it is one request for all of them.
+  /// The longest pause after a failed exchange. The first one is short, whatever the endpoint answers: a refusal may be
+  /// a moment of the endpoint, and all rings wait for the next exchange, which is one request for all of them.
   static let pauseMax = Span.seconds(4)
 
   private var token: Token?
@@ -68,11 +68,9 @@ package struct AccessTokenMachine: Sendable {
       failures = 0
       trouble = nil
       token = Self.token(text, lifetime: lifetime, now: now, chance: chance)
-    case .failed(let reason, let lasting):
+    case .failed(let reason):
       failures += 1
-      let pause = AttemptContext.backoff(
-        attempt: failures, first: lasting ? Self.pauseMax : .seconds(1), most: Self.pauseMax,
-        chance: chance)
+      let pause = AttemptContext.backoff(attempt: failures, most: Self.pauseMax, chance: chance)
       trouble = (reason, now + pause)
     }
   }

@@ -84,7 +84,7 @@ public final class FCMSender: PushSender {
   ) async -> AccessTokenMachine.Exchanged {
     guard
       let assertion = try? access.account.assertion(nowSeconds: now.microseconds / 1_000_000)
-    else { return .failed(reason: "access token: the key does not sign", lasting: true) }
+    else { return .failed(reason: "access token: the key does not sign") }
     let reply = await attempts.http.post(
       access.tokenURL,
       headers: [

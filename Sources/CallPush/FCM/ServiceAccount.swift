@@ -96,17 +96,16 @@ package enum TokenExchange {
   package static func judge(_ reply: ProviderReply) -> AccessTokenMachine.Exchanged {
     switch reply {
     case .notSent(let why), .unknown(let why):
-      return .failed(reason: "access token: \(why)", lasting: false)
+      return .failed(reason: "access token: \(why)")
     case .answer(let answer):
       switch answer.status {
       case 200: return success(answer.body)
       case 400, 401, 403:
         let word = PayloadValue(json: answer.body)?["error"]?.text
         return .failed(
-          reason: "access token: \(ProviderWord.clean(word) ?? "HTTP \(answer.status)")",
-          lasting: true)
+          reason: "access token: \(ProviderWord.clean(word) ?? "HTTP \(answer.status)")")
       default:
-        return .failed(reason: "access token: HTTP \(answer.status)", lasting: false)
+        return .failed(reason: "access token: HTTP \(answer.status)")
       }
     }
   }
@@ -116,7 +115,7 @@ package enum TokenExchange {
       case .number? = read["expires_in"], let seconds = read["expires_in"]?.wholeNumber,
       seconds > 0, (1...8192).contains(token.utf8.count), token.isGraphicASCII,
       read["token_type"].map({ $0.text?.lowercased() == "bearer" }) ?? true
-    else { return .failed(reason: "access token: the answer is malformed", lasting: false) }
+    else { return .failed(reason: "access token: the answer is malformed") }
     return .token(token, lifetime: .seconds(min(seconds, lifetimeSecondsMax)))
   }
 }
