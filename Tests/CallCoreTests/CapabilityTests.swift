@@ -49,17 +49,32 @@ import Testing
 
   /// Safari revokes a subscription for which nothing is shown.
   @Test func noSilentPushWhereThePlatformForbidsIt() {
-    func capabilities(_ origin: String, _ declared: PushCapabilities? = nil) -> PushCapabilities {
+    func capabilities(
+      _ origin: String, _ declared: PushCapabilities? = nil, dialect: String = "",
+      sdk: String = "", version: String = ""
+    ) -> PushCapabilities {
       let token = PushToken(provider: .webPush, environment: "", topic: origin, token: "t")
       return Registration(
         user: UserKey(app: "demo", user: "bob"), device: "web",
-        request: RegistrationRequest(alertToken: token, capabilities: declared),
+        request: RegistrationRequest(
+          alertToken: token, dialect: dialect, sdkName: sdk, sdkVersion: version,
+          capabilities: declared),
         registeredAt: Timestamp(microseconds: 1), seenAt: Timestamp(microseconds: 1)
       ).capabilities
     }
     #expect(capabilities("https://web.push.apple.com") == .missedNotice)
     #expect(capabilities("https://eu.push.apple.com") == .missedNotice)
     #expect(capabilities("https://fcm.googleapis.com") == [.ended, .missedNotice])
+    // Whatever the dialect calls the push that says that a call is over.
+    for (dialect, sdk, version) in [
+      ("twilio", "TwilioVoice", "4.5.0"), ("telnyx", "iOS-3.2.1", ""),
+      ("telnyx", "iOS-mpn-4.1.2", ""), ("sinch", "sinch-android-rtc", "5.0.0"),
+    ] {
+      let safari = "https://web.push.apple.com"
+      #expect(capabilities(safari, dialect: dialect, sdk: sdk, version: version) == [])
+      let chrome = "https://fcm.googleapis.com"
+      #expect(capabilities(chrome, dialect: dialect, sdk: sdk, version: version) != [])
+    }
     // Its worker shows something for each push.
     #expect(
       capabilities("https://web.push.apple.com", [.ended, .missedNotice])

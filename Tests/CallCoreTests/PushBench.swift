@@ -10,9 +10,11 @@ extension Bench {
       fingerprint: "fp-\(token)")
   }
 
-  static func alert(_ token: String, _ provider: PushProvider = .apns) -> PushToken {
+  static func alert(
+    _ token: String, _ provider: PushProvider = .apns, topic: String = "org.example"
+  ) -> PushToken {
     PushToken(
-      provider: provider, environment: production, topic: "org.example", token: token,
+      provider: provider, environment: production, topic: topic, token: token,
       fingerprint: "fp-\(token)")
   }
 
@@ -20,13 +22,14 @@ extension Bench {
   @discardableResult
   mutating func enrol(
     _ device: String, voip: String? = nil, alert: String? = nil,
-    alertProvider: PushProvider = .apns, dialect: String = "", sdk: (String, String) = ("", ""),
+    alertProvider: PushProvider = .apns, alertTopic: String = "org.example",
+    dialect: String = "", sdk: (String, String) = ("", ""),
     can capabilities: PushCapabilities? = nil, user: String = "bob", hasWebhooks: Bool = false
   ) -> Reply? {
     let request = RegistrationRequest(
       deviceName: "Bob's \(device)", voipToken: voip.map(Self.voip),
-      alertToken: alert.map { Self.alert($0, alertProvider) }, dialect: dialect, sdkName: sdk.0,
-      sdkVersion: sdk.1, capabilities: capabilities)
+      alertToken: alert.map { Self.alert($0, alertProvider, topic: alertTopic) },
+      dialect: dialect, sdkName: sdk.0, sdkVersion: sdk.1, capabilities: capabilities)
     let from = effects.count
     let reply = say(
       .register(request), user: user, device: device, callee: user, hasWebhooks: hasWebhooks)

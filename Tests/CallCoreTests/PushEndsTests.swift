@@ -73,7 +73,8 @@ import Testing
     #expect(
       names.isSuperset(of: [
         "callmesh VoIP", "callmesh VoIP and alert", "callmesh FCM", "callmesh Web Push",
-        "sinch VoIP", "sinch alert", "telnyx VoIP", "telnyx FCM", "twilio VoIP", "twilio FCM",
+        "callmesh Web Push at Safari", "twilio Web Push at Safari", "sinch VoIP", "sinch alert",
+        "telnyx VoIP", "telnyx FCM", "twilio VoIP", "twilio FCM",
       ]))
     // Every outcome of `derived` that the two vendors with versions have.
     for (dialect, count) in [("telnyx", 3), ("twilio", 2)] {
@@ -139,13 +140,15 @@ import Testing
       case "VoIP": nil
       case "VoIP and alert", "alert": .apns
       case "FCM": .fcm
-      case "Web Push": .webPush
+      case "Web Push", "Web Push at Safari": .webPush
       default: PushProvider.none
       }
     #expect(other != PushProvider.none, "unknown tokens: \(row.tokens)")
     bench.enrol(
       "b1", voip: row.tokens.hasPrefix("VoIP") ? "v1" : nil, alert: other == nil ? nil : "a1",
-      alertProvider: other ?? .apns, dialect: row.dialect, sdk: row.sdkNameAndVersion)
+      alertProvider: other ?? .apns,
+      alertTopic: row.tokens.hasSuffix("Safari") ? "https://web.push.apple.com" : "org.example",
+      dialect: row.dialect, sdk: row.sdkNameAndVersion)
   }
 
   private func end(_ reason: EndReason, _ bench: inout Bench) {

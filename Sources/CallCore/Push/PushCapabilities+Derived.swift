@@ -4,15 +4,16 @@
 /// call for it, and an app that takes it for a call rings again. So an SDK that is not in this table gets
 /// none, and its device learns of the end when it attaches.
 extension RegistrationRequest {
-  /// Safari revokes a subscription whose service worker shows nothing for a push, and of a worker that declares nothing
-  /// nobody knows whether it shows that a call is over. So it gets what has something to show.
+  /// Safari revokes a subscription whose service worker shows nothing for a push. Nobody knows of a worker that declares
+  /// nothing whether it shows that a call is over, whatever its dialect calls that push. So it gets the notice alone,
+  /// which has something to show.
   var derivedCapabilities: PushCapabilities {
     let derived = PushCapabilities.derived(
       dialect: dialect, sdkName: sdkName, sdkVersion: sdkVersion)
     guard let token = alertToken, token.provider == .webPush,
       token.topic == "https://web.push.apple.com" || token.topic.hasSuffix(".push.apple.com")
     else { return derived }
-    return derived.subtracting(.ended)
+    return derived.intersection(.missedNotice)
   }
 }
 
