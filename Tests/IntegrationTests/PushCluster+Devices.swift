@@ -48,8 +48,10 @@ extension PushCluster {
   }
 
   /// A new browser's subscription. The simulator counts them from 0.
-  func webToken() -> PushToken {
-    PushToken(provider: .webPush, environment: "", topic: "", token: web.subscribe())
+  func webToken(endpointBytes: Int? = nil) -> PushToken {
+    PushToken(
+      provider: .webPush, environment: "", topic: "",
+      token: web.subscribe(endpointBytes: endpointBytes))
   }
 
   /// Registers a device that has no session.
@@ -88,6 +90,13 @@ extension PushCluster {
     try fcm.accepted.filter { $0.token == token.token }.map {
       try PushReader(.callmesh).read(Array(JSONEncoder().encode($0.data)))
     }
+  }
+
+  /// The priorities on Android of what FCM took for a token.
+  func prioritiesByFCM(_ token: PushToken) throws -> [PushPurpose: String] {
+    let purposes = try newsByFCM(token).map(\.purpose)
+    let priorities = fcm.accepted.filter { $0.token == token.token }.map(\.priority)
+    return Dictionary(zip(purposes, priorities), uniquingKeysWith: { first, _ in first })
   }
 
   func newsByWebPush(_ subscription: Int) throws -> [PushNews] {

@@ -46,6 +46,7 @@ struct WebhookTests {
       try await eventually("the app learns it") {
         receiver.gone() == [["bob", "phone", "refused", "apns", "voip"]]
       }
+      try await aPhoneAndABrowserAreGone(stage, alice, receiver)
       let moved = stage.voipToken()
       try await stage.register("bob", "pad", voip: moved)
       try await stage.register("carol", "pad", voip: moved)
@@ -58,5 +59,31 @@ struct WebhookTests {
       #expect(receiver.unsigned == 0)
     }
     await server.stop()
+  }
+
+  /// FCM and a push service say for good that they do not know a device.
+  @inline(never)
+  private func aPhoneAndABrowserAreGone(
+    _ stage: PushCluster, _ alice: TestDevice, _ receiver: WebhookReceiver
+  ) async throws {
+    let android = stage.fcmToken()
+    try await stage.register("dora", "android", alert: android)
+    try await stage.register("dora", "browser", alert: stage.webToken())
+    func hasTokens() async throws -> Bool {
+      try await stage.cluster.callctl("user", "demo", "dora", "--json").text.contains(#""trust""#)
+    }
+    #expect(try await hasTokens())
+    stage.fcm.refuse(device: android.token, with: "UNREGISTERED")
+    stage.web.unsubscribe(0, status: 410)
+    let call = CallID.random()
+    try await alice.device.place(PlaceRequest(call: call), to: "dora")
+    try await alice.waitForStop(call, .unreachable)
+    try await eventually("the app learns of both") {
+      receiver.gone().isSuperset(of: [
+        ["dora", "android", "refused", "fcm", "alert"],
+        ["dora", "browser", "refused", "webPush", "alert"],
+      ])
+    }
+    try await eventually("neither has a token any more") { try await !hasTokens() }
   }
 }

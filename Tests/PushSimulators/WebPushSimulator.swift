@@ -78,14 +78,19 @@ package final class WebPushSimulator: Sendable {
   package var requests: Int { state.withLock { $0.requests } }
 
   /// A new browser's subscription, as its `toJSON` gives it.
-  package func subscribe() -> String {
+  /// - Parameter endpointBytes: the length of its endpoint, since Edge on Windows has long ones; nil: a short one.
+  package func subscribe(endpointBytes: Int? = nil) -> String {
     let key = P256.KeyAgreement.PrivateKey()
     let secret = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
     let number = state.withLock { state in
       state.browsers.append(Browser(key: key, secret: secret))
       return state.browsers.count - 1
     }
-    return #"{"endpoint":"\#(origin)/push/\#(number)/\#(name)","keys":{"p256dh":"#
+    var endpoint = "\(origin)/push/\(number)/\(name)"
+    if let endpointBytes {
+      endpoint += "/" + String(repeating: "e", count: endpointBytes - endpoint.utf8.count - 1)
+    }
+    return #"{"endpoint":"\#(endpoint)","keys":{"p256dh":"#
       + #""\#(Base64URL.text(Array(key.publicKey.x963Representation)))","auth":"#
       + #""\#(Base64URL.text(secret))"}}"#
   }
@@ -100,7 +105,7 @@ package final class WebPushSimulator: Sendable {
   private func respond(to request: SimulatedRequest) -> SimulatedReply {
     let path = request.target.split(separator: "/")
     // A retry for an earlier simulator on this port.
-    if path.count == 3, path[2] != name { return .answer(status: 404) }
+    if path.count >= 3, path[2] != name { return .answer(status: 404) }
     state.withLock { $0.requests += 1 }
     if let (status, what) = faultOfHeaders(request) {
       violation(what)

@@ -153,7 +153,7 @@ extension APNsSimulatorTests {
     #expect(await world.sender.send(SimulatedAPNs.message(0)) == .accepted)
     await world.apns.stopListening()
     world.apns.cutConnections()
-    // A push that is written to a dying connection may be lost twice, and then fails.
+    // So that the push waits for a connection, and is not lost with a dying one and sent again.
     await until { world.sender.statistics[0].status.connected == 0 }
     async let push = world.sender.send(SimulatedAPNs.message(1))
     // Not before it has tried in vain, as its figures show.

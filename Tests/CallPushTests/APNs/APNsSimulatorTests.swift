@@ -157,6 +157,24 @@ struct APNsSimulatorTests {
     try await finish(world)
   }
 
+  @Test("a server that ends each connection after 40 requests: all of 200 rings are sent")
+  func fortyRequestsForEachConnection() async throws {
+    var options = APNsSimulatorOptions()
+    options.script = APNsScript([.init(.cut, from: 41, perConnection: true)])
+    var limits = SimulatedAPNs.patientLimits
+    // No more answers are lost with a connection than it has pushes under way.
+    limits.inFlightPerConnection = 10
+    let world = try await SimulatedAPNs(options, limits: limits)
+    world.registerVoIP(200)
+    let outcomes = await world.send((0..<200).map { SimulatedAPNs.message($0) })
+    let unsent = outcomes.filter { $0.value != .accepted }
+    #expect(outcomes.count == 200 && unsent.isEmpty, "\(unsent.values)")
+    #expect(world.deliveredByID.count == 200)
+    let metrics = try #require(world.sender.metrics(of: "test"))
+    #expect(metrics.connectionsOpened.value >= 5)
+    try await finish(world)
+  }
+
   /// Closes everything, and checks the violations that the server counted.
   func finish(
     _ world: SimulatedAPNs, sourceLocation: SourceLocation = #_sourceLocation
