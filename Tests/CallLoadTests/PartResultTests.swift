@@ -28,6 +28,7 @@ import Testing
     var pushes = PushResult()
     (pushes.sleeping, pushes.expired, pushes.woken, pushes.neverWoken) = (1, 2, 3, 4)
     (pushes.wokenLate, pushes.actedByPush, pushes.unreadable) = (5, 6, 7)
+    pushes.goodTokensRefused = 13
     (pushes.pushes, pushes.late, pushes.answers) = ([.ring: 8], [.ring: 9], ["200": 10])
     (pushes.cleanUpsSent, pushes.cleanUpsRead) = (["none": 11], ["none": 12])
     (pushes.toProvider, pushes.toAttached) = (histogram, histogram)

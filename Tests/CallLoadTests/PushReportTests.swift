@@ -25,7 +25,7 @@ import Testing
     pushes.answers = ["200": 15]
     pushes.cleanUpsSent = ["cancel": 3]
     pushes.cleanUpsRead = ["cancel": 2]
-    pushes.woken = 9
+    (pushes.woken, pushes.goodTokensRefused) = (9, 5)
     result.pushes = pushes
     var settings = RunSettings()
     settings.pushGateways = 1
@@ -42,6 +42,7 @@ import Testing
     #expect(has("ring", "12", "1 late"))
     #expect(has("clean-ups for cancel", "3", "2 read"))
     #expect(has("answered 200", "15"))
+    #expect(has("good tokens refused", "5"))
     #expect(has("1 push gateway"))
     #expect(has("pushed after the end", "0"))
     var without = Self.report()
@@ -56,6 +57,7 @@ import Testing
     #expect(json["pushes.by_purpose.cancel"] == .number(3))
     #expect(json["pushes.clean_ups_read.cancel"] == .number(2))
     #expect(json["pushes.woken"] == .number(9) && json["pushes.never_woken"] == .number(0))
+    #expect(json["pushes.good_tokens_refused"] == .number(5))
     #expect(json["pushes.place_to_provider_us.count"] == nil)
     #expect(json["settings.sleeping_share"] == .number(0.4))
     #expect(json["settings.push_gateways"] == .number(1))

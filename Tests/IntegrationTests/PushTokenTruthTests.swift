@@ -86,6 +86,7 @@ struct PushTokenTruthTests {
       try await callAll("afterwards")
       #expect(await stage.metric("p1", "callmesh_push_tokens_doubted_total") >= 15)
       #expect(stage.apns.report.responses["400 BadDeviceToken"] == 15)
+      #expect(stage.apns.report.goodTokensRefused == 15)
     }
   }
 }

@@ -126,6 +126,7 @@ extension PushResult {
     neverWoken += part.neverWoken
     wokenLate += part.wokenLate
     actedByPush += part.actedByPush
+    goodTokensRefused += part.goodTokensRefused
     unreadable += part.unreadable
   }
 }

@@ -16,7 +16,7 @@ package struct PushGround: Sendable {
 
   private final class State: Sendable {
     let engine = Mutex<LoadEngine?>(nil)
-    let reported = Mutex((responses: [String: Int](), violations: 0))
+    let reported = Mutex((responses: [String: Int](), refused: 0, violations: 0))
   }
 
   /// - Throws: what the simulator throws where it cannot listen; ``SetupError`` where a file cannot be written.
@@ -29,7 +29,9 @@ package struct PushGround: Sendable {
     var options = APNsSimulatorOptions(bundles: [SleepPlan.bundle])
     options.devices = devices
     options.onPush = { push in state.engine.withLock { $0 }?.arrived(push) }
-    if sleepers.options.isProviderTroubled { options.script = trouble }
+    if sleepers.options.isProviderTroubled {
+      options.script = trouble(sleepers: sleepers.sleepers.count)
+    }
     let simulator = try await APNsSimulator.start(options)
     options.environment = .development
     let sandbox = try await APNsSimulator.start(options)
@@ -46,12 +48,17 @@ package struct PushGround: Sendable {
   }
 
   /// One push in five is refused for the moment. In a wave the provider does not know tokens that it has accepted before.
-  private static let trouble = APNsScript([
-    .init(.answer(.badDeviceToken), from: 40, times: 40, onlyAccepted: true),
-    .init(.answer(.internalServerError), share: 0.08),
-    .init(.answer(.serviceUnavailable), share: 0.08),
-    .init(.answer(.tooManyRequests), share: 0.04), .init(.shape(.retryAfterAnHour), share: 0.5),
-  ])
+  /// The wave begins with the second push to such a token, so that a short run meets it, too.
+  private static func trouble(sleepers: Int) -> APNsScript {
+    APNsScript([
+      .init(
+        .answer(.badDeviceToken), from: 2, times: max(5, sleepers / 4),
+        onlyAccepted: true),
+      .init(.answer(.internalServerError), share: 0.08),
+      .init(.answer(.serviceUnavailable), share: 0.08),
+      .init(.answer(.tooManyRequests), share: 0.04), .init(.shape(.retryAfterAnHour), share: 0.5),
+    ])
+  }
 
   package func attach(_ engine: LoadEngine) { state.engine.withLock { $0 = engine } }
 
@@ -105,13 +112,16 @@ package struct PushGround: Sendable {
     let (report, other) = (simulator.report, sandbox.report)
     let responses = report.responses.merging(other.responses, uniquingKeysWith: +)
     let total = report.violationsTotal + other.violationsTotal
-    let (violations, answers) = state.reported.withLock { before in
+    let refused = report.goodTokensRefused + other.goodTokensRefused
+    let (violations, answers, refusals) = state.reported.withLock { before in
       let fresh = total - before.violations
       let answers = responses.merging(before.responses) { $0 - $1 }.filter { $0.value > 0 }
-      before = (responses, total)
-      return (fresh, answers)
+      let refusals = refused - before.refused
+      before = (responses, refused, total)
+      return (fresh, answers, refusals)
     }
     result.pushes?.answers = answers
+    result.pushes?.goodTokensRefused = refusals
     guard violations > 0 else { return }
     result.correctness[.pushContract, default: 0] += violations
     result.examples[.pushContract, default: []] += (report.remarks + other.remarks).prefix(3)

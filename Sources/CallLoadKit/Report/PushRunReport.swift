@@ -8,6 +8,8 @@ package struct PushResult: Codable, Sendable {
   package var late: [PushPurpose: Int] = [:]
   /// The provider's answers, as it names them: "200", "BadDeviceToken"…
   package var answers: [String: Int] = [:]
+  /// How often the provider did not know a token that it had accepted before.
+  package var goodTokensRefused = 0
   /// Intended time of place → the ring push is at the provider. Microseconds.
   package var toProvider = LatencyHistogram()
   /// Intended time of place → a device that the push woke is attached.
@@ -43,6 +45,7 @@ struct PushRunReport {
       ("expired", "expired on arrival", pushes.expired),
       ("acted_by_push", "refused over HTTP, asleep", pushes.actedByPush),
       ("unreadable", "unreadable", pushes.unreadable),
+      ("good_tokens_refused", "good tokens refused", pushes.goodTokensRefused),
     ]
   }
 

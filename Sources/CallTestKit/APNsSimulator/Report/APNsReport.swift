@@ -45,6 +45,8 @@ public struct APNsReport: Sendable, Equatable {
   public var accepted = 0
   /// Answers by status and reason: `200`, `410 Unregistered`.
   public var responses: [String: Int] = [:]
+  /// Answers BadDeviceToken for tokens that were accepted before.
+  public var goodTokensRefused = 0
   /// Requests that a script left without an answer, refused or reset.
   public var unanswered = 0
   /// How many pushes were accepted for each token, in lower case.

@@ -55,6 +55,8 @@ struct APNsSimulatorCore {
   mutating func answered(_ response: APNsResponse, token: String?, connection: Int) {
     if let reason = response.reason {
       report.responses["\(reason.status) \(reason.rawValue)", default: 0] += 1
+      let isKnown = token.map { report.pushesByToken[$0] != nil } ?? false
+      if reason == .badDeviceToken, isKnown { report.goodTokensRefused += 1 }
     } else {
       report.responses["200", default: 0] += 1
       report.noteAccepted(token ?? "", connection: connection)
