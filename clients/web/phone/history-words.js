@@ -1,7 +1,7 @@
 // Ended calls in words. Pure functions.
 
 import { durationText } from "./times.js";
-import { userName } from "./words.js";
+import { listText, userName } from "./words.js";
 
 /** The outcome of a call of the history. */
 export function entryText(model, entry) {
@@ -10,7 +10,7 @@ export function entryText(model, entry) {
   if (entry.missed && entry.answeredBy) {
     parts.push(`${userName(model, entry.answeredBy)} answered`);
   } else if (entry.wentTo?.length > 0 && !entry.answeredBy) {
-    parts.push(`went on to ${entry.wentTo.map((user) => userName(model, user)).join(" and ")}`);
+    parts.push(`went on to ${listText(entry.wentTo.map((user) => userName(model, user)))}`);
   }
   if (entry.divertedBy && !entry.placed) parts.push(`by way of ${userName(model, entry.divertedBy)}`);
   return parts.join(", ");

@@ -3,6 +3,7 @@
 import { deviceId, holdDevice } from "../callmesh.js";
 import { Alerts } from "./alerts.js";
 import { draw } from "./dom.js";
+import { forwardsFrom, noForwards } from "./forwarding.js";
 import { findCall, soundOf } from "./model-calls.js";
 import { Phone } from "./phone.js";
 import * as server from "./server.js";
@@ -114,6 +115,17 @@ const act = {
   markRead: () => phone.run(phone.lists.markRead()),
   older: () => phone.run(phone.lists.loadOlder()),
   disturb: (until) => phone.run(phone.lists.disturb(until)),
+  forwardForm(event) {
+    const { rules, problem } = forwardsFrom(store.model, fields(event));
+    if (problem) {
+      tell("dialog", { dialog: { kind: "forward", problem } });
+      event.target.elements[problem.rule].focus();
+      return;
+    }
+    event.target.closest("dialog").close();
+    phone.run(phone.lists.forward(rules));
+  },
+  forwardNowhere: () => phone.run(phone.lists.forward(noForwards)),
   noticeGone: (id) => tell("noticeGone", { id }),
   dialog(dialog) {
     if (dialog?.kind === "media") void listDevices();
@@ -164,6 +176,9 @@ function updateAsks() {
   if (asks.join() !== store.model.asks.join()) tell("asks", { asks });
 }
 
+/** The user may have changed the rules on another device. */
+const loadRules = () => store.model.session.state === "attached" && phone.run(phone.lists.loadRules());
+
 /** The streams of a call. */
 const media = (id) => {
   const line = phone?.line(id);
@@ -181,8 +196,9 @@ async function start() {
   setInterval(() => tell("tick", { nowMs: Date.now() }), 1000);
   document.addEventListener("visibilitychange", () => {
     alerts.update(store.model);
-    if (!document.hidden && store.model.session.state === "attached") phone.run(phone.lists.loadRules());
+    if (!document.hidden) loadRules();
   });
+  addEventListener("focus", loadRules);
   // Any click allows sounds. Notifications are asked for where the user says so.
   document.addEventListener("click", () => void sounds.allow().then(updateAsks), { once: true });
   streams.watch(() => void listDevices());

@@ -1,5 +1,6 @@
 // The state of the phone, and what changes it. Pure functions: events go in, the next state comes out.
 
+import { forwardText } from "./forwarding.js";
 import { callEvents, withDurations } from "./model-calls.js";
 
 /** The most messages that are shown at a time. Policy at the limit: the oldest goes. */
@@ -54,7 +55,11 @@ const events = {
     const ongoing = calls.map((entry) => ({ ...entry, sinceMs: entry.sinceMs + aheadMs }));
     return withDurations({ ...model, ongoing });
   },
-  rules: (model, { rules }) => ({ ...model, rules }),
+  rules(model, { rules }) {
+    const next = { ...model, rules };
+    const isNews = model.rules && forwardText(next) !== forwardText(model);
+    return isNews ? { ...next, announcement: forwardText(next) } : next;
+  },
 
   historyState: (model, { unread }) => ({ ...model, history: { ...model.history, unread } }),
   history: (model, { page, isOlder }) => ({ ...model, history: withPage(model.history, page, isOlder) }),

@@ -46,6 +46,7 @@ export class Phone {
   /** Signs out: the device is rung no more, and its calls end. */
   async stop() {
     for (const line of this.#lines) this.#drop(line);
+    this.lists.close();
     await this.pushes.disable();
     this.device.stop();
   }

@@ -6,6 +6,7 @@ export class UserLists {
   #store;
   #isLoading = false;
   #isStale = false;
+  #windows = globalThis.BroadcastChannel ? new BroadcastChannel("callmesh-phone-rules") : null;
 
   constructor(device, store) {
     this.#device = device;
@@ -14,6 +15,9 @@ export class UserLists {
       this.#store.dispatch({ type: "historyState", unread });
       if (cursor !== this.#store.model.history.cursor) void this.loadHistory();
     });
+    if (!this.#windows) return;
+    // What fails here is asked for again when the window is looked at.
+    this.#windows.onmessage = ({ data }) => data === device.user && this.loadRules().catch(() => {});
   }
 
   async load() {
@@ -54,7 +58,7 @@ export class UserLists {
     this.#store.dispatch({ type: "historyState", unread });
   }
 
-  /** Nobody tells a device that the rules were changed on another one. */
+  /** No device hears from the cluster that the rules were changed on another one. Windows of one browser tell each other. */
   async loadRules() {
     this.#store.dispatch({ type: "rules", rules: await this.#device.rules() });
   }
@@ -64,13 +68,37 @@ export class UserLists {
    * @param until `off`, `hour`, `morning` or `on`
    */
   async disturb(until) {
-    const now = this.#device.clusterTime ?? Date.now();
+    const now = this.#now;
     const untilMs = { hour: now + 3_600_000, morning: tomorrowMorning(now) }[until];
-    const { doNotDisturb: former, changedAtMs, ...rules } = await this.#device.rules();
-    if (until !== "off") {
-      rules.doNotDisturb = untilMs ? { untilMs: Math.round(untilMs) } : {};
-      if (former?.except) rules.doNotDisturb.except = former.except;
-    }
-    this.#store.dispatch({ type: "rules", rules: await this.#device.setRules(rules) });
+    await this.#changeRules(({ doNotDisturb: former, ...rules }) => {
+      if (until !== "off") {
+        rules.doNotDisturb = untilMs ? { untilMs: Math.round(untilMs) } : {};
+        if (former?.except) rules.doNotDisturb.except = former.except;
+      }
+      return rules;
+    });
+  }
+
+  /** Replaces the rules for forwarding, and keeps the user's other rules. Those that are undefined are off. */
+  async forward(forwards) {
+    await this.#changeRules((rules) => ({ ...rules, ...forwards }));
+  }
+
+  async #changeRules(change) {
+    const { changedAtMs, ...rules } = await this.#device.rules();
+    // The cluster keeps a time that is over, and takes none.
+    if (rules.doNotDisturb?.untilMs <= this.#now) delete rules.doNotDisturb;
+    this.#store.dispatch({ type: "rules", rules: await this.#device.setRules(change(rules)) });
+    this.#windows?.postMessage(this.#device.user);
+  }
+
+  get #now() {
+    return this.#device.clusterTime ?? Date.now();
+  }
+
+  /** Listens to no other window any more. */
+  close() {
+    this.#windows?.close();
+    this.#windows = null;
   }
 }

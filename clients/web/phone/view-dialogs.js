@@ -4,6 +4,7 @@ import { h } from "./dom.js";
 import { avatar, icon } from "./icons.js";
 import { others } from "./model.js";
 import { findCall } from "./model-calls.js";
+import { forwardForm } from "./view-rules.js";
 import { peerName } from "./words.js";
 
 /** A dialog of the browser's own: it keeps the focus, and Escape closes it. */
@@ -19,7 +20,8 @@ function dialog(title, act, ...children) {
     },
     h("h2", { id: heading }, title),
     children,
-    h("button", { type: "button", class: "plain", onclick: () => act.dialog(null) }, "Close"),
+    // The browser gives the focus back to where it was only when the dialog is closed before it is taken away.
+    h("button", { type: "button", class: "plain", onclick: ({ target }) => target.closest("dialog").close() }, "Close"),
   );
 }
 
@@ -29,6 +31,8 @@ export function dialogs(model, act) {
       return transfer(model, act);
     case "media":
       return mediaChoice(model, act);
+    case "forward":
+      return dialog("Forward calls", act, forwardForm(model, act));
     default:
       return null;
   }

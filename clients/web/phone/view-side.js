@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { avatar, icon } from "./icons.js";
-import { elsewhere, others, quietUntil } from "./model.js";
+import { elsewhere, others } from "./model.js";
 import { entryText } from "./history-words.js";
 import { whenText } from "./times.js";
 import { ongoingText, sessionText, userName } from "./words.js";
@@ -32,36 +32,6 @@ export function asks(model, act) {
     { type: "button", class: "ask", key: "asks", onclick: act.allow },
     icon("bell"),
     `Turn on ${model.asks.join(" and ")}`,
-  );
-}
-
-const quietChoices = [
-  ["off", "Ring for calls"],
-  ["hour", "Do not disturb for an hour"],
-  ["morning", "Do not disturb until 8 tomorrow"],
-  ["on", "Do not disturb until I change it"],
-];
-
-export function quietChoice(model, act) {
-  const quiet = quietUntil(model);
-  const isLimited = quiet && quiet.untilMs > 0;
-  const current = quiet ? (isLimited ? "until" : "on") : "off";
-  const until = isLimited ? [["until", `Do not disturb until ${whenText(quiet.untilMs, model.nowMs)}`]] : [];
-  return h(
-    "label",
-    { class: quiet ? "choice strong" : "choice" },
-    h("span", null, "Calls"),
-    h(
-      "select",
-      {
-        id: "disturb",
-        disabled: model.rules === null,
-        onchange: ({ target }) => target.value !== "until" && act.disturb(target.value),
-      },
-      [...until, ...quietChoices].map(([value, text]) =>
-        h("option", { value, key: value, selected: value === current }, text),
-      ),
-    ),
   );
 }
 

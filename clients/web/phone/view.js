@@ -3,7 +3,8 @@
 import { h } from "./dom.js";
 import { beside, ringing, stage } from "./view-call.js";
 import { dialogs, notices, signIn } from "./view-dialogs.js";
-import { asks, contacts, header, history, ongoing, quietChoice, tabs } from "./view-side.js";
+import { forwardChoice, quietChoice } from "./view-rules.js";
+import { asks, contacts, header, history, ongoing, tabs } from "./view-side.js";
 
 /**
  * @param act what the user can do, by name
@@ -32,6 +33,7 @@ function signedIn(model, act, media) {
       header(model, act),
       asks(model, act),
       quietChoice(model, act),
+      forwardChoice(model, act),
       tabs(model, act),
       model.tab === "contacts" ? contacts(model, act) : history(model, act),
     ),

@@ -6,6 +6,12 @@ export function userName(model, user, said) {
   return model.contacts.find((contact) => contact.user === user)?.name || user || "Somebody";
 }
 
+/** `Ann`, `Ann and Bob`, `Ann, Bob and Carl`. */
+export function listText(names, word = "and") {
+  const [last, ...others] = [...names].reverse();
+  return others.length > 0 ? `${others.reverse().join(", ")} ${word} ${last}` : (last ?? "");
+}
+
 const partyName = (model, party) => userName(model, party?.user, party?.name);
 
 /** The other side of a call. */

@@ -15,7 +15,7 @@ class Access:
     """A part of `Phone`."""
 
     def read_out(self):
-        """The roles and names of what the browser shows to screen readers. A status has what it says as its name."""
+        """The roles and names of what the browser shows to screen readers. A status or an alert has what it says as its name."""
         tree = {node["nodeId"]: node for node in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]}
 
         def value(node, key):
@@ -27,7 +27,7 @@ class Access:
 
         shown = [node for node in tree.values() if not node.get("ignored")]
         names = [(value(node, "role"), value(node, "name")) for node in shown]
-        return names + [("status", text(node)) for node in shown if value(node, "role") == "status"]
+        return names + [(value(node, "role"), text(node)) for node in shown if value(node, "role") in ("status", "alert")]
 
     def nameless(self):
         """Buttons, fields and dialogs that a screen reader could not name."""

@@ -144,23 +144,3 @@ class Crossing(PhoneTest):
             self.assertEqual(phone.js("return callmeshPhone.device.calls.length"), 1)
         bob.do("hang-up").sees("You hung up")
         ann.sees("Bob hung up")
-
-
-class SentOn(PhoneTest):
-    def test_to_somebody_else_when_nobody_answers(self):
-        ann, bob, carl = self.phone("ann"), self.phone("bob"), self.phone("carl")
-        bob.js("callmeshPhone.device.setRules({ onNoAnswer: { users: ['carl'] }, noAnswerSeconds: 5 })")
-        self.addCleanup(bob.js, "callmeshPhone?.device.setRules({})")
-        until("the rules", lambda: bob.driver.execute_async_script(
-            "const done = arguments[0]; callmeshPhone.device.rules().then(({ onNoAnswer }) => done(!!onNoAnswer), () => done(false))"
-        ))  # fmt: skip
-        ann.call("Bob")
-        bob.rings()
-        carl.rings().sees("Ann is calling for Bob")
-        bob.sees("Missed call from Ann").sees_not(".card.ringing")
-        ann.sees("Ringing at Carl, on Carl's browser")
-        carl.do("answer").talks()
-        ann.talks().grows("audio", "energy").sees("Carl on Carl's browser")
-        ann.do("hang-up").sees("You hung up")
-        ann.press("#tab-history").sees("Carl answered")
-        bob.press("#tab-history").sees("Missed call, Carl answered")
