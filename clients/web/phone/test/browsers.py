@@ -78,9 +78,9 @@ class Browser:
 class Phone(Access, Media):
     """One window, in which a user is signed in."""
 
-    def __init__(self, browser):
+    def __init__(self, browser, handle=None):
         self.browser = browser
-        self.handle = browser.window()
+        self.handle = handle or browser.window()
 
     @property
     def driver(self):
@@ -93,6 +93,15 @@ class Phone(Access, Media):
         self.driver.get(f"{root}/phone/?{text}")
         self.ready()
         return self
+
+    def copy(self):
+        """A window with this one's page and a copy of its session storage, as a tab has that the user duplicates."""
+        before = set(self.driver.window_handles)
+        self.js("window.open(location.href)")
+        [handle] = until("the copy", lambda: set(self.driver.window_handles) - before)
+        copy = Phone(self.browser, handle)
+        copy.ready()
+        return copy
 
     def ready(self):
         until("being attached", lambda: self.js("return callmeshPhone?.device.state") == "attached")

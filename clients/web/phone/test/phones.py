@@ -55,6 +55,13 @@ class PhoneTest(unittest.TestCase):
         self.used.append(_windows[key])
         return _windows[key].sign_in(self.root(user), user, f"{user.capitalize()}'s {device}", **query)
 
+    def copy_of(self, phone):
+        """A copy of the user's window, for this test."""
+        copy = phone.copy()
+        self.used.append(copy)
+        self.addCleanup(phone.browser.free.append, copy.handle)
+        return copy
+
     def phone_at(self, address, user):
         """The user's window with another page of the phone: one that a notification opens."""
         phone = _windows[(user, "browser")]

@@ -49,6 +49,40 @@ class Windows(PhoneTest):
         laptop.plays()
 
 
+class Copied(PhoneTest):
+    """A tab that is duplicated begins with the device id of the first one, and draws another."""
+
+    def device(self, phone):
+        return phone.js("return callmeshPhone.device.id")
+
+    def watch(self, phone):
+        phone.js("globalThis.lost = []; for (const name of ['detached', 'refused']) callmeshPhone.device.on(name, () => lost.push(name))")
+
+    def test_both_ring_and_none_displaces_the_other(self):
+        ann, bob = self.phone("ann"), self.phone("bob")
+        self.watch(ann)
+        ann.js("sessionStorage.setItem('mark', 'copied')")
+        first = self.device(ann)
+        copy = self.copy_of(ann)
+        self.watch(copy)
+        self.assertEqual(copy.js("return sessionStorage.getItem('mark')"), "copied")
+        self.assertNotEqual(self.device(copy), first)
+        bob.call("Ann")
+        for phone in (ann, copy):
+            phone.rings()
+        copy.do("answer").talks().grows("audio", "energy")
+        ann.sees("Answered on Ann's browser", "You are in a call with Bob on Ann's browser.").sees_not(".card.ringing")
+        bob.talks().grows("audio", "energy")
+        for phone in (ann, copy):
+            self.assertEqual(phone.js("return lost"), [])
+        second = self.device(copy)
+        for phone, own in ((copy, second), (ann, first)):
+            phone.driver.refresh()
+            phone.ready()
+            self.assertEqual(self.device(phone), own)
+        copy.talks().grows("audio", "energy")
+
+
 class Handed(PhoneTest):
     def test_blind(self):
         ann, bob = self.connected()
