@@ -14,7 +14,8 @@ export class Negotiation {
   #isMakingOffer = false;
   #isSettingAnswer = false;
   #wantsOffer = false;
-  #isTakenBack = false;
+  /** The offer that the other side was sent in a session that is there already. It is applied with its answer. */
+  #offered = null;
   #isClosed = false;
 
   /**
@@ -50,63 +51,72 @@ export class Negotiation {
     return written(this.connection.localDescription);
   }
 
-  /** Offers in an answered call. */
+  /** As the browser's `signalingState`, with an offer that it does not know yet. */
+  get #state() {
+    return this.#offered ? "have-local-offer" : this.connection.signalingState;
+  }
+
+  /**
+   * Offers in an answered call.
+   *
+   * A side that gives way has nothing to roll back: after a rollback Chromium receives nothing more on what was agreed
+   * before, and freezes the picture even when the session is agreed on anew.
+   */
   async offer() {
     const { connection } = this;
-    if (this.#isClosed || connection.signalingState !== "stable" || this.#isMakingOffer) return;
+    if (this.#isClosed || this.#state !== "stable" || this.#isMakingOffer) return;
     this.#wantsOffer = false;
     this.#isMakingOffer = true;
+    let offered = null;
     try {
-      await connection.setLocalDescription();
+      if (connection.remoteDescription) offered = await connection.createOffer();
+      else await connection.setLocalDescription();
+      // It gave way meanwhile.
+      if (!this.#isMakingOffer) return;
+      this.#offered = offered;
     } finally {
       this.#isMakingOffer = false;
     }
-    if (this.#isClosed || connection.signalingState !== "have-local-offer") return;
-    this.#port.sendDescription(written(connection.localDescription)).catch((error) => this.#takeBack(error));
+    if (this.#isClosed || this.#state !== "have-local-offer") return;
+    this.#port.sendDescription(written(offered ?? connection.localDescription)).catch((error) => {
+      // It did not reach the other side: the session stays as it was until something else changes.
+      if (this.#offered === offered) this.#offered = null;
+      this.#port.failed(error);
+    });
   }
 
   /** The session is to change. It waits while the first exchange is not complete. */
   #negotiate() {
-    if (this.#isTakenBack) {
-      // The browser says that the offer that was taken back is still needed. It would fail again.
-      this.#isTakenBack = false;
-      return;
-    }
     this.#wantsOffer = true;
     if (!this.isOpen || this.#isClosed || !this.connection.remoteDescription) return;
     this.offer().catch((error) => this.#port.failed(error));
   }
 
-  /** The offer did not reach the other side: the session stays as it was until something else changes. */
-  async #takeBack(error) {
-    this.#port.failed(error);
-    if (this.#isClosed || this.connection.signalingState !== "have-local-offer") return;
-    if (!this.connection.remoteDescription) return;
-    this.#isTakenBack = true;
-    await this.connection.setLocalDescription({ type: "rollback" }).catch(() => {});
-  }
-
   /** Whether an offer of the other side is one of another connection, for which this one is of no use. */
   isAnew(body) {
-    const { remoteDescription, signalingState } = this.connection;
-    const description = read(body, signalingState);
-    return description.type === "offer" && isOfAnotherConnection(description, remoteDescription);
+    const description = read(body, this.#state);
+    return description.type === "offer" && isOfAnotherConnection(description, this.connection.remoteDescription);
   }
 
   async takeDescription(body) {
     if (this.#isClosed) return;
     const { connection } = this;
-    const description = read(body, connection.signalingState);
-    const isUsed = description.type === "offer" ? this.#takesOffer() : connection.signalingState === "have-local-offer";
+    const description = read(body, this.#state);
+    const isAnswer = description.type === "answer";
+    const isUsed = isAnswer ? this.#state === "have-local-offer" : this.#takesOffer();
     // Otherwise it is an offer that this side does not give way to, or an answer to one of a former connection.
     if (!isUsed) return;
-    this.#isSettingAnswer = description.type === "answer";
+    const offered = this.#offered;
+    this.#offered = null;
+    this.#isMakingOffer = false;
+    this.#isSettingAnswer = isAnswer;
     try {
+      if (isAnswer && offered) await connection.setLocalDescription(offered);
       await connection.setRemoteDescription(description);
     } finally {
       this.#isSettingAnswer = false;
     }
-    if (description.type === "offer") await this.#answer();
+    if (!isAnswer) await this.#answer();
     await this.#useEarly();
     if (this.#wantsOffer) this.#negotiate();
   }
@@ -116,9 +126,8 @@ export class Negotiation {
    * callee may have lost it.
    */
   #takesOffer() {
-    const { signalingState, remoteDescription } = this.connection;
-    const isReady = !this.#isMakingOffer && (signalingState === "stable" || this.#isSettingAnswer);
-    return isReady || this.#port.isCallee() || !remoteDescription;
+    const isReady = !this.#isMakingOffer && (this.#state === "stable" || this.#isSettingAnswer);
+    return isReady || this.#port.isCallee() || !this.connection.remoteDescription;
   }
 
   async #answer() {

@@ -105,8 +105,10 @@ async function talking(more = {}) {
 }
 
 const stable = ({ one, other }) => {
-  assert.equal(one.connection.signalingState, "stable");
-  assert.equal(other.connection.signalingState, "stable");
+  for (const { connection } of [one, other]) {
+    assert.equal(connection.signalingState, "stable");
+    assert.equal(connection.isFrozen, false, "what was agreed on was rolled back");
+  }
   assert.equal(one.connection.localDescription.sdp, other.connection.remoteDescription.sdp);
   assert.equal(other.connection.localDescription.sdp, one.connection.remoteDescription.sdp);
 };

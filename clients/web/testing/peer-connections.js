@@ -10,6 +10,8 @@ export class FakePeerConnection {
   remoteDescription = null;
   candidates = [];
   isRestarting = false;
+  /** Whether a session that was agreed on has seen a rollback: Chromium shows no new picture after that. */
+  isFrozen = false;
   #senders = [];
   #session = ++sessions;
   #generation = 0;
@@ -19,6 +21,8 @@ export class FakePeerConnection {
   #operations = 0;
   #agreed = "";
   #offered = "";
+  #created = null;
+  #isAsked = false;
 
   constructor(configuration) {
     this.configuration = configuration;
@@ -73,6 +77,15 @@ export class FakePeerConnection {
     this.#need();
   }
 
+  async createOffer() {
+    return this.#operate(async () => {
+      this.#open();
+      await null;
+      this.#created = { type: "offer", sdp: this.#sdp("offer"), state: this.#state() };
+      return this.#created;
+    });
+  }
+
   async setLocalDescription(description) {
     return this.#operate(() => this.#setLocal(description));
   }
@@ -98,13 +111,16 @@ export class FakePeerConnection {
     const isAnswer = this.signalingState === "have-remote-offer";
     await null;
     this.#open();
+    if (description && description !== this.#created) throw new Error("InvalidModificationError");
     const type = isAnswer ? "answer" : "offer";
-    this.localDescription = { type, sdp: this.#sdp(type) };
+    const { sdp, state } = description ?? { sdp: this.#sdp(type), state: this.#state() };
+    this.localDescription = { type, sdp };
     if (isAnswer) this.#agree();
     else this.signalingState = "have-local-offer";
-    if (!isAnswer) this.#offered = this.#state();
+    if (!isAnswer) this.#offered = state;
     if (!isAnswer) this.#isNeeded = false;
-    setImmediate(() => this.onicecandidate?.({ candidate: { candidate: `candidate:${this.#session}`, sdpMid: "0", usernameFragment: this.#ufrag } }));
+    const [, usernameFragment] = /a=ice-ufrag:(.*)\r/.exec(sdp);
+    setImmediate(() => this.onicecandidate?.({ candidate: { candidate: `candidate:${this.#session}`, sdpMid: "0", usernameFragment } }));
   }
 
   async #setRemote({ type, sdp }) {
@@ -159,12 +175,15 @@ export class FakePeerConnection {
     if (this.localDescription.type === "offer") this.#agreed = this.#offered;
     else this.#agreed ||= this.#state();
     this.#isNeeded = this.#agreed !== this.#state();
+    this.#isAsked = false;
   }
 
   #rollBack() {
     this.signalingState = "stable";
     this.localDescription = this.#stableLocal;
     this.remoteDescription = this.#stableRemote;
+    if (this.remoteDescription) this.isFrozen = true;
+    this.#isAsked = false;
     this.#need();
   }
 
@@ -173,11 +192,14 @@ export class FakePeerConnection {
     this.#ask();
   }
 
-  /** An event is a task of its own: the promise of what led to it is settled before. */
+  /**
+   * An event is a task of its own: the promise of what led to it is settled before. Another one comes only when an offer
+   * and its answer were applied, or taken back.
+   */
   #ask() {
     setImmediate(() => {
-      if (!this.#isNeeded || this.#operations > 0 || this.signalingState !== "stable") return;
-      this.#isNeeded = false;
+      if (!this.#isNeeded || this.#isAsked || this.#operations > 0 || this.signalingState !== "stable") return;
+      this.#isAsked = true;
       this.onnegotiationneeded?.();
     });
   }
