@@ -89,7 +89,8 @@ export class Line {
     // Where this side answers, the other side's tracks and the connection were there before the media.
     for (const track of media.remote?.getTracks() ?? []) this.#watch(track);
     if (media.connection) this.#tell({ mediaState: media.connection.connectionState });
-    media.on("state", ({ state }) => this.#tell({ mediaState: state }));
+    // A connection that has failed restarts. When it no longer does, the event `failed` follows.
+    media.on("state", ({ state }) => this.#tell({ mediaState: state === "failed" ? "restarting" : state }));
     media.on("failed", () => this.#tell({ mediaState: "failed" }));
     media.on("track", ({ track }) => this.#watch(track));
     media.on("moved", () => this.#beginAnew());

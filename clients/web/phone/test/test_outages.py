@@ -1,5 +1,12 @@
 """Calls while parts of the cluster, or the network, go away: they ring on and go on, and their end is learned."""
 
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import turn
+from relay import Relay
 from stage import StageTest
 from waiting import until
 
@@ -8,16 +15,19 @@ WATCH = """
 const { device } = callmeshPhone;
 const seen = (globalThis.seen = { attached: 0, detached: 0, media: [], connection: null });
 device.on("attached", () => (seen.attached += 1));
-device.on("detached", () => {
-  seen.detached += 1;
-  seen.detachedSince ??= performance.now();
-});
+device.on("detached", () => (seen.detached += 1));
 const media = callmeshPhone.line(device.calls[0]?.id)?.media;
 if (media) {
   seen.connection = media.connection;
   media.on("state", ({ state }) => seen.media.push(state));
   media.on("moved", () => seen.media.push("moved"));
 }
+"""
+# The call, and the name that ICE has for its way. Each restart gives another one.
+SAME = """
+const [{ id }] = callmeshPhone.device.calls;
+const { sdp } = callmeshPhone.line(id).media.connection.localDescription;
+return { call: id, ice: sdp.match(/a=ice-ufrag:(\\S+)/)[1] };
 """
 IS_UNBROKEN = """
 const media = callmeshPhone.line(callmeshPhone.device.calls[0]?.id)?.media;
@@ -151,8 +161,8 @@ class Coordinators(OutageTest):
         bob.sees("Ann hung up")
 
 
-class Offline(OutageTest):
-    """A browser loses its network without a word. Media between two browsers of one machine pass all the same."""
+class OfflineTest(OutageTest):
+    """Bob's browser loses its network without a word."""
 
     def root(self, user):
         return (self.stage.far if user == "bob" else self.stage.both).origin
@@ -163,9 +173,14 @@ class Offline(OutageTest):
         self.addCleanup(phone.network, False)
         for relay in self.stage.relays:
             relay.lose()
-        away = "return seen.detachedSince && performance.now() - seen.detachedSince >= 20_000"
+        phone.js("seen.lostAt = performance.now()")
+        away = "return seen.detached > 0 && performance.now() - seen.lostAt >= 20_000"
         until(lambda: f"{phone.name} to be away for 20 s", lambda: phone.js(away))
         self.assertNotEqual(phone.js("return callmeshPhone.device.state"), "attached")
+
+
+class Offline(OfflineTest):
+    """Media between two browsers of one machine pass all the same."""
 
     def test_in_mid_call(self):
         ann, bob = self.talking()
@@ -185,3 +200,45 @@ class Offline(OutageTest):
         bob.network(False)
         self.comes_back(bob)
         self.answer(ann, bob.rings())
+
+
+@unittest.skipUnless(turn.PROGRAM, "SKIPPED: there is no coturn (Debian: apt-get install coturn)")
+class OfflineWithMedia(OfflineTest):
+    """Media go through coturn alone, and Bob's way to it is lost with his way to the edges."""
+
+    def setUp(self):
+        super().setUp()
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="callmesh-turn-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        server = turn.TurnServer(folder).start()
+        self.addCleanup(server.stop)
+        server.ready()
+        self.way = Relay(server.port)
+        self.addCleanup(self.way.close)
+        self.serve(self.stage.both, server.server("udp"))
+        self.serve(self.stage.far, server.server("tcp", self.way.port))
+
+    def serve(self, site, server):
+        """Gives pages of this site no other way for media."""
+        self.addCleanup(site.settings.pop, "rtc")
+        site.settings["rtc"] = {"iceTransportPolicy": "relay", "iceServers": [server]}
+
+    def test_sound_and_pictures_come_back_in_the_same_call(self):
+        ann, bob = self.connected(video=True)
+        self.watch(ann, bob)
+        before = {phone: phone.js(SAME) for phone in (ann, bob)}
+        self.way.cut()
+        self.offline(bob)
+        for phone in (ann, bob):
+            phone.sees("The connection is interrupted. Looking for another way…")
+        self.way.mend()
+        bob.network(False)
+        self.comes_back(bob)
+        for phone in (ann, bob):
+            phone.grows("audio", "energy", "frames").sees("In a call").plays(video=True)
+            after = phone.js(SAME)
+            self.assertEqual(after["call"], before[phone]["call"])
+            self.assertNotEqual(after["ice"], before[phone]["ice"])
+            self.assertTrue(phone.js("return callmeshPhone.line(callmeshPhone.device.calls[0].id).media.connection === seen.connection"))
+        bob.do("hang-up").sees("You hung up")
+        ann.sees("Bob hung up")

@@ -1,8 +1,11 @@
 """coturn, as an operator runs it, on loopback."""
 
+import base64
+import hmac
 import secrets
 import shutil
 import socket
+import time
 
 from cluster import Child, free_ports
 from waiting import until
@@ -16,7 +19,7 @@ class TurnServer(Child):
     def __init__(self, folder):
         self.port = free_ports(1)[0]
         self.secret_file = folder / "turn-secret"
-        secret = secrets.token_hex(24)
+        self.secret = secret = secrets.token_hex(24)
         self.secret_file.write_text(secret + "\n")
         arguments = [
             PROGRAM, "-n", "--no-cli", "--no-tls", "--no-dtls", "--listening-ip", "127.0.0.1", "--listening-port", self.port,
@@ -28,6 +31,13 @@ class TurnServer(Child):
     @property
     def url(self):
         return f"turn:127.0.0.1:{self.port}?transport=udp"
+
+    def server(self, transport, port=None):
+        """Its entry among the `iceServers` of a page that brings its own: what an edge would give. `port`: of a way to it."""
+        user = f"{int(time.time()) + 3600}:test"
+        digest = hmac.digest(self.secret.encode(), user.encode(), "sha1")
+        url = f"turn:127.0.0.1:{port or self.port}?transport={transport}"
+        return {"urls": [url], "username": user, "credential": base64.b64encode(digest).decode()}
 
     def ready(self):
         until("turnserver to listen", self.listens)
