@@ -11,10 +11,13 @@ package struct Development: Sendable {
     package var user: String
     /// The display name: the id with a capital letter.
     package var name: String
+    /// Those who ring together when this is called; nil: it is no group.
+    package var members: [String]?
 
-    package init(user: String) {
+    package init(user: String, members: [String]? = nil) {
       self.user = user
       name = user.prefix(1).uppercased() + user.dropFirst()
+      self.members = members
     }
   }
 

@@ -10,7 +10,8 @@ package struct WebPhoneCommand: ParsableCommand, Sendable {
     discussion: """
       Starts one nats-server and some nodes, each a process on loopback, and
       serves the web phone (clients/web/phone). Open it in two windows as two
-      users, and call. Ctrl-C ends everything, and nothing is kept.
+      users, and call. Ctrl-C ends everything, and nothing is kept. A contact of
+      everybody, Team, is a group: a call to it rings all of them.
 
       Everybody who can reach the port on this machine may be any user: the
       server asks for no password and gives a token to whoever wants one. It
@@ -92,7 +93,8 @@ package struct WebPhoneCommand: ParsableCommand, Sendable {
     guard (1...50).contains(names.count), names.allSatisfy({ $0.utf8.count <= 128 }) else {
       throw SetupError("--users \(users): give 1 to 50 names, separated by commas")
     }
-    return names.map { Development.Contact(user: $0) }
+    var known: Set<String> = []
+    return names.filter { known.insert($0).inserted }.map { Development.Contact(user: $0) }
   }
 
   private func page() throws -> PageFiles {
@@ -143,4 +145,10 @@ package struct WebPhonePlan: Sendable {
   package var folder: PageFiles
   package var cluster: LocalClusterOptions
   package var isVerbose: Bool
+
+  /// A group of all contacts, which they call like one of them; nil: one of them has its name.
+  package var team: Development.Contact? {
+    let users = contacts.map(\.user)
+    return users.contains("team") ? nil : Development.Contact(user: "team", members: users)
+  }
 }

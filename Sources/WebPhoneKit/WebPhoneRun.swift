@@ -71,11 +71,15 @@ struct WebPhoneRun: Sendable {
       let cluster = try await LocalCluster.start(
         options, in: folder, processes: processes,
         say: { if plan.isVerbose { say($0) } }, isWanted: { end.isWanted })
+      var contacts = plan.contacts
+      if let team = plan.team {
+        try await make(team, cluster)
+        contacts.append(team)
+      }
       development.set(
         Development(
-          edges: cluster.edgeURLs, reach: plan.reach, contacts: plan.contacts, keys: cluster.keys,
-          app: options.app,
-          now: { Int64(Date().timeIntervalSince1970) }))
+          edges: cluster.edgeURLs, reach: plan.reach, contacts: contacts, keys: cluster.keys,
+          app: options.app, now: Self.now))
       say(welcome(port: server.port, cluster, folder))
       await end.wait()
       say("stopping")
@@ -88,6 +92,15 @@ struct WebPhoneRun: Sendable {
       return 2
     }
   }
+
+  private func make(_ group: Development.Contact, _ cluster: LocalCluster) async throws {
+    try await cluster.makeGroup(
+      group.user, of: group.members ?? [], app: plan.cluster.app,
+      edges: cluster.edgeURLs.map { plan.reach.edge($0, from: plan.reach.hosts[0]) },
+      now: Self.now())
+  }
+
+  @Sendable private static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
 
   private func listen(_ site: WebSite, tls: NIOSSLContext?) async throws -> WebServer {
     do {

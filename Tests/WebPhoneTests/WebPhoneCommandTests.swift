@@ -43,6 +43,15 @@ import WebPhoneKit
     #expect(plan.contacts.map(\.name) == ["Ann", "Bob"])
   }
 
+  @Test("a group of all contacts, each once, unless one of them has its name") func team() throws {
+    func team(_ users: String) throws -> Development.Contact? {
+      let words = [Self.page, "--nats=/bin/sh", "--callnode=/bin/sh", "--users=\(users)"]
+      return try WebPhoneCommand.parse(words).plan().team
+    }
+    #expect(try team("ann,bob,ann") == Development.Contact(user: "team", members: ["ann", "bob"]))
+    #expect(try team("ann,team") == nil)
+  }
+
   @Test("a server that is asked over a socket") func server() async throws {
     let words = [Self.page, "--nats=/bin/sh", "--callnode=/bin/sh"]
     let plan = try WebPhoneCommand.parse(words).plan()

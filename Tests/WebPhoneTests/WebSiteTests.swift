@@ -39,8 +39,10 @@ import WebPhoneKit
     folder = try Folder()
     let files = try #require(PageFiles(folder: folder.path + "/web"))
     let development = Development(
-      edges: ["ws://127.0.0.1:1"], contacts: [Development.Contact(user: "ann")], keys: Self.keys,
-      app: "phone", now: { 1_790_000_000 })
+      edges: ["ws://127.0.0.1:1"],
+      contacts: [
+        Development.Contact(user: "ann"), Development.Contact(user: "team", members: ["ann"]),
+      ], keys: Self.keys, app: "phone", now: { 1_790_000_000 })
     site = WebSite(files: files) { development }
   }
 
@@ -130,7 +132,8 @@ import WebPhoneKit
   @Test("tokens and settings") func development() throws {
     #expect(
       text("/development/settings")
-        == #"{"contacts":[{"name":"Ann","user":"ann"}],"edges":["ws://127.0.0.1:1"]}"#)
+        == #"{"contacts":[{"name":"Ann","user":"ann"},{"members":["ann"],"name":"Team","user":"team"}],"#
+        + #""edges":["ws://127.0.0.1:1"]}"#)
     let token = try #require(
       JSONDecoder().decode(
         [String: String].self, from: Data(answer("/development/token?user=bob+b").body))["token"])

@@ -9,7 +9,10 @@ async function get(path, query = {}) {
   return response.json();
 }
 
-/** @returns `{edges, contacts, rtc, push}`; `push` holds the `publicKey` of the cluster's pushes */
+/**
+ * @returns `{edges, contacts, rtc, push}`. A contact is `{user, name}`; one that is a group has `members`, who ring together.
+ *   `push` holds the `publicKey` of the cluster's pushes
+ */
 export const settings = () => get("/development/settings");
 
 /** @returns a token of the user */

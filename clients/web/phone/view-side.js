@@ -5,7 +5,7 @@ import { avatar, icon } from "./icons.js";
 import { elsewhere, others } from "./model.js";
 import { entryText } from "./history-words.js";
 import { whenText } from "./times.js";
-import { ongoingText, sessionText, userName } from "./words.js";
+import { groupText, ongoingText, sessionText, userName } from "./words.js";
 
 export function header(model, act) {
   const { session } = model;
@@ -106,15 +106,17 @@ function callButtons(user, name, act) {
 }
 
 export function contacts(model, act) {
-  const rows = others(model).map(({ user, name = user }) =>
-    h(
+  const rows = others(model).map((contact) => {
+    const { user, name = user } = contact;
+    const text = groupText(model, contact);
+    return h(
       "li",
       { key: user, "data-user": user },
       avatar(user, name),
-      h("span", { class: "grow" }, name),
+      h("span", { class: "grow" }, name, text && h("span", { class: "quiet" }, text)),
       callButtons(user, name, act),
-    ),
-  );
+    );
+  });
   return panel("contacts", h("ul", { class: "rows", "aria-label": "Contacts" }, rows), dialForm(act));
 }
 

@@ -12,6 +12,13 @@ export function listText(names, word = "and") {
   return others.length > 0 ? `${others.reverse().join(", ")} ${word} ${last}` : (last ?? "");
 }
 
+/** Who rings when a group is called: all members but the user. Empty: the contact is no group. */
+export function groupText(model, { members = [] }) {
+  const others = members.filter((user) => user !== model.session.user).map((user) => userName(model, user));
+  if (others.length === 0) return "";
+  return others.length === 1 ? `${others[0]} rings` : `${listText(others)} ring together`;
+}
+
 const partyName = (model, party) => userName(model, party?.user, party?.name);
 
 /** The other side of a call. */

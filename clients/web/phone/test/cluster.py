@@ -150,17 +150,6 @@ class Cluster:
         text = b".".join(part(json.dumps(one).encode()) for one in ({"alg": "HS256", "kid": self.kid}, claims))
         return (text + b"." + part(hmac.digest(self.secret, text, hashlib.sha256))).decode()
 
-    def put_group(self, group, users, order):
-        """What the app's server does to make a group."""
-        words = [PROGRAMS / "callctl", "token", "--app", APP, "--server", "--keys-file", self.keys_file]
-        token = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
-        request = urllib.request.Request(
-            f"{self.edge_urls[0]}/v1/app/groups/{group}", json.dumps({"users": users, "order": order}).encode(),
-            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}, method="PUT",
-        )  # fmt: skip
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.loads(answer.read())
-
     # Actions of operators.
 
     def ctl(self, *arguments):

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE))
 import phones  # noqa: E402
 
 # Those that use the cluster of `make phone`. The others kill processes of one of their own.
-FIRST_LANE = ["test_access", "test_calls", "test_devices", "test_firefox", "test_looks", "test_rules"]
+FIRST_LANE = ["test_access", "test_calls", "test_devices", "test_firefox", "test_groups", "test_looks", "test_rules"]
 
 
 def run(names):

@@ -1,16 +1,14 @@
-"""A call to a group: all members ring, one answers, the others say where."""
+"""A call to the group that `make phone` makes: all members ring, one answers, the others say where."""
 
-from stage import StageTest
+from phones import PhoneTest
 
 
-class Groups(StageTest):
+class Groups(PhoneTest):
     def test_all_ring_and_one_answers(self):
-        # A contact like any other: the caller need not know that it is a group.
-        self.cluster.put_group("dora", ["bob", "carl"], "together")
         ann, bob, carl = self.phone("ann"), self.phone("bob"), self.phone("carl")
-        ann.call("Dora")
+        ann.sees("Bob, Carl and Dora ring together").call("Team")
         for member in (bob, carl):
-            member.rings().sees("Ann is calling for Dora")
+            member.rings().sees("Ann is calling for Team")
         ann.sees("Ringing at ")
         carl.do("answer").talks()
         bob.sees("Answered on Carl's browser").sees_not(".card.ringing")

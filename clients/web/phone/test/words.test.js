@@ -6,6 +6,7 @@ import { initial, reduce } from "../model.js";
 import { problemText } from "../streams.js";
 import { clockText, durationText, tomorrowMorning, whenText } from "../times.js";
 import { page } from "../view.js";
+import { groupText } from "../words.js";
 
 test("durations and times", () => {
   assert.equal(clockText(7_900), "0:07");
@@ -37,6 +38,16 @@ test("entries of the history", () => {
   assert.equal(text({ missed: true, wentOn: true, wentTo: ["bob", "carl"] }), "Missed call, went on to Bob and carl");
   assert.equal(text({ missed: true, wentOn: true, wentTo: ["bob"], answeredBy: "bob" }), "Missed call, Bob answered");
   assert.equal(text({ placed: true, answeredMs: 65_000, answeredBy: "bob", wentTo: ["bob"] }), "Bob answered, 0 seconds");
+});
+
+test("who rings when a group is called", () => {
+  const contacts = [{ user: "bob", name: "Bob" }];
+  const model = reduce(initial({ contacts }), { type: "signingIn", user: "ann", name: "Ann", deviceName: "" });
+  const text = (...members) => groupText(model, { user: "team", members });
+  assert.equal(text("ann", "bob", "carl", "dora"), "Bob, carl and dora ring together");
+  assert.equal(text("ann", "bob"), "Bob rings");
+  assert.equal(text("ann"), "");
+  assert.equal(groupText(model, contacts[0]), "");
 });
 
 test("why there is no microphone", () => {
