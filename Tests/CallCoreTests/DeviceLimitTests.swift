@@ -100,6 +100,80 @@ import Testing
     #expect(bench.registration("tab9") == nil)
   }
 
+  /// Attaches a device as an edge does, which gives the time.
+  private func open(_ device: String, _ bench: inout Bench) {
+    bench.say(.attach(Attach(attachedAt: bench.now)), device: device)
+  }
+
+  /// An open tab rings by its socket, registered or not; a sleeping phone rings by its registration alone.
+  @Test func openTabsDoNotDisplaceASleepingPhone() {
+    var bench = Bench()
+    bench.enrol("phone", voip: "v1")
+    for number in 0..<10 {
+      bench.pass(.seconds(60))
+      open("tab\(number)", &bench)
+      bench.enrol("tab\(number)")
+    }
+    #expect(bench.shard.counts.registrations == 10)
+    #expect(bench.registration("phone")?.ringToken?.token == "v1")
+    #expect(bench.registration("tab0") == nil, "the oldest tab gives way")
+    #expect(bench.registration("tab1") != nil && bench.registration("tab9") != nil)
+    // One that is away gives way before those that are there, although it is newer.
+    bench.say(.sessionClosed(graceful: true), device: "tab9")
+    bench.pass(.seconds(60))
+    open("tab10", &bench)
+    bench.enrol("tab10")
+    #expect(bench.registration("tab9") == nil)
+    #expect(bench.registration("tab1") != nil && bench.registration("phone") != nil)
+    _ = bench.take()
+    bench.place()
+    #expect(bench.pushes("phone") == [.ring])
+    #expect(bench.invites("tab0").count == 1, "without its registration")
+    #expect(bench.invites("tab10").count == 1)
+  }
+
+  /// The newest of them has the subscription; what it was taken from gives way like any tab without one.
+  @Test(arguments: [true, false])
+  func oneSubscriptionUnderTenIds(areOpen: Bool) {
+    var bench = Bench()
+    bench.enrol("phone", voip: "v1")
+    var owner: TokenOwner?
+    for number in 0..<10 {
+      let tab = "tab\(number)"
+      bench.pass(.seconds(60))
+      if areOpen { open(tab, &bench) }
+      bench.say(
+        .register(RegistrationRequest(alertToken: Bench.alert("shared", .webPush))), device: tab)
+      bench.answerStores(owner: owner)
+      owner = TokenOwner(
+        user: UserKey(app: Bench.app, user: "bob"), device: DeviceID(tab), claimedAt: bench.now)
+    }
+    #expect(bench.shard.counts.registrations == 10)
+    #expect(bench.registration("phone")?.ringToken?.token == "v1")
+    #expect(bench.registration("tab9")?.ringToken?.token == "shared")
+    #expect(bench.registration("tab0") == nil)
+    for number in 1..<9 {
+      #expect(bench.registration("tab\(number)") != nil)
+      #expect(bench.registration("tab\(number)")?.ringToken == nil)
+    }
+    _ = bench.take()
+    bench.place()
+    #expect(bench.pushes("phone") == [.ring])
+  }
+
+  /// Where all can be woken, the one that was unseen for longest gives way, as ever.
+  @Test func whereAllCanBeWokenTheLongestUnseenGivesWay() {
+    var bench = Bench()
+    for number in 0..<11 {
+      bench.pass(.seconds(60))
+      open("d\(number)", &bench)
+      bench.enrol("d\(number)", voip: "v\(number)")
+      if number == 3 { bench.say(.sessionClosed(graceful: true), device: "d3") }
+    }
+    #expect(bench.registration("d3") == nil, "it is the only one that is away")
+    #expect(bench.registration("d0") != nil && bench.shard.counts.registrations == 10)
+  }
+
   @Test func theRefusalNamesTheLimitInForce() {
     var limits = CallLimits()
     limits.devicesPerUser = 1

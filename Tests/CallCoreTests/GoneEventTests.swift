@@ -182,7 +182,7 @@ import Testing
       bench.pass(Span(microseconds: bench.shard.limits.registrationLifetime.microseconds * 2))
     case .displaced:
       // Else it gives way first, since it cannot be woken.
-      bench.attach("b2")
+      bench.enrol("b2", voip: "v2", hasWebhooks: true)
       bench.say(
         .register(RegistrationRequest()), device: "b3", devicesPerUser: 2, hasWebhooks: true)
     }

@@ -107,4 +107,36 @@ import Testing
       #expect(stage.violations == [])
     }
   }
+
+  @Test("R13: ten open tabs register one subscription: a sleeping phone is woken all the same")
+  func openTabsDoNotDisplaceASleepingPhone() async throws {
+    try await PushCluster.run { stage in
+      let (voip, subscription) = (stage.voipToken(), stage.webToken())
+      try await stage.register("bob", "phone", voip: voip)
+      let alice = try await stage.attached("alice", "a1")
+      var tabs: [TestDevice] = []
+      defer { for device in tabs + [alice] { device.stop() } }
+      for number in 1...10 {
+        tabs.append(try await stage.attached("bob", "tab\(number)"))
+        try await tabs[number - 1].device.register(RegistrationRequest(alertToken: subscription))
+      }
+      try await tabs[0].wait("its registration gave way") {
+        if case .notice(let notice) = $0 { notice.kind == .deviceRemoved } else { false }
+      }
+      let call = try await place(alice, "bob")
+      for tab in tabs { try await tab.waitForInvite(call) }
+      try await eventually("the phone is pushed") {
+        try stage.newsByAPNs(voip).has(.ring, of: call)
+      }
+      let phone = try await stage.attached("bob", "phone", wokenFor: call)
+      defer { phone.stop() }
+      try await phone.waitForInvite(call)
+      #expect(try await phone.device.answer(call))
+      try await alice.waitForAnswer(call)
+      for tab in tabs { try await tab.waitForStop(call, .answeredElsewhere) }
+      try await alice.device.hangUp(call)
+      try await phone.waitForStop(call, .hungUp)
+      #expect(stage.violations == [])
+    }
+  }
 }

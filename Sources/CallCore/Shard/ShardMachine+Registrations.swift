@@ -71,14 +71,17 @@ extension ShardMachine {
     return oldest.map(\.id)
   }
 
-  /// The devices that give way to a registration: first those that are away and cannot be woken, as all but one of ten tabs
-  /// that register one subscription of their browser.
+  /// The devices that give way to a registration: first those that are away and cannot be woken, then those that are
+  /// attached and cannot be woken, which ring by their sockets all the same. So ten tabs never cost a sleeping phone its
+  /// token, be they open or closed: of one subscription that all of them register, the newest alone has it.
   private func surplus(with registration: Registration, _ limits: CallLimits) -> [User.Device] {
     let registered = (users[registration.user]?.devices ?? []).filter { $0.registration != nil }
     guard !registered.contains(where: { $0.id == registration.device }) else { return [] }
     let surplus = max(0, registered.count + 1 - limits.devicesPerUser)
+    // All that are attached are seen now: of these the one that attached first is the oldest.
     let order = registered.sorted {
-      ($0.isOutOfReach ? 0 : 1, Self.seen($0)) < ($1.isOutOfReach ? 0 : 1, Self.seen($1))
+      ($0.needOfRegistration, Self.seen($0), $0.attachedAt)
+        < ($1.needOfRegistration, Self.seen($1), $1.attachedAt)
     }
     return Array(order.prefix(surplus))
   }
@@ -252,6 +255,7 @@ extension ShardMachine {
 }
 
 extension User.Device {
-  /// Away, and registered without a token by which a push makes it ring.
-  fileprivate var isOutOfReach: Bool { session == nil && registration?.ringToken == nil }
+  /// How much is lost with its registration: 0, no call reaches it anyway; 1, it rings by its socket without one; 2, a
+  /// push makes it ring.
+  fileprivate var needOfRegistration: Int { wakes ? 2 : session == nil ? 0 : 1 }
 }

@@ -118,7 +118,7 @@ extension Setting {
     Setting("registrationLifetime", \.limits.registrationLifetime, .duration(3600, 3650 * 86_400))
     "How long a device's registration is kept after the device was last seen."
     Setting("devicesPerUser", \.limits.devicesPerUser, .integer(1...100))
-    "Registered devices of one user. A new one displaces the device unseen for longest."
+    "Registered devices of one user. A new one displaces one that cannot be woken, else the one unseen for longest."
     Setting("liveCallsPerDevice", \.limits.liveCallsPerDevice, .integer(1...1000))
     "Live calls that one device may have placed, and live calls to one device: above that, further "
       + "calls do not ring it."
