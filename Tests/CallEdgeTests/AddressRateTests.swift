@@ -45,6 +45,63 @@ private let id = "11111111-2222-3333-4444-555555555555"
     }
   }
 
+  /// Nobody who shares an address keeps out what has a good credential.
+  @Test func goodCredentialsCountAtTheirUsers() async throws {
+    try await run {
+      $0.peers.requestsPerAddress = 1
+    } _: { edge, _ in
+      for status in [200, 200, 200, 200, 429] {
+        let probe = try await edge.client(from: "127.0.0.2")
+        #expect(try await probe.request("GET", "/healthz").status == status)
+      }
+      let (token, path) = (try await edge.token("ann", device: "phone"), "/v1/calls/ann/\(id)")
+      let push = PushRequestTests.header(try PushRequestTests.text(edge))
+      let client = try await edge.client(from: "127.0.0.2")
+      for _ in 0..<5 {
+        #expect(try await client.request("POST", path + "/decline", token: token).status == 200)
+        let busy = try await client.request("POST", "/v1/calls/bob/\(id)/busy", headers: push)
+        #expect(busy.status == 200)
+      }
+      #expect(try await edge.client(from: "127.0.0.2").upgrade(token: token).status == 101)
+      #expect(edge.limited(.requestsPerAddress) == 1)
+      // A request without one, or with a bad one, is refused for its address as before.
+      for token in [nil, "x.y.z"] {
+        let stranger = try await edge.client(from: "127.0.0.2")
+        let refused = try await stranger.request("POST", path + "/decline", token: token)
+        #expect(refused.status == 429)
+        #expect(refused.text.contains("At most 1 requests a second from one address."))
+      }
+      #expect(try await edge.client(from: "127.0.0.2").upgrade().status == 429)
+      #expect(edge.limited(.requestsPerAddress) == 4)
+    }
+  }
+
+  /// The verifications that a good token costs have a limit, too.
+  @Test func whoFloodsWithAGoodTokenWaitsAsAStrangerDoes() async throws {
+    try await run {
+      $0.peers.requestsPerAddress = 1
+      $0.commandsBurst = 2
+      $0.commandsPerSecond = 1
+    } _: { edge, time in
+      let client = try await edge.client(from: "127.0.0.2")
+      let (token, path) = (try await edge.token("ann", device: "phone"), "/v1/calls/bob/\(id)")
+      for status in [200, 200, 429, 429, 429, 429] {
+        #expect(try await client.request("GET", path, token: token).status == status)
+      }
+      #expect(edge.limited(.requestsPerAddress) == 0)
+      let last = try await client.request("GET", path, token: token)
+      #expect(last.text.contains("requests a second from one address"))
+      #expect(edge.limited(.requestsPerAddress) == 1)
+      // The next one is not read before a second has passed, and its user has a request again by then.
+      client.send(RawClient.text("GET", path, token: token))
+      let eve = try await edge.token("eve", device: "phone")
+      let other = try await edge.client(from: "127.0.0.2")
+      #expect(try await other.request("GET", path, token: eve).status == 200)
+      time.pass(.seconds(1))
+      #expect(try await client.response().status == 200)
+    }
+  }
+
   @Test func theTableIsBounded() async throws {
     try await run {
       $0.peers.addressRatesMax = 5

@@ -116,6 +116,26 @@ private let start = Timestamp(microseconds: wallSeconds * 1_000_000)
     #expect(gates.say(.call(call, .signal(.candidate, body: body))) == nil)
   }
 
+  /// Candidates never keep an answer out. It overdraws the rate, by as much as the burst.
+  @Test func anAnswerPassesBeforeCandidates() {
+    let gates = Gates([.signalBytesPerUser: 10_000])
+    let call = CallID(high: 1, low: 1)
+    func candidate(_ bytes: Int) -> CallError? {
+      gates.say(.call(call, .signal(.candidate, body: String(repeating: "c", count: bytes))))
+    }
+    func answer(_ bytes: Int) -> CallError? {
+      gates.say(.call(call, .answer(description: String(repeating: "d", count: bytes))))
+    }
+    for _ in 0..<10 { #expect(candidate(16_000) == nil) }
+    #expect(candidate(1)?.code == .rateLimited)
+    #expect(answer(4000) == nil)
+    #expect(answer(65_536) == nil && answer(65_536) == nil)
+    #expect(answer(65_536)?.code == .rateLimited, "the overdraft has an end")
+    #expect(answer(160_000 - 4000 - 2 * 65_536) == nil)
+    #expect(candidate(1)?.code == .rateLimited)
+    #expect(gates.refused(.signalBytesPerUser) == 3)
+  }
+
   @Test func registrationsOfAnApp() {
     let gates = Gates([.registrationsPerSecond: 3])
     for number in 0..<30 {

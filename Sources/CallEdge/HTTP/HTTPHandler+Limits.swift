@@ -29,9 +29,34 @@ extension HTTPHandler {
     return said ?? proxy
   }
 
+  /// Answers a request for which no good credential stands: it counts at its address. Where the address has used up its
+  /// rate, nothing more is read from the connection for a second, which bounds what bad credentials cost. A request with
+  /// a good one counts at its user instead, so that nobody who shares the address keeps it out.
+  func answerStranger(_ exchange: HTTPExchange, _ said: HTTPAnswer) {
+    guard let error = refusalByRate() else { return answer(exchange, said) }
+    answer(exchange, HTTPAnswer(error), rests: true)
+  }
+
+  /// Takes a handshake from the rate of its token's user, or of its address where it has no token.
+  /// - Returns: false where the rate is used up; then the handshake is answered.
+  func admits(_ upgrade: WebSocketUpgrade, _ exchange: HTTPExchange) -> Bool {
+    guard let login = upgrade.login else {
+      guard let error = refusalByRate() else { return true }
+      answer(exchange, HTTPAnswer(error), rests: true)
+      return false
+    }
+    do {
+      try loop.shared.takeFromRate(of: .bearer(login), .connect, now: loop.now)
+      return true
+    } catch {
+      answerStranger(exchange, HTTPAnswer(error))
+      return false
+    }
+  }
+
   /// Takes a request from the rate of its address.
   /// - Returns: why it is refused; nil where it is not.
-  func refusalByRate() -> CallError? {
+  private func refusalByRate() -> CallError? {
     let gate = loop.shared.gate
     guard let wait = gate.takeRequest(of: connection.address, now: loop.now) else { return nil }
     loop.metrics.count(limit: .requestsPerAddress)

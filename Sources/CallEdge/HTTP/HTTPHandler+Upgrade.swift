@@ -9,9 +9,9 @@ extension HTTPHandler {
     do {
       upgrade = try WebSocketUpgrade(head, loop: loop, connection)
     } catch {
-      return answer(exchange, error)
+      return answerStranger(exchange, error)
     }
-    guard let context else { return }
+    guard admits(upgrade, exchange), let context else { return }
     state = .upgraded
     upgrade.responseHeaders(head, channel: context.channel) { result in
       switch result {

@@ -149,21 +149,21 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     let isLast = head.method == .CONNECT || head.headers.contains(name: "upgrade")
     var exchange = HTTPExchange(head)
     exchange.keepAlive = head.isKeepAlive && !isLast
-    if let error = refusalByRate() { return answer(exchange, HTTPAnswer(error), rests: true) }
     let target = Self.originForm(head.uri)
       .split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     if loop.shared.origins.isPreflight(head) {
-      return answer(exchange, loop.shared.origins.preflight(head, path: target.first ?? ""))
+      return answerStranger(
+        exchange, loop.shared.origins.preflight(head, path: target.first ?? ""))
     }
     let route: HTTPRoute
     do {
       route = try HTTPRoute.find(method: head.method.rawValue, path: target.first ?? "")
     } catch {
-      return answer(exchange, HTTPAnswer(error))
+      return answerStranger(exchange, HTTPAnswer(error))
     }
     switch route {
     case .connect: upgrade(head, exchange)
-    case .health: answer(exchange, .empty)
+    case .health: answerStranger(exchange, .empty)
     case .registerDevice, .unregisterDevice, .call, .decline, .busy, .history, .historyRead, .rules,
       .app:
       ask(route, head, query: target.count > 1 ? target[1] : "", body, exchange)
@@ -187,10 +187,16 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     _ exchange: HTTPExchange
   ) {
     let now = loop.now
+    let credential: HTTPCredential
+    do throws(CallError) {
+      credential = try loop.shared.credential(head.headers, route, body: body, now: now)
+      try loop.shared.takeFromRate(of: credential, route, now: now)
+    } catch {
+      // A user who floods has no more signatures verified than a stranger.
+      return answerStranger(exchange, HTTPAnswer(loop.told(error, connection)))
+    }
     let command: Command
     do throws(CallError) {
-      let credential = try loop.shared.credential(head.headers, route, body: body, now: now)
-      try loop.shared.takeFromRate(of: credential, route, now: now)
       command = try Command(
         route, content: body, by: credential, query: query,
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),

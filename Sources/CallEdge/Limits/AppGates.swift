@@ -238,7 +238,8 @@ package final class AppGate: Sendable {
     let bytes = command.body.signalBytes
     guard bytes > 0 else { return nil }
     return take(
-      &rates.userBytes, command.user, .signalBytesPerUser, cost: Int64(bytes) * 1000, now: now)
+      &rates.userBytes, command.user, .signalBytesPerUser, cost: Int64(bytes) * 1000,
+      mayOverdraw: command.body.isAnswer, now: now)
   }
 
   private func take(_ bucket: inout TokenBucket, _ limit: AppLimit, now: Timestamp) -> CallError? {
@@ -248,9 +249,11 @@ package final class AppGate: Sendable {
 
   private func take(
     _ table: inout RateTable<UserKey>, _ user: UserKey, _ limit: AppLimit, cost: Int64 = 1000,
-    now: Timestamp
+    mayOverdraw: Bool = false, now: Timestamp
   ) -> CallError? {
-    table.take(user, cost: cost, now: now).map { refusal(limit, wait: $0) }
+    table.take(user, cost: cost, mayOverdraw: mayOverdraw, now: now).map {
+      refusal(limit, wait: $0)
+    }
   }
 
   private func refusal(_ limit: AppLimit, wait: UInt32) -> CallError {
@@ -260,6 +263,11 @@ package final class AppGate: Sendable {
 }
 
 extension Command.Body {
+  /// Whether it answers a call. Candidates that came before must not keep it out: the call would ring on.
+  fileprivate var isAnswer: Bool {
+    if case .call(_, .answer) = self { true } else { false }
+  }
+
   /// The bytes of descriptions, candidates, headers and the like, which shards keep until the call is over.
   fileprivate var signalBytes: Int {
     switch self {

@@ -23,11 +23,12 @@ public struct PeerLimits: Sendable, Equatable {
 
   // MARK: Addresses
 
-  /// HTTP requests, WebSocket handshakes among them, of one address in a second on average; four times as many
-  /// at once. Policy: refuse with 429, and read nothing more from the connection for a second.
+  /// HTTP requests without a good credential, WebSocket handshakes among them, of one address in a second on average; four
+  /// times as many at once. What its user's rate refuses counts as well. Policy: refuse with 429, and read nothing
+  /// more from the connection for a second.
   public var requestsPerAddress = 100
   /// Tokens and push capabilities of one address that are refused, in a minute; as many at once.
-  /// Policy: refuse with 429 before any signature is verified.
+  /// Policy: answer bad ones with 429; good ones are not concerned.
   public var failedAuthsPerAddress = 60
   /// Addresses whose rates are counted; twice as many at most. Policy: forget the rates of those silent for
   /// longest, and count them.

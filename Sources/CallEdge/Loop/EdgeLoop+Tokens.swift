@@ -28,7 +28,7 @@ extension EdgeLoop {
   }
 
   /// Counts an error against the connection's address where a credential was refused. Whoever shares the address is not
-  /// concerned: a good credential is always verified, and what that costs is bounded by the rate of requests.
+  /// concerned: a good credential is always verified. What bad ones cost is bounded by `HTTPHandler.answerStranger`.
   /// - Returns: the error for the device: `rateLimited` where its address has used up its rate, else the same one.
   func told(_ error: CallError, _ connection: Connection) -> CallError {
     switch error.code {
