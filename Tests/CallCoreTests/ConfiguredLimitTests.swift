@@ -57,7 +57,6 @@ import Testing
   @Test func signalsWaiting() {
     var limits = CallLimits()
     limits.signalsWaiting = 2
-    limits.signalBytesWaiting = 1000
     var bench = Bench(limits: limits)
     bench.attach("b1")
     bench.place()
@@ -67,7 +66,23 @@ import Testing
     let refused = bench.caller(.call(Bench.callID, .signal(.candidate, body: "c")))
     #expect(
       sentence(refused)
-        == "At most 2 descriptions and candidates, 1000 bytes in all, wait for one device.")
+        == "At most 2 descriptions and candidates, 65536 bytes in all, wait for one device.")
+  }
+
+  /// While a call rings, either side may send another description as large as the first.
+  @Test(arguments: [1000, 65_536, 70_000, 98_304]) func theLargestDescriptionMayWait(bytes: Int) {
+    var limits = CallLimits()
+    limits.descriptionBytes = bytes
+    var bench = Bench(limits: limits)
+    bench.attach("b1")
+    let text = String(repeating: "d", count: bytes)
+    #expect(bench.place(description: text)?.error == nil)
+    let later = Command.Body.call(Bench.callID, .signal(.description, body: text))
+    #expect(bench.caller(later) == .done)
+    #expect(bench.say(later, device: "b1") == .done)
+    #expect(bench.signals("b1").map(\.body) == [text])
+    #expect(bench.say(.call(Bench.callID, .answer(description: text)), device: "b1")?.won == true)
+    #expect(bench.answers().first?.signals.map(\.body) == [text])
   }
 
   @Test func liveCallsOfOneDevice() {

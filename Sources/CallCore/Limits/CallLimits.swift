@@ -71,8 +71,6 @@ public struct CallLimits: Sendable, Equatable {
   public var signalBytes = 16_384
   /// One information of an answered call.
   public var informationBytes = 4096
-  /// In all, of those kept for one side: they go out in one message with the invite or the answer.
-  public var signalBytesWaiting = 65_536
   /// How long descriptions and candidates may wait, to share an append; alerting and hang-up four times as long.
   public var lazyAppend: Span = .milliseconds(5)
   /// How often the sides of a call move to other devices. Policy: refuse (`tooManyMoves`).

@@ -2,6 +2,7 @@ internal import CallBus
 internal import CallCoordinator
 internal import CallCore
 internal import CallEdge
+internal import CallPush
 
 extension ResolvedSettings {
   /// Returns the configuration, checked.
@@ -14,6 +15,8 @@ extension ResolvedSettings {
   {
     var node = values
     if node.nodeID.isEmpty { node.nodeID = generatedNodeID }
+    node.edge.peers.requestBodyBytesMax = max(
+      node.edge.peers.requestBodyBytesMax, node.limits.placingBodyBytes)
     var problems = contradictions
     if let roles, roles.hasEdge || roles.hasCoordinator, node.keysFile == nil {
       problems.append(
@@ -30,8 +33,29 @@ extension ResolvedSettings {
     return node
   }
 
+  private typealias Check = (isWrong: Bool, key: SettingKey, problem: String, remedy: String)
+
+  /// No limit may refuse later in a flow what an earlier one has let in.
+  private var laterLimits: [Check] {
+    let frame = values.edge.peers.frameBytesMax
+    let excess = values.limits.placeBytes - frame
+    let (kept, retried) = (values.coordinator.events.kept, WebhookMachine.lifetime.microseconds)
+    return [
+      (
+        excess > 0, "descriptionBytes",
+        "does not fit into a frame of \(frame) bytes with \(named("headersBytes")), "
+          + "\(named("headersCount")) and \(named("pushDataBytes"))",
+        "Make them smaller, by \(excess) bytes in all."
+      ),
+      (
+        kept > .zero && kept < .microseconds(retried), "eventsKept",
+        "is shorter than the time of webhooks, which are retried for \(retried / 3_600_000_000) hours",
+        "Make it longer, or 0 where there are no webhooks."
+      ),
+    ]
+  }
+
   private var contradictions: [ConfigurationError.Problem] {
-    typealias Check = (isWrong: Bool, key: SettingKey, problem: String, remedy: String)
     let (limits, coordinator) = (values.limits, values.coordinator)
     let (low, high) = (limits.ringTimeoutMinimum, limits.ringTimeoutMaximum)
     // In each pair both are given, or none.
@@ -75,6 +99,7 @@ extension ResolvedSettings {
         "journalBytes", "is less than four times \(named("checkpointEveryBytes"))",
         "Make it larger, or checkpoints more frequent with --checkpoint-every-bytes."
       ))
+    checks += laterLimits
     return checks.filter(\.isWrong).map { problem($0.key, $0.problem, $0.remedy) }
   }
 
