@@ -162,8 +162,8 @@ let package = Package(
       "CallEdge",
       [
         "CallCore", "CallWire", "CallBus", "CallTelemetry", .log, .lifecycle, "CallAuth", .deque,
-        .nioSSL, .tls, .httpClient,
-      ] + Target.Dependency.nio, exclude: ["HTTP/openapi.json"]),
+        .tls, .httpClient,
+      ] + Target.Dependency.nio + Target.Dependency.http2, exclude: ["HTTP/openapi.json"]),
     library("CallMachine", ["CallCore", "CallWire"], inlinedElsewhere),
     library(
       "CallClient",

@@ -1,3 +1,4 @@
+import CallCore
 import CallEdge
 import Testing
 
@@ -51,6 +52,32 @@ private let id = "11111111-2222-3333-4444-555555555555"
         let answer = try await client.request("GET", "\(path)?device=phone", token: token)
         #expect(answer.status == 200)
       }
+    }
+  }
+
+  /// Balancers keep their idle connections for 60 s, and send the next request on one of them.
+  @Test(arguments: [75, 600])
+  func connectionsAreKeptWhileNoRequestComes(seconds: Int) async throws {
+    #expect(PeerLimits().keepAliveTimeout == .seconds(75))
+    let time = StillTime()
+    try await EdgeFixture.run(at: time) {
+      $0.eventLoops = 1
+      if seconds != 75 { $0.peers.keepAliveTimeout = .seconds(Int64(seconds)) }
+    } _: { edge in
+      let (first, second) = (try await edge.client(), try await edge.client())
+      // With one loop, an answer shows that it knows that the answer before was taken.
+      for client in [first, second] {
+        #expect(try await client.request("GET", "/healthz").status == 200)
+      }
+      time.pass(.seconds(10))
+      for client in [second, try await edge.client()] {
+        #expect(try await client.request("GET", "/healthz").status == 200)
+      }
+      // The first is idle for its whole time, the others for 10 s less. One look closes what is to be closed.
+      time.pass(.seconds(seconds - 10))
+      try await first.end()
+      #expect(try await second.request("GET", "/healthz").status == 200)
+      #expect(edge.metric("callmesh_edge_connections") == 2)
     }
   }
 

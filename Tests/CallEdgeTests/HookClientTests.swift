@@ -110,6 +110,28 @@ import Testing
     await server.stop()
   }
 
+  /// With HTTP/2 a server may drop a question and keep the connection.
+  @Test(
+    "a question whose stream was reset is asked again, and not for ever",
+    arguments: [(0, true), (1, true), (2, true), (3, false)])
+  func lostStreams(lost: Int, isAnswered: Bool) async throws {
+    let authority = try LoopbackAuthority()
+    let versions = Mutex<[Int]>([])
+    let server = try await SimulatedHTTPServer.start(authority: authority) { request in
+      let count = versions.withLock {
+        $0.append(request.httpVersion)
+        return $0.count
+      }
+      return count <= lost ? .hangUp : .answer(status: 200, body: Self.answer)
+    }
+    let client = HookHTTPClient(authorities: authority.caFile)
+    let reply = try await ask(server.origin + "/hook", client: client)
+    #expect(reply == (isAnswered ? .success(Array(Self.answer.utf8)) : .failure(.unreachable)))
+    #expect(versions.withLock { $0 } == Array(repeating: 2, count: min(lost + 1, 3)))
+    await client.close()
+    await server.stop()
+  }
+
   @Test func brokenAnswers() async throws {
     #expect(try await ask(.hangUp) == .failure(.unreachable))
     #expect(try await ask(.truncated(status: 200)) == .failure(.unreachable))

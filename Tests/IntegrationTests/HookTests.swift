@@ -17,10 +17,31 @@ import Testing
 
   /// A server that does what the test says.
   private final class Script: Sendable {
-    private let current = Mutex(SimulatedReply.answer(status: 503))
-    func follow(_ reply: SimulatedReply) { current.withLock { $0 = reply } }
-    func follow(_ json: String) { follow(.answer(status: 200, body: json)) }
-    var reply: SimulatedReply { current.withLock { $0 } }
+    private struct State {
+      var reply = SimulatedReply.answer(status: 503)
+      var closesUsed = false
+      /// The numbers of connections that have had a question.
+      var used: Set<Int> = []
+      var dropped = 0
+    }
+    private let state = Mutex(State())
+    /// - Parameter closesUsed: drops the question that comes on a connection which was idle meanwhile.
+    func follow(_ reply: SimulatedReply, closesUsed: Bool = false) {
+      state.withLock { ($0.reply, $0.closesUsed) = (reply, closesUsed) }
+    }
+    func follow(_ json: String, closesUsed: Bool = false) {
+      follow(.answer(status: 200, body: json), closesUsed: closesUsed)
+    }
+    /// How many questions were dropped.
+    var dropped: Int { state.withLock { $0.dropped } }
+    func reply(to request: SimulatedRequest) -> SimulatedReply {
+      state.withLock { state in
+        let isNew = state.used.insert(request.connection).inserted
+        guard state.closesUsed, !isNew else { return state.reply }
+        state.dropped += 1
+        return .hangUp
+      }
+    }
   }
 
   /// Gives the app of a running cluster a hook, and waits until its edge has it.
@@ -53,6 +74,10 @@ import Testing
     }.first
   }
 
+  private static func isInvite(_ event: ClientEvent) -> Bool {
+    if case .call(_, .invited) = event { true } else { false }
+  }
+
   private func refusal(_ device: TestDevice, to callee: String) async -> CallError? {
     do throws(CallError) {
       try await device.device.place(PlaceRequest(call: .random()), to: callee)
@@ -64,7 +89,7 @@ import Testing
 
   @Test func aHookDecidesIsSlowAndGoesAway() async throws {
     let script = Script()
-    let server = try await SimulatedHTTPServer.start(authority: nil) { _ in script.reply }
+    let server = try await SimulatedHTTPServer.start(authority: nil) { script.reply(to: $0) }
     let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
     defer { cluster.stop() }
     let ann = try await TestDevice(cluster, user: "ann", "phone", edges: ["e1"])
@@ -94,6 +119,16 @@ import Testing
 
     script.follow(#"{"action":"refuse","reason":"unavailable","message":"Bob sleeps."}"#)
     #expect(await refusal(ann, to: "bob") == CallError(.userUnavailable, "Bob sleeps."))
+
+    // A server that closes idle connections, some while a question is on its way: the block holds all the same.
+    script.follow(#"{"action":"refuse","message":"Bob has blocked you."}"#, closesUsed: true)
+    let invites = bob.heard.count(where: Self.isInvite)
+    for number in 0..<6 {
+      if number == 3 { server.dropConnections() }
+      #expect(await refusal(ann, to: "bob") == CallError(.refusedByApp, "Bob has blocked you."))
+    }
+    #expect(script.dropped > 0)
+    #expect(bob.heard.count(where: Self.isInvite) == invites)
 
     // Slow: the call goes on without it, with its token's name.
     script.follow(.blackHole)

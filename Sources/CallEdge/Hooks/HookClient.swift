@@ -3,6 +3,7 @@ internal import CallAuth
 package import CallCore
 package import NIOCore
 internal import NIOHTTP1
+internal import NIOHTTP2
 internal import NIOPosix
 internal import NIOSSL
 internal import Synchronization
@@ -29,9 +30,11 @@ package final class HookHTTPClient: HookClient {
     case closed
   }
   private let state = Mutex(State.unused)
+  private let authorities: String?
 
   /// Makes no connection, and no thread, before the first question.
-  package init() {}
+  /// - Parameter authorities: a file (PEM) of those that are trusted in place of the system's.
+  package init(authorities: String? = nil) { self.authorities = authorities }
 
   private func client() -> HTTPClient? {
     state.withLock { state in
@@ -39,16 +42,18 @@ package final class HookHTTPClient: HookClient {
       case .closed: return nil
       case .open(let client): return client
       case .unused:
-        let client = Self.make()
+        let client = Self.make(authorities)
         state = .open(client)
         return client
       }
     }
   }
 
-  private static func make() -> HTTPClient {
+  private static func make(_ authorities: String?) -> HTTPClient {
+    var tls = TLSConfiguration.makeClientConfiguration()
+    if let authorities { tls.trustRoots = .file(authorities) }
     var configuration = HTTPClient.Configuration(
-      tlsConfiguration: .makeClientConfiguration(), redirectConfiguration: .disallow,
+      tlsConfiguration: tls, redirectConfiguration: .disallow,
       timeout: .init(connect: .seconds(3)),
       connectionPool: .init(
         idleTimeout: .seconds(60),
@@ -98,10 +103,13 @@ package final class HookHTTPClient: HookClient {
     }
   }
 
-  /// Whether the connection was closed or reset before the answer.
+  /// Whether the connection was closed or reset before the answer; with HTTP/2, the question's stream. A server that
+  /// closes such a connection resets its streams, or names the last one that it has read, and the pool cancels what it
+  /// was about to send on it.
   private static func isLostConnection(_ error: any Error) -> Bool {
     switch error {
-    case let error as HTTPClientError: error == .remoteConnectionClosed
+    case let error as HTTPClientError: error == .remoteConnectionClosed || error == .cancelled
+    case is any NIOHTTP2Error: true
     case is IOError: true
     case NIOSSLError.uncleanShutdown, ChannelError.ioOnClosedChannel, ChannelError.eof: true
     default: false
