@@ -4,6 +4,7 @@ import CallClient
 import CallCore
 import CallTelemetry
 import CallTestKit
+import CallWire
 import Foundation
 import NATSBus
 import Testing
@@ -106,8 +107,10 @@ import Testing
 
   /// A key that leaked is replaced while the edges run.
   @Test func newKeysNeedNoRestart() async throws {
-    let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
+    let cluster = try await TestCluster.start(
+      coordinators: 1, edges: 1, options: ["--log-level", "debug"])
     defer { cluster.stop() }
+    try await theLogSaysWhatIsWrong(cluster)
     let phone = try await TestDevice(cluster, user: "ann", "phone", edges: ["e1"])
     let path = cluster.folder + "/keys.json"
     let good = try String(contentsOfFile: path, encoding: .utf8)
@@ -120,6 +123,20 @@ import Testing
     try json.write(toFile: path, atomically: true, encoding: .utf8)
     try await waitForRefusal(phone, .notAccepted)
     #expect(try await attach(cluster, "e1", try await token(keys, "ann")) == nil)
+  }
+
+  /// With a token whose user is a number: the device does not learn which claim is wrong, the log says it.
+  private func theLogSaysWhatIsWrong(_ cluster: TestCluster) async throws {
+    let token = [
+      #"{"alg":"HS256","kid":"k1"}"#, #"{"app":"demo","sub":424242,"exp":4102444800}"#, "none",
+    ].map { Base64URL.text(Array($0.utf8)) }.joined(separator: ".")
+    #expect(try await attach(cluster, "e1", token) == .notAccepted)
+    try await cluster.waitForLog("e1", "sub has another type: it is text")
+    let log = cluster.log("e1")
+    #expect(log.contains("A token was refused.") && !log.contains("424242"))
+    #expect(!log.contains(token))
+    let metrics = try await cluster.ask("e1", "/metrics").body
+    #expect(metrics.contains(#"callmesh_edge_tokens_refused_total{part="sub"} 1"#))
   }
 
   /// An edge that cannot know what was revoked takes nobody, and says what it waits for.

@@ -26,24 +26,27 @@ final class TestDevice: Sendable {
 
   convenience init(
     _ cluster: TestCluster, user: String, _ name: String, edges: [String] = ["e1", "e2"],
-    codec: DeviceCodec = .protobuf, wokenFor call: CallID? = nil, wantsHistory: Bool = false
+    codec: DeviceCodec = .protobuf, wokenFor call: CallID? = nil, wantsHistory: Bool = false,
+    deviceName: String? = nil
   ) async throws {
     try await self.init(
       keys: cluster.keys, edges: edges.map(cluster.url), user: user, name, codec: codec,
-      wokenFor: call, wantsHistory: wantsHistory)
+      wokenFor: call, wantsHistory: wantsHistory, deviceName: deviceName)
   }
 
   /// - Parameters:
   ///   - edges: their URLs, in the order in which they are tried.
   ///   - call: a push told of it.
+  ///   - deviceName: as others are shown it; nil: from user and name.
   init(
     keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf,
-    trust: EdgeTrust = .system, wokenFor call: CallID? = nil, wantsHistory: Bool = false
+    trust: EdgeTrust = .system, wokenFor call: CallID? = nil, wantsHistory: Bool = false,
+    deviceName: String? = nil
   ) async throws {
     token = try await Self.token(keys, user: user, name)
     var configuration = ClientMachine.Configuration(
       edges: edges, token: token, device: name)
-    configuration.deviceName = "\(user)'s \(name)"
+    configuration.deviceName = deviceName ?? "\(user)'s \(name)"
     configuration.wantsHistory = wantsHistory
     configuration.backoffMinimum = .milliseconds(50)
     configuration.backoffMaximum = .milliseconds(500)

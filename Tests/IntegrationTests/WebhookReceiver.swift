@@ -27,8 +27,19 @@ final class WebhookReceiver: Sendable {
     var data: Details
   }
 
+  /// An attempt to deliver an event.
+  struct Attempt: Sendable {
+    var id: String
+    /// When the gateway made it.
+    var seconds: Int64
+  }
+
   private struct State {
     var isAway = false
+    /// The next attempt is asked to wait for so long.
+    var busySeconds: Int64?
+    var isGone = false
+    var attempts: [Attempt] = []
     var bodies: [Body] = []
     var failed = 0
     var unsigned = 0
@@ -46,6 +57,13 @@ final class WebhookReceiver: Sendable {
         state.unsigned += 1
         return .answer(status: 403)
       }
+      state.attempts.append(Attempt(id: id, seconds: seconds))
+      if let wait = state.busySeconds {
+        state.busySeconds = nil
+        let date = Self.date(seconds: seconds + wait)
+        return .answer(status: 503, headers: [("Retry-After", date)])
+      }
+      if state.isGone { return .answer(status: 410) }
       if state.isAway {
         state.failed += 1
         return .answer(status: 503)
@@ -54,6 +72,22 @@ final class WebhookReceiver: Sendable {
       return .answer(status: 204)
     }
   }
+
+  /// As HTTP writes it (RFC 9110, 5.6.7).
+  private static func date(seconds: Int64) -> String {
+    let formatter = DateFormatter()
+    formatter.locale = Locale(identifier: "en_US_POSIX")
+    formatter.timeZone = TimeZone(secondsFromGMT: 0)
+    formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+    return formatter.string(from: Date(timeIntervalSince1970: Double(seconds)))
+  }
+
+  /// The next attempt gets 503, with the date before which there is to be no other.
+  func isBusyOnce(forSeconds seconds: Int64) { state.withLock { $0.busySeconds = seconds } }
+  /// All attempts get 410 from now on.
+  func isGone() { state.withLock { $0.isGone = true } }
+  /// All that were signed, in their order.
+  var attempts: [Attempt] { state.withLock { $0.attempts } }
 
   func goAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
   var failed: Int { state.withLock { $0.failed } }
