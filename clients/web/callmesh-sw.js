@@ -25,7 +25,7 @@ const callmeshTexts = {
   notDeclined: "The call could not be declined",
 };
 
-// `lateMs`: how long a call rings of which only the cluster knows that it still does.
+// `lateMs`: after how long the cluster is asked again of a call of which only it knows that it still rings.
 const callmeshTimes = { attemptMs: 6000, firstWaitMs: 250, graceMs: 2000, lateMs: 15_000 };
 
 function callmeshSettings() {
@@ -93,7 +93,8 @@ async function callmeshRing(note) {
   const wait = state ? callmeshTimes.lateMs : left;
   await new Promise((resolve) => setTimeout(resolve, wait + callmeshTimes.graceMs));
   // A clock that is ahead of the cluster's ends it too early: what the push seems to have been under way may be that.
-  const rest = state ? 0 : note.deadlineMs - (note.sentAtMs ?? note.deadlineMs) - wait;
+  const deadlineMs = Math.max(note.deadlineMs, state?.deadlineMs ?? 0);
+  const rest = deadlineMs - (note.sentAtMs ?? deadlineMs) - wait;
   if (rest > callmeshTimes.graceMs && (await callmeshShown(note)).some(({ data }) => data?.kind === "ring")) {
     const phase = (await callmeshAsk(note, ""))?.phase;
     if (phase === "placed" || phase === "ringing") await new Promise((resolve) => setTimeout(resolve, rest));

@@ -83,7 +83,8 @@ export function settle(options) {
   settings.edges = [...new Set(edges.map(socketUrl))];
   if (settings.edges.length === 0) throw new CallmeshError(106, "There is no edge.");
   checkBytes(settings.device ?? "", 64, 300, "The device's id");
-  checkBytes(settings.deviceName, 128, 106, "The device's name");
+  // The edge cuts a name that is longer than 128 bytes.
+  checkBytes(settings.deviceName, 65_536, 106, "The device's name");
   settings.canRenew = typeof options.getToken === "function";
   if (!settings.canRenew && !settings.token) {
     throw new CallmeshError(902, "Give a token, or getToken.");

@@ -318,6 +318,20 @@ test("a clock that is ahead does not end the ring: the cluster is asked", async 
   }
 });
 
+test("a clock that is minutes ahead: it rings as long as the cluster says that it does", async () => {
+  for (const [phase, ringsMs] of [["ringing", 31_900], ["ended", 16_900]]) {
+    const worker = new Worker();
+    worker.now = now + 300_000;
+    worker.answers = [{ status: 200, body: { phase: "ringing", deadlineMs: ring.deadlineMs } }, { status: 200, body: { phase } }];
+    await worker.push(ring);
+    await worker.pass(ringsMs);
+    assert.equal(worker.notes[0]?.title, "Incoming call");
+    await worker.pass(300);
+    assert.deepEqual(worker.notes, []);
+    assert.equal(worker.requests.length, 2);
+  }
+});
+
 test("a later version of payloads is not interpreted, and other pushes are left alone", async () => {
   const worker = new Worker();
   await worker.push({ ...ring, v: 2 });

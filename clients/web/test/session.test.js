@@ -385,3 +385,11 @@ test("a nearer edge that does not take the device: it stays", async () => {
   assert.equal(device.state, "attached");
   assert.equal(socket.closedWith, null);
 });
+
+test("a device's name that is too long is the edge's to cut", async () => {
+  const deviceName = "ท".repeat(43);
+  const world = new World();
+  world.device({ deviceName }).start();
+  await settled();
+  assert.equal((await world.socket().attach()).attach.deviceName, deviceName);
+});
