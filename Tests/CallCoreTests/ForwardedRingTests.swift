@@ -93,6 +93,28 @@ import Testing
     #expect(bench.owner.ends.map(\.reason) == [.unanswered])
   }
 
+  @Test("carol's shard says too late that all her calls go on: it is no call that she has missed")
+  func tooLateForRules() throws {
+    var bench = DivertingBench()
+    bench.register("carol", "1")
+    bench.attach("carol", "2")
+    bench.guests.set(UserRules(always: .init(users: ["dave"])), of: "carol")
+    bench.isConnected = false
+    bench.place(to: "carol", ring: 8)
+    let question = try #require(bench.asked.last).1
+    let answered = bench.visit(UserKey(app: Bench.app, user: "carol"), question)
+    let answer = try #require(answered)
+    bench.owner.now = bench.owner.now + .seconds(8)
+    bench.hear("carol", answer, to: question)
+    bench.isConnected = true
+    bench.pass(.seconds(10))
+    #expect(bench.owner.ends.map(\.reason) == [.unanswered])
+    let joined = bench.owner.journal.contains {
+      if case .legJoined(let party) = $0.change { party.user == "carol" } else { false }
+    }
+    #expect(!joined && bench.pushes.isEmpty)
+  }
+
   @Test("a new owner tells the caller again, and knows that a time was chosen") func newOwner() {
     var bench = bench(ring: 0).takenOver()
     bench.owner.caller(.call(DivertingBench.id, .resume))

@@ -99,6 +99,45 @@ extension HistoryCheckerTests {
       } == .endsHaveCauses, "Bob did not hang up")
   }
 
+  @Test("dave answers in her place, and the call is transferred to carol in vain: she missed dave")
+  func rungAgain() {
+    let dave = Who("dave", "d1")
+    var bench = Bench()
+    bench.checker.keepsHistory = true
+    bench.note(.server(.asked(errand)))
+    guard case .placed(var facts) = placed(for: vacant) else { return }
+    facts.follows = .history
+    bench.journal(call, .placed(facts))
+    bench.say(bob1, 5, .call(CallAddress(call: call), .answer(description: "")))
+    bench.journal(
+      call, answered(bob1), second(),
+      .diverted(
+        DivertedFacts(from: "carol", to: ["dave"], reason: .hook, at: at(1), deadline: at(31))),
+      .legJoined(party(dave)))
+    bench.say(dave, 1, .call(CallAddress(callee: "bob", call: call), .answer(description: "")))
+    bench.journal(
+      call,
+      .moved(
+        MovedFacts(
+          ofCaller: true, from: vacant, to: party(dave), at: at(4), description: "",
+          connectDeadline: at(19))))
+    bench.say(bob1, 7, .call(CallAddress(call: call), .transfer(TransferRequest(to: "carol"))))
+    bench.journal(
+      call,
+      .diverted(
+        DivertedFacts(
+          from: "bob", to: ["carol"], reason: .transferred, by: party(bob1), at: at(6),
+          deadline: at(36))),
+      .transferEnded(TransferEnd(reason: .unanswered, at: at(36))))
+    bench.say(bob1, 8, .call(CallAddress(call: call), .hangUp))
+    bench.journal(call, ended(.hungUp, by: bob1))
+    let entry = HistoryEntry(
+      call: call, callee: "bob", isPlaced: false, peer: "dave", placedAt: at(6), endedAt: at(36),
+      reason: .unanswered, isMissed: true, divertedBy: "bob")
+    bench.note(.remembered(UserKey(app: "demo", user: "carol"), 7, .entry(entry)))
+    #expect(bench.found == nil)
+  }
+
   @Test("it is between the users whom the server named") func placedAsAsked() {
     #expect(judge { $0.journal(call, placed(for: vacant)) } == .placedAsAsked)
     #expect(

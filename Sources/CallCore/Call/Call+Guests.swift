@@ -160,6 +160,8 @@ extension Call {
       if isNew, let reason = answer.diverted, reason != .transferred {
         let targets = DivertTargets(answer.to, turn: answer.turn)
         if divert(reason, from: user, to: targets, &turn) { return }
+        // Its time was over before it could go on. It is not for this user, who has not missed it.
+        if deadline(after: .seconds(0), turn) == nil { return }
       }
       if isFirst, answer.diverted == nil, !answer.to.isEmpty, !guests[index].isMember {
         guests[index].onNoAnswer = answer.to

@@ -176,6 +176,8 @@ extension HistoryChecker.Facts {
     guard let transfer = transfers.first, transfer.start.from.isEmpty,
       let user = transfer.start.to.first
     else { return nil }
+    // A later transfer rang the user once more, perhaps for somebody else.
+    if transfers.dropFirst().contains(where: { $0.rang(user) }) { return nil }
     if entry.isPlaced || !entry.peer.hasBytes(of: answered?.by.user ?? "") { return "party" }
     let taken = transfer.move.map { moves[$0] }
     // Somebody answered in the user's place: the call goes on without the user.
