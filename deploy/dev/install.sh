@@ -25,32 +25,14 @@ need nats-server has nats-server
 [[ ${1:-} != tests ]] || need python3 has python3
 
 if ((${#missing[@]} > 0)); then
-  if ! command -v apt-get >/dev/null; then
-    echo "install.sh: missing: ${missing[*]}" >&2
-    echo "install.sh: there is no apt-get here; install them in your system's way" >&2
-    exit 2
-  fi
-  sudo=()
-  if ((EUID != 0)); then
-    if ! command -v sudo >/dev/null; then
-      echo "install.sh: missing: ${missing[*]}" >&2
-      echo "install.sh: run as root: apt-get install ${missing[*]}" >&2
-      exit 2
-    fi
-    sudo=(sudo)
-  fi
   echo "Installing from Debian: ${missing[*]}"
-  log=$(mktemp)
-  trap 'rm -f "$log"' EXIT
-  apt() { # what apt and dpkg say is of interest only when they fail
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get -qq -o Dpkg::Use-Pty=0 "$@" </dev/null >"$log" 2>&1 && return
-    cat "$log" >&2
-    echo "install.sh: apt-get $1 failed; install by hand: ${missing[*]}" >&2
+  # shellcheck source=deploy/dev/debian.sh
+  source "${BASH_SOURCE[0]%/*}/debian.sh"
+  why=$(install_from_debian "${missing[@]}") || {
+    echo "install.sh: missing: ${missing[*]}: $why" >&2
+    echo "install.sh: as root: apt-get install ${missing[*]}" >&2
     exit 2
   }
-  apt update
-  apt install -y --no-install-recommends "${missing[@]}"
   if [[ " ${missing[*]} " == *" nats-server "* && -d /run/systemd/system ]]; then
     echo "Debian has started a nats-server of its own on 127.0.0.1:4222, without JetStream. Nothing here uses it;"
     echo "before you run a cluster by hand: systemctl disable --now nats-server"

@@ -6,13 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 most=20000
 if ! command -v esbuild >/dev/null; then
-  sudo=()
-  ((EUID == 0)) || sudo=(sudo -n)
-  {
-    "${sudo[@]}" apt-get update &&
-      "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends esbuild
-  } </dev/null >/dev/null 2>&1 || {
-    echo "size of the JavaScript client: SKIPPED: esbuild is missing; by hand: apt-get install esbuild" >&2
+  source deploy/dev/debian.sh
+  why=$(install_from_debian esbuild) || {
+    echo "size of the JavaScript client: SKIPPED: esbuild is missing: $why; as root: apt-get install esbuild" >&2
     exit 0
   }
 fi

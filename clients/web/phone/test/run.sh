@@ -3,13 +3,14 @@
 #
 #   clients/web/phone/test/run.sh [program [test …]]      program: .build/release/webphone
 #
-# Installs Chromium, Firefox and coturn from Debian and selenium from PyPI where they are missing. Exits with 77 where they
+# Installs Chromium, Firefox, node and coturn from Debian and selenium from PyPI where they are missing. Exits with 77 where they
 # cannot be had. Without coturn only the tests of relays are left out, and without Firefox only its calls.
 #
 # Environment: SECONDS_MAX (300), PHONE_SHOTS (a folder for screenshots of the main states), VENV (a folder for what is
 # installed from PyPI; default: .build/phone-test).
 set -euo pipefail
 cd "$(dirname "$0")/../../../.."
+source deploy/dev/debian.sh
 program=${1:-.build/release/webphone}
 shift || true
 venv=${VENV:-.build/phone-test}
@@ -34,19 +35,6 @@ skip() {
   exit 77
 }
 
-install() { # packages of Debian; says what kept it from installing them
-  command -v apt-get >/dev/null || { echo "there is no apt-get"; return 1; }
-  local sudo=()
-  if ((EUID != 0)); then
-    command -v sudo >/dev/null || { echo "only root can install them"; return 1; }
-    sudo=(sudo)
-  fi
-  {
-    "${sudo[@]}" apt-get update &&
-      "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
-  } </dev/null >"$log" 2>&1 || { echo "apt-get failed"; return 1; }
-}
-
 install_python() {
   python3 -m venv --clear "$venv" &&
     "$venv/bin/pip" install --quiet --disable-pip-version-check 'selenium>=4.20,<5' 'cryptography>=41' &&
@@ -66,20 +54,22 @@ command -v chromedriver >/dev/null || missing+=(chromium-driver)
 python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 if ((${#missing[@]} > 0)); then
   echo "Installing from Debian: ${missing[*]}"
-  why=$(install "${missing[@]}") || skip "${missing[*]} missing: $why; by hand: apt-get install ${missing[*]}"
+  why=$(install_from_debian "${missing[@]}") || skip "${missing[*]} missing: $why; by hand: apt-get install ${missing[*]}"
 fi
+optional() { # a package, and what is not tested without it
+  echo "Installing from Debian: $1"
+  local why
+  why=$(install_from_debian "$1") || echo "phone-test: $1 is missing, so $2 is not tested: $why" >&2
+}
 if ! command -v turnserver >/dev/null; then
-  echo "Installing from Debian: coturn"
-  if ! why=$(install coturn); then
-    echo "phone-test: coturn is missing, so no relay is tested: $why" >&2
-  elif [[ -d /run/systemd/system ]]; then
-    echo "Debian has started a coturn of its own. Nothing here uses it: systemctl disable --now coturn"
-  fi
+  optional coturn "a relay"
+  [[ ! -d /run/systemd/system ]] ||
+    echo "If Debian has started a coturn of its own: nothing here uses it. systemctl disable --now coturn"
 fi
+command -v node >/dev/null || optional nodejs "the client at a cluster"
 # Some tests that are named need none.
 if (($# == 0)) && ! command -v firefox-esr >/dev/null && ! command -v firefox >/dev/null; then
-  echo "Installing from Debian: firefox-esr"
-  why=$(install firefox-esr) || echo "phone-test: Firefox is missing, so no call with it is tested: $why" >&2
+  optional firefox-esr "a call in Firefox"
 fi
 if ! has_python; then
   echo "Installing from PyPI: ${modules[*]}"
