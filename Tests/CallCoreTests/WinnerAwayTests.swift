@@ -13,8 +13,8 @@ import Testing
   }
 
   /// Bob's b1 answered ten seconds ago.
-  private func talking() -> Bench {
-    var bench = Bench()
+  private func talking(_ limits: CallLimits = CallLimits()) -> Bench {
+    var bench = Bench(limits: limits)
     bench.attach("b1", "b2")
     bench.place()
     bench.say(.call(Bench.callID, .answer(description: "answer")), device: "b1")
@@ -167,6 +167,19 @@ import Testing
     bench.pass(.seconds(300))
     #expect(bench.ends.isEmpty)
     #expect(bench.journal.count == records)
+  }
+
+  @Test("a move to another edge ends no call, however short the times are that it may be away")
+  func movesWithoutGrace() throws {
+    var limits = CallLimits()
+    (limits.resumeGraceAnswered, limits.reattachGrace) = (.seconds(0), .seconds(0))
+    var bench = talking(limits)
+    bench.attach("b1", edge: 2)
+    bench.pass(.seconds(4))
+    #expect(bench.ends.isEmpty)
+    try acknowledge(&bench)
+    bench.pass(.seconds(300))
+    #expect(bench.ends.isEmpty)
   }
 
   @Test("who leaves before it has said something gets no new time") func replacedAndLost() {

@@ -45,7 +45,7 @@ extension Call {
   /// former session end, that time begins now.
   mutating func askWinner(_ conversation: CallStage.Conversation, _ turn: inout Turn) {
     awaitsWinner = true
-    let least = turn.now + turn.limits.reattachGrace
+    let least = turn.now + turn.limits.winnersWord
     if let until = conversation.winnerLostUntil {
       if until < least { commit(.winnerLost(until: least), .urgent, &turn) }
     } else {
