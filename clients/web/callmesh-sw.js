@@ -159,6 +159,7 @@ const callmeshData = (note, kind) => ({
   call: note.call,
   callee: note.callee,
   caller: note.caller,
+  sentAtMs: note.sentAtMs,
   deadlineMs: note.deadlineMs,
   capability: kind === "ring" ? note.capability : undefined,
 });
@@ -209,8 +210,9 @@ async function callmeshAsk(note, action) {
   const { edges } = callmeshSettings();
   const path = `/v1/calls/${encodeURIComponent(note.callee)}/${note.call}${action}`;
   const first = Math.floor(Math.random() * edges.length);
-  // A late answer changes nothing, so a few attempts are made even when the time is over.
-  for (let attempt = 0; attempt < 3 || (Date.now() < note.deadlineMs && attempt < 12); attempt += 1) {
+  // It rings no longer than this, whatever the clock says. A late answer changes nothing, so a few attempts are made anyway.
+  const until = Date.now() + note.deadlineMs - (note.sentAtMs ?? note.deadlineMs);
+  for (let attempt = 0; attempt < 3 || (Date.now() < until && attempt < 12); attempt += 1) {
     const answer = await callmeshAttempt(edges[(first + attempt) % edges.length] + path, action, note.capability);
     if (answer.isFinal) return answer.state;
     const wait = Math.max(answer.retryAfterMs, Math.min(callmeshTimes.firstWaitMs * 2 ** attempt, 4000));

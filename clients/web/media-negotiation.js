@@ -16,6 +16,8 @@ export class Negotiation {
   #wantsOffer = false;
   /** The offer that the other side was sent in a session that is there already. It is applied with its answer. */
   #offered = null;
+  /** An offer did not reach the other side. The browser asks for none again before an exchange is complete. */
+  #isOwed = false;
   #isClosed = false;
 
   /**
@@ -66,6 +68,7 @@ export class Negotiation {
     const { connection } = this;
     if (this.#isClosed || this.#state !== "stable" || this.#isMakingOffer) return;
     this.#wantsOffer = false;
+    this.#isOwed = false;
     this.#isMakingOffer = true;
     let offered = null;
     try {
@@ -81,8 +84,14 @@ export class Negotiation {
     this.#port.sendDescription(written(offered ?? connection.localDescription)).catch((error) => {
       // It did not reach the other side: the session stays as it was until something else changes.
       if (this.#offered === offered) this.#offered = null;
+      this.#isOwed = true;
       this.#port.failed(error);
     });
+  }
+
+  /** This side has changed the session. The browser says so itself, except while an offer is owed. */
+  changed() {
+    if (this.#isOwed) this.#negotiate();
   }
 
   /** The session is to change. It waits while the first exchange is not complete. */

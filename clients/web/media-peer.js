@@ -46,8 +46,9 @@ export class PeerMedia extends Emitter {
   async setTrack(track) {
     const sender = this.#sender(track.kind);
     this.#tracks.set(track.kind, track);
-    if (sender) await sender.replaceTrack(track);
-    else await this.#add(track);
+    if (sender) return sender.replaceTrack(track);
+    await this.#add(track);
+    this._negotiation?.changed();
   }
 
   /**
@@ -67,7 +68,9 @@ export class PeerMedia extends Emitter {
   removeTrack(kind) {
     const sender = this.#sender(kind);
     this.#tracks.delete(kind);
-    if (sender) this.connection.removeTrack(sender);
+    if (!sender) return;
+    this.connection.removeTrack(sender);
+    this._negotiation.changed();
   }
 
   /** Looks for another way to the other side: the present one has broken, or the network has changed. */
@@ -83,6 +86,7 @@ export class PeerMedia extends Emitter {
     // The credentials for TURN servers that the connection began with may have expired.
     if (typeof this.#options.rtc === "function") this.connection.setConfiguration(this.#configuration());
     this.connection.restartIce();
+    this._negotiation.changed();
   }
 
   #configuration() {

@@ -84,7 +84,7 @@ export function settle(options) {
   if (settings.edges.length === 0) throw new CallmeshError(106, "There is no edge.");
   checkBytes(settings.device ?? "", 64, 300, "The device's id");
   // The edge cuts a name that is longer than 128 bytes.
-  checkBytes(settings.deviceName, 65_536, 106, "The device's name");
+  checkBytes(settings.deviceName, 4096, 106, "The device's name");
   settings.canRenew = typeof options.getToken === "function";
   if (!settings.canRenew && !settings.token) {
     throw new CallmeshError(902, "Give a token, or getToken.");

@@ -241,6 +241,24 @@ test("an offer that is too long is taken back", async () => {
   assert.equal(call.one.connection.signalingState, "stable");
 });
 
+test("after an offer that could not be sent the next change is offered, and what was left with it", async () => {
+  for (const change of [(media) => media.restartIce(), (media) => media.removeTrack("video")]) {
+    const call = await talking();
+    const { sendDescription } = call.caller;
+    call.caller.sendDescription = () => {
+      throw new Error("too long");
+    };
+    await call.one.setTrack(track("video"));
+    await settled();
+    call.caller.sendDescription = sendDescription;
+    await change(call.one);
+    await settled();
+    assert.ok(call.caller.sent.some(({ kind }) => kind === "description"));
+    await exchangeAll(call.caller, call.callee);
+    stable(call);
+  }
+});
+
 test("descriptions that cross: both changes are in force in the end", async () => {
   const call = await talking();
   void call.one.setTrack(track("video"));
