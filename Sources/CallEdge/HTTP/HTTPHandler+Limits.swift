@@ -29,29 +29,45 @@ extension HTTPHandler {
     return said ?? proxy
   }
 
-  /// Answers a request for which no good credential stands: it counts at its address. Where the address has used up its
-  /// rate, nothing more is read from the connection for a second, which bounds what bad credentials cost. A request with
-  /// a good one counts at its user instead, so that nobody who shares the address keeps it out.
+  /// Answers a request without a credential: it counts at its address. Where the address has used up its rate, nothing
+  /// more is read from the connection for a second. A request with a credential does not count here, so that nobody who
+  /// shares the address keeps others out.
   func answerStranger(_ exchange: HTTPExchange, _ said: HTTPAnswer) {
     guard let error = refusalByRate() else { return answer(exchange, said) }
     answer(exchange, HTTPAnswer(error), rests: true)
   }
 
+  /// Answers a request whose credential was refused, or whose user has used up a rate. Of who goes on after that, no more
+  /// than `refusalsInARowMax` requests a second are looked at on one connection.
+  func answerRefused(_ exchange: HTTPExchange, _ head: HTTPRequestHead, _ error: CallError) {
+    let told = HTTPAnswer(loop.told(error, connection))
+    guard head.headers.contains(name: "authorization") || error.code == .rateLimited else {
+      return answerStranger(exchange, told)
+    }
+    refusalsInARow = error.code == .rateLimited ? refusalsInARow + 1 : 0
+    let rests = refusalsInARow >= Self.refusalsInARowMax
+    if rests { refusalsInARow = 0 }
+    answer(exchange, told, rests: rests)
+  }
+
+  private static let refusalsInARowMax = 8
+
   /// Takes a handshake from the rate of its token's user, or of its address where it has no token.
   /// - Returns: false where the rate is used up; then the handshake is answered.
   func admits(_ upgrade: WebSocketUpgrade, _ exchange: HTTPExchange) -> Bool {
-    guard let login = upgrade.login else {
-      guard let error = refusalByRate() else { return true }
-      answer(exchange, HTTPAnswer(error), rests: true)
-      return false
+    var refusal: CallError?
+    if let login = upgrade.login {
+      do {
+        try loop.shared.takeFromRate(of: .bearer(login), .connect, now: loop.now)
+      } catch {
+        refusal = error
+      }
+    } else {
+      refusal = refusalByRate()
     }
-    do {
-      try loop.shared.takeFromRate(of: .bearer(login), .connect, now: loop.now)
-      return true
-    } catch {
-      answerStranger(exchange, HTTPAnswer(error))
-      return false
-    }
+    guard let refusal else { return true }
+    answer(exchange, HTTPAnswer(refusal), rests: true)
+    return false
   }
 
   /// Takes a request from the rate of its address.

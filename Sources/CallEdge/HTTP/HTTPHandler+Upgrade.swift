@@ -9,7 +9,8 @@ extension HTTPHandler {
     do {
       upgrade = try WebSocketUpgrade(head, loop: loop, connection)
     } catch {
-      return answerStranger(exchange, error)
+      return head.headers.contains(name: "authorization")
+        ? answer(exchange, error) : answerStranger(exchange, error)
     }
     guard admits(upgrade, exchange), let context else { return }
     state = .upgraded

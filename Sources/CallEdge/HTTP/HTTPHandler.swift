@@ -35,6 +35,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   var context: ChannelHandlerContext?
   /// How many bytes of a refused request were discarded.
   var discardedBytes = 0
+  /// How many requests with a good credential were refused since the last one that was not, or since a rest.
+  var refusalsInARow = 0
   /// When the connection is closed, unless its state changes.
   var deadline: Timestamp
 
@@ -189,12 +191,13 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     let now = loop.now
     let credential: HTTPCredential
     do throws(CallError) {
+      try loop.admitVerification(of: connection, now: now)
       credential = try loop.shared.credential(head.headers, route, body: body, now: now)
       try loop.shared.takeFromRate(of: credential, route, now: now)
     } catch {
-      // A user who floods has no more signatures verified than a stranger.
-      return answerStranger(exchange, HTTPAnswer(loop.told(error, connection)))
+      return answerRefused(exchange, head, error)
     }
+    refusalsInARow = 0
     let command: Command
     do throws(CallError) {
       command = try Command(

@@ -23,6 +23,8 @@ final class PeerGate: Sendable {
   private struct Rates {
     var requests: RateTable<PeerAddress>
     var failures: RateTable<PeerAddress>
+    /// Verifications for all addresses with too many failures.
+    var suspects: TokenBucket
 
     var count: Int { requests.count + failures.count }
     var forgotten: UInt64 { requests.forgottenEarly + failures.forgottenEarly }
@@ -53,7 +55,8 @@ final class PeerGate: Sendable {
         requests: RateTable(
           perSecond: requests, burst: 4 * requests, entriesMax: limits.addressRatesMax, now: now),
         failures: RateTable(
-          perSecond: failures, burst: 60 * failures, entriesMax: limits.addressRatesMax, now: now)))
+          perSecond: failures, burst: 60 * failures, entriesMax: limits.addressRatesMax, now: now),
+        suspects: TokenBucket(burst: limits.suspectVerifications, now: now)))
     metrics.connectionsMax.set(Int64(limits.connectionsMax))
   }
 
@@ -139,6 +142,18 @@ final class PeerGate: Sendable {
   func failedToAuthenticate(_ address: PeerAddress?, now: Timestamp) -> UInt32? {
     guard let key = limited(address) else { return nil }
     return counting { $0.failures.take(key, cost: Self.failureCost, now: now) }
+  }
+
+  /// Takes the verification of a credential from what all addresses with too many refused ones have together. So a good
+  /// one from such an address is accepted, and a flood of bad ones has a bounded cost.
+  /// - Returns: nil; or the milliseconds to wait where that is used up.
+  func takeVerification(of address: PeerAddress?, now: Timestamp) -> UInt32? {
+    guard let key = limited(address) else { return nil }
+    let most = limits.suspectVerifications
+    return rates.withLock { rates in
+      guard rates.failures.wait(key, cost: Self.failureCost, now: now) != nil else { return nil }
+      return rates.suspects.take(perSecond: most, burst: most, now: now)
+    }
   }
 
   private func counting(_ body: (inout Rates) -> UInt32?) -> UInt32? {

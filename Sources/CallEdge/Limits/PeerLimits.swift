@@ -23,13 +23,15 @@ public struct PeerLimits: Sendable, Equatable {
 
   // MARK: Addresses
 
-  /// HTTP requests without a good credential, WebSocket handshakes among them, of one address in a second on average; four
-  /// times as many at once. What its user's rate refuses counts as well. Policy: refuse with 429, and read nothing
-  /// more from the connection for a second.
+  /// HTTP requests without a credential, WebSocket handshakes among them, of one address in a second on average; four
+  /// times as many at once. Policy: refuse with 429, and read nothing more from the connection for a second.
   public var requestsPerAddress = 100
   /// Tokens and push capabilities of one address that are refused, in a minute; as many at once.
-  /// Policy: answer bad ones with 429; good ones are not concerned.
+  /// Policy: answer bad ones with 429; good ones are not concerned, as far as `suspectVerifications` go.
   public var failedAuthsPerAddress = 60
+  /// Credentials that are verified in a second for all addresses together that have too many refused ones. Policy: refuse
+  /// with 429 before any signature is verified.
+  public var suspectVerifications = 500
   /// Addresses whose rates are counted; twice as many at most. Policy: forget the rates of those silent for
   /// longest, and count them.
   public var addressRatesMax = 50_000

@@ -17,6 +17,7 @@ extension EdgeLoop {
       return .failure(tooManyRefused(wait: UInt32(clamping: (until - now).microseconds / 1000)))
     }
     do {
+      try admitVerification(of: connection, now: now)
       return .success(try shared.verify(token, now: now))
     } catch {
       let told = told(error, connection)
@@ -28,7 +29,7 @@ extension EdgeLoop {
   }
 
   /// Counts an error against the connection's address where a credential was refused. Whoever shares the address is not
-  /// concerned: a good credential is always verified. What bad ones cost is bounded by `HTTPHandler.answerStranger`.
+  /// concerned; `admitVerification` bounds what bad ones cost.
   /// - Returns: the error for the device: `rateLimited` where its address has used up its rate, else the same one.
   func told(_ error: CallError, _ connection: Connection) -> CallError {
     switch error.code {
@@ -36,6 +37,13 @@ extension EdgeLoop {
       shared.gate.failedToAuthenticate(connection.address, now: now).map(tooManyRefused(wait:))
         ?? error
     default: error
+    }
+  }
+
+  /// - Throws: `rateLimited` where a credential that came on the connection is not to be verified now.
+  func admitVerification(of connection: Connection, now: Timestamp) throws(CallError) {
+    if let wait = shared.gate.takeVerification(of: connection.address, now: now) {
+      throw tooManyRefused(wait: wait)
     }
   }
 

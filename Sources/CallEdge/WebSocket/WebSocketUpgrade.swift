@@ -38,7 +38,10 @@ struct WebSocketUpgrade {
       throw HTTPAnswer(CallError(.unsupportedSubprotocol))
     }
     self.codec = codec
-    do {
+    do throws(CallError) {
+      if head.headers.contains(name: "authorization") {
+        try loop.admitVerification(of: connection, now: loop.now)
+      }
       login = try loop.shared.login(head.headers, now: loop.now)
     } catch {
       throw HTTPAnswer(loop.told(error, connection))

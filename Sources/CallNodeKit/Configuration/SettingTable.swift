@@ -138,7 +138,7 @@ extension Setting {
       unset: "half of connectionsMax")
     "Connections on which no device has attached yet. A new one displaces the oldest."
     Setting("requestsPerAddress", \.edge.peers.requestsPerAddress, .integer(1...100_000))
-    "HTTP requests and WebSocket handshakes of one address without a good token or capability, per "
+    "HTTP requests and WebSocket handshakes of one address without a token or capability, per "
       + "second on average; four times as many in one burst. Others count at their users."
     Setting("failedAuthsPerAddress", \.edge.peers.failedAuthsPerAddress, .integer(1...100_000))
     "Refused tokens and push capabilities of one address per minute. Further bad ones are answered "
