@@ -12,7 +12,7 @@ bus= run= folder=
 
 stop() {
   trap - INT TERM EXIT
-  # What is waited for below is timeout, which hands the signal on and does not wait for ever.
+  # The process that is waited for below is timeout, which hands the signal on and does not wait for ever.
   for process in $run $bus; do
     kill "$process" 2>/dev/null || true
     wait "$process" 2>/dev/null || true

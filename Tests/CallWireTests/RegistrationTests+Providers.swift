@@ -129,7 +129,7 @@ extension RegistrationTests {
     let kept = try alert(fits)?.token
     #expect(kept?.contains(endpoint(2048)) == true)
     #expect(refusal("alertToken", Self.webPush(endpoint: endpoint(2049))).contains("2048"))
-    // What a browser adds is not kept, and counts for nothing but the most that is read.
+    // Fields that a browser adds are not kept, and count for nothing but the most that is read.
     var wide = fits
     wide.token = #"{"x":"\#(String(repeating: "y", count: 1500))","# + wide.token.dropFirst()
     #expect(try alert(wide)?.token == kept)

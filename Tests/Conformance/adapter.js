@@ -26,7 +26,7 @@ export class Adapter {
     this.ready = this.#answer("ready");
   }
 
-  /** What it wrote to stderr, for a report. */
+  /** Its output to stderr, for a report. */
   get errors() {
     return this.#errors;
   }

@@ -7,7 +7,7 @@ import { commandOf } from "./standing.js";
 /** How long a fact is waited for in real time before it counts as missing. */
 const patienceMs = 5000;
 
-/** What `shows` reads. `failed` and `result` are read only by name, since a client may fail what the cluster ended. */
+/** The names that `shows` reads. `failed` and `result` are read only by name, since a client may fail what the cluster ended. */
 const mayBeUnread = new Set(["attached", "detached", "result", "failed", "needsToken", "notice", "ongoing", "history", "relays", "ringing"]);
 
 export class Stage extends Ground {

@@ -23,7 +23,7 @@ package final class FCMSimulator: Sendable {
     package var httpVersion: Int
   }
 
-  /// What an iPhone gets.
+  /// The part for an iPhone.
   package struct Alert: Sendable, Equatable {
     package var expiration: Int64
     package var collapseID: String?

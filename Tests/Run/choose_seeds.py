@@ -31,7 +31,7 @@ def main(first, last, count):
     before = subprocess.run(["git", "show", f"HEAD:./{LIST.name}"], cwd=LIST.parent, capture_output=True, text=True).stdout
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         met = dict(pool.map(look, range(first, last + 1)))
-    # What nothing requires counts as well: it is a kind of event, and costs nothing.
+    # An event that nothing requires counts as well: it costs nothing.
     missing = {name: TIMES for name in set().union(*met.values())}
     chosen = []
     while len(chosen) < count and met:

@@ -50,7 +50,7 @@ class Guardian:
             try:
                 os.close(self._mouth)
                 os.setsid()
-                # Whoever reads what this run prints must not wait for the guardian.
+                # A reader of this run's output must not wait for the guardian.
                 nowhere = os.open(os.devnull, os.O_RDWR)
                 os.dup2(nowhere, 1)
                 os.dup2(nowhere, 2)

@@ -71,7 +71,7 @@ def _by_test(failures):
 
 
 def _indented(text):
-    # What an expectation compares may be the whole output of a process, whose end says why.
+    # An expectation may compare the whole output of a process, whose end says why.
     if len(text) > 6000:
         text = text[:3000] + "\n…\n" + text[-3000:]
     return "\n".join("  " + line for line in text.splitlines())

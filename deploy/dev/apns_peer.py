@@ -28,7 +28,7 @@ async def main(mode, port, ca, key, token, gone):
         key = file.read()
     context = ssl.create_default_context(cafile=ca)
     if mode == "strict":
-        # Of itself aioapns says nothing of ALPN: the real server puts up with that.
+        # aioapns says nothing of ALPN by itself: the real server puts up with that.
         context.set_alpn_protocols(["h2"])
     client = APNs(
         key=key, key_id="KEYID12345", team_id="TEAMID1234", topic=TOPIC, max_connections=2,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All that a change must pass apart from the tests: format, generated code, import rules, and a
+# All that a change must pass apart from the tests: format, comments, generated code, import rules, and a
 # build without warnings. Runs every step, then says which failed.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,6 +17,12 @@ format() {
   swift format lint --strict --parallel --recursive --configuration .swift-format "${paths[@]}"
 }
 
+# A comment has its subject first: none begins with a word that leaves the reader to look for it.
+comments() {
+  ! git grep -nE '^[[:space:]]*(//+|#|\*|/\*\*)[[:space:]]*(Of|What|Whose|Whoever)[[:space:]]' -- \
+    '*.swift' '*.js' '*.ts' '*.py' '*.sh' '*.proto' '*.c' '*.h' ':!*.pb-c.*'
+}
+
 # Warnings in our own sources are errors: Package.swift reads this.
 build() {
   CALLMESH_WARNINGS=errors ${SWIFT_BUILD:?run make check, which sets it} --build-tests
@@ -32,6 +38,7 @@ docs() {
 }
 
 step "format (fix with: swift format -i -r Sources Tests loadtest Package.swift)" format
+step "comments begin with their subject" comments
 step "generated code (fix with: Proto/generate.sh)" Proto/generate.sh --check
 step "import rules (deploy/dev/imports.awk)" deploy/dev/imports.sh
 step "build with warnings as errors" build

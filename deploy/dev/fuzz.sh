@@ -6,13 +6,13 @@
 #   deploy/dev/fuzz.sh --keep [TARGET…]       what was found that runs new code goes into Tests/Corpora
 #   deploy/dev/fuzz.sh --build                nothing but the program
 #
-# What a run finds is kept in .build-fuzz/found, where the next one goes on.
+# A run keeps its finds in .build-fuzz/found, where the next one goes on.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scratch=.build-fuzz
 kept=Tests/Corpora
 found=$scratch/found
-# Of each target; the smallest inputs come first.
+# The most files of each target; the smallest inputs come first.
 files_max=200
 
 build() {

@@ -145,7 +145,7 @@ final class Workload: FaultSource {
       case .winner: running.winner
       }
     guard let device, !step.ifRinging || device.rings(call), !device.forgot(call) else { return }
-    // Whoever is at the other side waits, so that the cluster has to end the call.
+    // The other side waits, so that the cluster has to end the call.
     if case .say(.hangUp) = step.act, isIgnored(call) { return }
     let isPlacer =
       step.who == .caller && running.rungForTransfer.isEmpty

@@ -197,7 +197,7 @@ extension NATSPermissions {
     _ subjects: Subjects, lanes: [String], operators: [String]
   ) -> String {
     var out = """
-      # What each role of Callmesh may say and hear. Printed by: callctl nats-permissions
+      # The subjects of each role of Callmesh. Printed by: callctl nats-permissions
       # Print it anew for another name of the cluster (--cluster), for other operators, and with each new version.
 
       """

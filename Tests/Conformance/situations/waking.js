@@ -2,7 +2,7 @@
 
 import { ann, invite, received, rings, tablet } from "./helpers.js";
 
-/** What the cluster says of the call to a device that attaches for it. */
+/** The state of the call as a device that attaches for it is told. */
 const answered = (number, title, phase, more, shown, race) => ({
   number,
   title,

@@ -6,7 +6,7 @@ const [, , defect] = process.argv;
 const { send, close } = NodeSocket.prototype;
 const seen = new Set();
 
-/** What becomes of a frame of the client; null: it is not sent. */
+/** Changes a frame of the client. @returns null: it is not sent */
 const outgoing = {
   acksNothing: (frame) => (frame.ack ? null : frame),
   acksOtherVersions: (frame) => {
@@ -28,7 +28,7 @@ const outgoing = {
   addsMembers: (frame) => ({ ...frame, weather: "fine" }),
 };
 
-/** What becomes of a frame of the edge. */
+/** Changes a frame of the edge. */
 const incoming = {
   ignoresGaps: (frame) => {
     if (frame.delivery) delete frame.delivery.after;
@@ -41,7 +41,7 @@ const incoming = {
   },
 };
 
-/** What becomes of something that the client shows: a list of it. */
+/** Changes something that the client shows. @returns a list of it */
 const shown = {
   ringsTwice: (show) => (show.rings ? [show, show] : [show]),
   ringsOn: (show) => (show.stopped ? [] : [show]),

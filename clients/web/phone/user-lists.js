@@ -16,7 +16,7 @@ export class UserLists {
       if (cursor !== this.#store.model.history.cursor) void this.loadHistory();
     });
     if (!this.#windows) return;
-    // What fails here is asked for again when the window is looked at.
+    // A failure does no harm: the window asks again when it is looked at.
     this.#windows.onmessage = ({ data }) => data === device.user && this.loadRules().catch(() => {});
   }
 

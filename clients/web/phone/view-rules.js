@@ -1,4 +1,4 @@
-// What the user has decided in advance about calls: do not disturb, and forwarding.
+// The user's decisions about calls in advance: do not disturb, and forwarding.
 
 import { h } from "./dom.js";
 import { forwardText, isForwarding, patiences, situations } from "./forwarding.js";

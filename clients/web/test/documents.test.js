@@ -17,7 +17,7 @@ const members = (declaration) =>
     .map(([, name]) => name)
     .filter((name) => name !== "constructor");
 
-/** What a class has for everybody: its getters and methods, with those of its parents up to the emitter. */
+/** A class's public members: its getters and methods, with those of its parents up to the emitter. */
 function own(type) {
   const names = new Set(Object.getOwnPropertyNames(type).filter((name) => typeof type[name] === "function" && name !== "constructor"));
   for (let at = type.prototype; at && at !== Emitter.prototype; at = Object.getPrototypeOf(at)) {

@@ -14,7 +14,7 @@ source deploy/dev/debian.sh
 program=${1:-.build/release/webphone}
 shift || true
 venv=${VENV:-.build/phone-test}
-# What the tests import, and axe-core, which is a file in a package whose other dependencies nobody needs.
+# The modules that the tests import, and axe-core, which is a file in a package whose other dependencies nobody needs.
 modules=(selenium cryptography axe_playwright_python)
 
 log=$(mktemp)

@@ -555,7 +555,7 @@ struct  Callmesh__V1__RegistrationRecord
 
 
 /*
- * What providers' answers have shown of a token.
+ * The state of a token, as providers' answers have shown it.
  */
 struct  Callmesh__V1__TokenStanding
 {
