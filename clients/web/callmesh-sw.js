@@ -21,7 +21,6 @@ const callmeshTexts = {
   answeredElsewhere: "Answered on another device",
   declinedElsewhere: "Declined on another device",
   ended: "Call ended",
-  declined: "Call declined",
   notDeclined: "The call could not be declined",
 };
 
