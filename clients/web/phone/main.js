@@ -162,12 +162,8 @@ function ownContacts() {
 
 const listDevices = async () => tell("media", await streams.list());
 
-/** Plays the other side at the chosen loudspeaker, where the browser lets the page choose. */
-function useSpeaker() {
-  const { output } = streams.chosen;
-  if (output === undefined) return;
-  for (const element of document.querySelectorAll("video.remote, audio")) element.setSinkId?.(output).catch(() => {});
-}
+/** Plays the other side at the chosen loudspeaker. */
+const useSpeaker = () => streams.playAtChosen(document.querySelectorAll("video.remote, audio"));
 
 function updateAsks() {
   const asks = [];

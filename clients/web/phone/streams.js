@@ -64,6 +64,13 @@ export class Streams {
     return { microphones: of("audioinput"), cameras: of("videoinput"), speakers, chosen: this.chosen };
   }
 
+  /** Has these elements play at the chosen loudspeaker, where the browser lets the page choose. */
+  playAtChosen(elements) {
+    const { output } = this.chosen;
+    if (output === undefined) return;
+    for (const element of elements) element.setSinkId?.(output).catch(() => {});
+  }
+
   /** Calls `changed` when a device is plugged in or out. */
   watch(changed) {
     this.#browser?.addEventListener?.("devicechange", changed);
