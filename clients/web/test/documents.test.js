@@ -1,7 +1,7 @@
 // The modules have the members that callmesh.d.ts declares and README.md explains, and no others.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as callmesh from "../callmesh.js";
 import { Emitter } from "../emitter.js";
@@ -55,6 +55,27 @@ test("every export is declared and explained", () => {
   for (const name of Object.keys(callmesh)) {
     assert.match(types, new RegExp(`export (?:class|function|const) ${name}\\b`), name);
     assert.match(readme, new RegExp(`\\b${name}\\b`), name);
+  }
+});
+
+/** The codes and names of a document's tables of errors. One row may have several. */
+const errorsIn = (document) =>
+  [...document.matchAll(/^\| (\d{3}(?:, \d{3})*) \| (`\w+`(?:, `\w+`)*) \|/gm)].flatMap(([, codes, names]) => {
+    const [numbers, words] = [codes.split(", ").map(Number), names.replaceAll("`", "").split(", ")];
+    assert.equal(numbers.length, words.length, codes);
+    return numbers.map((code, at) => [code, words[at]]);
+  });
+
+test("the names of errors are the protocol's, and README.md has those that this client makes", () => {
+  const names = Object.entries(callmesh.errorNames).map(([code, name]) => [Number(code), name]);
+  const isOwn = ([code]) => code >= 900;
+  assert.deepEqual(names.filter((one) => !isOwn(one)), errorsIn(text("../../docs/device-protocol.md")));
+  const explained = errorsIn(readme);
+  assert.deepEqual(explained.filter(isOwn), names.filter(isOwn));
+  for (const [code, name] of explained) assert.equal(callmesh.errorNames[code], name, `${code} in README.md`);
+  for (const file of readdirSync(new URL("../", import.meta.url)).filter((name) => name.endsWith(".js"))) {
+    const codes = [...text(file).matchAll(/new CallmeshError\(([^,]*)/g)].flatMap(([, code]) => code.match(/\b\d{3}\b/g) ?? []);
+    for (const code of codes) assert.ok(explained.some((one) => one[0] === Number(code)), `${code} of ${file} is not in README.md`);
   }
 });
 
