@@ -80,7 +80,8 @@ export const callEvents = {
   call(model, { seen, event, detail }) {
     if (event === "ended") return ended(model, seen, detail);
     const known = findCall(model, seen.id);
-    if (!known || (known.end && event === "incoming")) {
+    // One that is over for this device rings here again, or was pulled here.
+    if (!known || (known.end && (event === "incoming" || isTalking(seen)))) {
       const call = { ...newCall(seen), ...seen };
       return added(model, { ...call, ...happened(model, event, detail)(call) });
     }

@@ -192,6 +192,17 @@ class Phone(Access, Media):
         found = self.driver.find_elements(By.CSS_SELECTOR, ".card.call")
         return found[0].get_attribute("data-state") if found else None
 
+    def lasted(self):
+        """The seconds that the clock of the call shows; None: there is none."""
+        text = self.js("return document.querySelector('.card.call .clock').lastChild.data")
+        return text and sum(int(part) * unit for part, unit in zip(text.split(":"), (60, 1)))
+
+    def counts(self, seconds=1):
+        """Waits until the clock of the call has gone on by so many seconds."""
+        end = until(f"a clock at {self.name}", lambda: (now := self.lasted()) is not None and now + seconds)
+        until(lambda: f"the clock at {self.name} to go on", lambda: (self.lasted() or 0) >= end)
+        return self
+
     def shot(self, name):
         if folder := os.environ.get("PHONE_SHOTS"):
             pathlib.Path(folder).mkdir(parents=True, exist_ok=True)

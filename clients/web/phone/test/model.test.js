@@ -136,6 +136,13 @@ test("an end that never rang here shows nothing", () => {
   assert.deepEqual(ann(of("ended", "ended", ended("unanswered"))).calls, []);
 });
 
+test("a call that rang here, was answered elsewhere, and is pulled here", () => {
+  const elsewhereFirst = [rings(), of("lost", "ended", ended("answeredElsewhere"), fromBob)];
+  const ongoing = { type: "ongoing", calls: [{ call: { id: "2", callee: "ann" }, device: "ann-2", user: "bob", sinceMs: 400 }] };
+  const call = findCall(ann(...elsewhereFirst, ongoing, of("answered", "answered", {}, fromBob)), "2");
+  assert.deepEqual([call.end, call.state, call.answeredAtMs], [null, "answered", 400]);
+});
+
 test("calls of other devices", () => {
   const entry = (id, device) => ({ call: { id, callee: "bob" }, device, user: "bob" });
   const model = ann({ type: "ongoing", calls: [entry("1", "ann-1"), entry("3", "ann-2")] });

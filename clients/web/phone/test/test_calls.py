@@ -3,6 +3,16 @@
 from phones import PhoneTest
 from waiting import until
 
+# Holds the next description back until the test opens the gate.
+HOLD_BACK = """
+const [call] = callmeshPhone.device.calls;
+call.sendDescription = async (text) => {
+  await new Promise((go) => (globalThis.letGo = go));
+  delete call.sendDescription;
+  return call.sendDescription(text);
+};
+"""
+
 
 class Talking(PhoneTest):
     def test_sound_and_pictures_flow_both_ways(self):
@@ -27,8 +37,21 @@ class Talking(PhoneTest):
         until("a picture of Ann", lambda: not bob.has(".remote.unseen"))
         bob.grows("frames", "energy")
 
-    def test_a_camera_in_a_call_without_video(self):
+    def test_cameras_in_a_call_without_video(self):
         ann, bob = self.connected()
+        # Both at once: neither offer has arrived when the other one is made.
+        for phone in (ann, bob):
+            phone.js(HOLD_BACK)
+            phone.do("camera").sees("Camera off")
+        for phone in (ann, bob):
+            until(lambda: f"an offer of {phone.name}", lambda: phone.js("return !!globalThis.letGo"))
+        for phone in (ann, bob):
+            phone.js("letGo()")
+        for phone in (ann, bob):
+            phone.grows("audio", "energy", "frames").plays(video=True)
+        for phone, other in ((ann, bob), (bob, ann)):
+            phone.do("camera").sees("Camera on")
+            until(f"no picture at {other.name}", lambda: other.has(".remote.unseen"))
         for _ in range(3):
             bob.do("camera").sees("Camera off")
             ann.grows("frames").plays(video=True)
@@ -48,6 +71,10 @@ class Talking(PhoneTest):
             other = until(f"two devices of {kind}", lambda: [one for one in ann.js(options) or [] if one not in before])[-1]
             ann.choose(f"#choose-{kind}", other)
             until(f"the other device of {kind}", lambda: other in ann.js(used))
+        speakers = "return [...document.querySelectorAll('#choose-output option')].map((option) => option.value)"
+        other = until("two loudspeakers", lambda: (ann.js(speakers) or [])[1:])[-1]
+        ann.choose("#choose-output", other)
+        until("the other loudspeaker", lambda: ann.js("return document.querySelector('video.remote').sinkId") == other)
         bob.grows("energy", "frames").plays(video=True)
 
     def test_hold(self):

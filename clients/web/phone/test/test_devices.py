@@ -1,6 +1,36 @@
 """Several devices of one user, and calls that go from one to another."""
 
 from phones import PhoneTest
+from waiting import until
+
+# Records what the clock of the call says from now on.
+CLOCKS = """
+globalThis.clocks = [];
+new MutationObserver(() => {
+  const clock = document.querySelector(".clock");
+  if (clock) clocks.push(clock.lastChild.data);
+}).observe(document.getElementById("phone"), { subtree: true, childList: true, characterData: true });
+"""
+# A page of an app in which one tab at a time is the device.
+ONE_DEVICE = """
+const get = async (path) => (await fetch(`/development/${path}`)).json();
+const tab = (globalThis.tab = { refused: [], asked: 0, gives: false });
+import("/callmesh.js").then(async ({ Device, holdDevice }) => {
+  const { edges } = await get("settings");
+  const device = new Device({ edges, device: "ann-tabs", getToken: async () => (await get("token?user=ann")).token });
+  device.on("refused", ({ error }) => tab.refused.push(error.code));
+  tab.device = device;
+  await holdDevice(device.id, {
+    onHeld: (ask) => (tab.ask = ask),
+    onAsked() {
+      tab.asked += 1;
+      if (tab.gives) device.leave();
+      return tab.gives;
+    },
+  });
+  device.start();
+});
+"""
 
 
 class Windows(PhoneTest):
@@ -42,8 +72,12 @@ class Windows(PhoneTest):
     def test_pull(self):
         ann, (browser, ipad, laptop) = self.ring_all()
         browser.do("answer").talks()
-        ann.talks()
-        laptop.press(".banner button").talks().grows("audio", "energy")
+        ann.talks().counts()
+        browser.counts(3)
+        laptop.js(CLOCKS)
+        laptop.press(".banner button").talks().grows("audio", "energy").counts()
+        self.assertNotEqual(laptop.js("return clocks[0]"), "0:00")
+        self.assertTrue(laptop.has("[data-do='hang-up']"))
         browser.sees("The call goes on on Bob's laptop")
         ann.sees("Bob on Bob's laptop").talks().grows("audio", "energy").plays()
         laptop.plays()
@@ -81,6 +115,32 @@ class Copied(PhoneTest):
             phone.ready()
             self.assertEqual(self.device(phone), own)
         copy.talks().grows("audio", "energy")
+
+
+class OneDevice(PhoneTest):
+    """The same id in two tabs: the app has chosen that they are one device."""
+
+    def test_a_further_tab_waits_and_takes_over(self):
+        first, second = self.phone("ann"), self.phone("ann", "iPad")
+        state = "return tab.device?.state"
+
+        def attached(tab):
+            until(lambda: f"being attached; refused: {tab.js('return tab.refused')}", lambda: tab.js(state) == "attached")
+
+        first.js(ONE_DEVICE)
+        attached(first)
+        second.js(ONE_DEVICE)
+        until("the second tab to learn of the first one", lambda: second.js("return !!tab.ask"))
+        second.js("tab.ask()")
+        until("the first tab to be asked", lambda: first.js("return tab.asked > 0"))
+        self.assertEqual([tab.js(state) for tab in (first, second)], ["attached", "stopped"])
+        first.js("tab.gives = true")
+        second.js("tab.ask()")
+        attached(second)
+        self.assertEqual(first.js(state), "stopped")
+        for tab in (first, second):
+            self.assertEqual(tab.js("return tab.refused"), [])
+        second.js("tab.device.stop()")
 
 
 class Handed(PhoneTest):

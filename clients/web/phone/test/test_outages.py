@@ -10,10 +10,12 @@ from relay import Relay
 from stage import StageTest
 from waiting import until
 
+# Media that stop for this long are interrupted.
+PAUSE_MS_MAX = 2000
 # Records what the page sees of its session and its media from now on.
 WATCH = """
 const { device } = callmeshPhone;
-const seen = (globalThis.seen = { attached: 0, detached: 0, media: [], connection: null });
+const seen = (globalThis.seen = { attached: 0, detached: 0, media: [], connection: null, pauses: {} });
 device.on("attached", () => (seen.attached += 1));
 device.on("detached", () => (seen.detached += 1));
 const media = callmeshPhone.line(device.calls[0]?.id)?.media;
@@ -21,6 +23,19 @@ if (media) {
   seen.connection = media.connection;
   media.on("state", ({ state }) => seen.media.push(state));
   media.on("moved", () => seen.media.push("moved"));
+  // The longest time in which no packet came, of sound and of pictures. A page that was slow to look saw no pause.
+  const { connection } = media;
+  const last = {};
+  const timer = setInterval(async () => {
+    if (connection.connectionState === "closed") return clearInterval(timer);
+    for (const { type, kind, packetsReceived, timestamp } of (await connection.getStats()).values()) {
+      if (type !== "inbound-rtp") continue;
+      const before = last[kind];
+      const pause = before?.packetsReceived === packetsReceived ? before.pause + timestamp - before.timestamp : 0;
+      last[kind] = { packetsReceived, timestamp, pause };
+      seen.pauses[kind] = Math.max(seen.pauses[kind] ?? 0, pause);
+    }
+  }, 250);
 }
 """
 # The call, and the name that ICE has for its way. Each restart gives another one.
@@ -48,10 +63,12 @@ class OutageTest(StageTest):
         until(lambda: f"{phone.name} to notice", lambda: phone.js("return seen.detached > 0"))
 
     def talks_on(self, *phones):
-        """The same connections as before carry sound, and never stopped."""
+        """The same connections as before carry sound and pictures, and never stopped."""
         for phone in phones:
-            phone.grows("audio", "energy")
+            phone.grows("audio", "energy", "frames")
             self.assertTrue(phone.js(IS_UNBROKEN), f"media of {phone.name}: {phone.js('return seen.media')}")
+            pauses = until("packets to be counted", lambda: len(found := phone.js("return seen.pauses")) == 2 and found)
+            self.assertLess(max(pauses.values()), PAUSE_MS_MAX, f"media of {phone.name}: {pauses}")
             self.assertEqual(phone.state(), "connected")
 
     def ringing(self):
@@ -70,7 +87,7 @@ class OutageTest(StageTest):
         bob.sees("Ann hung up")
 
     def talking(self):
-        ann, bob = self.connected()
+        ann, bob = self.connected(video=True)
         self.watch(ann, bob)
         return ann, bob
 
@@ -156,6 +173,8 @@ class Coordinators(OutageTest):
     def test_the_coordinator_is_killed_in_mid_call(self):
         ann, bob = self.talking()
         self.killed(self.owner(ann))
+        phase = "return callmeshPhone.device.calls[0].query().then(({ call }) => call.phase)"
+        until("another coordinator to have the call", lambda: ann.js(phase) == "answered")
         self.talks_on(ann, bob)
         ann.do("hang-up").sees("You hung up")
         bob.sees("Ann hung up")
@@ -236,6 +255,7 @@ class OfflineWithMedia(OfflineTest):
         self.comes_back(bob)
         for phone in (ann, bob):
             phone.grows("audio", "energy", "frames").sees("In a call").plays(video=True)
+            self.assertGreater(phone.js("return seen.pauses.audio"), PAUSE_MS_MAX)
             after = phone.js(SAME)
             self.assertEqual(after["call"], before[phone]["call"])
             self.assertNotEqual(after["ice"], before[phone]["ice"])
