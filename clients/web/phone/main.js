@@ -195,6 +195,9 @@ async function start() {
     if (!document.hidden) loadRules();
   });
   addEventListener("focus", loadRules);
+  // A page that the browser keeps for a way back would go on being rung, and nobody would hear it.
+  addEventListener("pagehide", ({ persisted }) => persisted && phone?.device.leave());
+  addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
   // Any click allows sounds. Notifications are asked for where the user says so.
   document.addEventListener("click", () => void sounds.allow().then(updateAsks), { once: true });
   streams.watch(() => void listDevices());

@@ -63,6 +63,26 @@ class Forwarded(PhoneTest):
         self.bob.press("#tab-contacts")
         self.ann.press("#forward-off").sees("Calls go to nobody else")
 
+    def test_when_busy(self):
+        self.forward("onBusy", "carl")
+        self.save("Calls go to Carl when you are busy")
+        self.ann.choose("#disturb", "on")
+        self.ipad.sees("Do not disturb until I change it")
+        self.bob.call("Ann")
+        self.carl_answers()
+        for window in (self.ann, self.ipad):
+            self.assertFalse(window.has(".card.call, .card.ringing"))
+
+    def test_when_no_device_can_be_reached(self):
+        self.forward("onUnreachable", "carl")
+        self.save("Calls go to Carl when no device can be reached")
+        # Her next window takes the rules back.
+        self.addCleanup(self.phone, "ann")
+        for window in (self.ann, self.ipad):
+            window.leave()
+        self.bob.call("Ann")
+        self.carl_answers()
+
     def test_what_cannot_be_is_said_in_the_dialog(self):
         self.ann.tab_to("Forward calls…").enter().sees("When you are busy, or not to be disturbed")
         self.ann.type("#forward-onBusy", "Ann").enter().sees("You cannot forward calls to yourself.")
