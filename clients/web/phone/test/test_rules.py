@@ -82,6 +82,11 @@ class Forwarded(PhoneTest):
             window.leave()
         self.bob.call("Ann")
         self.carl_answers()
+        # The way back is there, and Ann is, too.
+        self.ann.driver.back()
+        self.ann.ready()
+        self.bob.call("Ann")
+        self.ann.rings()
 
     def test_what_cannot_be_is_said_in_the_dialog(self):
         self.ann.tab_to("Forward calls…").enter().sees("When you are busy, or not to be disturbed")
