@@ -1,7 +1,10 @@
-// A WebSocket for Node 20, which has none: as much of RFC 6455 as an edge needs. For tests against a real cluster only.
+// Stands in for parts of a browser that Node lacks: up to 20 a WebSocket, of which this has as much of RFC 6455 as an edge
+// needs, and in 18, which Debian 12 has, `crypto`. For tests against a real cluster only.
 
-import { randomBytes } from "node:crypto";
+import { randomBytes, webcrypto } from "node:crypto";
 import { request } from "node:http";
+
+globalThis.crypto ??= webcrypto;
 
 export class NodeSocket {
   readyState = 0;
