@@ -37,6 +37,16 @@ import Testing
       session: later)
   }
 
+  /// It acknowledges four seconds after it has attached, and the call goes on.
+  private func attachesAndAcknowledges(_ bench: inout Bench) throws {
+    bench.attach("b1", edge: 2)
+    bench.pass(.seconds(4))
+    #expect(bench.ends.isEmpty)
+    try acknowledge(&bench)
+    bench.pass(.seconds(300))
+    #expect(bench.ends.isEmpty)
+  }
+
   @Test("who is back and says nothing has hung up when the time is over, and is not busy any more")
   func saysNothing() {
     var bench = bench()
@@ -85,12 +95,7 @@ import Testing
   @Test("who is back in the last second has five more to say so") func lateAttach() throws {
     var bench = bench()
     bench.pass(almost)
-    bench.attach("b1", edge: 2)
-    bench.pass(.seconds(4))
-    #expect(bench.ends.isEmpty)
-    try acknowledge(&bench)
-    bench.pass(.seconds(300))
-    #expect(bench.ends.isEmpty)
+    try attachesAndAcknowledges(&bench)
   }
 
   @Test("attaching and leaving again gives it no new time") func again() {
@@ -174,12 +179,7 @@ import Testing
     var limits = CallLimits()
     (limits.resumeGraceAnswered, limits.reattachGrace) = (.seconds(0), .seconds(0))
     var bench = talking(limits)
-    bench.attach("b1", edge: 2)
-    bench.pass(.seconds(4))
-    #expect(bench.ends.isEmpty)
-    try acknowledge(&bench)
-    bench.pass(.seconds(300))
-    #expect(bench.ends.isEmpty)
+    try attachesAndAcknowledges(&bench)
   }
 
   @Test("who leaves before it has said something gets no new time") func replacedAndLost() {

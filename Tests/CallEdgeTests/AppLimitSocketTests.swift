@@ -105,22 +105,21 @@ extension AppLimitTests {
   /// So does a place with what the app has chosen for second calls.
   @Test(arguments: [SecondCalls.busy, .allow, nil])
   func theShardHearsOfSecondCalls(choice: SecondCalls?) async throws {
-    try await EdgeFixture.run(terms: AppTerms(secondCalls: choice)) { edge in
-      let (client, _) = try await edge.device("ann", "phone", codec: .json)
-      let call = CallID(high: 1, low: 2)
-      client.say(2, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
-      let command = try await edge.shards.next {
-        if case .place = $0.body { true } else { false }
-      }
-      guard case .place(let request) = command.body else { throw TestFailure("no place") }
-      #expect(request.busyWhileInCall == choice.map { $0 == .busy })
-    }
+    let request = try await placed(AppTerms(secondCalls: choice))
+    #expect(request.busyWhileInCall == choice.map { $0 == .busy })
   }
 
   @Test(arguments: ForwardedRing.allCases)
   func theShardHearsHowLongCallsRingThatGoOn(choice: ForwardedRing) async throws {
     var terms = AppTerms()
     terms.forwardedRing = choice
+    let request = try await placed(terms)
+    #expect(request.ringsAnew == (choice == .anew))
+  }
+
+  /// The place as the shard of an app's callee gets it.
+  private func placed(_ terms: AppTerms) async throws -> PlaceRequest {
+    var placed: PlaceRequest?
     try await EdgeFixture.run(terms: terms) { edge in
       let (client, _) = try await edge.device("ann", "phone", codec: .json)
       let call = CallID(high: 1, low: 2)
@@ -128,9 +127,9 @@ extension AppLimitTests {
       let command = try await edge.shards.next {
         if case .place = $0.body { true } else { false }
       }
-      guard case .place(let request) = command.body else { throw TestFailure("no place") }
-      #expect(request.ringsAnew == (choice == .anew))
+      if case .place(let request) = command.body { placed = request }
     }
+    return try #require(placed)
   }
 
   @Test func byHTTPTheAnswerSaysWhen() async throws {

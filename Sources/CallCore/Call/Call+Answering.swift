@@ -28,7 +28,7 @@ extension Call {
     return .answer(won: legs[leg].state == .won, state(for: .leg(leg)))
   }
 
-  /// A device answers that does not ring any more, while others do.
+  /// The reply to an answer of a device that no longer rings, while others still do.
   func tooLate(_ leg: Int) -> Reply {
     let party = legs[leg].party
     if let stop = leftStop(leg), stop.by?.isDevice(party.device, of: party.user) != true {

@@ -13,8 +13,8 @@ public struct CallLimits: Sendable, Equatable {
   /// How long a call waits for a registered device whose session broke just before the call was
   /// placed, and for any device while an edge is missing. Zero: a call waits for no device.
   public var reattachGrace: Span = .seconds(5)
-  /// How long the device that has an answered call has at least, after an attach, to say something about it. What it is told
-  /// is retransmitted for most of that.
+  /// The least time, after an attach, in which the device that has an answered call must acknowledge it or send a command
+  /// about it. Most retransmissions of the delivery that asks for this fit into it.
   public var winnersWord: Span { max(reattachGrace, .seconds(5)) }
   /// For how long the shard of a call that gave way to a crossing one asks that one's shard to connect the two
   /// devices. After that the surviving call rings on.

@@ -37,8 +37,8 @@ extension HTTPHandler {
     answer(exchange, HTTPAnswer(error), rests: true)
   }
 
-  /// Answers a request whose credential was refused, or whose user has used up a rate. Of who goes on after that, no more
-  /// than `refusalsInARowMax` requests a second are looked at on one connection.
+  /// Answers a request whose credential was refused, or whose user has used up a rate. After `refusalsInARowMax` requests
+  /// beyond the rate, nothing more is read from the connection for a second.
   func answerRefused(_ exchange: HTTPExchange, _ head: HTTPRequestHead, _ error: CallError) {
     let told = HTTPAnswer(loop.told(error, connection))
     guard head.headers.contains(name: "authorization") || error.code == .rateLimited else {
