@@ -44,7 +44,8 @@ import Testing
     #expect(attach(&bench, "r4")?.error == nil, "a registered one is in")
     // By HTTP, without a session: the longest unseen registration gives way, so there is room.
     bench.pass(.seconds(1))
-    #expect(bench.say(.register(RegistrationRequest()), device: "r10")?.error == nil)
+    let request = RegistrationRequest(voipToken: Bench.voip("t10"))
+    #expect(bench.say(.register(request), device: "r10")?.error == nil)
   }
 
   @Test func aRegistrationForWhichNothingGivesWayIsRefused() {
@@ -172,6 +173,31 @@ import Testing
     }
     #expect(bench.registration("d3") == nil, "it is the only one that is away")
     #expect(bench.registration("d0") != nil && bench.shard.counts.registrations == 10)
+  }
+
+  /// Each of them would lose the calls that come while it sleeps, and the newcomer would gain none.
+  @Test(arguments: [true, false])
+  func whoCannotBeWokenDisplacesNobodyWhoCan(isAttached: Bool) {
+    var bench = Bench()
+    for number in 0..<10 { bench.enrol("r\(number)", voip: "t\(number)") }
+    if isAttached { open("tab", &bench) }
+    let request = RegistrationRequest(deviceName: "A tab")
+    guard case .error(let error)? = bench.say(.register(request), device: "tab") else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(error == bench.shard.limits.tooManyWakeableDevices && error.code == .tooManyDevices)
+    #expect(error.message.hasPrefix("All 10 registered devices"))
+    bench.answerStores()
+    for number in 0..<10 { #expect(bench.registration("r\(number)") != nil) }
+    _ = bench.take()
+    bench.place()
+    #expect(bench.invites("tab").count == (isAttached ? 1 : 0))
+    #expect(bench.pushes("r0") == [.ring])
+    // One that is in says the same again, and one with a token takes the place of the longest unseen.
+    #expect(bench.say(.register(RegistrationRequest()), device: "r3")?.error == nil)
+    bench.answerStores()
+    #expect(bench.say(.register(request), device: "tab")?.error == nil, "r3 cannot be woken now")
   }
 
   @Test func theRefusalNamesTheLimitInForce() {

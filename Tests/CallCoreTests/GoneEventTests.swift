@@ -183,8 +183,9 @@ import Testing
     case .displaced:
       // Else it gives way first, since it cannot be woken.
       bench.enrol("b2", voip: "v2", hasWebhooks: true)
-      bench.say(
-        .register(RegistrationRequest()), device: "b3", devicesPerUser: 2, hasWebhooks: true)
+      let request = RegistrationRequest(voipToken: Bench.voip("v3"))
+      bench.say(.register(request), device: "b3", devicesPerUser: 2, hasWebhooks: true)
+      bench.answerClaims()
     }
   }
 

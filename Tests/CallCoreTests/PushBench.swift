@@ -47,20 +47,31 @@ extension Bench {
       switch effects.remove(at: index) {
       case .store(_, let token), .remove(_, _, let token), .storeRules(_, _, let token):
         run { $0.registrationStored(token: token, ok: true, now: $1, into: &$2) }
-      case .token(let step, let token):
-        let result: TokenStepResult =
-          switch step {
-          case .read: .read(owner, revision: owner == nil ? 0 : 7)
-          case .notify: .notified
-          case .claim: .claimed
-          }
-        run { $0.tokenStepDone(token: token, result, now: $1, into: &$2) }
+      case .token(let step, let token): answer(step, token, owner)
       case .reply, .deliver, .showOngoing, .showName, .notice, .close, .push, .tell,
         .withdrawPushes,
         .releaseToken, .record, .history, .visit, .visitAnswer, .events, .deviceEvent:
         break
       }
     }
+  }
+
+  /// Answers the steps that claim tokens, and nothing else of the store.
+  mutating func answerClaims() {
+    while let index = effects.firstIndex(where: { if case .token = $0 { true } else { false } }) {
+      guard case .token(let step, let token) = effects.remove(at: index) else { return }
+      answer(step, token, nil)
+    }
+  }
+
+  private mutating func answer(_ step: TokenStep, _ token: UInt64, _ owner: TokenOwner?) {
+    let result: TokenStepResult =
+      switch step {
+      case .read: .read(owner, revision: owner == nil ? 0 : 7)
+      case .notify: .notified
+      case .claim: .claimed
+      }
+    run { $0.tokenStepDone(token: token, result, now: $1, into: &$2) }
   }
 
   var pushes: [PushJob] {

@@ -126,6 +126,33 @@ struct AppServerTests {
     #expect(HTTPBodies.readUserRules(gone.body) == UserRules())
   }
 
+  /// Times in seconds, and a first stage that is longer than the call rings.
+  @Test func rulesAsAppsGetThemWrong() async throws {
+    let cluster = try await TestCluster.start(coordinators: 1)
+    defer { cluster.stop() }
+    let path = "/v1/app/users/bob/rules"
+    let now = Int64(Date().timeIntervalSince1970)
+    for until in [now + 3600, (now - 3600) * 1000] {
+      let body = #"{"doNotDisturb":{"untilMs":\#(until)}}"#
+      let refused = try await ask(cluster, "PUT", path, body: body)
+      #expect(refused.status == 400)
+      #expect(HTTPBodies.readError(refused.body)?.code == .invalidRules)
+    }
+    let staged = #"{"firstDevices":["b1"],"firstSeconds":60}"#
+    #expect(try await ask(cluster, "PUT", path, body: staged).status == 200)
+
+    let alice = try await TestDevice(cluster, user: "alice", "a1")
+    let first = try await TestDevice(cluster, user: "bob", "b1")
+    let other = try await TestDevice(cluster, user: "bob", "b2")
+    defer { for device in [alice, first, other] { device.stop() } }
+    let call = CallID.random()
+    try await alice.device.place(PlaceRequest(call: call, ringTimeoutSeconds: 10), to: "bob")
+    try await first.waitForInvite(call)
+    try await other.waitForInvite(call)
+    #expect(try await other.device.answer(call))
+    try await first.waitForStop(call, .answeredElsewhere)
+  }
+
   /// The caller stays attached while the name changes and every coordinator dies.
   @Test func namesReachAttachedSessionsAndOutliveAllCoordinators() async throws {
     let cluster = try await TestCluster.start()
@@ -170,7 +197,7 @@ struct AppServerTests {
   }
 
   @Test func aRemovedDeviceIsToldAndGone() async throws {
-    let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
+    let cluster = try await TestCluster.start(coordinators: 1)
     defer { cluster.stop() }
     let bob = try await TestDevice(cluster, user: "bob", "b1", edges: ["e1"])
     defer { bob.stop() }
@@ -188,7 +215,7 @@ struct AppServerTests {
 
   /// A token that `callctl` mints is good, and a user's token is not.
   @Test func callctlMintsServerTokens() async throws {
-    let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
+    let cluster = try await TestCluster.start(coordinators: 1)
     defer { cluster.stop() }
     let keys = cluster.folder + "/keys.json"
     let minted = try await TestCluster.runAlone(

@@ -9,13 +9,15 @@ enum HTTPProbe {
     await send("GET", address, port, path, seconds: seconds)
   }
 
-  /// - Returns: the status, 0 where nobody answered within `seconds`, and the body.
+  /// - Parameter connection: `close`; otherwise the answer is complete when the server closes the connection by
+  ///   itself, or changes to another protocol.
+  /// - Returns: the status, 0 where no answer was complete within `seconds`, and the body.
   static func send(
-    _ method: String, _ address: String, _ port: Int, _ path: String, headers: [String] = [],
-    body: String = "", seconds: Int = 10
+    _ method: String, _ address: String, _ port: Int, _ path: String, connection: String = "close",
+    headers: [String] = [], body: String = "", seconds: Int = 10
   ) async -> (status: Int32, body: String) {
     let lines =
-      ["\(method) \(path) HTTP/1.1", "Host: \(address)", "Connection: close"] + headers
+      ["\(method) \(path) HTTP/1.1", "Host: \(address)", "Connection: \(connection)"] + headers
       + (body.isEmpty ? [] : ["Content-Length: \(body.utf8.count)"])
     let request = lines.map { $0 + "\r\n" }.joined() + "\r\n" + body
     return await withCheckedContinuation { continuation in
@@ -43,8 +45,10 @@ enum HTTPProbe {
     var buffer = [UInt8](repeating: 0, count: 16_384)
     while true {
       let count = recv(descriptor, &buffer, buffer.count, 0)
-      if count <= 0 { return answer }
+      if count < 0 { return [] }
+      if count == 0 { return answer }
       answer += buffer[..<count]
+      if answer.starts(with: Array("HTTP/1.1 101".utf8)) { return answer }
     }
   }
 

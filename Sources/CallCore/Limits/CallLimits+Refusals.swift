@@ -32,6 +32,13 @@ extension CallLimits {
       "At most \(Self.counted(legsPerCall, "device")) of one user are attached or registered.")
   }
 
+  /// For a registration without a token to ring by, where all that are registered have one.
+  public var tooManyWakeableDevices: CallError {
+    CallError(
+      .tooManyDevices,
+      "All \(devicesPerUser) registered devices of this user can be woken, and this one cannot.")
+  }
+
   /// Callers give it in whole seconds.
   public var invalidRingTimeout: CallError {
     let shortest = (ringTimeoutMinimum.microseconds + 999_999) / 1_000_000

@@ -21,9 +21,14 @@ extension ShardMachine {
       return turn.reply(command, .error(error))
     }
     let limits = limits.with(devicesPerUser: command.devicesPerUser)
-    let leaving = surplus(with: registration, limits).map(\.id)
+    let leaving = surplus(with: registration, limits)
+    guard registration.ringToken != nil || !leaving.contains(where: \.wakes) else {
+      return turn.reply(command, .error(limits.tooManyWakeableDevices))
+    }
     guard
-      hasRoom(for: command.device, of: command.user, leaving: leaving, countMax: limits.legsPerCall)
+      hasRoom(
+        for: command.device, of: command.user, leaving: leaving.map(\.id),
+        countMax: limits.legsPerCall)
     else {
       return turn.reply(command, .error(limits.tooManyDevices))
     }
@@ -73,7 +78,8 @@ extension ShardMachine {
 
   /// The devices that give way to a registration: first those that are away and cannot be woken, then those that are
   /// attached and cannot be woken, which ring by their sockets all the same. So ten tabs never cost a sleeping phone its
-  /// token, be they open or closed: of one subscription that all of them register, the newest alone has it.
+  /// token, be they open or closed: of one subscription that all of them register, the newest alone has it. A device
+  /// that cannot be woken is refused where one that can would give way to it.
   private func surplus(with registration: Registration, _ limits: CallLimits) -> [User.Device] {
     let registered = (users[registration.user]?.devices ?? []).filter { $0.registration != nil }
     guard !registered.contains(where: { $0.id == registration.device }) else { return [] }

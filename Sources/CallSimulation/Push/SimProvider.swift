@@ -12,7 +12,7 @@ final class SimProvider: SimActor, @unchecked Sendable {
     case silent
     /// Answers 5xx to all, at once.
     case refusing
-    /// As `refusing`, and demands a pause that is longer than most rings.
+    /// As `refusing`, and demands a pause: of rings an hour.
     case pausing
     /// Knows no token, at once.
     case forgetful
@@ -193,7 +193,7 @@ final class SimProvider: SimActor, @unchecked Sendable {
     case .up, .refusing, .pausing, .forgetful: break
     }
     let draw = isCalm ? 1 : random.unit()
-    if let refusal = moody(lane) ?? refusal(draw, push, lane, token) {
+    if let refusal = moody(lane, push) ?? refusal(draw, push, lane, token) {
       if refusal.isForNow, token?.goneSince == nil { owe(push, lane, sending.process) }
       return later(latency) { $0.give(refusal, to: sending) }
     }
@@ -208,11 +208,14 @@ final class SimProvider: SimActor, @unchecked Sendable {
     }
   }
 
-  private func moody(_ lane: PushLane) -> Answer? {
+  private func moody(_ lane: PushLane, _ push: Push) -> Answer? {
     switch mood(lane) {
     case .up, .slow, .silent: nil
     case .refusing: .trouble("ServiceUnavailable", retryAfter: nil)
-    case .pausing: .trouble("ServiceUnavailable", retryAfter: .seconds(20))
+    case .pausing:
+      // Rings are tried on all the same. Whatever else waits for so long would outlast the world.
+      .trouble(
+        "ServiceUnavailable", retryAfter: push.job.purpose == .ring ? .seconds(3600) : .seconds(20))
     case .forgetful: .tokenRefused
     }
   }
