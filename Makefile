@@ -20,7 +20,7 @@ help:
 	@echo "make web-test  the tests of the JavaScript client (part of make test)"
 	@echo "make conformance  both clients in 201 situations of the device protocol (ARGS='--only 204': that one)"
 	@echo "make phone-test  the phone in Chromium and Firefox: calls with sound and pictures (make test runs one of each kind; ARGS=test_calls: only those)"
-	@echo "make check   format, generated code, import rules, build without warnings"
+	@echo "make check   format, comments, generated code, import rules, lines of each module, build without warnings"
 	@echo "make docs    the pages of CallmeshClient, the library for apps, as a web site"
 	@echo "make build   callnode, callctl and callload into $(bin)"
 	@echo "make bench   micro-benchmarks of core, codec, push, bus and journal (ARGS=journal: only those)"

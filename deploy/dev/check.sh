@@ -41,6 +41,7 @@ step "format (fix with: swift format -i -r Sources Tests loadtest Package.swift)
 step "comments begin with their subject" comments
 step "generated code (fix with: Proto/generate.sh)" Proto/generate.sh --check
 step "import rules (deploy/dev/imports.awk)" deploy/dev/imports.sh
+step "lines of each module (deploy/dev/budget.txt)" deploy/dev/budget.sh
 step "build with warnings as errors" build
 # After the build, whose modules it needs.
 step "DocC pages (deploy/dev/docs.sh)" docs
