@@ -46,9 +46,9 @@ extension Command.Body {
   fileprivate var approximateBytes: Int {
     switch self {
     case .place(let request):
-      request.forward.reduce(128) { $0 + $1.utf8.count + 2 } + request.description.utf8.count
-        + request.pushData.utf8.count
-        + request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
+      request.forward.reduce(128) { $0 + $1.utf8.count + 2 } + request.setup.description.utf8.count
+        + request.setup.pushData.utf8.count
+        + request.setup.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
     case .call(_, .answer(let description)): 128 + description.utf8.count
     case .call(_, .signal(_, let body)): 128 + body.utf8.count
     case .register: 2048

@@ -51,12 +51,12 @@ struct FrameRules {
       if let device { try FieldRules.checkDeviceID(device.text) }
     case .place(let call, let request):
       try check(call)
-      try check(description: request.description)
-      try check(request.headers)
-      guard request.pushData.utf8.count <= limits.pushDataBytes else {
+      try check(description: request.setup.description)
+      try check(request.setup.headers)
+      guard request.setup.pushData.utf8.count <= limits.pushDataBytes else {
         throw limits.pushDataTooLarge
       }
-      try check(noNUL: request.pushData, "pushData")
+      try check(noNUL: request.setup.pushData, "pushData")
     case .call(let call, let verb):
       try check(call)
       switch verb {

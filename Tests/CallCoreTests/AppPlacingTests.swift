@@ -14,7 +14,7 @@ import Testing
     from: String = "dave", id: CallID = Bench.id, device: DeviceID? = nil
   ) -> AppRequest {
     var request = PlaceRequest(call: id, callerName: "Dave D.", pushData: "ticket 7")
-    request.headers = [CustomHeader(name: "reason", value: "callback")]
+    request.setup.headers = [CustomHeader(name: "reason", value: "callback")]
     request.follows = .history
     return .place(AppPlacing(request, caller: from, device: device))
   }

@@ -226,7 +226,7 @@ import Testing
     bench.owner.attach("b1")
     bench.attach("dave", "1")
     var request = PlaceRequest(call: Bench.id, description: "offer")
-    request.ringTimeoutSeconds = 180
+    request.setup.ringTimeoutSeconds = 180
     bench.owner.say(.place(request), user: "alice", device: "alice1")
     bench.asBob(.answer(description: "answer"))
     bench.asBob(.connected)

@@ -52,6 +52,16 @@ private let bob = UserKey(app: "demo", user: "bob")
         command(.attach(Attach(attachedAt: later, userName: "Ann"))), now: later) == .repeated)
   }
 
+  @Test func placeAgainIsTheSameWhateverTheEdgeAdds() {
+    var outbox = outbox()
+    var place = PlaceRequest(call: CallID(high: 1, low: 1), receivedAt: start)
+    #expect(outbox.submit(command(.place(place)), now: start) == .accepted)
+    (place.callerName, place.forward, place.busyWhileInCall) = ("Ann", ["carol"], true)
+    #expect(outbox.submit(command(.place(place)), now: start) == .repeated)
+    place.setup.description = "another"
+    #expect(outbox.submit(command(.place(place)), now: start) == .conflicting)
+  }
+
   @Test func tableIsBounded() {
     var outbox = outbox { $0.pendingMax = 2 }
     #expect(outbox.submit(command(request: 1), now: start) == .accepted)

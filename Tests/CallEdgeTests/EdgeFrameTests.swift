@@ -48,7 +48,7 @@ extension EdgeSessionTests {
       #expect(try await client.reply().id == 2)
       let place = try await edge.shards.next { if case .place = $0.body { true } else { false } }
       guard case .place(let request) = place.body else { return }
-      #expect(request.description == escapes)
+      #expect(request.setup.description == escapes)
     }
   }
 

@@ -24,13 +24,13 @@ import Testing
 
   @Test func allOfIt() throws {
     let question = try question {
-      $0.headers = [CustomHeader(name: "X-Team", value: "a \"b\"")]
-      $0.video = true
+      $0.setup.headers = [CustomHeader(name: "X-Team", value: "a \"b\"")]
+      $0.setup.video = true
       $0.deviceName = "Ann's phone"
       $0.callerName = "Ann Lee"
       // Descriptions are between the devices.
-      $0.description = "v=0"
-      $0.pushData = "opaque"
+      $0.setup.description = "v=0"
+      $0.setup.pushData = "opaque"
     }
     #expect(question.id == "call_6ba7b810-9dad-11d1-80b4-00c04fd430c8")
     #expect(question.seconds == 1_800_000_000)
@@ -86,7 +86,7 @@ import Testing
         .appending(path: "../../docs/hooks.md").standardizedFileURL, encoding: .utf8)
     let secret = try #require(Data(base64Encoded: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
     let question = try question(at: Timestamp(microseconds: 1_800_000_000_000_000)) {
-      $0.headers = [CustomHeader(name: "X-Team", value: "support")]
+      $0.setup.headers = [CustomHeader(name: "X-Team", value: "support")]
       $0.deviceName = "Ann's phone"
       $0.callerName = "Ann Lee"
     }
@@ -100,6 +100,6 @@ import Testing
 
   /// Also at another edge, and later.
   @Test func theSameCallHasTheSameId() throws {
-    #expect(try question().id == (try question { $0.video = true }.id))
+    #expect(try question().id == (try question { $0.setup.video = true }.id))
   }
 }

@@ -42,7 +42,7 @@ import Testing
         if case .place = $0.body { true } else { false }
       }
       guard case .place(let placed) = place.body else { throw TestFailure("\(place)") }
-      #expect(placed.description == text)
+      #expect(placed.setup.description == text)
 
       let other = try await edge.client(context)
       #expect(try await other.request("GET", "/healthz").status == 200)

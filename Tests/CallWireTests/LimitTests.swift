@@ -130,7 +130,7 @@ import Testing
       Issue.record("\(frame)")
       return
     }
-    #expect(request.description.utf8.count == 65_536)
+    #expect(request.setup.description.utf8.count == 65_536)
     // As control characters, which nothing but escapes can hold.
     let worst = ClientFrame(
       id: 7, command: Self.place(description: String(repeating: "\u{1}", count: 65_536)))

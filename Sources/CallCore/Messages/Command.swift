@@ -213,50 +213,6 @@ public struct CustomHeader: Sendable, Hashable {
   }
 }
 
-public struct PlaceRequest: Sendable, Equatable {
-  public var call: CallID
-  /// 0 stands for the app's default.
-  public var ringTimeoutSeconds: UInt32
-  public var description: String
-  public var headers: [CustomHeader]
-  public var video: Bool
-  /// Data that the caller's app gives to the callee's apps, in pushes that ring and in the invite; opaque.
-  public var pushData: String
-  /// The name of the caller's device, as in its session.
-  public var deviceName: String
-  /// The caller's display name, as in the session's token, as stored, or as the app's hook gives it; empty: none.
-  public var callerName: String
-  /// When the edge received it, by the edge's clock; nil: not known. For a metric only.
-  public var receivedAt: Timestamp?
-  /// Whether the callee is busy while it is in an answered call; nil: what the cluster says.
-  public var busyWhileInCall: Bool?
-  /// Users whom the app's hook has named to be rung in place of the callee; empty: none.
-  public var forward: [String] = []
-  /// The app lets a call that goes on to others ring longer than its caller has chosen.
-  public var ringsAnew = false
-  /// The information that the caller's app wants about the call.
-  public var follows: Follows
-
-  public init(
-    call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
-    headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
-    callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = "",
-    busyWhileInCall: Bool? = nil, follows: Follows = []
-  ) {
-    self.follows = follows
-    self.busyWhileInCall = busyWhileInCall
-    self.pushData = pushData
-    self.receivedAt = receivedAt
-    self.call = call
-    self.ringTimeoutSeconds = ringTimeoutSeconds
-    self.description = description
-    self.headers = headers
-    self.video = video
-    self.deviceName = deviceName
-    self.callerName = callerName
-  }
-}
-
 /// The kind of a signal. One side of a call sends its signals to the other in one order.
 public enum SignalKind: UInt8, Sendable, CaseIterable {
   case candidate = 0

@@ -5,7 +5,7 @@ extension ShardMachine {
     _ command: Command, _ request: PlaceRequest, for placing: AppPlacing? = nil, _ turn: inout Turn
   ) {
     let isForApp = placing != nil
-    let fingerprint = Self.fingerprint(command, request, to: placing?.device)
+    let fingerprint = request.setup.fingerprint(command, to: placing?.device)
     if let slot = calls.slot(of: request.call) {
       guard calls[slot].facts.fingerprint == fingerprint,
         calls[slot].facts.callee == command.callee
@@ -24,7 +24,7 @@ extension ShardMachine {
       let state = state(of: request.call, seenBy: command)
       return turn.reply(command, .call(state))
     }
-    if let refusal = refusal(of: request) ?? admission(of: command, turn)
+    if let refusal = refusal(of: request.setup) ?? admission(of: command, turn)
       ?? refusal(of: command.callee, request, turn)
     {
       return turn.reply(command, .error(refusal))
@@ -34,14 +34,14 @@ extension ShardMachine {
       caller: Party(
         user: command.user.user, device: command.device, deviceName: request.deviceName,
         name: request.callerName),
-      placedAt: turn.now, deadline: turn.now + ringTimeout(request), video: request.video,
-      description: request.description, headers: request.headers, legs: [], fingerprint: fingerprint
-    )
-    facts.pushData = request.pushData
+      placedAt: turn.now, deadline: turn.now + ringTimeout(request.setup),
+      video: request.setup.video, description: request.setup.description,
+      headers: request.setup.headers, legs: [], fingerprint: fingerprint)
+    facts.pushData = request.setup.pushData
     facts.follows = request.follows
-    if isForApp { facts.callerRings = ringTimeout(request) }
+    if isForApp { facts.callerRings = ringTimeout(request.setup) }
     facts.onlyDevice = placing?.device
-    facts.isRingFixed = request.ringTimeoutSeconds != 0 && !request.ringsAnew
+    facts.isRingFixed = request.setup.ringTimeoutSeconds != 0 && !request.ringsAnew
     ring(facts, request, command, &turn)
   }
 
@@ -171,21 +171,21 @@ extension ShardMachine {
   }
 
   /// Why a request is refused whatever the state of the shard; nil: it is not.
-  private func refusal(of request: PlaceRequest) -> CallError? {
-    let seconds = Span.seconds(Int64(request.ringTimeoutSeconds))
-    if request.ringTimeoutSeconds != 0,
+  private func refusal(of setup: CallSetup) -> CallError? {
+    let seconds = Span.seconds(Int64(setup.ringTimeoutSeconds))
+    if setup.ringTimeoutSeconds != 0,
       seconds < limits.ringTimeoutMinimum || seconds > limits.ringTimeoutMaximum
     {
       return limits.invalidRingTimeout
     }
-    let headerBytes = request.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
-    if request.headers.count > limits.headersCount || headerBytes > limits.headersBytes {
+    let headerBytes = setup.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+    if setup.headers.count > limits.headersCount || headerBytes > limits.headersBytes {
       return limits.headersTooLarge
     }
-    if request.description.utf8.count > limits.descriptionBytes {
+    if setup.description.utf8.count > limits.descriptionBytes {
       return limits.descriptionTooLarge
     }
-    if request.pushData.utf8.count > limits.pushDataBytes { return limits.pushDataTooLarge }
+    if setup.pushData.utf8.count > limits.pushDataBytes { return limits.pushDataTooLarge }
     return nil
   }
 
@@ -198,9 +198,9 @@ extension ShardMachine {
       by: command.user, now: turn.now, limits)
   }
 
-  private func ringTimeout(_ request: PlaceRequest) -> Span {
-    request.ringTimeoutSeconds == 0
-      ? limits.ringTimeout : .seconds(Int64(request.ringTimeoutSeconds))
+  private func ringTimeout(_ setup: CallSetup) -> Span {
+    setup.ringTimeoutSeconds == 0
+      ? limits.ringTimeout : .seconds(Int64(setup.ringTimeoutSeconds))
   }
 
   /// How many live calls each device of a user has; empty where the user has so few that no device has too many.
@@ -217,27 +217,5 @@ extension ShardMachine {
       }
     }
     return counts
-  }
-
-  /// Tells a repeated `place` from another call with the same id.
-  /// - Parameter only: the only device that rings.
-  static func fingerprint(_ command: Command, _ request: PlaceRequest, to only: DeviceID? = nil)
-    -> UInt64
-  {
-    var hash = FNV1a()
-    hash.add(command.user.app, end: 0xff)
-    hash.add(command.user.user, end: 0xff)
-    hash.add(command.device.text, end: 0xff)
-    hash.add(command.callee.user, end: 0xff)
-    hash.add(request.description, end: 0xff)
-    for header in request.headers {
-      hash.add(header.name, end: 0xff)
-      hash.add(header.value, end: 0xff)
-    }
-    // Without any it is the number that earlier versions compute: a placing may be repeated to a later one.
-    if !request.pushData.isEmpty { hash.add(request.pushData, end: 0xfe) }
-    if let only { hash.add(only.text, end: 0xfd) }
-    return ShardHash.mix(
-      hash.value ^ UInt64(request.ringTimeoutSeconds) << 1 ^ (request.video ? 1 : 0))
   }
 }

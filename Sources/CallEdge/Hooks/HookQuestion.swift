@@ -30,8 +30,8 @@ package struct HookQuestion: Sendable {
           json.optional("name", request.callerName)
         }
         json.object("callee") { $0.member("user", command.callee.user) }
-        json.member("video", request.video)
-        json.array("headers", request.headers) { json, header in
+        json.member("video", request.setup.video)
+        json.array("headers", request.setup.headers) { json, header in
           json.element {
             $0.member("name", header.name)
             $0.member("value", header.value)

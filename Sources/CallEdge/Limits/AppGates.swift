@@ -272,7 +272,9 @@ extension Command.Body {
   fileprivate var signalBytes: Int {
     switch self {
     case .place(let request):
-      request.headers.reduce(request.description.utf8.count + request.pushData.utf8.count) {
+      request.setup.headers.reduce(
+        request.setup.description.utf8.count + request.setup.pushData.utf8.count
+      ) {
         $0 + $1.name.utf8.count + $1.value.utf8.count
       }
     case .call(_, .answer(let description)): description.utf8.count

@@ -292,9 +292,8 @@ extension Command {
     return true
   }
 
-  /// Whether another command under the same request id is a repetition of this one. The times with which an
-  /// attach and a place are stamped do not count, and neither do names, which change meanwhile with a renewed token or
-  /// by the app's server.
+  /// Whether another command under the same request id is a repetition of this one. What the edge adds to an attach or
+  /// a place does not count: times differ, and names and the app's terms may have changed meanwhile.
   fileprivate func isRepeated(by other: Command) -> Bool {
     var other = other
     // A session that renews its token gets another credential.
@@ -304,11 +303,8 @@ extension Command {
       mine.userName = theirs.userName
       return mine == theirs
     }
-    if case .place(var mine) = body, case .place(let theirs) = other.body {
-      mine.receivedAt = theirs.receivedAt
-      mine.callerName = theirs.callerName
-      mine.forward = theirs.forward
-      return mine == theirs && callee == other.callee
+    if case .place(let mine) = body, case .place(let theirs) = other.body {
+      return mine.setup == theirs.setup && callee == other.callee
     }
     return self == other
   }

@@ -63,7 +63,7 @@ extension DeviceSession {
     case .unregister(let device): return (identity.user, .unregister(device ?? identity.device))
     case .rules(let request): return (identity.user, .rules(request))
     case .place(let address, var request):
-      request.call = address.call
+      request.setup.call = address.call
       request.deviceName = identity.deviceName
       request.callerName = identity.name.isEmpty ? userName : identity.name
       notePlacing(address.call, callee: callee(address))

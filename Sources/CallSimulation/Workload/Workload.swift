@@ -165,7 +165,7 @@ final class Workload: FaultSource {
     case .placeAgain: device.submit(.place(running.address, running.request))
     case .placeOther:
       var other = running.request
-      other.description = "another offer"
+      other.setup.description = "another offer"
       device.submit(.place(running.address, other))
     case .register: register(device)
     case .unregister: device.submit(.unregister(nil))

@@ -244,12 +244,12 @@ extension Callmesh__V1__Place: Mapping {
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__place__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.address(&value.call, &m.call)
-    if C.reads { value.request.call = value.call.call }
-    c.number(&value.request.ringTimeoutSeconds, &m.ring_timeout_seconds)
-    try c.text(&value.request.description, &m.description, "description")
-    try c.array(&value.request.headers, &m.n_headers, &m.headers)
-    c.flag(&value.request.video, &m.video)
-    try c.text(&value.request.pushData, &m.push_data, "pushData")
+    if C.reads { value.request.setup.call = value.call.call }
+    c.number(&value.request.setup.ringTimeoutSeconds, &m.ring_timeout_seconds)
+    try c.text(&value.request.setup.description, &m.description, "description")
+    try c.array(&value.request.setup.headers, &m.n_headers, &m.headers)
+    c.flag(&value.request.setup.video, &m.video)
+    try c.text(&value.request.setup.pushData, &m.push_data, "pushData")
   }
 }
 

@@ -62,14 +62,14 @@ extension Callmesh__V1__PlaceCommand: Mapping {
   static var blank: PlaceRequest { PlaceRequest(call: .zero) }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__place_command__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    try c.id(&value.call, &m.call, "call")
-    c.number(&value.ringTimeoutSeconds, &m.ring_timeout_seconds)
-    try c.text(&value.description, &m.description, "description")
-    try c.array(&value.headers, &m.n_headers, &m.headers)
-    c.flag(&value.video, &m.video)
+    try c.id(&value.setup.call, &m.call, "call")
+    c.number(&value.setup.ringTimeoutSeconds, &m.ring_timeout_seconds)
+    try c.text(&value.setup.description, &m.description, "description")
+    try c.array(&value.setup.headers, &m.n_headers, &m.headers)
+    c.flag(&value.setup.video, &m.video)
     try c.text(&value.deviceName, &m.device_name, "deviceName")
     try c.text(&value.callerName, &m.caller_name, "callerName")
-    try c.text(&value.pushData, &m.push_data, "pushData")
+    try c.text(&value.setup.pushData, &m.push_data, "pushData")
     c.time(&value.receivedAt, microseconds: &m.received_at_us)
     try c.texts(&value.forward, &m.n_forward, &m.forward, "forward")
     c.secondCalls(&value.busyWhileInCall, &m.second_calls)

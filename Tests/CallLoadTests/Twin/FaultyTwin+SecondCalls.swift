@@ -79,7 +79,7 @@ extension FaultyTwin {
   /// Asks the app's server about a call.
   /// - Returns: why it is refused; nil: it is not.
   func askHook(about call: Call, _ request: PlaceRequest) -> CallError? {
-    let header = request.headers.first { $0.name == HookTerms.header }
+    let header = request.setup.headers.first { $0.name == HookTerms.header }
     guard let terms = header.flatMap({ HookTerms($0.value) }), !plays(.ignoresTheHook, call) else {
       return nil
     }

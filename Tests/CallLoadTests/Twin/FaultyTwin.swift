@@ -190,7 +190,7 @@ final class FaultyTwin: DeviceNetwork {
     callCount += 1
     let call = Call(
       id: address.call, number: callCount, caller: party, callee: address.callee,
-      placedAt: loop.now, deadline: loop.now + .seconds(Int64(request.ringTimeoutSeconds)))
+      placedAt: loop.now, deadline: loop.now + .seconds(Int64(request.setup.ringTimeoutSeconds)))
     call.target = forwards[call.callee] ?? call.callee
     if let refusal = askHook(about: call, request) { return link.reply(id, .error(refusal)) }
     calls[call.id] = call
