@@ -207,7 +207,7 @@ extension AppKeys {
   ) {
     if extras.keepsHistory {
       entry.history = true
-      app.terms.follows.insert(.history)
+      app.terms.subscriptions.insert(.history)
     }
     (entry.secondCalls, app.terms.secondCalls) = (extras.secondCalls?.rawValue, extras.secondCalls)
     if extras.ongoingCalls { (entry.ongoingCalls, app.terms.ongoingCalls) = (true, true) }
@@ -226,7 +226,7 @@ extension AppKeys {
       app.webhooks = [
         WebhookSettings(SignedEndpoint(url: webhook.url, secrets: [webhook.secret]))
       ]
-      app.terms.follows.insert(.webhooks)
+      app.terms.subscriptions.insert(.webhooks)
     }
   }
 

@@ -120,13 +120,13 @@ extension AppKeys.App {
           app: entry.app, kid: candidate.kid, material: try .init(candidate, place)))
     }
     let webhooks = try WebhookSettings.read(entry.webhooks ?? [], place)
-    var follows: Follows = webhooks.isEmpty ? [] : .webhooks
-    if entry.history ?? false { follows.insert(.history) }
+    var subscriptions: Subscriptions = webhooks.isEmpty ? [] : .webhooks
+    if entry.history ?? false { subscriptions.insert(.history) }
     var terms = AppTerms(
       limits: try AppLimits(entry.limits ?? [:], place),
       pushTopics: try Self.pushTopics(entry, isOnly: isOnly, place),
       secondCalls: try Self.choice(entry.secondCalls, "secondCalls", place),
-      ongoingCalls: entry.ongoingCalls ?? false, follows: follows)
+      ongoingCalls: entry.ongoingCalls ?? false, subscriptions: subscriptions)
     terms.forwardedRing =
       try Self.choice(entry.forwardedRing, "forwardedRing", place) ?? terms.forwardedRing
     self.init(

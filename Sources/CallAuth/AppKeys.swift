@@ -100,8 +100,8 @@ public struct AppKeys: Sendable {
   package func with(webhooks: [WebhookSettings], of name: String) -> AppKeys {
     var apps = apps
     apps[name]?.webhooks = webhooks
-    apps[name]?.terms.follows.remove(.webhooks)
-    if !webhooks.isEmpty { apps[name]?.terms.follows.insert(.webhooks) }
+    apps[name]?.terms.subscriptions.remove(.webhooks)
+    if !webhooks.isEmpty { apps[name]?.terms.subscriptions.insert(.webhooks) }
     return AppKeys(apps: apps)
   }
 }

@@ -78,8 +78,8 @@ import Testing
     extras.webhook = ("http://localhost:1/events", [UInt8](repeating: 7, count: 32))
     let (keys, json) = AppKeys.generateDevelopment(apps: ["a", "b"], extras: ["a": extras])
     let read = try AppKeys(json: Array(json.utf8))
-    #expect(read.terms["a"]?.follows == [.history, .webhooks])
-    #expect(read.terms.mapValues(\.follows) == keys.terms.mapValues(\.follows))
+    #expect(read.terms["a"]?.subscriptions == [.history, .webhooks])
+    #expect(read.terms.mapValues(\.subscriptions) == keys.terms.mapValues(\.subscriptions))
     #expect(read.webhooks == keys.webhooks)
     #expect(read.webhooks.keys.sorted() == ["a"])
   }
@@ -131,7 +131,7 @@ import Testing
 
   @Test func anAppMayHaveHistories() throws {
     let read = try terms(#","history":true"#, #","history":false"#, "")
-    #expect(["a0", "a1", "a2"].map { read[$0]?.follows } == [.history, [], []])
+    #expect(["a0", "a1", "a2"].map { read[$0]?.subscriptions } == [.history, [], []])
   }
 
   @Test func publicAndPrivateKeyMustBelongTogether() throws {

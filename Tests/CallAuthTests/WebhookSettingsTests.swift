@@ -27,13 +27,13 @@ import Testing
     for text in ["", #","webhooks":null"#, #","webhooks":[]"#] {
       let keys = try keys(text)
       #expect(keys.webhooks.isEmpty)
-      #expect(keys.terms["demo"]?.follows == [])
+      #expect(keys.terms["demo"]?.subscriptions == [])
     }
   }
 
   @Test func anAppWithWebhooksFollowsItsCalls() throws {
     let keys = try keys(#","webhooks":[\#(webhook())]"#)
-    #expect(keys.terms["demo"]?.follows == .webhooks)
+    #expect(keys.terms["demo"]?.subscriptions == .webhooks)
     let one = try #require(keys.webhooks["demo"]?.first)
     #expect(one.endpoint.url == "https://app.example/events")
     #expect(one.endpoint.host == "app.example")

@@ -6,74 +6,74 @@ import Testing
 
 @Suite struct AppendLookupTests {
   private func record(
-    _ sequence: UInt64, _ writer: String, follows: UInt64?, epoch: UInt64 = 3, number: UInt64 = 5
+    _ sequence: UInt64, _ writer: String, previous: UInt64?, epoch: UInt64 = 3, number: UInt64 = 5
   ) -> StoredRecord {
     StoredRecord(
       sequence: sequence,
       bytes: ClusterCodec.encode(
         JournalRecord(
           epoch: epoch, number: number, writer: writer, at: Timestamp(microseconds: 1),
-          entries: [], follows: follows)))
+          entries: [], previous: previous)))
   }
 
   private func evaluate(
-    follows: UInt64 = 8, expecting: UInt64 = 8, _ records: StoredRecord...
+    previous: UInt64 = 8, expecting: UInt64 = 8, _ records: StoredRecord...
   ) -> LookupResult {
     let question = LookupResult.Question(
-      follows: follows, expecting: expecting, writer: "me", epoch: 3, number: 5)
+      previous: previous, expecting: expecting, writer: "me", epoch: 3, number: 5)
     return LookupResult.evaluate(question, behind: records)
   }
 
   @Test func ownRecord() {
-    #expect(evaluate(record(9, "me", follows: 8)) == .ours(sequence: 9, end: 9))
+    #expect(evaluate(record(9, "me", previous: 8)) == .ours(sequence: 9, end: 9))
     // Sequences may be shared by several shards: the next one need not be adjacent.
-    #expect(evaluate(record(90, "me", follows: 8)) == .ours(sequence: 90, end: 90))
+    #expect(evaluate(record(90, "me", previous: 8)) == .ours(sequence: 90, end: 90))
   }
 
   /// Attempts that were taken for lost and were not.
   @Test func ownRecordSeveralTimes() {
-    let times = [record(9, "me", follows: 8), record(10, "me", follows: 8)]
+    let times = [record(9, "me", previous: 8), record(10, "me", previous: 8)]
     #expect(evaluate(times[0], times[1]) == .ours(sequence: 9, end: 10))
   }
 
   @Test func nothingCame() {
     #expect(evaluate() == .unchanged(end: 8))
-    #expect(evaluate(follows: 0, expecting: 0) == .unchanged(end: 0))
+    #expect(evaluate(previous: 0, expecting: 0) == .unchanged(end: 0))
   }
 
   /// Records of a former append that came once more do not count, and do not stand in the way.
   @Test func onlyVoidRecordsCame() {
-    let late = record(9, "me", follows: 7, number: 4)
+    let late = record(9, "me", previous: 7, number: 4)
     #expect(evaluate(late) == .unchanged(end: 9))
     #expect(
-      evaluate(late, record(10, "me", follows: 8), record(11, "me", follows: 7, number: 4))
+      evaluate(late, record(10, "me", previous: 8), record(11, "me", previous: 7, number: 4))
         == .ours(sequence: 10, end: 11))
   }
 
   /// The next append of who finds this must not be taken: it would follow a record that is not the last that
   /// counts, at the place where the store expects it.
   @Test func somebodyElsesRecordBehindTheOwn() {
-    let ours = record(9, "me", follows: 8)
-    #expect(evaluate(ours, record(10, "you", follows: 9)) == .ours(sequence: 9, end: 9))
+    let ours = record(9, "me", previous: 8)
+    #expect(evaluate(ours, record(10, "you", previous: 9)) == .ours(sequence: 9, end: 9))
     #expect(
-      evaluate(ours, record(10, "me", follows: 8), record(11, "you", follows: 9))
+      evaluate(ours, record(10, "me", previous: 8), record(11, "you", previous: 9))
         == .ours(sequence: 9, end: 10))
     #expect(evaluate(ours, StoredRecord(sequence: 10, bytes: [0xff])) == .ours(sequence: 9, end: 9))
   }
 
   @Test func somebodyElsesRecord() {
-    #expect(evaluate(record(9, "you", follows: 8)) == .foreign)
-    #expect(evaluate(record(9, "me", follows: 8, epoch: 4)) == .foreign)
-    #expect(evaluate(record(9, "me", follows: 8, number: 6)) == .foreign)
+    #expect(evaluate(record(9, "you", previous: 8)) == .foreign)
+    #expect(evaluate(record(9, "me", previous: 8, epoch: 4)) == .foreign)
+    #expect(evaluate(record(9, "me", previous: 8, number: 6)) == .foreign)
     #expect(evaluate(StoredRecord(sequence: 9, bytes: [0xff])) == .foreign)
   }
 
   /// Both were taken by the store; the first counts, whatever the second's writer was told.
   @Test func somebodyElsesRecordBeforeOurs() {
     #expect(
-      evaluate(record(9, "you", follows: 8, epoch: 4), record(10, "me", follows: 8)) == .foreign)
+      evaluate(record(9, "you", previous: 8, epoch: 4), record(10, "me", previous: 8)) == .foreign)
     #expect(
-      evaluate(record(9, "me", follows: 8), record(10, "you", follows: 8, epoch: 4))
+      evaluate(record(9, "me", previous: 8), record(10, "you", previous: 8, epoch: 4))
         == .ours(sequence: 9, end: 10))
   }
 }

@@ -28,7 +28,7 @@ extension ClusterTests {
         bench.subjects.checkpointStream, BucketOptions())
       // Everything before this record was purged.
       let record = JournalRecord(
-        epoch: 5, number: 3, writer: "later", at: bench.clock.now(), entries: [], follows: 7)
+        epoch: 5, number: 3, writer: "later", at: bench.clock.now(), entries: [], previous: 7)
       let once = Once()
       let journal = bench.journal
       bench.bus.setFaults { faults in

@@ -159,7 +159,7 @@ import Testing
       #expect(last.writer != "a" && last.writer.hasPrefix("a/"))
       let next = JournalRecord(
         epoch: last.epoch, number: last.number + 1, writer: "a", at: bench.clock.now(), entries: [],
-        follows: stored.sequence)
+        previous: stored.sequence)
       bench.journal.append(shard: 0, expecting: stored.sequence, ClusterCodec.encode(next)) { _ in }
       let reply = try await bench.edge.ask(
         .call(ClusterBench.call(1), .query), from: 1, user, "phone", to: user)

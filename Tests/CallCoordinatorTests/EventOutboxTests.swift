@@ -111,10 +111,10 @@ import Testing
 
   /// Ends at once: the callee has no device.
   private func placeUnreachable(
-    _ bench: WorkerBench, _ call: CallID, follows: Follows = .webhooks
+    _ bench: WorkerBench, _ call: CallID, subscriptions: Subscriptions = .webhooks
   ) {
     bench.edge.send(
-      .place(PlaceRequest(call: call, follows: follows)), from: 2, .user("alice"), "a1",
+      .place(PlaceRequest(call: call, subscriptions: subscriptions)), from: 2, .user("alice"), "a1",
       to: bench.user(0), request: call.low)
   }
 
@@ -164,7 +164,7 @@ import Testing
   @Test func callsOfOtherAppsHaveNone() async throws {
     try await WorkerBench(keepsEvents: true).run { bench in
       try await bench.adopt(0)
-      placeUnreachable(bench, call, follows: [])
+      placeUnreachable(bench, call, subscriptions: [])
       try await eventually("the call ends") {
         bench.edge.deliveries(to: 2).contains { if case .stop = $0.event { true } else { false } }
       }

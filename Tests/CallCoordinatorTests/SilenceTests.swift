@@ -26,7 +26,7 @@ import Testing
     let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
     return ClusterCodec.encode(
       JournalRecord(
-        epoch: 9, number: 0, writer: "other", at: bench.clock.now(), entries: [], follows: end))
+        epoch: 9, number: 0, writer: "other", at: bench.clock.now(), entries: [], previous: end))
   }
 
   static func takeOver(_ bench: WorkerBench) async throws {

@@ -24,12 +24,12 @@ import Testing
   }
 
   func record(
-    _ number: UInt64, epoch: UInt64 = 1, follows: UInt64, entries: [JournalEntry] = []
+    _ number: UInt64, epoch: UInt64 = 1, previous: UInt64, entries: [JournalEntry] = []
   ) -> [UInt8] {
     ClusterCodec.encode(
       JournalRecord(
         epoch: epoch, number: number, writer: "x", at: Timestamp(microseconds: 1),
-        entries: entries, follows: follows))
+        entries: entries, previous: previous))
   }
 
   @discardableResult
@@ -76,7 +76,7 @@ import Testing
     ] as [[UInt8]]) func aRecordOfTheJournal(bytes: [UInt8]) async throws
   {
     try await withCluster { bench in
-      let first = try await append(bench, record(0, follows: 0), behind: 0)
+      let first = try await append(bench, record(0, previous: 0), behind: 0)
       let bad = try await append(bench, bytes, behind: first)
       bench.start("a", impatient)
       let stopped = try await stopped(bench)
@@ -98,8 +98,8 @@ import Testing
 
   @Test func aGapInTheJournal() async throws {
     try await withCluster { bench in
-      let first = try await append(bench, record(0, follows: 0), behind: 0)
-      let last = try await append(bench, record(2, follows: first + 1), behind: first)
+      let first = try await append(bench, record(0, previous: 0), behind: 0)
+      let last = try await append(bench, record(2, previous: first + 1), behind: first)
       bench.start("a", impatient)
       let stopped = try await stopped(bench)
       #expect(stopped.sequence == last && stopped.reason.contains("follows"))
@@ -109,7 +109,7 @@ import Testing
   /// The store lost its end, as after a power failure without replicas.
   @Test func aJournalThatEndsBeforeItsCheckpoint() async throws {
     try await withCluster { bench in
-      try await append(bench, record(0, follows: 0), behind: 0)
+      try await append(bench, record(0, previous: 0), behind: 0)
       let store = CheckpointStore(bucket: try await checkpoints(bench))
       try await store.write(
         Checkpoint(sequence: 500, epoch: 1, entries: []), shard: Self.shard)
@@ -125,7 +125,7 @@ import Testing
   func aCheckpoint(head: String) async throws {
     try await withCluster { bench in
       let bucket = try await checkpoints(bench)
-      try await append(bench, record(0, follows: 0), behind: 0)
+      try await append(bench, record(0, previous: 0), behind: 0)
       await put(bucket, "\(Self.shard).head", Array(head.utf8))
       bench.start("a", impatient)
       #expect(try await stopped(bench).what == "checkpoint")

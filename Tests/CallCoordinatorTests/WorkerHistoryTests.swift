@@ -26,10 +26,12 @@ import Testing
 
   /// Ends at once: the callee has no device.
   private func placeUnreachable(
-    _ bench: WorkerBench, _ call: CallID, from caller: UserKey? = nil, follows: Follows = .history
+    _ bench: WorkerBench, _ call: CallID, from caller: UserKey? = nil,
+    subscriptions: Subscriptions = .history
   ) {
     bench.edge.send(
-      .place(PlaceRequest(call: call, follows: follows)), from: 2, caller ?? alice, "a1",
+      .place(PlaceRequest(call: call, subscriptions: subscriptions)), from: 2, caller ?? alice,
+      "a1",
       to: bench.user(0), request: call.low)
   }
 
@@ -93,7 +95,7 @@ import Testing
   @Test func appsWithoutHistoriesCostNothing() async throws {
     try await WorkerBench(keepsRecords: true, keepsHistory: true).run { bench in
       try await bench.adopt(0)
-      placeUnreachable(bench, call, follows: [])
+      placeUnreachable(bench, call, subscriptions: [])
       try await eventually("it is a fact") { isJournalled(bench) }
       #expect(try await stored(bench, alice).isEmpty)
       #expect(bench.metrics.historyMessages.value == 0)

@@ -19,8 +19,9 @@ import Testing
   }
 
   /// Ends at once, missed: the callee has tokens for alerts only.
-  private func miss(_ bench: WorkerBench, _ number: UInt64, follows: Follows = .history) {
-    let request = PlaceRequest(call: CallID(high: 3, low: number), follows: follows)
+  private func miss(_ bench: WorkerBench, _ number: UInt64, subscriptions: Subscriptions = .history)
+  {
+    let request = PlaceRequest(call: CallID(high: 3, low: number), subscriptions: subscriptions)
     bench.edge.send(
       .place(request), from: 2, alice, "a1", to: bench.user(0), request: 100 + number)
   }
@@ -80,7 +81,7 @@ import Testing
     try await WorkerBench(keepsHistory: true).run { bench in
       try await bench.adopt(0)
       try await enrol(bench, "b1")
-      miss(bench, 1, follows: [])
+      miss(bench, 1, subscriptions: [])
       try await eventually("the notice") { bench.outlet.kept.count == 1 }
       #expect(numbers(bench) == [nil])
       #expect(bench.metrics.historyReads.value == 0)

@@ -105,7 +105,7 @@ import Testing
     owner.journal = bench.owner.journal
     for device in ["b1", "b2"] { owner.say(.attach(Attach(announce: true)), device: device) }
     var next = Bench(owner: owner.begun(), guests: bench.guests)
-    next.owner.shard.keeps = .history
+    next.owner.shard.storedParts = .history
     next.pump()
     return next
   }

@@ -15,13 +15,13 @@ import Testing
   ) -> AppRequest {
     var request = PlaceRequest(call: id, callerName: "Dave D.", pushData: "ticket 7")
     request.setup.headers = [CustomHeader(name: "reason", value: "callback")]
-    request.follows = .history
+    request.subscriptions = .history
     return .place(AppPlacing(request, caller: from, device: device))
   }
 
   static func bench(limits: CallLimits = CallLimits()) -> Bench {
     var bench = Bench(owner: CallCoreTests.Bench(limits: limits), guests: CallCoreTests.Bench())
-    bench.owner.shard.keeps = .history
+    bench.owner.shard.storedParts = .history
     bench.owner.attach("b1", "b2")
     return bench
   }

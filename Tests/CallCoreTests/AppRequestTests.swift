@@ -95,7 +95,7 @@ import Testing
 
   @Test func recordAndTimelineSayThatTheAppsServerDidIt() {
     var bench = Bench()
-    bench.shard.keeps = .record
+    bench.shard.storedParts = .record
     bench.attach("b1")
     bench.place()
     bench.server(.end(Bench.callID))

@@ -13,7 +13,7 @@ import Testing
     var append = Self.machine()
     #expect(append.state == .inFlight && append.nextDeadline == .distantFuture)
     #expect(
-      append.take(.appended(sequence: 9, isNext: true), now: Self.now)
+      append.handle(.appended(sequence: 9, isNext: true), now: Self.now)
         == .commit(sequence: 9, end: 9))
     #expect(append.state == .committed && append.nextDeadline == .distantFuture)
   }
@@ -23,12 +23,12 @@ import Testing
   ])
   func whatProvesNothingIsLookedUp(event: AppendMachine.Event) {
     var append = Self.machine()
-    #expect(append.take(event, now: Self.now) == nil)
+    #expect(append.handle(event, now: Self.now) == nil)
     #expect(append.state == .fateUnknown(lookAt: Self.now) && append.nextDeadline == Self.now)
-    #expect(append.take(.time, now: Self.now) == .lookUp(expecting: 8))
+    #expect(append.handle(.time, now: Self.now) == .lookUp(expecting: 8))
     #expect(append.state == .lookingUp && append.nextDeadline == .distantFuture)
     #expect(
-      append.take(.lookedUp(.ours(sequence: 10, end: 12)), now: Self.now)
+      append.handle(.lookedUp(.ours(sequence: 10, end: 12)), now: Self.now)
         == .commit(sequence: 10, end: 12))
   }
 
@@ -37,14 +37,14 @@ import Testing
     var now = Self.now
     var pauses: [Int64] = []
     for attempt in 1...5 {
-      _ = append.take(.unanswered, now: now)
-      _ = append.take(.time, now: now)
-      #expect(append.take(.lookedUp(.unchanged(end: UInt64(8 + attempt))), now: now) == nil)
+      _ = append.handle(.unanswered, now: now)
+      _ = append.handle(.time, now: now)
+      #expect(append.handle(.lookedUp(.unchanged(end: UInt64(8 + attempt))), now: now) == nil)
       let at = append.nextDeadline
       pauses.append((at - now).microseconds / 1000)
-      if at > now { #expect(append.take(.time, now: now) == nil, "before its time") }
+      if at > now { #expect(append.handle(.time, now: now) == nil, "before its time") }
       now = at
-      #expect(append.take(.time, now: now) == .append(expecting: UInt64(8 + attempt)))
+      #expect(append.handle(.time, now: now) == .append(expecting: UInt64(8 + attempt)))
       #expect(append.state == .inFlight)
     }
     // The first time at once; then slower.
@@ -53,19 +53,19 @@ import Testing
 
   @Test func aJournalThatCannotBeReadIsReadAgain() {
     var append = Self.machine()
-    _ = append.take(.unanswered, now: Self.now)
-    _ = append.take(.time, now: Self.now)
-    #expect(append.take(.lookedUp(.unreadable("")), now: Self.now) == nil)
+    _ = append.handle(.unanswered, now: Self.now)
+    _ = append.handle(.time, now: Self.now)
+    #expect(append.handle(.lookedUp(.unreadable("")), now: Self.now) == nil)
     let later = Self.now + .milliseconds(250)
     #expect(append.state == .fateUnknown(lookAt: later))
-    #expect(append.take(.time, now: later) == .lookUp(expecting: 8))
+    #expect(append.handle(.time, now: later) == .lookUp(expecting: 8))
   }
 
   @Test func anotherOwnerEndsIt() {
     var append = Self.machine()
-    _ = append.take(.refused, now: Self.now)
-    _ = append.take(.time, now: Self.now)
-    #expect(append.take(.lookedUp(.foreign), now: Self.now) == .giveUp(.anotherOwner))
+    _ = append.handle(.refused, now: Self.now)
+    _ = append.handle(.time, now: Self.now)
+    #expect(append.handle(.lookedUp(.foreign), now: Self.now) == .giveUp(.anotherOwner))
     #expect(append.state == .givenUp)
   }
 
@@ -77,10 +77,10 @@ import Testing
       let now = append.nextDeadline == .distantFuture ? Self.now : append.nextDeadline
       switch append.state {
       case .inFlight:
-        last = append.take(.refused, now: now)
+        last = append.handle(.refused, now: now)
         refusals += 1
-      case .fateUnknown, .absent: last = append.take(.time, now: now)
-      case .lookingUp: last = append.take(.lookedUp(.unchanged(end: 8)), now: now)
+      case .fateUnknown, .absent: last = append.handle(.time, now: now)
+      case .lookingUp: last = append.handle(.lookedUp(.unchanged(end: 8)), now: now)
       case .committed, .givenUp: break
       }
     }
@@ -91,10 +91,10 @@ import Testing
     var append = Self.machine(attemptsMax: 2)
     var last: Action?
     for _ in 0..<2 {
-      _ = append.take(.unanswered, now: Self.now)
-      _ = append.take(.time, now: append.nextDeadline)
-      last = append.take(.lookedUp(.unchanged(end: 8)), now: Self.now)
-      if last == nil { _ = append.take(.time, now: append.nextDeadline) }
+      _ = append.handle(.unanswered, now: Self.now)
+      _ = append.handle(.time, now: append.nextDeadline)
+      last = append.handle(.lookedUp(.unchanged(end: 8)), now: Self.now)
+      if last == nil { _ = append.handle(.time, now: append.nextDeadline) }
     }
     #expect(last == .giveUp(.attempts(2)))
   }
@@ -106,13 +106,13 @@ import Testing
       .lookedUp(.ours(sequence: 9, end: 9)), .time,
     ]
     var lookingUp = Self.machine()
-    _ = lookingUp.take(.unanswered, now: Self.now)
+    _ = lookingUp.handle(.unanswered, now: Self.now)
     var unknown = lookingUp
-    _ = lookingUp.take(.time, now: Self.now)
+    _ = lookingUp.handle(.time, now: Self.now)
     var absent = lookingUp
-    _ = absent.take(.lookedUp(.unchanged(end: 8)), now: Self.now)
+    _ = absent.handle(.lookedUp(.unchanged(end: 8)), now: Self.now)
     var done = Self.machine()
-    _ = done.take(.appended(sequence: 9, isNext: true), now: Self.now)
+    _ = done.handle(.appended(sequence: 9, isNext: true), now: Self.now)
     for event in all {
       if case .lookedUp = event {
       } else {
@@ -125,7 +125,7 @@ import Testing
 
   private func unchanged(_ append: inout AppendMachine, _ event: AppendMachine.Event) -> Bool {
     let before = append
-    return append.take(event, now: Self.now) == nil && append == before
+    return append.handle(event, now: Self.now) == nil && append == before
   }
 }
 

@@ -6,7 +6,7 @@ struct AppendWorld: Hashable {
   struct Record: Hashable {
     var owner: Int
     var number: UInt64
-    var follows: UInt64
+    var previous: UInt64
   }
 
   struct Message: Hashable {
@@ -72,7 +72,7 @@ struct AppendWorld: Hashable {
   var counting: [Record] {
     var chain = JournalChain(position: 0, end: 0)
     return journal.enumerated().compactMap { index, record in
-      chain.take(UInt64(index + 1), follows: record.follows) == .counts ? record : nil
+      chain.append(UInt64(index + 1), previous: record.previous) == .counts ? record : nil
     }
   }
 
@@ -197,7 +197,7 @@ struct AppendWorld: Hashable {
     if length < journal.count { budget.staleReads -= 1 }
     var chain = JournalChain(position: 0, end: 0)
     for (place, record) in journal[..<length].enumerated() {
-      if chain.take(UInt64(place + 1), follows: record.follows) == .counts {
+      if chain.append(UInt64(place + 1), previous: record.previous) == .counts {
         owners[index].known += 1
       }
     }
@@ -214,7 +214,7 @@ struct AppendWorld: Hashable {
 
   private mutating func send(_ index: Int, expecting: UInt64) {
     let owner = owners[index]
-    let record = Record(owner: index, number: owner.number, follows: owner.position)
+    let record = Record(owner: index, number: owner.number, previous: owner.position)
     network.append(Message(record: record, expecting: expecting))
   }
 
@@ -231,7 +231,7 @@ struct AppendWorld: Hashable {
     }
     let deadline = owners[index].append!.nextDeadline
     let now = event == .time ? deadline : Self.now
-    switch owners[index].append!.take(event, now: now) {
+    switch owners[index].append!.handle(event, now: now) {
     case .append(let expecting): send(index, expecting: expecting)
     case .lookUp, nil: break
     case .commit(let sequence, let end):
@@ -257,11 +257,11 @@ struct AppendWorld: Hashable {
         record: JournalRecord(
           epoch: UInt64(record.owner), number: record.number, writer: "\(record.owner)",
           at: Self.now, entries: [],
-          follows: sabotage == .chainIgnored ? owner.position : record.follows)
+          previous: sabotage == .chainIgnored ? owner.position : record.previous)
       )
     }.filter { sabotage != .chainIgnored || $0.record.writer == "\(index)" }
     let question = AppendMachine.LookupResult.Question(
-      follows: owner.position, expecting: expecting, writer: "\(index)", epoch: UInt64(index),
+      previous: owner.position, expecting: expecting, writer: "\(index)", epoch: UInt64(index),
       number: owner.number)
     let found = AppendMachine.LookupResult.evaluate(
       question, behind: records.map { ($0.sequence, Optional($0.record)) })

@@ -9,7 +9,7 @@ struct DivertingBench {
   /// Carol's, dave's and all others'.
   var guests = Bench()
   /// The parts that alice's app keeps.
-  var follows: Follows = []
+  var subscriptions: Subscriptions = []
   /// Whether alice's app lets calls that go on ring anew.
   var ringsAnew = false
   /// Whether questions and answers arrive.
@@ -64,7 +64,7 @@ struct DivertingBench {
   mutating func place(to users: String..., ring seconds: UInt32 = 0) -> Reply? {
     var request = PlaceRequest(call: Self.id, ringTimeoutSeconds: seconds, description: "offer")
     request.forward = users
-    (request.follows, request.ringsAnew) = (follows, ringsAnew)
+    (request.subscriptions, request.ringsAnew) = (subscriptions, ringsAnew)
     let reply = owner.say(.place(request), user: "alice", device: "alice1")
     pump()
     return reply

@@ -7,20 +7,20 @@ import Testing
   private static func bench(keepsRecords: Bool = false, limits: CallLimits = CallLimits()) -> Bench
   {
     var bench = Bench(limits: limits)
-    bench.shard.keeps = keepsRecords ? [.events, .record] : .events
+    bench.shard.storedParts = keepsRecords ? [.events, .record] : .events
     return bench
   }
 
-  private static func place(_ bench: inout Bench, follows: Follows = .webhooks) {
+  private static func place(_ bench: inout Bench, subscriptions: Subscriptions = .webhooks) {
     bench.say(
-      .place(PlaceRequest(call: Bench.callID, deviceName: "Alice's", follows: follows)),
+      .place(PlaceRequest(call: Bench.callID, deviceName: "Alice's", subscriptions: subscriptions)),
       user: "alice", device: "alice1")
   }
 
   /// Calls to b1 and b2, which b1 answers; the caller hangs up.
-  private static func answeredCall(_ bench: inout Bench, follows: Follows = .webhooks) {
+  private static func answeredCall(_ bench: inout Bench, subscriptions: Subscriptions = .webhooks) {
     bench.attach("b1", "b2")
-    place(&bench, follows: follows)
+    place(&bench, subscriptions: subscriptions)
     bench.pass(.milliseconds(100))
     bench.acknowledgeAll()
     bench.say(.call(Bench.callID, .alerting), device: "b1")
@@ -93,13 +93,13 @@ import Testing
   @Test(arguments: [true, false])
   func otherCallsPayNothing(keepsEvents: Bool) {
     var bench = Self.bench()
-    bench.shard.keeps = keepsEvents ? .events : []
-    Self.answeredCall(&bench, follows: keepsEvents ? [] : .webhooks)
+    bench.shard.storedParts = keepsEvents ? .events : []
+    Self.answeredCall(&bench, subscriptions: keepsEvents ? [] : .webhooks)
     #expect(Self.wanted(bench.effects).isEmpty)
     #expect(bench.shard.events(of: Bench.callID, .all).isEmpty)
     #expect(!bench.shard.mayLackEvents(Bench.callID))
     var plain = Bench()
-    Self.answeredCall(&plain, follows: keepsEvents ? [] : .webhooks)
+    Self.answeredCall(&plain, subscriptions: keepsEvents ? [] : .webhooks)
     #expect(bench.journal == plain.journal && bench.effects == plain.effects)
     bench.acknowledgeAll()
     bench.pass(.seconds(3600))
@@ -165,7 +165,7 @@ import Testing
 
   private static func successor(_ bench: Bench, checkpoint: Bool) -> Bench {
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
-    next.shard.keeps = .events
+    next.shard.storedParts = .events
     return next.begun()
   }
 
@@ -200,7 +200,7 @@ import Testing
     bench.attach("b1")
     Self.place(&bench)
     var next = bench.takenOver()
-    next.shard.keeps = .events
+    next.shard.storedParts = .events
     // The ring timeout has passed meanwhile.
     next.now = next.now + .seconds(60)
     next = next.begun()

@@ -8,7 +8,7 @@ import Testing
   /// b1 has registered two tokens a second ago.
   private func bench(keeps: StoredParts = .events) -> Bench {
     var bench = Bench()
-    bench.shard.keeps = keeps
+    bench.shard.storedParts = keeps
     bench.enrol("b1", voip: "v1", alert: "a1")
     bench.pass(.seconds(1))
     _ = bench.take()
@@ -126,7 +126,7 @@ import Testing
     bench.say(.pushReport(report), device: "b1")
     let first = try #require(takeEvents(&bench).first?.event)
     var next = bench.takenOver(checkpoint: true, registered: ["b1"])
-    next.shard.keeps = .events
+    next.shard.storedParts = .events
     _ = next.take()
     next.say(.pushReport(report), device: "b1")
     let second = try #require(takeEvents(&next).first?.event)
@@ -138,12 +138,14 @@ import Testing
   }
 
   /// The shard of a device does not know whether the app has webhooks: gateways repeat it.
-  @Test(arguments: [Follows.webhooks, .history]) func jobsSayWhetherTheAppLearnsIt(follows: Follows)
-  {
+  @Test(arguments: [Subscriptions.webhooks, .history]) func jobsSayWhetherTheAppLearnsIt(
+    subscriptions: Subscriptions
+  ) {
     var bench = bench()
     bench.say(
-      .place(PlaceRequest(call: Bench.callID, follows: follows)), user: "alice", device: "alice1")
-    #expect(bench.pushes.map(\.hasWebhooks) == [follows == .webhooks])
+      .place(PlaceRequest(call: Bench.callID, subscriptions: subscriptions)), user: "alice",
+      device: "alice1")
+    #expect(bench.pushes.map(\.hasWebhooks) == [subscriptions == .webhooks])
   }
 
   // MARK: Ends of registrations
@@ -151,7 +153,7 @@ import Testing
   /// b1 and b2 have registered while the app had webhooks.
   private func followed(limits: CallLimits = CallLimits()) -> Bench {
     var bench = Bench(limits: limits)
-    bench.shard.keeps = .events
+    bench.shard.storedParts = .events
     bench.enrol("b1", voip: "v1", alert: "a1", hasWebhooks: true)
     bench.pass(.seconds(1))
     bench.enrol("b2", hasWebhooks: true)
@@ -216,7 +218,7 @@ import Testing
   func untold(way: Way) {
     for keeps in [StoredParts.events, .record] {
       var bench = Bench()
-      bench.shard.keeps = keeps
+      bench.shard.storedParts = keeps
       bench.enrol("b1", voip: "v1", hasWebhooks: keeps != .events)
       bench.enrol("b2", hasWebhooks: keeps != .events)
       _ = bench.take()
@@ -263,7 +265,7 @@ import Testing
   @Test("a registration that is on its way to the store ends with an event, too")
   func onItsWay() throws {
     var bench = Bench()
-    bench.shard.keeps = .events
+    bench.shard.storedParts = .events
     bench.say(.register(RegistrationRequest()), device: "b1", hasWebhooks: true)
     bench.say(.unregister("b1"), device: "b1")
     let token = try #require(takeEvents(&bench).first?.token)
@@ -289,7 +291,7 @@ import Testing
     bench.say(.unregister("b1"), device: "b1")
     let first = try #require(takeEvents(&bench).first?.event)
     var next = bench.takenOver(checkpoint: true, registered: ["b1"])
-    next.shard.keeps = .events
+    next.shard.storedParts = .events
     _ = next.take()
     next.say(.unregister("b1"), device: "b1")
     let second = try #require(takeEvents(&next).first?.event)

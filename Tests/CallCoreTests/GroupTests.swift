@@ -187,8 +187,8 @@ import Testing
   @Test("in turn: the missed call is told to each member once, and only at its end") func notices()
   {
     var bench = bench(.inTurn, attached: [])
-    bench.follows = .history
-    bench.owner.shard.keeps = .history
+    bench.subscriptions = .history
+    bench.owner.shard.storedParts = .history
     for member in ["carol", "dave", "erin"] { bench.registerForNotices(member) }
     bench.place()
     bench.pass(.seconds(20))
@@ -213,8 +213,8 @@ import Testing
   @Test("in turn: who had a turn has not missed what another member answered") func answeredLater()
   {
     var bench = bench(.inTurn)
-    bench.follows = .history
-    bench.owner.shard.keeps = .history
+    bench.subscriptions = .history
+    bench.owner.shard.storedParts = .history
     bench.place()
     bench.pass(.seconds(10))
     bench.say(.answer(description: ""), "dave", "1")
@@ -229,8 +229,8 @@ import Testing
   @Test("together: each member at whom it rang sees who answered, and has missed nothing")
   func answeredByAnother() {
     var bench = bench(.together)
-    bench.follows = .history
-    bench.owner.shard.keeps = .history
+    bench.subscriptions = .history
+    bench.owner.shard.storedParts = .history
     bench.place()
     bench.pass(.seconds(4))
     bench.say(.decline(.everywhere), "erin", "1")
@@ -241,7 +241,7 @@ import Testing
     bench.say(.hangUp, "dave", "1")
     for bench in [bench, bench.takenOver()] {
       var bench = bench
-      bench.owner.shard.keeps = .history
+      bench.owner.shard.storedParts = .history
       let entries = bench.owner.shard.historyEntries(of: DivertingBench.id)
       #expect(entries.map(\.user.user) == ["bob", "alice", "dave", "carol", "erin"])
       let carols = entries.first { $0.user.user == "carol" }?.entry

@@ -180,7 +180,7 @@ import Testing
   @Test(arguments: [nil, 4, 5] as [UInt64?])
   func aNewOwnerReadsAndShowsWhatASessionLacks(shown: UInt64?) {
     var next = Self.watching().takenOver()
-    next.shard.keeps = .history
+    next.shard.storedParts = .history
     Self.watch(&next, shown: shown, announce: true)
     #expect(Self.reads(next.take()) == 0, "it does not serve yet")
     next = next.begun()

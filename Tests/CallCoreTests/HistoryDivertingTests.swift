@@ -11,11 +11,11 @@ import Testing
   /// Alice calls bob, and the app's hook sends the call to these users instead, who have a device each.
   private func placed(to users: String...) -> DivertingBench {
     var bench = DivertingBench()
-    bench.owner.shard.keeps = .history
+    bench.owner.shard.storedParts = .history
     for user in users { bench.attach(user, "1") }
     var request = PlaceRequest(
       call: DivertingBench.id, deviceName: "Alice's phone", callerName: "Alice A.",
-      follows: .history)
+      subscriptions: .history)
     request.forward = users
     bench.owner.say(.place(request), user: "alice", device: "alice1")
     bench.pump()
@@ -68,7 +68,7 @@ import Testing
     "each learns to whom the call went on, and nobody a group's members", arguments: [true, false])
   func whereItWent(isGroup: Bool) {
     var bench = DivertingBench()
-    bench.owner.shard.keeps = .history
+    bench.owner.shard.storedParts = .history
     if isGroup {
       bench.owner.set(CallGroup(users: ["carol"], order: .together, turnSeconds: 10), of: "bob")
     } else {
@@ -76,7 +76,7 @@ import Testing
     }
     bench.guests.set(UserRules(onNoAnswer: .init(users: ["dave"]), noAnswerSeconds: 5), of: "carol")
     for user in ["carol", "dave"] { bench.attach(user, "1") }
-    bench.follows = .history
+    bench.subscriptions = .history
     bench.place()
     bench.pass(.seconds(6))
     bench.owner.caller(.call(DivertingBench.id, .cancel))
@@ -92,7 +92,7 @@ import Testing
   @Test func aNewOwnerSaysTheSame() {
     let bench = answeredInPlace()
     var next = bench.takenOver()
-    next.owner.shard.keeps = .history
+    next.owner.shard.storedParts = .history
     #expect(entries(next).map(\.user) == [bob, alice, carol])
     #expect(entries(next).map(\.entry) == entries(bench).map(\.entry))
   }
@@ -123,7 +123,7 @@ import Testing
     #expect(entries(bench).map(\.entry.wentOn) == [true, false, false])
     #expect(entries(bench).map(\.entry.divertedBy) == ["", "", "bob"])
     var next = bench.takenOver()
-    next.owner.shard.keeps = .history
+    next.owner.shard.storedParts = .history
     #expect(entries(next).map(\.user) == [bob, alice, carol])
     #expect(entries(next).map(\.entry) == entries(bench).map(\.entry))
   }
@@ -131,9 +131,9 @@ import Testing
   /// No device of dave's rang, so he is told of nothing.
   @Test func whoHasNoDeviceHasNothingOfIt() {
     var bench = DivertingBench()
-    bench.owner.shard.keeps = .history
+    bench.owner.shard.storedParts = .history
     bench.attach("carol", "1")
-    var request = PlaceRequest(call: DivertingBench.id, follows: .history)
+    var request = PlaceRequest(call: DivertingBench.id, subscriptions: .history)
     request.forward = ["dave", "carol"]
     bench.owner.say(.place(request), user: "alice", device: "alice1")
     bench.pump()
@@ -144,9 +144,9 @@ import Testing
   /// Bob calls himself, and his app's hook sends that on.
   @Test func aCallToOneselfThatWentOnInVain() {
     var bench = DivertingBench()
-    bench.owner.shard.keeps = .history
+    bench.owner.shard.storedParts = .history
     bench.attach("carol", "1")
-    var request = PlaceRequest(call: DivertingBench.id, follows: .history)
+    var request = PlaceRequest(call: DivertingBench.id, subscriptions: .history)
     request.forward = ["carol"]
     bench.owner.say(.place(request), user: "bob", device: "b1")
     bench.pump()

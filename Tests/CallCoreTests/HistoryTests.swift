@@ -10,19 +10,19 @@ import Testing
     keeps: StoredParts = .history, limits: CallLimits = CallLimits()
   ) -> Bench {
     var bench = Bench(limits: limits)
-    bench.shard.keeps = keeps
+    bench.shard.storedParts = keeps
     return bench
   }
 
   static func place(
-    _ bench: inout Bench, _ call: CallID = Bench.callID, follows: Follows = .history,
+    _ bench: inout Bench, _ call: CallID = Bench.callID, subscriptions: Subscriptions = .history,
     video: Bool = false, user: String = "alice", device: String = "alice1"
   ) {
     bench.say(
       .place(
         PlaceRequest(
           call: call, video: video, deviceName: "Alice's phone", callerName: "Alice A.",
-          follows: follows)), user: user, device: device)
+          subscriptions: subscriptions)), user: user, device: device)
   }
 
   /// Calls for which entries are to be stored.
@@ -41,9 +41,9 @@ import Testing
   }
 
   /// b1 answers after 3 s, and the caller hangs up 5 s later.
-  private static func answeredCall(_ bench: inout Bench, follows: Follows = .history) {
+  private static func answeredCall(_ bench: inout Bench, subscriptions: Subscriptions = .history) {
     bench.attach("b1", "b2")
-    place(&bench, follows: follows, video: true)
+    place(&bench, subscriptions: subscriptions, video: true)
     bench.pass(.seconds(3))
     bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
     bench.pass(.seconds(5))
@@ -131,10 +131,12 @@ import Testing
     #expect(bench.shard.historyEntries(of: CallID(high: 9, low: 9)).isEmpty)
   }
 
-  @Test(arguments: [(StoredParts.history, Follows()), (StoredParts.record, Follows.history)])
-  func whoDoesNotWantItGetsNone(keeps: StoredParts, follows: Follows) {
+  @Test(arguments: [
+    (StoredParts.history, Subscriptions()), (StoredParts.record, Subscriptions.history),
+  ])
+  func whoDoesNotWantItGetsNone(keeps: StoredParts, subscriptions: Subscriptions) {
     var bench = Self.bench(keeps: keeps)
-    Self.answeredCall(&bench, follows: follows)
+    Self.answeredCall(&bench, subscriptions: subscriptions)
     #expect(Self.wanted(bench.effects).isEmpty)
     #expect(bench.shard.historyEntries(of: Bench.callID).isEmpty)
     #expect(!bench.shard.lacks(.history, of: Bench.callID))
@@ -162,7 +164,7 @@ import Testing
 
   @Test func aCallWithoutHistoryIsRecordedByItsRecord() {
     var bench = Self.bench(keeps: [.record, .history])
-    Self.answeredCall(&bench, follows: [])
+    Self.answeredCall(&bench, subscriptions: [])
     Self.store(.record, &bench)
     #expect(Self.recorded(bench) == 1)
   }
@@ -174,7 +176,7 @@ import Testing
     Self.store(.history, &bench)
     func next() -> Bench {
       var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
-      next.shard.keeps = [.record, .history]
+      next.shard.storedParts = [.record, .history]
       return next.begun()
     }
     // Only its predecessor knew that the entries are stored.

@@ -5,48 +5,48 @@ import Testing
 @Suite struct JournalChainTests {
   @Test func recordsThatFollowOneAnotherCount() {
     var chain = JournalChain(position: 0, end: 0)
-    #expect(take(&chain, 1, follows: 0) == .counts)
-    #expect(take(&chain, 2, follows: 1) == .counts)
+    #expect(append(&chain, 1, previous: 0) == .counts)
+    #expect(append(&chain, 2, previous: 1) == .counts)
     // The numbers are shared with other shards: they need not be adjacent.
-    #expect(take(&chain, 9, follows: 2) == .counts)
+    #expect(append(&chain, 9, previous: 2) == .counts)
     #expect(chain == JournalChain(position: 9, end: 9))
   }
 
   @Test func ofTwoThatFollowTheSameTheFirstCounts() {
     var chain = JournalChain(position: 4, end: 4)
-    #expect(take(&chain, 5, follows: 4) == .counts)
-    #expect(take(&chain, 6, follows: 4) == .void)
+    #expect(append(&chain, 5, previous: 4) == .counts)
+    #expect(append(&chain, 6, previous: 4) == .void)
     #expect(chain == JournalChain(position: 5, end: 6))
-    #expect(take(&chain, 7, follows: 5) == .counts)
+    #expect(append(&chain, 7, previous: 5) == .counts)
   }
 
   @Test func repetitionsOfOneRecordCountOnce() {
     var chain = JournalChain(position: 370, end: 370)
-    #expect(take(&chain, 371, follows: 370) == .counts)
+    #expect(append(&chain, 371, previous: 370) == .counts)
     for sequence in UInt64(372)..<384 {
-      #expect(take(&chain, sequence, follows: 370) == .void)
+      #expect(append(&chain, sequence, previous: 370) == .void)
     }
-    #expect(take(&chain, 384, follows: 371) == .counts)
+    #expect(append(&chain, 384, previous: 371) == .counts)
   }
 
   @Test func whatFollowsAVoidRecordIsVoid() {
     var chain = JournalChain(position: 4, end: 4)
-    _ = take(&chain, 5, follows: 4)
-    _ = take(&chain, 6, follows: 4)
-    #expect(take(&chain, 7, follows: 6) == .void)
-    #expect(take(&chain, 8, follows: 5) == .counts)
+    _ = append(&chain, 5, previous: 4)
+    _ = append(&chain, 6, previous: 4)
+    #expect(append(&chain, 7, previous: 6) == .void)
+    #expect(append(&chain, 8, previous: 5) == .counts)
   }
 
   @Test func whatIsMissingShows() {
     var chain = JournalChain(position: 4, end: 4)
-    #expect(take(&chain, 6, follows: 5) == .gap)
+    #expect(append(&chain, 6, previous: 5) == .gap)
     chain.skip(6)
-    #expect(take(&chain, 7, follows: 6) == .counts)
+    #expect(append(&chain, 7, previous: 6) == .counts)
   }
 
   @Test func aRecordThatNamesNoneIsBelieved() {
     var chain = JournalChain(position: 4, end: 4)
-    #expect(take(&chain, 5, follows: nil) == .counts)
+    #expect(append(&chain, 5, previous: nil) == .counts)
   }
 
   /// Whatever two owners append, and in whatever order it is stored, every reader finds the same
@@ -60,7 +60,7 @@ import Testing
       for sequence in UInt64(1)...40 {
         let owner = Int.random(in: 0..<2, using: &random)
         guard alive[owner] else { continue }
-        let verdict = take(&chain, sequence, follows: believed[owner])
+        let verdict = append(&chain, sequence, previous: believed[owner])
         if verdict == .counts {
           believed[owner] = sequence
         } else {
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  private func take(
-    _ chain: inout JournalChain, _ sequence: UInt64, follows: UInt64?
-  ) -> JournalChain.Verdict { chain.take(sequence, follows: follows) }
+  private func append(
+    _ chain: inout JournalChain, _ sequence: UInt64, previous: UInt64?
+  ) -> JournalChain.Verdict { chain.append(sequence, previous: previous) }
 }

@@ -8,8 +8,8 @@ import Testing
 
   private func bench(_ users: String...) -> DivertingBench {
     var bench = DivertingBench()
-    bench.follows = .history
-    bench.owner.shard.keeps = .history
+    bench.subscriptions = .history
+    bench.owner.shard.storedParts = .history
     for user in users { bench.attach(user, "1") }
     return bench
   }

@@ -6,7 +6,7 @@ import Testing
   /// A shard that keeps records.
   private static func bench(limits: CallLimits = CallLimits()) -> Bench {
     var bench = Bench(limits: limits)
-    bench.shard.keeps = .record
+    bench.shard.storedParts = .record
     return bench
   }
 
@@ -36,7 +36,7 @@ import Testing
 
   @Test("a record says where the call went on, and why") func wentOn() throws {
     var bench = DivertingBench()
-    bench.owner.shard.keeps = .record
+    bench.owner.shard.storedParts = .record
     bench.owner.set(UserRules(onUnreachable: .init(users: ["carol", "dave"])), of: "bob")
     for user in ["carol", "dave"] { bench.attach(user, "1") }
     _ = bench.owner.take()
@@ -56,8 +56,8 @@ import Testing
   }
 
   @Test("a record and the end's event say how a side was handed over") func transferred() throws {
-    var bench = TransferTests.talking(follows: .webhooks)
-    bench.owner.shard.keeps = [.record, .events]
+    var bench = TransferTests.talking(subscriptions: .webhooks)
+    bench.owner.shard.storedParts = [.record, .events]
     for user in ["carol", "dave"] { bench.attach(user, "1") }
     bench.asBob(.transfer(TransferRequest(to: "carol")))
     bench.say(.decline(.everywhere), "carol", "1")
@@ -162,7 +162,7 @@ import Testing
     Self.answeredCall(&bench)
     let first = try #require(bench.shard.record(of: Bench.callID))
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
-    next.shard.keeps = .record
+    next.shard.storedParts = .record
     next = next.begun()
     #expect(Self.wanted(next.effects) == [Bench.callID])
     let second = try #require(next.shard.record(of: Bench.callID))
@@ -177,7 +177,7 @@ import Testing
     Self.answeredCall(&bench)
     Self.store(&bench)
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
-    next.shard.keeps = .record
+    next.shard.storedParts = .record
     next = next.begun()
     #expect(Self.wanted(next.effects).isEmpty)
     #expect(next.shard.record(of: Bench.callID) == nil)
@@ -188,7 +188,7 @@ import Testing
     var bench = Bench()
     Self.answeredCall(&bench)
     var next = bench.takenOver()
-    next.shard.keeps = .record
+    next.shard.storedParts = .record
     #expect(Self.wanted(next.begun().effects) == [Bench.callID])
   }
 
@@ -212,7 +212,7 @@ import Testing
     Self.answeredCall(&bench)
     bench.pass(.seconds(3600))
     var next = bench.takenOver()
-    next.shard.keeps = .record
+    next.shard.storedParts = .record
     next = next.begun()
     #expect(Self.wanted(next.effects) == [Bench.callID])
     next.pass(.seconds(3600))

@@ -9,7 +9,7 @@ import Testing
   /// bob's phone sleeps; its VoIP token was registered a minute ago.
   private func bench(hasWebhooks: Bool = false) -> Bench {
     var bench = Bench()
-    if hasWebhooks { bench.shard.keeps = .events }
+    if hasWebhooks { bench.shard.storedParts = .events }
     bench.enrol("b1", voip: "b1", can: [], hasWebhooks: hasWebhooks)
     bench.pass(.seconds(60))
     return bench

@@ -249,7 +249,7 @@ import Testing
 
   @Test("each user has an entry: who handed over, who took it, and who missed it")
   func histories() {
-    var bench = TransferTests.talking(follows: .history)
+    var bench = TransferTests.talking(subscriptions: .history)
     bench.attach("dave", "1")
     bench.attach("erin", "1")
     bench.asBob(.transfer(TransferRequest(to: "erin")))

@@ -17,10 +17,11 @@ import Testing
   }
 
   /// Alice and bob talk.
-  static func talking(limits: CallLimits = CallLimits(), follows: Follows = []) -> Bench {
+  static func talking(limits: CallLimits = CallLimits(), subscriptions: Subscriptions = []) -> Bench
+  {
     var bench = Bench(owner: CallCoreTests.Bench(limits: limits), guests: CallCoreTests.Bench())
-    bench.follows = follows
-    bench.owner.shard.keeps = .history
+    bench.subscriptions = subscriptions
+    bench.owner.shard.storedParts = .history
     bench.owner.attach("b1", "b2")
     bench.place()
     bench.asBob(.answer(description: "answer"))
@@ -502,7 +503,7 @@ import Testing
     bench.hold()
     bench.asBob(.transfer(TransferRequest(to: "dave")))
     var sentOn = VisitAnswer()
-    (sentOn.diverted, sentOn.to, sentOn.turn) = (.group, ["carol", "erin"], .seconds(10))
+    (sentOn.diverted, sentOn.to, sentOn.ringSlot) = (.group, ["carol", "erin"], .seconds(10))
     bench.release()
     bench.hear("dave", sentOn)
     #expect(bench.invites("carol", "1").map(\.divertedBy) == ["dave"])

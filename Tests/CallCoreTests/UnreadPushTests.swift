@@ -6,10 +6,12 @@ import Testing
   private let placed = PlacedCall(Bench.callID, placedAt: Bench().now)
 
   /// b1 sleeps and shows notices; it misses a call.
-  private func missed(follows: Follows = .history, keeps: StoredParts = .history) -> Bench {
+  private func missed(subscriptions: Subscriptions = .history, keeps: StoredParts = .history)
+    -> Bench
+  {
     var bench = HistoryTests.bench(keeps: keeps)
     bench.enrol("b1", alert: "a1")
-    HistoryTests.place(&bench, follows: follows)
+    HistoryTests.place(&bench, subscriptions: subscriptions)
     return bench
   }
 
@@ -36,7 +38,7 @@ import Testing
   }
 
   @Test func withoutAHistoryThereIsNoNumber() throws {
-    #expect(try question(.missedNotice, missed(follows: [])) == nil)
+    #expect(try question(.missedNotice, missed(subscriptions: [])) == nil)
     #expect(try question(.missedNotice, missed(keeps: .record)) == nil)
   }
 
@@ -64,7 +66,7 @@ import Testing
   @Test func aNewOwnerSaysTheSame() throws {
     let bench = missed()
     var next = bench.successor(checkpoint: true, registered: ["b1"])
-    next.shard.keeps = .history
+    next.shard.storedParts = .history
     next.run { $0.begin(now: $1, into: &$2) }
     #expect(try question(.missedNotice, next)?.missed == [placed])
   }

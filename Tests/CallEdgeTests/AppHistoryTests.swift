@@ -6,7 +6,7 @@ import Testing
 
 /// `GET /v1/app/users/{user}/history`: the app's server reads a user's history.
 @Suite(.timeLimit(.minutes(1))) struct AppHistoryTests {
-  private static let terms = AppTerms(follows: .history)
+  private static let terms = AppTerms(subscriptions: .history)
   private static let path = "/v1/app/users/b%C3%B6b/history"
   private static let page = HistoryPage(
     items: [

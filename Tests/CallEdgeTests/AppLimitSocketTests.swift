@@ -91,7 +91,7 @@ extension AppLimitTests {
 
   /// A registration carries whether the app is to learn of its end.
   @Test func theShardHearsOfWebhooks() async throws {
-    try await EdgeFixture.run(terms: AppTerms(follows: .webhooks)) { edge in
+    try await EdgeFixture.run(terms: AppTerms(subscriptions: .webhooks)) { edge in
       let client = try await edge.client()
       try await client.attach(token: try await edge.token("ann"), device: "phone")
       client.say(2, .register(RegistrationRequest()))

@@ -12,7 +12,7 @@ private let id = "11111111-2222-4333-8444-555555555555"
 
   @Test func theBodySaysWhoIsCalled() async throws {
     var terms = AppTerms()
-    terms.follows = .history
+    terms.subscriptions = .history
     (terms.secondCalls, terms.forwardedRing) = (.busy, .anew)
     try await EdgeFixture.run(terms: terms) { edge in
       let client = try await edge.client()
@@ -34,7 +34,7 @@ private let id = "11111111-2222-4333-8444-555555555555"
       var request = PlaceRequest(
         call: try #require(CallID(id)), ringTimeoutSeconds: 20,
         headers: [CustomHeader(name: "reason", value: "callback")], video: true,
-        callerName: "Dr. Cy", pushData: "ticket 7", busyWhileInCall: true, follows: .history)
+        callerName: "Dr. Cy", pushData: "ticket 7", busyWhileInCall: true, subscriptions: .history)
       request.ringsAnew = true
       #expect(
         command.body == .app(.place(AppPlacing(request, caller: "cy", device: "desk phone"))))

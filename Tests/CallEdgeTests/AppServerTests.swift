@@ -33,7 +33,7 @@ extension EdgeFixture {
   ]
 
   @Test func eachRouteTakesItsOwnKindOfToken() async throws {
-    try await EdgeFixture.run(terms: AppTerms(follows: .history)) { edge in
+    try await EdgeFixture.run(terms: AppTerms(subscriptions: .history)) { edge in
       let client = try await edge.client()
       let user = try await edge.token("bob", device: "phone")
       let server = try edge.serverToken()

@@ -6,7 +6,7 @@ import Testing
 
 /// Histories between the shards and the devices: over sockets in both encodings, and over HTTP.
 @Suite(.timeLimit(.minutes(1))) struct HistoryEdgeTests {
-  private static let terms = AppTerms(follows: .history)
+  private static let terms = AppTerms(subscriptions: .history)
   private static let ann = UserKey(app: "demo", user: "ann")
   private static let page = HistoryPage(
     items: [
@@ -140,15 +140,15 @@ import Testing
     }
   }
 
-  @Test(arguments: [Follows.history, []])
-  func aPlaceSaysWhatItsAppWants(follows: Follows) async throws {
-    try await EdgeFixture.run(terms: AppTerms(follows: follows)) { edge in
+  @Test(arguments: [Subscriptions.history, []])
+  func aPlaceSaysWhatItsAppWants(subscriptions: Subscriptions) async throws {
+    try await EdgeFixture.run(terms: AppTerms(subscriptions: subscriptions)) { edge in
       let (client, _, _) = try await attached(edge, .protobuf)
       let call = CallID(high: 4, low: 4)
       client.say(2, .place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)))
       let command = try await edge.shards.next { if case .place = $0.body { true } else { false } }
       guard case .place(let request) = command.body else { return }
-      #expect(request.follows == follows)
+      #expect(request.subscriptions == subscriptions)
     }
   }
 

@@ -80,12 +80,12 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
 @Suite struct TokenBucketTests {
   @Test func burstThenSteadyRate() {
     var bucket = TokenBucket(burst: 3, now: start)
-    for _ in 0..<3 { #expect(bucket.take(perSecond: 10, burst: 3, now: start) == nil) }
-    #expect(bucket.take(perSecond: 10, burst: 3, now: start) == 100)
+    for _ in 0..<3 { #expect(bucket.consume(perSecond: 10, burst: 3, now: start) == nil) }
+    #expect(bucket.consume(perSecond: 10, burst: 3, now: start) == 100)
     var taken = 0
     for step in 1...1000 {
       let now = start + .milliseconds(Int64(step) * 10)
-      if bucket.take(perSecond: 10, burst: 3, now: now) == nil { taken += 1 }
+      if bucket.consume(perSecond: 10, burst: 3, now: now) == nil { taken += 1 }
     }
     #expect(taken == 100)
   }
@@ -93,24 +93,24 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
   @Test func neverHoldsMoreThanTheBurst() {
     var bucket = TokenBucket(burst: 3, now: start)
     let later = start + .seconds(1_000_000)
-    for _ in 0..<3 { #expect(bucket.take(perSecond: 10, burst: 3, now: later) == nil) }
-    #expect(bucket.take(perSecond: 10, burst: 3, now: later) != nil)
+    for _ in 0..<3 { #expect(bucket.consume(perSecond: 10, burst: 3, now: later) == nil) }
+    #expect(bucket.consume(perSecond: 10, burst: 3, now: later) != nil)
   }
 
   @Test func whatMustNotWaitOverdrawsItOnce() {
     var bucket = TokenBucket(burst: 3, now: start)
-    for _ in 0..<3 { #expect(bucket.take(perSecond: 10, burst: 3, now: start) == nil) }
+    for _ in 0..<3 { #expect(bucket.consume(perSecond: 10, burst: 3, now: start) == nil) }
     for wait: UInt32 in [100, 200, 300] {
-      #expect(bucket.take(perSecond: 10, burst: 3, now: start) == wait)
-      #expect(bucket.take(mayOverdraw: true, perSecond: 10, burst: 3, now: start) == nil)
+      #expect(bucket.consume(perSecond: 10, burst: 3, now: start) == wait)
+      #expect(bucket.consume(mayOverdraw: true, perSecond: 10, burst: 3, now: start) == nil)
     }
-    #expect(bucket.take(mayOverdraw: true, perSecond: 10, burst: 3, now: start) == 100)
-    #expect(bucket.take(perSecond: 10, burst: 3, now: start) == 400, "the debt comes first")
+    #expect(bucket.consume(mayOverdraw: true, perSecond: 10, burst: 3, now: start) == 100)
+    #expect(bucket.consume(perSecond: 10, burst: 3, now: start) == 400, "the debt comes first")
   }
 
   @Test func clockThatStandsStillGivesNothing() {
     var bucket = TokenBucket(burst: 1, now: start)
-    #expect(bucket.take(perSecond: 10, burst: 1, now: start) == nil)
-    #expect(bucket.take(perSecond: 10, burst: 1, now: start + Span(microseconds: -5)) != nil)
+    #expect(bucket.consume(perSecond: 10, burst: 1, now: start) == nil)
+    #expect(bucket.consume(perSecond: 10, burst: 1, now: start + Span(microseconds: -5)) != nil)
   }
 }

@@ -25,12 +25,12 @@ extension HistoryCheckerTests {
   }
 
   /// A call that bob1 answered and alice ended.
-  private func followedCall(follows: Follows = .webhooks) -> Bench {
+  private func followedCall(subscriptions: Subscriptions = .webhooks) -> Bench {
     var bench = Bench()
     bench.say(bob1, 5, .call(.init(call: call), .answer(description: "")))
     bench.say(alice, 2, .call(.init(callee: "bob", call: call), .hangUp))
     if case .placed(var facts) = placed {
-      facts.follows = follows
+      facts.subscriptions = subscriptions
       bench.journal(call, .placed(facts))
     }
     bench.journal(call, answered(bob1))
@@ -49,7 +49,7 @@ extension HistoryCheckerTests {
   }
 
   @Test func anAppWithoutWebhooksLearnsNothing() {
-    var bench = followedCall(follows: [])
+    var bench = followedCall(subscriptions: [])
     #expect(bench.checker.finish([]).isEmpty)
     bench.note(.learned([event(.placed)]))
     #expect(bench.found == .learnsOfEachCall)

@@ -22,7 +22,7 @@ extension HistoryCheckerTests {
 
   private var followed: JournalEntry.Change {
     guard case .placed(var facts) = placed else { return placed }
-    facts.follows = .history
+    facts.subscriptions = .history
     return .placed(facts)
   }
 

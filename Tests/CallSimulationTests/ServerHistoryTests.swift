@@ -106,7 +106,7 @@ extension HistoryCheckerTests {
     bench.checker.keepsHistory = true
     bench.note(.server(.asked(errand)))
     guard case .placed(var facts) = placed(for: vacant) else { return }
-    facts.follows = .history
+    facts.subscriptions = .history
     bench.journal(call, .placed(facts))
     bench.say(bob1, 5, .call(CallAddress(call: call), .answer(description: "")))
     bench.journal(

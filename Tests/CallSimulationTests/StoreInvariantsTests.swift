@@ -34,11 +34,11 @@ import Testing
     /// Appends at the journal's end. By default the writer learns the result.
     func append(
       _ bus: SimBus, _ epoch: UInt64, _ number: UInt64, _ entries: [JournalEntry] = [],
-      follows: UInt64? = nil, released: Bool = false, wait: Bool = true
+      previous: UInt64? = nil, released: Bool = false, wait: Bool = true
     ) {
       let record = JournalRecord(
         epoch: epoch, number: number, writer: bus.node.name, at: world.now, entries: entries,
-        released: released, follows: follows)
+        released: released, previous: previous)
       let expecting = end
       _ = bus.node.start { [self] in
         guard let journal = try? await bus.openJournal(JournalOptions()) else { return }
@@ -189,8 +189,8 @@ import Testing
 
   @Test func aRecordThatFollowsAnother() throws {
     let rig = try Rig()
-    rig.append(rig.first, 1, 0, follows: 0)
-    rig.append(rig.first, 1, 1, follows: 7)
+    rig.append(rig.first, 1, 0, previous: 0)
+    rig.append(rig.first, 1, 1, previous: 7)
     #expect(rig.complaint.contains("follows a record that journal 0 does not have"))
   }
 

@@ -45,11 +45,11 @@ extension Conversation {
         attachedAt: now, onlyPlaces: request.onlyPlaces,
         ongoing: request.wantsOngoing ? OngoingMark() : nil,
         history: request.wantsHistory ? HistoryMark() : nil)
-      if request.wantsHistory { machine.keeps = .history }
+      if request.wantsHistory { machine.storedParts = .history }
       return [(nil, .attach(attach))]
     case .place(let call, var request):
       request.deviceName = session.deviceName
-      if machine.keeps.contains(.history) { request.follows = .history }
+      if machine.storedParts.contains(.history) { request.subscriptions = .history }
       if let choice = terms.secondCalls { request.busyWhileInCall = choice == .busy }
       request.forward = hookForwards
       sessions[number]?.calls.append((key(call), call.call))

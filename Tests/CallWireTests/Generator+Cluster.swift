@@ -173,7 +173,7 @@ extension Generator {
       }, isComplete: chance(50), isBusy: chance(50), isInCall: chance(50),
       diverted: chance(50) ? DivertReason.allCases.randomElement(using: &self)! : nil,
       to: list(3) { $0.user() }, noAnswerAfter: .milliseconds(Int64(next() & 0xffff)))
-    if chance(50) { answer.turn = .milliseconds(Int64(next() & 0xffff) + 1) }
+    if chance(50) { answer.ringSlot = .milliseconds(Int64(next() & 0xffff) + 1) }
     return answer
   }
 
@@ -207,7 +207,7 @@ extension Generator {
       description: body(), headers: headers(), video: chance(50), deviceName: text(10),
       callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body(),
       busyWhileInCall: chance(50) ? chance(50) : nil,
-      follows: Follows(rawValue: UInt8(truncatingIfNeeded: next())))
+      subscriptions: Subscriptions(rawValue: UInt8(truncatingIfNeeded: next())))
   }
 
   private mutating func placed() -> PlacedFacts {
@@ -217,7 +217,7 @@ extension Generator {
       legs: list(4) { $0.party() }, fingerprint: next())
     facts.pushData = body()
     facts.isCalleeInCall = chance(50)
-    facts.follows = Follows(rawValue: UInt8(truncatingIfNeeded: next()))
+    facts.subscriptions = Subscriptions(rawValue: UInt8(truncatingIfNeeded: next()))
     if chance(50) {
       facts.firstAlerting = FirstAlerting(
         leg: UInt8.random(in: 0...254, using: &self), at: microseconds())
@@ -289,7 +289,7 @@ extension Generator {
       reason: DivertReason.allCases.randomElement(using: &self)!,
       by: chance(50) ? party() : nil, at: microseconds(), deadline: microseconds())
     diverted.queue = list(3) { $0.user() }
-    diverted.turn = .milliseconds(Int64(next() & 0xffff))
+    diverted.ringSlot = .milliseconds(Int64(next() & 0xffff))
     diverted.device = chance(50) ? device() : nil
     diverted.consulted = chance(50) ? consulted() : nil
     return diverted

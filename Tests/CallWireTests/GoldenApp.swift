@@ -40,7 +40,7 @@ enum GoldenApp {
 
   static let groupAnswer: VisitAnswer = {
     var answer = VisitAnswer(diverted: .group, to: ["cy", "dee"])
-    answer.turn = .seconds(20)
+    answer.ringSlot = .seconds(20)
     return answer
   }()
 

@@ -90,7 +90,7 @@ extension GoldenValues {
       .attach(Attach(announce: true, ongoing: OngoingMark(version: 1 << 21, showsCalls: true)))
     ),
     ("placeBusy", .place(PlaceRequest(call: call, busyWhileInCall: true))),
-    ("placeFollowed", .place(PlaceRequest(call: call, follows: .history))),
+    ("placeFollowed", .place(PlaceRequest(call: call, subscriptions: .history))),
     (
       "attachHistory",
       .attach(Attach(announce: true, history: HistoryMark(shown: HistoryCursor(300))))
@@ -99,7 +99,7 @@ extension GoldenValues {
     ("attachUnnamed", .attach(Attach(userName: ""))),
     ("historyList", .history(.list(before: HistoryCursor(300), limit: 20))),
     ("historyRead", .history(.markRead(upTo: HistoryCursor(300)))),
-    ("placeWithWebhooks", .place(PlaceRequest(call: call, follows: .webhooks))),
+    ("placeWithWebhooks", .place(PlaceRequest(call: call, subscriptions: .webhooks))),
     (
       "crossed",
       .crossed(CrossedCall(call: call, caller: "bob", survivor: otherCall, by: "ann-phone"))

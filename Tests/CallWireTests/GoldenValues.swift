@@ -175,7 +175,7 @@ enum GoldenValues {
   private static let inTurn: DivertedFacts = {
     var diverted = DivertedFacts(
       from: "desk", to: ["cy"], reason: .group, at: at, deadline: later)
-    (diverted.queue, diverted.turn) = (["cy", "dee"], .seconds(15))
+    (diverted.queue, diverted.ringSlot) = (["cy", "dee"], .seconds(15))
     return diverted
   }()
 
@@ -264,7 +264,7 @@ enum GoldenValues {
     var facts = PlacedFacts(
       callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
       headers: [], legs: [phone], fingerprint: 5)
-    facts.follows = .history
+    facts.subscriptions = .history
     return ("placedFollowed", .placed(facts))
   }()
 
@@ -368,7 +368,7 @@ enum GoldenValues {
   static let cluster = ClusterRecord(cluster: "callmesh", shardCount: 64)
 
   static let following = JournalRecord(
-    epoch: 4, number: 301, writer: "coordinator-b", at: at, entries: [], follows: 4711)
+    epoch: 4, number: 301, writer: "coordinator-b", at: at, entries: [], previous: 4711)
 
   static let heartbeat = Heartbeat(
     node: "edge-1", role: .edge, incarnation: 42, state: .leaving, version: "0.1.0",

@@ -71,7 +71,7 @@ package struct PushRates {
     if buckets.count >= Self.appsMax { buckets = [:] }
     let burst = limits.burst(.pushesPerSecond)
     let wait = buckets[job.user.app, default: TokenBucket(burst: burst, now: now)]
-      .take(perSecond: limits[.pushesPerSecond], burst: burst, now: now)
+      .consume(perSecond: limits[.pushesPerSecond], burst: burst, now: now)
     return wait.map { limits.refusal(.pushesPerSecond, retryAfterMilliseconds: $0).message }
   }
 }

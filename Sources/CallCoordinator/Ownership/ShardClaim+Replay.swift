@@ -139,12 +139,12 @@ extension ShardClaim {
       // The next record follows it.
       return reader.chain.skip(stored.sequence)
     }
-    switch reader.chain.take(stored.sequence, follows: record.follows) {
+    switch reader.chain.append(stored.sequence, previous: record.previous) {
     case .counts: break
     case .void: return dependencies.metrics.recordsVoid.increment()
     case .gap:
-      let follows = record.follows ?? 0
-      let reason = "it follows record \(follows), but what is before it ends at \(former)"
+      let previous = record.previous ?? 0
+      let reason = "it follows record \(previous), but what is before it ends at \(former)"
       try reader.miss(Unreadable(.journal, sequence: stored.sequence, reason), at: stored.sequence)
       reader.chain.skip(stored.sequence)
     }
@@ -216,7 +216,7 @@ extension ShardClaim {
       let expecting = end?.sequence ?? 0
       let record = JournalRecord(
         epoch: term.epoch, number: 0, writer: writer, at: dependencies.clock.now(), entries: [],
-        follows: reader.chain.position)
+        previous: reader.chain.position)
       let bytes = ClusterCodec.encode(record)
       switch await dependencies.journal.append(shard: shard, expecting: expecting, bytes) {
       case .appended(let sequence) where dependencies.journal.isNext(sequence, after: expecting):

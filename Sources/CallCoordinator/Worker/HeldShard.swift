@@ -23,7 +23,7 @@ final class HeldShard {
     let number: UInt64
     let bytes: [UInt8]
     /// The record that it names as the last one that counts.
-    let follows: UInt64
+    let previous: UInt64
     let entries: [JournalEntry]
     var milestones: [(call: CallID, CallMilestone)] = []
     let startedAt: Timestamp
@@ -33,9 +33,9 @@ final class HeldShard {
     var snapshot: ShardSnapshot?
 
     /// - Parameter bytes: of the record.
-    init(_ record: JournalRecord, _ bytes: [UInt8], _ append: AppendMachine, follows: UInt64) {
+    init(_ record: JournalRecord, _ bytes: [UInt8], _ append: AppendMachine, previous: UInt64) {
       (number, entries, startedAt) = (record.number, record.entries, record.at)
-      (self.bytes, self.append, self.follows) = (bytes, append, follows)
+      (self.bytes, self.append, self.previous) = (bytes, append, previous)
     }
   }
 

@@ -54,7 +54,7 @@ extension ShardWorker {
     if case .parting = shard.phase { latest = shard.pipeline.nextDeadline }
     guard var record = shard.pipeline.nextAppend(now: latest) else { return }
     record.at = now
-    record.follows = shard.pipeline.lastSequence
+    record.previous = shard.pipeline.lastSequence
     let flight = flight(record, shard)
     flight.milestones = shard.machine.milestones(in: record.entries)
     // This record holds everything that was decided so far: once it is stored, calls and journal agree exactly. A busy
@@ -67,7 +67,7 @@ extension ShardWorker {
     let pipeline = shard.pipeline
     let record = JournalRecord(
       epoch: pipeline.epoch, number: pipeline.lastNumber + 1, writer: pipeline.writer, at: now,
-      entries: [], released: true, follows: pipeline.lastSequence)
+      entries: [], released: true, previous: pipeline.lastSequence)
     let flight = flight(record, shard)
     flight.isLast = true
     start(flight, shard)
@@ -79,7 +79,7 @@ extension ShardWorker {
       AppendMachine(
         expecting: shard.journalEnd,
         rules: AppendMachine.Rules(attemptsMax: configuration.appendAttemptsMax)),
-      follows: shard.pipeline.lastSequence)
+      previous: shard.pipeline.lastSequence)
   }
 
   private func start(_ flight: HeldShard.Flight, _ shard: HeldShard) {
@@ -115,13 +115,13 @@ extension ShardWorker {
   /// Lets the append's state machine decide, and carries out its action.
   func take(_ event: AppendMachine.Event, _ shard: HeldShard, now: Timestamp) {
     touch(shard.number)
-    guard let action = shard.flight?.append.take(event, now: now), let flight = shard.flight
+    guard let action = shard.flight?.append.handle(event, now: now), let flight = shard.flight
     else { return }
     switch action {
     case .append(let expecting): append(flight, shard, expecting: expecting)
     case .lookUp(let expecting):
       let question = LookupResult.Question(
-        follows: flight.follows, expecting: expecting, writer: configuration.writer,
+        previous: flight.previous, expecting: expecting, writer: configuration.writer,
         epoch: shard.term.epoch, number: flight.number)
       jobs.append(.lookUp(shard.term, question))
     case .commit(let sequence, let end): commit(flight, shard, sequence, end: end, now: now)

@@ -62,9 +62,9 @@ extension ShardWorker {
     let shard = HeldShard(recovered, subscriptions: waiting.subscriptions, configuration, now: now)
     held[shard.number] = shard
     restrict(shard)
-    if recordStream != nil { shard.machine.keeps.insert(.record) }
-    if eventStream != nil { shard.machine.keeps.insert(.events) }
-    if historyStream != nil { shard.machine.keeps.insert(.history) }
+    if recordStream != nil { shard.machine.storedParts.insert(.record) }
+    if eventStream != nil { shard.machine.storedParts.insert(.events) }
+    if historyStream != nil { shard.machine.storedParts.insert(.history) }
     metrics.shards.add(1)
     for parcel in waiting.parcels { decodeAndTake(parcel, shard, now: now) }
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {

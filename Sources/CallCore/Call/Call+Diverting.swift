@@ -55,16 +55,16 @@ extension Call {
     guard isSearching, turn.mayDivert, rings(user), hops < turn.limits.diversionsPerCall,
       isTransferring || facts.onlyDevice == nil,
       let deadline = deadline(
-        after: max(turn.limits.ringTimeout, targets.turn ?? .seconds(0)), turn)
+        after: max(turn.limits.ringTimeout, targets.ringSlot ?? .seconds(0)), turn)
     else { return false }
     let most = reason == .group ? CallGroup.usersMax : turn.limits.diversionTargets
     let fresh = fresh(targets.users, most)
     guard !fresh.isEmpty else { return false }
     var diverted = DivertedFacts(
       from: user, to: fresh, reason: reason, at: turn.now, deadline: deadline)
-    if let each = targets.turn {
+    if let each = targets.ringSlot {
       (diverted.to, diverted.queue) = ([fresh[0]], fresh)
-      diverted.turn = isRingFixed ? each.share(of: deadline - turn.now, for: fresh.count) : each
+      diverted.ringSlot = isRingFixed ? each.share(of: deadline - turn.now, for: fresh.count) : each
     }
     goOn(diverted, &turn)
     return true
@@ -286,7 +286,7 @@ extension Call {
       var guest = Guest(user: user, at: diverted.at)
       let queue = queue(of: user)
       guest.isMember = diverted.reason == .group || queue != nil
-      if let queue { guest.noAnswerAt = diverted.at + queue.turn }
+      if let queue { guest.noAnswerAt = diverted.at + queue.ringSlot }
       if let known = self.guest(user) { guests[known] = guest } else { guests.append(guest) }
     }
   }

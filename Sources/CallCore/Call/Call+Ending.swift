@@ -82,7 +82,7 @@ extension Call {
       reason: reason, by: by, at: turn.now, missed: isMissed, survivor: survivor,
       unreachable: reason == .unreachable ? unreachableCause : nil, byApp: byApp)
     commit(.ended(facts), reason == .hungUp ? .relaxed : .urgent, &turn)
-    if !turn.keeps.isEmpty { requestStoring(&turn) }
+    if !turn.storedParts.isEmpty { requestStoring(&turn) }
     caller.clear()
     if case .caller = silent {
     } else {

@@ -1,6 +1,6 @@
 /// A call's events for its app's webhooks, made of what the shard keeps of the call anyway.
 extension Call {
-  var hasWebhooks: Bool { facts.follows.contains(.webhooks) }
+  var hasWebhooks: Bool { facts.subscriptions.contains(.webhooks) }
 
   /// The events that a fact is, if it is decided now.
   func events(of change: JournalEntry.Change) -> AppEventKinds {

@@ -17,7 +17,7 @@ extension Call {
     _ turn: inout Turn
   ) -> Bool {
     guard isSearching, turn.mayDivert, let next = next(after: user), let queue = queue(of: user),
-      let deadline = deadline(after: queue.turn, turn)
+      let deadline = deadline(after: queue.ringSlot, turn)
     else { return false }
     goOn(
       DivertedFacts(

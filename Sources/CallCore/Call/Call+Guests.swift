@@ -158,7 +158,7 @@ extension Call {
         return visitedOne(device, user, answer, &turn)
       }
       if isNew, let reason = answer.diverted, reason != .transferred {
-        let targets = DivertTargets(answer.to, turn: answer.turn)
+        let targets = DivertTargets(answer.to, ringSlot: answer.ringSlot)
         if divert(reason, from: user, to: targets, &turn) { return }
         // Its time was over before it could go on. It is not for this user, who has not missed it.
         if deadline(after: .seconds(0), turn) == nil { return }

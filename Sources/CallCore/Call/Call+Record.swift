@@ -7,7 +7,7 @@ extension Call {
     var wanted = keeps
     if !hasWebhooks { wanted.remove(.events) }
     // A call that gave way leaves no entry: the one that went on does.
-    if !facts.follows.contains(.history) || ending.facts.reason == .glare {
+    if !facts.subscriptions.contains(.history) || ending.facts.reason == .glare {
       wanted.remove(.history)
     }
     return wanted.subtracting(ending.stored)
@@ -15,7 +15,7 @@ extension Call {
 
   /// Has the record and the entries stored that are to be and are not known to be. `commit` does so of events.
   func requestStoring(_ turn: inout Turn) {
-    let lacking = lacking(turn.keeps)
+    let lacking = lacking(turn.storedParts)
     if lacking.contains(.record) { turn.outcome.effects.append(.record(id)) }
     if lacking.contains(.history) { turn.outcome.effects.append(.history(.store(id))) }
   }

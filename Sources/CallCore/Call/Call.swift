@@ -114,7 +114,7 @@ struct Call: Sendable {
   ) {
     turn.outcome.entries.append(JournalEntry(call: id, change: change))
     turn.outcome.raise(to: urgency)
-    if turn.keeps.contains(.events), hasWebhooks {
+    if turn.storedParts.contains(.events), hasWebhooks {
       let events = events(of: change)
       if !events.isEmpty { turn.outcome.effects.append(.events(id, events)) }
     }

@@ -24,7 +24,7 @@ public enum DivertReason: UInt8, Sendable, CaseIterable {
   public var name: String { "\(self)" }
 
   /// Whether a call that goes on to somebody for it goes on to a group's next member.
-  var isNextTurn: Bool { self == .turn || self == .declined }
+  var goesToNextMember: Bool { self == .turn || self == .declined }
 }
 
 /// A call leaves a user, and as a rule goes on to others. The devices of the user that it leaves ring no more.
@@ -43,7 +43,7 @@ public struct DivertedFacts: Sendable, Equatable {
   /// together.
   public var queue: [String] = []
   /// How long each of them rings.
-  public var turn: Span = .seconds(0)
+  public var ringSlot: Span = .seconds(0)
   /// For a transfer: the only device that is to ring; nil: all do.
   public var device: DeviceID?
   /// For a transfer: the call in which that device was asked before.
@@ -74,7 +74,7 @@ extension [DivertedFacts] {
   func queue(of user: String) -> DivertedFacts? {
     guard let way = way(to: user) else { return nil }
     guard way.queue.isEmpty else { return way }
-    guard way.reason.isNextTurn else { return nil }
+    guard way.reason.goesToNextMember else { return nil }
     return first { $0.queue.contains { $0.hasBytes(of: user) } }
   }
 
@@ -86,7 +86,7 @@ extension [DivertedFacts] {
   /// To whom the call went on, each user once. Whoever calls a group need not know its members.
   var targets: [String] {
     var users: [String] = []
-    for user in lazy.filter({ $0.reason != .group && !$0.reason.isNextTurn }).flatMap(\.to)
+    for user in lazy.filter({ $0.reason != .group && !$0.reason.goesToNextMember }).flatMap(\.to)
     where !users.contains(where: { $0.hasBytes(of: user) }) {
       users.append(user)
     }
@@ -110,10 +110,10 @@ extension DivertedFacts {
 public struct DivertTargets: Sendable, Equatable {
   public var users: [String]
   /// How long each rings before the next one does; nil: all ring together.
-  public var turn: Span?
-  public init(_ users: [String], turn: Span? = nil) {
+  public var ringSlot: Span?
+  public init(_ users: [String], ringSlot: Span? = nil) {
     self.users = users
-    self.turn = turn
+    self.ringSlot = ringSlot
   }
 }
 
@@ -191,7 +191,7 @@ struct Guest: Sendable {
 
   /// How long a call waits for the shard of a user to whom it was diverted: longer than a shard takes to get another
   /// owner.
-  static let patience: Span = .seconds(15)
+  static let answerTimeout: Span = .seconds(15)
   /// How often it asks while it rings there, and while it does not.
   static let ringingInterval: Span = .seconds(1)
   static let restingInterval: Span = .seconds(5)
@@ -201,7 +201,7 @@ struct Guest: Sendable {
 
   init(user: String, at now: Timestamp) {
     self.user = user
-    awaitedUntil = now + Self.patience
+    awaitedUntil = now + Self.answerTimeout
     askAt = now
   }
 
@@ -218,12 +218,12 @@ struct Guest: Sendable {
   mutating func awaitAnswer(at now: Timestamp) {
     isKnown = false
     (wantsOthers, awaitsOthers) = (false, false)
-    (awaitedUntil, askAt) = (now + Self.patience, now)
+    (awaitedUntil, askAt) = (now + Self.answerTimeout, now)
   }
 
   mutating func awaitOthers(at now: Timestamp) {
     (wantsOthers, awaitsOthers) = (true, true)
-    (awaitedUntil, askAt) = (now + Self.patience, now)
+    (awaitedUntil, askAt) = (now + Self.answerTimeout, now)
   }
 }
 
@@ -304,7 +304,7 @@ public struct VisitAnswer: Sendable, Equatable {
   public var to: [String]
   public var noAnswerAfter: Span
   /// Where the user is a group whose members ring one after the other: for how long each does.
-  public var turn: Span?
+  public var ringSlot: Span?
   public init(
     devices: [Device] = [], isComplete: Bool = true, isBusy: Bool = false, isInCall: Bool = false,
     diverted: DivertReason? = nil, to: [String] = [], noAnswerAfter: Span = .seconds(20)

@@ -16,7 +16,7 @@ extension AppendMachine.LookupResult {
   /// The append in question.
   public struct Question: Sendable, Hashable {
     /// The sequence of the record that it names as the last that counts.
-    public var follows: UInt64
+    public var previous: UInt64
     /// The sequence that it expected the journal's last record to have.
     public var expecting: UInt64
     /// Identifies the writer's own record, with epoch and number.
@@ -24,8 +24,9 @@ extension AppendMachine.LookupResult {
     public var epoch: UInt64
     public var number: UInt64
 
-    public init(follows: UInt64, expecting: UInt64, writer: String, epoch: UInt64, number: UInt64) {
-      self.follows = follows
+    public init(previous: UInt64, expecting: UInt64, writer: String, epoch: UInt64, number: UInt64)
+    {
+      self.previous = previous
       self.expecting = expecting
       self.writer = writer
       self.epoch = epoch
@@ -42,7 +43,7 @@ extension AppendMachine.LookupResult {
   public static func evaluate(
     _ question: Question, behind records: some Sequence<(sequence: UInt64, record: JournalRecord?)>
   ) -> Self {
-    var chain = JournalChain(position: question.follows, end: question.expecting)
+    var chain = JournalChain(position: question.previous, end: question.expecting)
     var end = question.expecting
     var ours: UInt64?
     for (sequence, record) in records {
@@ -50,7 +51,7 @@ extension AppendMachine.LookupResult {
         if ours == nil { return .foreign }
         break
       }
-      let verdict = chain.take(sequence, follows: record.follows)
+      let verdict = chain.append(sequence, previous: record.previous)
       if verdict != .void {
         // Behind our record another owner's counts: ours does as well, and nothing more of ours will. The end
         // stays before it, so that the next append is refused.

@@ -86,7 +86,7 @@ public struct AppendMachine: Sendable, Hashable {
   }
 
   /// - Returns: what to do. Ignores an event that the state does not wait for.
-  public mutating func take(_ event: Event, now: Timestamp) -> Action? {
+  public mutating func handle(_ event: Event, now: Timestamp) -> Action? {
     switch (state, event) {
     case (.inFlight, .appended(let sequence, isNext: true)):
       return commit(sequence, end: sequence)

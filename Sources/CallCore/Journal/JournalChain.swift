@@ -26,18 +26,18 @@ public struct JournalChain: Sendable, Equatable {
     case gap
   }
 
-  /// Takes the journal's next record.
+  /// Judges the journal's next record, which becomes the end, and the chain's last one if it counts.
   /// - Parameters:
   ///   - sequence: greater than `end`.
-  ///   - follows: the record that it names; nil where it names none, and is believed.
-  public mutating func take(_ sequence: UInt64, follows: UInt64?) -> Verdict {
+  ///   - previous: the record that it names; nil where it names none, and is believed.
+  public mutating func append(_ sequence: UInt64, previous: UInt64?) -> Verdict {
     defer { end = sequence }
-    guard let follows, follows != position else {
+    guard let previous, previous != position else {
       position = sequence
       return .counts
     }
     // A record that follows a void one is void as well.
-    return follows <= end ? .void : .gap
+    return previous <= end ? .void : .gap
   }
 
   /// Goes on behind a record of which nothing is known, since its loss was accepted.

@@ -91,13 +91,13 @@ public struct AppTerms: Sendable, Equatable {
   /// Whether a user's devices may see which calls the user is in.
   public var ongoingCalls: Bool
   /// The information that it wants about its calls.
-  public var follows: Follows
+  public var subscriptions: Subscriptions
 
   public init(
     limits: AppLimits = AppLimits(), pushTopics: [String]? = nil, secondCalls: SecondCalls? = nil,
-    ongoingCalls: Bool = false, follows: Follows = []
+    ongoingCalls: Bool = false, subscriptions: Subscriptions = []
   ) {
-    self.follows = follows
+    self.subscriptions = subscriptions
     self.ongoingCalls = ongoingCalls
     self.limits = limits
     self.pushTopics = pushTopics

@@ -9,10 +9,10 @@ package struct TokenBucket {
     filledAt = now
   }
 
-  /// Takes `cost` thousandths of a command, if they are there.
+  /// Consumes `cost` thousandths of a command, if they are there.
   /// - Parameter mayOverdraw: as much again as the bucket holds, for what must not wait behind the rest.
   /// - Returns: nil, or after how many milliseconds they will be.
-  package mutating func take(
+  package mutating func consume(
     cost: Int64 = 1000, mayOverdraw: Bool = false, perSecond: Int, burst: Int, now: Timestamp
   ) -> UInt32? {
     let elapsed = max(0, (now - filledAt).microseconds)

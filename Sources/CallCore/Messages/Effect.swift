@@ -140,7 +140,7 @@ public struct PlacedFacts: Sendable, Equatable {
   /// candidates, also those that were acknowledged.
   public var signalsTaken: [SignalMark] = []
   /// The information that the app wants about the call.
-  public var follows: Follows = []
+  public var subscriptions: Subscriptions = []
   /// In a checkpoint, of a call with webhooks: the first device that alerted.
   public var firstAlerting: FirstAlerting?
   /// The app's server placed the call: `caller` names a user and no device, so the caller's side is vacant. Once the call
@@ -259,10 +259,10 @@ public struct JournalRecord: Sendable, Equatable {
   public var released: Bool
   /// The sequence of the record before it, by which a reader notices a gap; 0: it is the shard's first. nil in
   /// records of early versions.
-  public var follows: UInt64?
+  public var previous: UInt64?
   public init(
     epoch: UInt64, number: UInt64, writer: String, at: Timestamp, entries: [JournalEntry],
-    released: Bool = false, follows: UInt64? = nil
+    released: Bool = false, previous: UInt64? = nil
   ) {
     self.epoch = epoch
     self.number = number
@@ -270,7 +270,7 @@ public struct JournalRecord: Sendable, Equatable {
     self.at = at
     self.entries = entries
     self.released = released
-    self.follows = follows
+    self.previous = previous
   }
 }
 

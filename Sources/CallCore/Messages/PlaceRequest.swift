@@ -14,13 +14,13 @@ public struct PlaceRequest: Sendable, Equatable {
   /// The app lets a call that goes on to others ring longer than its caller has chosen.
   public var ringsAnew = false
   /// The information that the caller's app wants about the call.
-  public var follows: Follows
+  public var subscriptions: Subscriptions
 
   public init(
     call: CallID, ringTimeoutSeconds: UInt32 = 0, description: String = "",
     headers: [CustomHeader] = [], video: Bool = false, deviceName: String = "",
     callerName: String = "", receivedAt: Timestamp? = nil, pushData: String = "",
-    busyWhileInCall: Bool? = nil, follows: Follows = []
+    busyWhileInCall: Bool? = nil, subscriptions: Subscriptions = []
   ) {
     setup = CallSetup(
       call: call, ringTimeoutSeconds: ringTimeoutSeconds, description: description,
@@ -29,7 +29,7 @@ public struct PlaceRequest: Sendable, Equatable {
     self.callerName = callerName
     self.receivedAt = receivedAt
     self.busyWhileInCall = busyWhileInCall
-    self.follows = follows
+    self.subscriptions = subscriptions
   }
 
   public var call: CallID { setup.call }

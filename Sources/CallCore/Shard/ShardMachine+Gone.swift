@@ -19,7 +19,7 @@ extension ShardMachine {
     of registration: Registration, _ report: PushReport, _ reply: PendingReply?,
     _ turn: inout Turn
   ) -> Bool {
-    guard report.hasWebhooks, keeps.contains(.events),
+    guard report.hasWebhooks, storedParts.contains(.events),
       let gone = registration.gone(report.fingerprint, .refused)
     else { return false }
     tell(gone, of: registration, .refused(report), reply, at: report.goneSince, &turn)
@@ -32,7 +32,8 @@ extension ShardMachine {
     ofTaken fingerprint: String, _ user: UserKey, _ device: DeviceID, reply: PendingReply?,
     claim: UInt64?, _ turn: inout Turn
   ) -> Bool {
-    guard keeps.contains(.events), let registration = users[user]?.device(device)?.registration,
+    guard storedParts.contains(.events),
+      let registration = users[user]?.device(device)?.registration,
       registration.hasWebhooks, let gone = registration.gone(fingerprint, .taken)
     else { return false }
     if let reply, pendingGone.values.contains(where: { $0.reply == reply }) { return true }
@@ -53,7 +54,7 @@ extension ShardMachine {
     ofEnd cause: GoneCause, _ user: UserKey, _ device: DeviceID, reply: PendingReply?,
     _ turn: inout Turn
   ) -> Bool {
-    guard keeps.contains(.events), let registration = newestRegistration(of: device, user),
+    guard storedParts.contains(.events), let registration = newestRegistration(of: device, user),
       registration.hasWebhooks
     else { return false }
     if pendingGone.count >= limits.registrationsWaiting || isTelling(of: device, user) {

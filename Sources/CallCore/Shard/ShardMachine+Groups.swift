@@ -1,10 +1,10 @@
 /// Whom a call to a group rings.
 extension ShardMachine {
   func targets(of group: CallGroup, _ key: UserKey, _ turn: borrowing Turn) -> DivertTargets {
-    let each = Span.seconds(Int64(group.turnSeconds))
+    let ringSlot = Span.seconds(Int64(group.turnSeconds))
     switch group.order {
     case .together: return DivertTargets(group.users)
-    case .inTurn: return DivertTargets(group.users, turn: each)
+    case .inTurn: return DivertTargets(group.users, ringSlot: ringSlot)
     case .longestIdle:
       var last = users[key]?.groupTalks ?? [:]
       for id in Array(users[key]?.settledCalls.all ?? []) + (users[key]?.calls ?? []) {
@@ -17,7 +17,7 @@ extension ShardMachine {
         let never = Timestamp(microseconds: 0)
         return a == b ? one.offset < other.offset : a ?? never < b ?? never
       }
-      return DivertTargets(sorted.map(\.element), turn: each)
+      return DivertTargets(sorted.map(\.element), ringSlot: ringSlot)
     }
   }
 

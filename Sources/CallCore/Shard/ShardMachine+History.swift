@@ -3,7 +3,7 @@
 extension ShardMachine {
   /// The entries of an ended call that lacks them, and whose they are; empty where none are wanted.
   public func historyEntries(of id: CallID) -> [(user: UserKey, entry: HistoryEntry)] {
-    guard let slot = calls.slot(of: id), calls[slot].lacking(keeps).contains(.history) else {
+    guard let slot = calls.slot(of: id), calls[slot].lacking(storedParts).contains(.history) else {
       return []
     }
     return calls[slot].historyEntries
@@ -14,13 +14,14 @@ extension ShardMachine {
   /// To be asked when the push leaves: it names the entries that the store lacks then, so a driver that reads the store
   /// afterwards misses none.
   public func unreadQuestion(of job: PushJob) -> UnreadQuestion? {
-    guard job.purpose.showsUnread, keeps.contains(.history), let slot = calls.slot(of: job.call),
-      calls[slot].facts.follows.contains(.history)
+    guard job.purpose.showsUnread, storedParts.contains(.history),
+      let slot = calls.slot(of: job.call),
+      calls[slot].facts.subscriptions.contains(.history)
     else { return nil }
     var question = UnreadQuestion(user: job.user)
     // A user to whom the call went on may be another shard's: that one knows the user's other calls.
     if calls[slot].facts.callee != job.user,
-      let missed = calls[slot].missedUnstored(keeps, by: job.user)
+      let missed = calls[slot].missedUnstored(storedParts, by: job.user)
         ?? calls[slot].missedTransfer(by: job.user.user)
     {
       question.missed.append(missed)
@@ -28,7 +29,7 @@ extension ShardMachine {
     guard let user = users[job.user] else { return question }
     for ids in [user.calls[...], user.settledCalls.all] {
       question.missed += ids.compactMap { id in
-        calls.slot(of: id).flatMap { calls[$0].missedUnstored(keeps, by: job.user) }
+        calls.slot(of: id).flatMap { calls[$0].missedUnstored(storedParts, by: job.user) }
       }
     }
     return question
@@ -42,7 +43,7 @@ extension ShardMachine {
       turn.reply(command, .done, command.body.urgency)
     case .list, .markRead:
       guard command.request != 0 else { return }
-      guard keeps.contains(.history) else {
+      guard storedParts.contains(.history) else {
         return turn.reply(command, .error(CallError(.forbidden, Self.noHistory)))
       }
       turn.perform(
@@ -55,7 +56,7 @@ extension ShardMachine {
 
   /// A session begins, or is announced, whose device is to see the state of its user's history.
   mutating func watchHistory(_ command: Command, _ mark: HistoryMark, _ turn: inout Turn) {
-    guard keeps.contains(.history) else { return }
+    guard storedParts.contains(.history) else { return }
     historyBoards[command.user, default: HistoryBoard()].watch(
       command.device, command.session, shown: mark.shown)
     tendHistory(of: command.user, &turn)

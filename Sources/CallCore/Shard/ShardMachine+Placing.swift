@@ -38,7 +38,7 @@ extension ShardMachine {
       video: request.setup.video, description: request.setup.description,
       headers: request.setup.headers, legs: [], fingerprint: fingerprint)
     facts.pushData = request.setup.pushData
-    facts.follows = request.follows
+    facts.subscriptions = request.subscriptions
     if isForApp { facts.callerRings = ringTimeout(request.setup) }
     facts.onlyDevice = placing?.device
     facts.isRingFixed = request.setup.ringTimeoutSeconds != 0 && !request.ringsAnew
@@ -62,7 +62,7 @@ extension ShardMachine {
     facts.legs = free.map { Party(user: facts.callee.user, device: $0.id, deviceName: $0.name) }
     turn.outcome.entries.append(JournalEntry(call: id, change: .placed(facts)))
     tally.callsPlacedTotal += 1
-    if keeps.contains(.events), facts.follows.contains(.webhooks) {
+    if storedParts.contains(.events), facts.subscriptions.contains(.webhooks) {
       turn.outcome.effects.append(.events(id, AppEventKinds(.placed)))
     }
     let isForApp = facts.callerRings != nil

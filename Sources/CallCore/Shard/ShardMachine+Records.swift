@@ -7,7 +7,7 @@
 extension ShardMachine {
   /// The record of an ended call; nil where none is wanted, because the store has it or the call is forgotten.
   public func record(of id: CallID) -> CallRecord? {
-    guard let slot = calls.slot(of: id), calls[slot].lacking(keeps).contains(.record) else {
+    guard let slot = calls.slot(of: id), calls[slot].lacking(storedParts).contains(.record) else {
       return nil
     }
     return calls[slot].record
@@ -15,7 +15,7 @@ extension ShardMachine {
 
   /// Whether one of these parts of an ended call is wanted.
   public func lacks(_ parts: StoredParts, of id: CallID) -> Bool {
-    calls.slot(of: id).map { !calls[$0].lacking(keeps).isDisjoint(with: parts) } ?? false
+    calls.slot(of: id).map { !calls[$0].lacking(storedParts).isDisjoint(with: parts) } ?? false
   }
 
   /// The events of a call among `kinds`, in order; none where none are wanted, because the store has them or the call
@@ -27,10 +27,11 @@ extension ShardMachine {
 
   /// Whether events of the call may be wanted, be it under way or ended.
   public func mayLackEvents(_ id: CallID) -> Bool {
-    guard keeps.contains(.events), let slot = calls.slot(of: id), calls[slot].hasWebhooks else {
+    guard storedParts.contains(.events), let slot = calls.slot(of: id), calls[slot].hasWebhooks
+    else {
       return false
     }
-    return !calls[slot].isEnded || calls[slot].lacking(keeps).contains(.events)
+    return !calls[slot].isEnded || calls[slot].lacking(storedParts).contains(.events)
   }
 
   /// The store has a part of these calls, which have ended.
@@ -38,7 +39,7 @@ extension ShardMachine {
     _ part: StoredParts, of ids: [CallID], now: Timestamp, into outcome: inout Outcome
   ) {
     guard isServing else { return }
-    let keeps = keeps
+    let storedParts = storedParts
     var turn = turn(at: now, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
     for id in ids {
@@ -46,7 +47,7 @@ extension ShardMachine {
       var isComplete = false
       mutate(id) { call in
         call.noteStored(part)
-        isComplete = call.lacking(keeps).isEmpty
+        isComplete = call.lacking(storedParts).isEmpty
         if isComplete { call.commit(.recorded, .idle, &turn) }
       }
       if isComplete, unrecorded.remove(id) != nil { forget(id) }
@@ -59,7 +60,7 @@ extension ShardMachine {
   /// Forgets a call that is kept no longer, unless it lacks something that is to be stored.
   mutating func forgetRecorded(_ id: CallID) {
     guard let slot = calls.slot(of: id) else { return }
-    let lacking = calls[slot].lacking(keeps)
+    let lacking = calls[slot].lacking(storedParts)
     if lacking.isEmpty { return forget(id) }
     if unrecorded.contains(id) { return }
     guard unrecorded.count < limits.unrecordedCalls else {
@@ -72,13 +73,13 @@ extension ShardMachine {
 
   /// A new owner does not know what its predecessor was about to store.
   func requestStoring(_ turn: inout Turn) {
-    guard !keeps.isEmpty else { return }
+    guard !storedParts.isEmpty else { return }
     for slot in calls.slots { calls[slot].requestStoring(&turn) }
   }
 
   /// As `requestStoring`, before anything is decided: what the owner decides itself follows in order.
   func requestEvents(_ turn: inout Turn) {
-    guard keeps.contains(.events) else { return }
+    guard storedParts.contains(.events) else { return }
     for slot in calls.slots where mayLackEvents(calls[slot].id) {
       turn.perform(.events(calls[slot].id, calls[slot].pastEvents))
     }

@@ -155,7 +155,7 @@ extension ShardMachine {
     guard let pending = pendingStores.removeValue(forKey: token) else {
       return turn.outcome.faults.append(MachineFault(.unexpectedStoreResult))
     }
-    take(pending.what, ok: ok, &turn)
+    storeFinished(pending.what, ok: ok, &turn)
     carryOutPushes(&turn)
     if !changedBoards.isEmpty { showOngoing(&turn) }
     guard let reply = pending.reply else { return }
@@ -172,10 +172,10 @@ extension ShardMachine {
     reply.send(answer, &turn)
   }
 
-  private mutating func take(_ what: PendingStore.What, ok: Bool, _ turn: inout Turn) {
+  private mutating func storeFinished(_ what: PendingStore.What, ok: Bool, _ turn: inout Turn) {
     switch what {
     case .register(let registration, _):
-      if ok { take(registration, &turn) }
+      if ok { applyStored(registration, &turn) }
     case .remove(let user, let id, let endsSession):
       guard ok else { return }
       forget(user, id, &turn)
@@ -189,7 +189,7 @@ extension ShardMachine {
         tokenStepDone(token: claim, ok ? .notified : .failed, &turn)
       }
     case .rules(let user, let rules, _):
-      if ok { take(rules: rules, of: user, &turn) }
+      if ok { applyStored(rules: rules, of: user, &turn) }
     case .noted(let registration):
       // The device may be gone meanwhile.
       guard ok, users[registration.user]?.device(registration.device)?.registration != nil else {
@@ -202,7 +202,7 @@ extension ShardMachine {
     }
   }
 
-  private mutating func take(_ registration: Registration, _ turn: inout Turn) {
+  private mutating func applyStored(_ registration: Registration, _ turn: inout Turn) {
     let key = registration.user
     let former = users[key]?.device(registration.device)?.registration
     if former == nil { tally.registrations += 1 }

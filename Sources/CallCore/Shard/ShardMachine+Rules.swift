@@ -64,7 +64,7 @@ extension ShardMachine {
   }
 
   /// The store has the rules, or has removed them.
-  mutating func take(rules: UserRules?, of key: UserKey, _ turn: inout Turn) {
+  mutating func applyStored(rules: UserRules?, of key: UserKey, _ turn: inout Turn) {
     let isRenamed = !name(of: key).hasBytes(of: rules?.name ?? "")
     defer { if isRenamed { showName(of: key, &turn) } }
     if let rules {

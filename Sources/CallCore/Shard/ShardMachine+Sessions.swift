@@ -35,7 +35,7 @@ extension ShardMachine {
       device.attachedAt = attach.attachedAt
       device.client = attach.client
       device.onlyPlaces = attach.onlyPlaces
-      if let talking = attach.talking { device.take(talking) }
+      if let talking = attach.talking { device.replaceTalking(with: talking) }
       if !attach.deviceName.isEmpty { device.name = attach.deviceName }
     }
     if ignored {

@@ -3,7 +3,7 @@ extension ShardMachine {
   /// An edge reports the answered calls that a session's device has placed.
   mutating func talking(_ command: Command, _ talking: Talking, _ turn: inout Turn) {
     if users[command.user]?.device(command.device)?.session == command.session {
-      users[command.user]?.withDevice(command.device) { $0.take(talking) }
+      users[command.user]?.withDevice(command.device) { $0.replaceTalking(with: talking) }
       noteOngoing(of: command.user)
     }
     turn.reply(command, .done, command.body.urgency)
@@ -26,7 +26,7 @@ extension User.Device {
   private static let talkingMax = 16
 
   /// Takes a report of its present session. One that was retransmitted may be older than the last one.
-  mutating func take(_ talking: Talking) {
+  mutating func replaceTalking(with talking: Talking) {
     if talkingStaleSince == nil, let known = self.talking, talking.number < known.number { return }
     self.talking = Talking(
       number: talking.number, calls: Array(talking.calls.prefix(Self.talkingMax)),

@@ -94,8 +94,8 @@ extension ShardMachine {
       VisitAnswer.Device(device, isHeld: !reach.devices.contains { $0.id == device.id })
     }
     if let diverted = reach.diverted {
-      (answer.diverted, answer.to, answer.turn) = (
-        diverted.reason, diverted.to.users, diverted.to.turn
+      (answer.diverted, answer.to, answer.ringSlot) = (
+        diverted.reason, diverted.to.users, diverted.to.ringSlot
       )
     } else if reach.all.isEmpty, answer.isComplete, !reach.forwarding.onUnreachable.isEmpty {
       (answer.diverted, answer.to) = (.unreachable, reach.forwarding.onUnreachable)

@@ -34,7 +34,7 @@ public struct ShardMachine: Sendable {
   /// Whether calls are transferred to other users: as `mayPush`.
   public var mayTransfer = true
   /// The parts of calls that are stored outside the journal. Set it before any command.
-  public var keeps: StoredParts = []
+  public var storedParts: StoredParts = []
   /// Ended calls that would be forgotten if they did not lack something that is to be stored.
   var unrecorded: Set<CallID> = []
   /// The room in the shard's journal.

@@ -14,7 +14,7 @@ struct Turn: ~Copyable {
   let mayDivert: Bool
   let mayTransfer: Bool
   /// The parts of calls that are stored outside the journal.
-  let keeps: StoredParts
+  let storedParts: StoredParts
   var outcome = Outcome()
 
   /// Adds an effect.
@@ -41,7 +41,7 @@ extension ShardMachine {
     Turn(
       now: now, sharedLimits: sharedLimits, epoch: epoch, isServing: isServing,
       isHeldBack: isHeldBack, mayPush: mayPush, mayDivert: mayDivert, mayTransfer: mayTransfer,
-      keeps: keeps)
+      storedParts: storedParts)
   }
 
   /// A turn that adds to an outcome. It has what is in `outcome` already, until both are swapped again.

@@ -21,7 +21,7 @@ struct Visits: Sendable {
   }
 
   /// Longer than a call's shard takes to get another owner.
-  private static let memory = Guest.patience
+  private static let memory = Guest.answerTimeout
   /// Visits kept for one user. Policy: the oldest goes.
   private static let countMax = 32
   private static let sweepAtLeast = 64

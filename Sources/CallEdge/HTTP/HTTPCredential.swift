@@ -182,7 +182,7 @@ extension EdgeShared {
   /// Counts what is wrong with a token, and logs it at debug level. Some of a flood are left out.
   private func noteRefused(_ token: String, now: Timestamp) {
     let isLeftOut = faultsNoted.withLock {
-      $0.take(perSecond: Self.faultsPerSecond, burst: Self.faultsPerSecond, now: now) != nil
+      $0.consume(perSecond: Self.faultsPerSecond, burst: Self.faultsPerSecond, now: now) != nil
     }
     guard !isLeftOut, let fault = tokens.fault(in: token, now: now.microseconds / 1_000_000)
     else { return }

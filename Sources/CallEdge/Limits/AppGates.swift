@@ -51,7 +51,8 @@ package final class AppGates: Sendable {
     switch command.body {
     case .attach: break
     case .register:
-      command.hasWebhooks = gate(of: command.user.app)?.terms.follows.contains(.webhooks) ?? false
+      command.hasWebhooks =
+        gate(of: command.user.app)?.terms.subscriptions.contains(.webhooks) ?? false
     case .place(var request):
       gate(of: command.user.app)?.terms.stamp(&request)
       command.body = .place(request)
@@ -70,7 +71,7 @@ package final class AppGates: Sendable {
 
   /// Why an app's users may not ask for their histories; nil: they may.
   func refusalOfHistory(to app: String) -> CallError? {
-    if gate(of: app)?.terms.follows.contains(.history) ?? false { return nil }
+    if gate(of: app)?.terms.subscriptions.contains(.history) ?? false { return nil }
     return CallError(.forbidden, "The app keeps no history: see `history` in the file of keys.")
   }
 
@@ -84,7 +85,7 @@ package final class AppGates: Sendable {
 extension AppTerms {
   fileprivate func stamp(_ request: inout PlaceRequest) {
     if let choice = secondCalls { request.busyWhileInCall = choice == .busy }
-    if !follows.isEmpty { request.follows = follows }
+    if !subscriptions.isEmpty { request.subscriptions = subscriptions }
     request.ringsAnew = forwardedRing == .anew
   }
 }
@@ -214,7 +215,7 @@ package final class AppGate: Sendable {
   ) -> CallError? {
     let limit = AppLimit.serverRequestsPerSecond
     let wait = rates.withLock {
-      $0.serverRequests.take(
+      $0.serverRequests.consume(
         cost: cost, mayOverdraw: mayOverdraw, perSecond: limits[limit],
         burst: limits.burst(limit), now: now)
     }
@@ -243,7 +244,7 @@ package final class AppGate: Sendable {
   }
 
   private func take(_ bucket: inout TokenBucket, _ limit: AppLimit, now: Timestamp) -> CallError? {
-    let wait = bucket.take(perSecond: limits[limit], burst: limits.burst(limit), now: now)
+    let wait = bucket.consume(perSecond: limits[limit], burst: limits.burst(limit), now: now)
     return wait.map { refusal(limit, wait: $0) }
   }
 

@@ -152,7 +152,7 @@ final class PeerGate: Sendable {
     let most = limits.suspectVerifications
     return rates.withLock { rates in
       guard rates.failures.wait(key, cost: Self.failureCost, now: now) != nil else { return nil }
-      return rates.suspects.take(perSecond: most, burst: most, now: now)
+      return rates.suspects.consume(perSecond: most, burst: most, now: now)
     }
   }
 

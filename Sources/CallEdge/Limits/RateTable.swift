@@ -37,11 +37,11 @@ package struct RateTable<Key: Hashable & Sendable> {
   ) -> UInt32? {
     if turnsAt <= now { turn(now: now) }
     if let known = young.index(forKey: key) {
-      return young.values[known].take(
+      return young.values[known].consume(
         cost: cost, mayOverdraw: mayOverdraw, perSecond: perSecond, burst: burst, now: now)
     }
     var bucket = old.removeValue(forKey: key) ?? newcomer(now: now)
-    let wait = bucket.take(
+    let wait = bucket.consume(
       cost: cost, mayOverdraw: mayOverdraw, perSecond: perSecond, burst: burst, now: now)
     if young.count >= entriesMax {
       forgottenEarly += UInt64(old.count)
@@ -54,7 +54,7 @@ package struct RateTable<Key: Hashable & Sendable> {
   /// The result that `take` would return.
   package func wait(_ key: Key, cost: Int64 = 1000, now: Timestamp) -> UInt32? {
     guard var bucket = young[key] ?? old[key] else { return nil }
-    return bucket.take(cost: cost, perSecond: perSecond, burst: burst, now: now)
+    return bucket.consume(cost: cost, perSecond: perSecond, burst: burst, now: now)
   }
 
   private func newcomer(now: Timestamp) -> TokenBucket { TokenBucket(burst: burst, now: now) }

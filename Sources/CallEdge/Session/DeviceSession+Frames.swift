@@ -58,7 +58,7 @@ extension DeviceSession {
   /// Counts a frame that could not be read, or an attach that was refused, and closes the session at the
   /// limit. One is forgiven every `SessionRules.badFrameForgivenAfter`.
   mutating func countAgainstPeer(_ turn: inout Turn) {
-    let wait = badFrames.take(
+    let wait = badFrames.consume(
       cost: rules.badFrameCost, perSecond: 1, burst: rules.badFramesBurst, now: turn.now)
     if wait != nil { close(.tooManyBadFrames, &turn) }
   }
@@ -123,7 +123,7 @@ extension DeviceSession {
   /// - Returns: whether a ping is to be answered.
   package mutating func receivedControl(_ turn: inout Turn) -> Bool {
     if isClosing { return false }
-    let wait = bucket.take(
+    let wait = bucket.consume(
       cost: 100, perSecond: Int(rate.perSecond), burst: Int(rate.burst), now: turn.now)
     if wait == nil { return true }
     countRefusal(&turn)
@@ -136,7 +136,7 @@ extension DeviceSession {
   private mutating func takeRate(
     cost: Int64, bytes count: Int, mayOverdraw: Bool = false, now: Timestamp
   ) -> (limit: AppLimit, error: CallError)? {
-    if let wait = bytes.take(
+    if let wait = bytes.consume(
       cost: Int64(count) * 1000, mayOverdraw: mayOverdraw, perSecond: Int(rate.bytesPerSecond),
       burst: Int(rate.bytesBurst), now: now)
     {
@@ -147,7 +147,7 @@ extension DeviceSession {
       return (.bytesPerSession, error)
     }
     let (perSecond, burst) = (Int(rate.perSecond), Int(rate.burst))
-    return bucket.take(
+    return bucket.consume(
       cost: cost, mayOverdraw: mayOverdraw, perSecond: perSecond, burst: burst, now: now
     ).map {
       let error = CallError.rateLimited(

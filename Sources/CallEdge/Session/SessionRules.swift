@@ -61,7 +61,7 @@ package final class SessionRules: Sendable {
 
   /// Whether the app keeps histories.
   func keepsHistory(_ app: String) -> Bool {
-    apps?.gate(of: app)?.terms.follows.contains(.history) ?? false
+    apps?.gate(of: app)?.terms.subscriptions.contains(.history) ?? false
   }
 
   /// The reports that an app's sessions send about the answered calls that were placed there.

@@ -85,7 +85,7 @@ extension FaultTimeline {
       ?? false
   }
 
-  /// A call waits for the shard of a user to whom it went on for 15 s (`Guest.patience`). A bit less, since nobody
+  /// A call waits for the shard of a user to whom it went on for 15 s (`Guest.answerTimeout`). A bit less, since nobody
   /// sees here when it asked.
   private static let visitPatience: Span = .seconds(13)
 

@@ -53,7 +53,9 @@ extension HistoryChecker {
 
   /// The point on which an event and the journal disagree.
   private static func difference(_ event: AppEvent, _ facts: Facts) -> String? {
-    guard let placed = facts.placed, placed.follows.contains(.webhooks) else { return "history" }
+    guard let placed = facts.placed, placed.subscriptions.contains(.webhooks) else {
+      return "history"
+    }
     if event.callee != placed.callee || event.caller != placed.caller { return "party" }
     if event.placedAt != placed.placedAt || event.video != placed.video { return "placing" }
     switch event.kind {
@@ -86,7 +88,7 @@ extension HistoryChecker {
 extension HistoryChecker.Facts {
   /// The events of it that the stream does not have, of an app with webhooks.
   var unlearned: [AppEventKind] {
-    guard placed?.follows.contains(.webhooks) ?? false else { return [] }
+    guard placed?.subscriptions.contains(.webhooks) ?? false else { return [] }
     return AppEventKind.allCases.filter { kind in
       let hasHappened =
         switch kind {

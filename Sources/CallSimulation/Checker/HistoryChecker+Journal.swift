@@ -23,7 +23,7 @@ extension HistoryChecker {
       try isNamed(placed, facts, call)
       try ringsByRules(&facts, call)
       try require(
-        placed.follows.contains(.history) == keepsHistory, .historyOnBothSides, call,
+        placed.subscriptions.contains(.history) == keepsHistory, .historyOnBothSides, call,
         "its placing does not say whether the app has histories")
       if !witnesses(facts).isEmpty { judged[.unreachableAttached, default: 0] += 1 }
       return

@@ -23,9 +23,9 @@ extension SimNATS {
 
   /// Reports an append to the observers of valid, void or detached records.
   private func tell(_ shard: Int, _ record: StoredRecord, from node: SimNode) {
-    let follows = (try? ClusterCodec.journalRecord(record.bytes))?.follows
+    let previous = (try? ClusterCodec.journalRecord(record.bytes))?.previous
     switch chains[shard, default: JournalChain(position: 0, end: 0)]
-      .take(record.sequence, follows: follows)
+      .append(record.sequence, previous: previous)
     {
     case .counts: for look in observers.appended { look(node, shard, record) }
     case .void: world.count("store.void records")

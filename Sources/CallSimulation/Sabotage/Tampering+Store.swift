@@ -8,11 +8,11 @@ extension Tampering {
     switch sabotage {
     case .noExpectedSequence:
       nats.tamper.ignoresJournalExpectation = true
-      nats.tamper.changesAppend = { Self.edit($0) { $0.follows = nil } }
+      nats.tamper.changesAppend = { Self.edit($0) { $0.previous = nil } }
     case .chainIgnored:
       nats.tamper.ignoresJournalExpectation = true
       nats.tamper.changesRecord = {
-        StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes) { $0.follows = nil })
+        StoredRecord(sequence: $1.sequence, bytes: Self.edit($1.bytes) { $0.previous = nil })
       }
     case .speaksBeforeAppend: nats.tamper.answersAppendsEarly = true
     case .registrationNotStored:

@@ -28,7 +28,7 @@ extension StoreInvariants {
     var chain = JournalChain(position: start, end: start)
     for each in stored where each.sequence > start {
       guard let record = try? ClusterCodec.journalRecord(each.bytes) else { continue }
-      if chain.take(each.sequence, follows: record.follows) == .void { continue }
+      if chain.append(each.sequence, previous: record.previous) == .void { continue }
       machine.replay(record.entries, now: record.at)
     }
     let all = facts(of: shards[shard].all)

@@ -113,10 +113,10 @@ extension Coder {
   }
 
   /// Further things that a later version may ask for are kept as they are.
-  func follows(_ value: inout Follows, _ field: inout UInt32) {
+  func subscriptions(_ value: inout Subscriptions, _ field: inout UInt32) {
     var said = UInt32(value.rawValue)
     number(&said, &field)
-    if Self.reads { value = Follows(rawValue: UInt8(truncatingIfNeeded: said)) }
+    if Self.reads { value = Subscriptions(rawValue: UInt8(truncatingIfNeeded: said)) }
   }
 
   // MARK: Texts

@@ -73,7 +73,7 @@ extension Callmesh__V1__PlaceCommand: Mapping {
     c.time(&value.receivedAt, microseconds: &m.received_at_us)
     try c.texts(&value.forward, &m.n_forward, &m.forward, "forward")
     c.secondCalls(&value.busyWhileInCall, &m.second_calls)
-    c.follows(&value.follows, &m.follows)
+    c.subscriptions(&value.subscriptions, &m.follows)
     c.flag(&value.ringsAnew, &m.rings_anew)
   }
 }
@@ -220,9 +220,11 @@ extension Callmesh__V1__VisitAnswer: Mapping {
     var after = Timestamp(microseconds: value.answer.noAnswerAfter.microseconds)
     c.time(&after, microseconds: &m.no_answer_after_us)
     if C.reads { value.answer.noAnswerAfter = Span(microseconds: after.microseconds) }
-    var turn = Timestamp(microseconds: value.answer.turn?.microseconds ?? 0)
-    c.time(&turn, microseconds: &m.turn_us)
-    if C.reads, turn != .zero { value.answer.turn = Span(microseconds: turn.microseconds) }
+    var ringSlot = Timestamp(microseconds: value.answer.ringSlot?.microseconds ?? 0)
+    c.time(&ringSlot, microseconds: &m.turn_us)
+    if C.reads, ringSlot != .zero {
+      value.answer.ringSlot = Span(microseconds: ringSlot.microseconds)
+    }
   }
 }
 

@@ -19,9 +19,9 @@ extension Callmesh__V1__JournalRecord: Root {
     try c.array(&value.entries, &m.n_entries, &m.entries)
     c.flag(&value.released, &m.released)
     // 0: absent.
-    var follows = value.follows.map { $0 &+ 1 } ?? 0
-    c.number(&follows, &m.follows)
-    if C.reads { value.follows = follows == 0 ? nil : follows - 1 }
+    var previous = value.previous.map { $0 &+ 1 } ?? 0
+    c.number(&previous, &m.follows)
+    if C.reads { value.previous = previous == 0 ? nil : previous - 1 }
   }
 }
 

@@ -38,7 +38,7 @@ extension Callmesh__V1__PlacedEntry: Mapping {
     try c.array(&value.legs, &m.n_legs, &m.legs)
     c.number(&value.fingerprint, &m.fingerprint)
     c.flag(&value.isCalleeInCall, &m.callee_in_call)
-    c.follows(&value.follows, &m.follows)
+    c.subscriptions(&value.subscriptions, &m.follows)
     try c.array(&value.signalsTaken, &m.n_signals_taken, &m.signals_taken)
     var leg = value.firstAlerting.map { UInt32($0.leg) + 1 } ?? 0
     var at = value.firstAlerting?.at ?? .zero
@@ -110,9 +110,9 @@ extension Callmesh__V1__DivertedEntry: Mapping {
     c.time(&value.at, microseconds: &m.at_us)
     c.time(&value.deadline, microseconds: &m.deadline_us)
     try c.texts(&value.queue, &m.n_queue, &m.queue, "queue")
-    var turn = Timestamp(microseconds: value.turn.microseconds)
-    c.time(&turn, microseconds: &m.turn_us)
-    if C.reads { value.turn = Span(microseconds: turn.microseconds) }
+    var ringSlot = Timestamp(microseconds: value.ringSlot.microseconds)
+    c.time(&ringSlot, microseconds: &m.turn_us)
+    if C.reads { value.ringSlot = Span(microseconds: ringSlot.microseconds) }
     try c.device(&value.device, &m.device)
     try c.consulted(&value.consulted, &m.consulted, &m.consulted_callee)
     c.number(&value.request, &m.request)
