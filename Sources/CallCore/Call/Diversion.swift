@@ -1,16 +1,16 @@
-/// Why a call went on to other users than the one who was called. Raw values are the journal's.
+/// The reason why a call went on to other users. Raw values are the journal's.
 public enum DivertReason: UInt8, Sendable, CaseIterable {
   /// The user has all calls forwarded.
   case always = 1
   /// The user is in a call, or all of the user's devices are.
   case busy = 2
-  /// Nobody answered in the time that the user's rules give.
+  /// The call was not answered in the time that the user's rules give.
   case noAnswer = 3
   /// No device of the user could be reached.
   case unreachable = 4
   /// The user wants no calls at present.
   case doNotDisturb = 5
-  /// The app's hook said so.
+  /// The app's hook decided so.
   case hook = 6
   /// The user declined. The call rings on for others, or goes on to the next member of a group.
   case declined = 7
@@ -23,15 +23,15 @@ public enum DivertReason: UInt8, Sendable, CaseIterable {
 
   public var name: String { "\(self)" }
 
-  /// Whether a call that goes on to somebody for it goes on to a group's next member.
+  /// Whether a call that goes on for this reason goes on to a group's next member.
   var goesToNextMember: Bool { self == .turn || self == .declined }
 }
 
-/// A call leaves a user, and as a rule goes on to others. The devices of the user that it leaves ring no more.
+/// A call leaves a user, whose devices stop ringing, and as a rule goes on to others.
 public struct DivertedFacts: Sendable, Equatable {
-  /// The user that it leaves: the callee, or one to whom it was diverted before.
+  /// The user that it leaves: the callee, or a user to whom it was diverted before.
   public var from: String
-  /// Users of the same app, who ring together.
+  /// The users of the same app to whom it goes on. They ring together.
   public var to: [String]
   public var reason: DivertReason
   /// The device that declined.
@@ -39,16 +39,15 @@ public struct DivertedFacts: Sendable, Equatable {
   public var at: Timestamp
   /// Until when it rings now.
   public var deadline: Timestamp
-  /// The members of a group who ring one after the other, in their order: `to` has the first one. Empty: all ring
-  /// together.
+  /// The members of a group in the order in which they ring: `to` has the first one. Empty: all ring together.
   public var queue: [String] = []
-  /// How long each of them rings.
+  /// How long each member of the queue rings.
   public var ringSlot: Span = .seconds(0)
   /// For a transfer: the only device that is to ring; nil: all do.
   public var device: DeviceID?
   /// For a transfer: the call in which that device was asked before.
   public var consulted: ConsultedCall?
-  /// For a transfer: the device's number for the command. A new owner, too, knows a command that comes again.
+  /// For a transfer: the device's number for the command, so that a new owner, too, recognises a repetition.
   public var request: UInt64 = 0
   public init(
     from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp,
@@ -64,13 +63,13 @@ public struct DivertedFacts: Sendable, Equatable {
 }
 
 extension [DivertedFacts] {
-  /// How the call came to a user; nil: it did not, or was placed to the user.
+  /// The step by which the call came to a user; nil: it did not, or was placed to the user.
   private func way(to user: String) -> DivertedFacts? {
     first { $0.to.contains { $0.hasBytes(of: user) } }
   }
 
-  /// How the call came to the group as whose member a user has its turn; nil: the user rings for another reason, although it
-  /// may be a member, or all members ring together.
+  /// The step by which the call came to the group that a user is a member of, if the members ring one after the other;
+  /// nil: they ring together, or the user rings for another reason, although it may be a member.
   func queue(of user: String) -> DivertedFacts? {
     guard let way = way(to: user) else { return nil }
     guard way.queue.isEmpty else { return way }
@@ -78,12 +77,13 @@ extension [DivertedFacts] {
     return first { $0.queue.contains { $0.hasBytes(of: user) } }
   }
 
-  /// From whom the call came to a user, which is the group for each of its members; empty: from nobody.
+  /// The user from whom the call came to another: the group, for each of its members; empty: it was not diverted there.
   func sender(to user: String) -> String { (queue(of: user) ?? way(to: user))?.from ?? "" }
 }
 
 extension [DivertedFacts] {
-  /// To whom the call went on, each user once. Whoever calls a group need not know its members.
+  /// The users to whom the call went on, each once. The members of a group are left out: its callers need not know
+  /// them.
   var targets: [String] {
     var users: [String] = []
     for user in lazy.filter({ $0.reason != .group && !$0.reason.goesToNextMember }).flatMap(\.to)
@@ -99,17 +99,17 @@ extension DivertedFacts {
   public var stop: Stop {
     switch reason {
     case .declined: Stop(reason: .declined, by: by)
-    // It was not meant to ring there, or another member may still answer.
+    // The call was not meant to ring there, or another member may still answer.
     case .always, .hook, .group, .turn, .transferred: Stop(reason: .unanswered)
     case .busy, .noAnswer, .unreachable, .doNotDisturb: Stop(reason: .unanswered, missed: true)
     }
   }
 }
 
-/// Where a call goes on to, and in what order.
+/// The users to whom a call goes on, and their order.
 public struct DivertTargets: Sendable, Equatable {
   public var users: [String]
-  /// How long each rings before the next one does; nil: all ring together.
+  /// How long each user rings before the next one does; nil: all ring together.
   public var ringSlot: Span?
   public init(_ users: [String], ringSlot: Span? = nil) {
     self.users = users
@@ -117,28 +117,28 @@ public struct DivertTargets: Sendable, Equatable {
   }
 }
 
-/// Where a call goes on if it is not answered at a user, by the user's rules; a list that is empty: nowhere.
+/// The users to whom a call goes on if it is not answered at a user, by that user's rules. An empty list: it does not.
 struct Forwarding: Sendable, Equatable {
   var onBusy: [String] = []
   var onUnreachable: [String] = []
   var onNoAnswer: [String] = []
-  /// For how long it rings before `onNoAnswer` holds.
+  /// How long it rings before `onNoAnswer` holds.
   var noAnswerAfter: Span = .seconds(20)
-  /// The devices that ring first, and for how long alone; empty: all ring at once.
+  /// The devices that ring alone first, for `firstFor`; empty: all ring at once.
   var firstDevices: [DeviceID] = []
   var firstFor: Span = .seconds(10)
 
   /// How long the first devices ring alone. The others have their share of the ring.
   /// - Parameters:
   ///   - ring: how long the call rings at the user, unless the user's rules end that earlier.
-  ///   - isFixed: it rings no longer elsewhere.
+  ///   - isFixed: the whole time is fixed: `ring` includes the time of users to whom the call goes on.
   func firstFor(ofRing ring: Span, isFixed: Bool) -> Span {
     let ring = onNoAnswer.isEmpty ? ring : noAnswerFor(ofRing: ring, isFixed: isFixed)
     return min(firstFor, ring.withoutLastShare)
   }
 
-  /// How long the call rings at the user before `onNoAnswer` holds. Where the whole time is fixed, those to whom it goes on
-  /// have their share of it.
+  /// How long the call rings at the user before `onNoAnswer` holds. If the whole time is fixed, the users to whom it
+  /// goes on have their share of it.
   func noAnswerFor(ofRing ring: Span, isFixed: Bool) -> Span {
     min(noAnswerAfter, isFixed ? ring.withoutLastShare : ring)
   }
@@ -148,22 +148,22 @@ extension Span {
   /// Longer than a person needs to reach a phone that begins to ring.
   private static let lastShare = Span.seconds(10)
 
-  /// A ring without the time that those have who ring last: 10 s, or half of it where that is less.
+  /// A ring without the time of the devices that ring last: 10 s, or half of the ring where that is less.
   var withoutLastShare: Span {
     Span(microseconds: microseconds - min(Self.lastShare.microseconds, microseconds / 2))
   }
 }
 
-/// A user to whom a call was diverted. The call's shard has the call, and the user's shard knows the user's devices: it
-/// is asked again and again while they ring. So nothing needs to be remembered there, and whichever shard moves, the
-/// next question restores what is known.
+/// A user to whom a call was diverted. The call's shard has the call, and asks the user's shard for the user's devices
+/// again and again while they ring. So the user's shard need not store anything, and when either shard moves, the next
+/// question restores the state.
 struct Guest: Sendable {
   let user: String
-  /// As the user's shard said last.
+  /// The devices in the last answer of the user's shard.
   var devices: [User.Device] = []
-  /// The user's shard has said all that it can to this owner of the call. Until then the call waits for it.
+  /// The user's shard has given this owner of the call a complete answer. Until then the call waits for it.
   var isKnown = false
-  /// When the user's shard has answered last.
+  /// When the user's shard answered last.
   var answeredAt = Timestamp(microseconds: 0)
   /// Pushes to devices of the user wait for the next answer.
   var owesPushes = false
@@ -173,30 +173,29 @@ struct Guest: Sendable {
   var isInCall = false
   /// Devices of the user wait for the first ones, or are in too many calls.
   var holdsDevices = false
-  /// The first devices are gone: the user's shard is told to let the others ring.
+  /// The first devices are gone: the next question asks the user's shard to let the others ring.
   var wantsOthers = false
-  /// It has not answered that yet.
+  /// The user's shard has not answered that yet.
   var awaitsOthers = false
-  /// Which of its devices has the call, as the user's shard was told last.
+  /// The user's device that has the call, as the last question said.
   var talking: DeviceID?
-  /// The call came to the user as to a member of a group: the user's own rules for forwarding do not hold.
+  /// The call came to the user as to a member of a group, so the user's own rules for forwarding do not hold.
   var isMember = false
-  /// Until when the call waits.
+  /// The call waits for the answer until then.
   var awaitedUntil: Timestamp
   /// When to ask next.
   var askAt: Timestamp
-  /// Where the call goes on if nobody answers, and when; the distant future: nowhere.
+  /// The users to whom the call goes on if it is not answered, and when; the distant future: it does not.
   var onNoAnswer: [String] = []
   var noAnswerAt = Timestamp.distantFuture
 
-  /// How long a call waits for the shard of a user to whom it was diverted: longer than a shard takes to get another
-  /// owner.
+  /// How long a call waits for the user's shard. A shard gets another owner sooner.
   static let answerTimeout: Span = .seconds(15)
-  /// How often it asks while it rings there, and while it does not.
+  /// The pause between questions while the call rings there, and while it does not.
   static let ringingInterval: Span = .seconds(1)
   static let restingInterval: Span = .seconds(5)
-  /// The age of an answer by which devices are still pushed: an older one may name a token that is another user's by now.
-  /// Longer than the time between two questions.
+  /// How long the devices of an answer may be pushed: an older answer may name a token that is another user's by now.
+  /// Longer than the pause between questions.
   private static let freshness: Span = .seconds(6)
 
   init(user: String, at now: Timestamp) {
@@ -208,7 +207,7 @@ struct Guest: Sendable {
   /// The call does not end before the user's shard has answered.
   var isAwaited: Bool { !isKnown || awaitsOthers }
 
-  /// The devices that may be pushed; nil: the user's shard has to say first which tokens they have now.
+  /// The devices that may be pushed; nil: the user's shard is asked first for the tokens that they have now.
   mutating func pushable(at now: Timestamp) -> [User.Device]? {
     if now <= answeredAt + Self.freshness { return devices }
     (owesPushes, askAt) = (true, min(askAt, now))
@@ -232,29 +231,29 @@ public struct VisitRequest: Sendable, Equatable {
   public var call: CallID
   /// The user whose shard has the call; a user of the same app.
   public var callee: String
-  /// Who placed it.
+  /// The user who placed it.
   public var caller: String
-  /// The display name of who placed it; empty: there is none.
+  /// The display name of that user; empty: there is none.
   public var callerName = ""
   /// The user's device that has answered, and when the call was answered; nil: the call rings.
   public var answeredBy: DeviceID?
   public var answeredAt: Timestamp?
-  /// Whether a user in a call is busy; nil: what the cluster says.
+  /// Whether a user in a call is busy; nil: as the cluster's `busyWhileInCall` says.
   public var busyWhileInCall: Bool?
   /// The call came to the user as to a member of a group.
   public var isMember = false
-  /// A transfer after consultation: the answered call in which one of the user's devices was asked. Where the user's
-  /// shard knows of it, the user counts as free.
+  /// A transfer after consultation: the answered call in which one of the user's devices was asked. If the user's shard
+  /// knows that call, the user counts as free.
   public var consulted: CallID?
-  /// The later of two questions about a call has the greater number; 0: the question is of an earlier version.
+  /// Grows with each question about the call; 0: the question is of an earlier version.
   public var number: UInt64 = 0
   /// Another user has answered, or the call is over: devices of this user only lack their stops.
   public var isOver = false
-  /// Which ringing of the call it is: 0 the first one, n the n-th transfer. Each counts for the caller's rate.
+  /// The number of the call's ringing: 0 is the first one, n the n-th transfer. Each counts for the caller's rate.
   public var round: UInt8 = 0
-  /// None of the user's first devices rings any more: the others are to ring before these had their time.
+  /// The user's first devices have all stopped ringing before their time was over: the others are to ring now.
   public var wantsOthers = false
-  /// For how long from now on it rings at the user at most; nil: not said, as by an earlier version.
+  /// How long it still rings at the user at most; nil: the asker is of an earlier version.
   public var ringsFor: Span?
   public init(
     call: CallID, callee: String, caller: String, answeredBy: DeviceID? = nil,
@@ -276,7 +275,7 @@ public struct VisitAnswer: Sendable, Equatable {
     public var session: SessionRef?
     /// The registration of a device that a push can reach.
     public var registration: Registration?
-    /// It does not begin to ring now: it is in too many calls, or others ring before it.
+    /// The device does not begin to ring now: it is in too many calls, or other devices ring first.
     public var isHeld: Bool
     public init(
       id: DeviceID, name: String = "", session: SessionRef? = nil,
@@ -290,7 +289,7 @@ public struct VisitAnswer: Sendable, Equatable {
     }
   }
 
-  /// Those that can be reached. All of them: the call takes the session of any other one for lost.
+  /// All devices that can be reached: the call takes the session of any other device for lost.
   public var devices: [Device]
   /// False while the shard does not know all sessions: there may be more devices.
   public var isComplete: Bool
@@ -298,12 +297,12 @@ public struct VisitAnswer: Sendable, Equatable {
   public var isBusy: Bool
   /// The user is in an answered call.
   public var isInCall: Bool
-  /// Whether the call is to go on at once, and why; nil: it rings here.
+  /// Why the call is to go on at once; nil: it rings here.
   public var diverted: DivertReason?
-  /// To whom it goes on, at once if `diverted` says so. Otherwise if nobody answers in time.
+  /// The users to whom it goes on: at once if `diverted` says so, else if it is not answered in time.
   public var to: [String]
   public var noAnswerAfter: Span
-  /// Where the user is a group whose members ring one after the other: for how long each does.
+  /// How long each member rings, where the user is a group whose members ring one after the other.
   public var ringSlot: Span?
   public init(
     devices: [Device] = [], isComplete: Bool = true, isBusy: Bool = false, isInCall: Bool = false,
@@ -334,14 +333,14 @@ extension DeviceID {
 }
 
 extension PlacedFacts {
-  /// By which the call and its journal name a device: the callee's by its id, another user's by both ids. No id has
-  /// the separator.
+  /// The name of a device in the call and its journal: the id of a callee's device, or else both ids. No id has the
+  /// separator.
   package func key(_ user: String, _ device: DeviceID) -> DeviceID {
     user.hasBytes(of: callee.user) ? device : DeviceID(ofGuest: user, device)
   }
 
   func key(of party: Party) -> DeviceID { key(party.user, party.device) }
 
-  /// Whether the call, as it was placed, may ring a device of the callee.
+  /// Whether the call may ring a device of the callee, by its placing.
   func mayRing(_ device: DeviceID) -> Bool { onlyDevice.map { $0 == device } ?? true }
 }

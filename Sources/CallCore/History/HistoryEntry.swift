@@ -13,22 +13,21 @@ public struct HistoryEntry: Sendable, Equatable {
   public var device: DeviceID?
   public var deviceName: String
   public var placedAt: Timestamp
-  /// nil: nobody answered.
+  /// nil: the call was not answered.
   public var answeredAt: Timestamp?
   public var endedAt: Timestamp
   public var reason: EndReason
-  /// For a call to the user: nobody answered, and it was not declined. It is unread until the user has read the
-  /// history.
+  /// The call was to the user, and was neither answered nor declined. It is unread until the user reads the history.
   public var isMissed: Bool
   public var video: Bool
-  /// Who sent the call to the user, where it was not placed to the user; else empty.
+  /// The user from whom the call was diverted to this one; empty: it was placed to this one.
   public var divertedBy: String
   /// The call left the user and went on to others.
   public var wentOn: Bool
-  /// Where the call left the user: to whom it went on. For who placed it: to whom it went on from the callee, and further.
-  /// Members of a group are not named.
+  /// The users to whom the call went on from this one, or, if this one placed it, from the callee and further. Members
+  /// of a group are not named.
   public var wentTo: [String] = []
-  /// Who answered in place of the callee, where that is another user than this one and its peer; else empty.
+  /// The user who answered in place of the callee, if that is neither this one nor its peer; else empty.
   public var answeredBy: String
   public init(
     call: CallID, callee: String, isPlaced: Bool, peer: String, peerName: String = "",
@@ -62,8 +61,7 @@ public enum HistoryMessage: Sendable, Equatable {
   case read(upTo: HistoryCursor)
 }
 
-/// A place in a user's history: the store's number of a message. Of two the later one is greater. Devices get it as text
-/// that means nothing to them.
+/// A place in a user's history: the store's number of a message. A later one is greater. Devices get it as opaque text.
 public struct HistoryCursor: Sendable, Hashable, Comparable {
   /// Before the first message.
   public static let start = HistoryCursor(0)

@@ -1,4 +1,4 @@
-/// A user's history, as its messages in the store say. Of an entry that was stored again after a crash the first one
+/// A user's history, as its messages in the store say. If an entry was stored again after a crash, the first one
 /// counts.
 public struct HistoryLog: Sendable, Equatable {
   /// In their order: the oldest first.
@@ -18,7 +18,7 @@ public struct HistoryLog: Sendable, Equatable {
         if known.insert(PlacedCall(entry.call, placedAt: entry.placedAt)).inserted {
           items.append(HistoryPage.Item(cursor: cursor, entry: entry))
         }
-      // Nobody has read what came later, whatever the mark says.
+      // A mark cannot cover entries that were stored after it.
       case .read(let upTo): readUpTo = max(readUpTo, min(upTo, cursor))
       }
     }
@@ -33,7 +33,8 @@ public struct HistoryLog: Sendable, Equatable {
     items.reversed().prefix { readUpTo < $0.cursor }.count { $0.entry.isMissed }
   }
 
-  /// How many missed calls are unread, with those whose entries are on their way to the store: nobody has read them.
+  /// How many missed calls are unread.
+  /// - Parameter missed: calls whose entries are on their way to the store. They count as unread.
   public func unread(with missed: [PlacedCall]) -> UInt32 {
     let lacking = missed.count { call in
       !items.reversed().contains {
@@ -54,9 +55,9 @@ public struct HistoryLog: Sendable, Equatable {
       state: state, readUpTo: readUpTo)
   }
 
-  /// The mark to be stored so that the user has read up to there: that of an entry, so there are no more marks than
+  /// The mark to be stored when the user has read up to a place. It is an entry's, so there are no more marks than
   /// entries.
-  /// - Returns: nil: that is so already.
+  /// - Returns: nil where that is stored already.
   public func mark(upTo cursor: HistoryCursor) -> HistoryCursor? {
     guard let last = items.last(where: { $0.cursor <= cursor })?.cursor else { return nil }
     return readUpTo < last ? last : nil

@@ -24,7 +24,7 @@ public struct CommitPipeline: Sendable {
     var effects: Int
     var bytes: Int
   }
-  /// A record is closed before it grows past this: the journal takes 1 MB in one piece. What is left
+  /// A record is closed before it grows past this: the journal takes 1 MB in one piece. The rest
   /// follows in the next.
   public static let recordBytesMax = 400_000
   private var due: Timestamp = .distantFuture
@@ -77,7 +77,7 @@ public struct CommitPipeline: Sendable {
     if target.isEmpty { swap(&source, &target) } else { target += source }
   }
 
-  /// The next multiple of `span`. What may wait, waits for a moment that all shards have in common:
+  /// The next multiple of `span`. Entries that may wait do so until a moment that all shards have in common:
   /// their appends then leave in one write, and one wake-up of each process serves them all.
   private static func tick(after now: Timestamp, every span: Span) -> Timestamp {
     guard span.microseconds > 0 else { return now }

@@ -1,12 +1,12 @@
-/// Which records of a shard's journal count: those that form a chain.
+/// The chain of the records of a shard's journal that count.
 ///
 /// Every record names the one that its writer believed to be the last that counts. It counts if that
-/// is so; else it is void, whoever wrote it, and every reader sees it that way, since all read the
-/// same records in the same order. So what makes the journal safe is its one order. The store's own
-/// check (an append says which sequence it expects to be the last) spares losers the trouble, but is
-/// not relied upon: a replicated nats-server makes it when a message is proposed, not when it is
-/// stored, so that two that are under way at once, or on both sides of a change of leader, may both be
-/// stored (nats-server issues 4320 and 8469; seen with 2.9.10).
+/// is so; else it is void, whoever wrote it. All readers agree on that, since all read the same records
+/// in the same order. So the journal's order alone makes it safe. The store's own check (an append
+/// says which sequence it expects to be the last) spares losers the trouble, but is not relied upon: a
+/// replicated nats-server makes it when a message is proposed, not when it is stored, so that two that
+/// are under way at once, or on both sides of a change of leader, may both be stored (nats-server
+/// issues 4320 and 8469; seen with 2.9.10).
 public struct JournalChain: Sendable, Equatable {
   /// The sequence of the last record that counts; 0: there is none.
   public private(set) var position: UInt64

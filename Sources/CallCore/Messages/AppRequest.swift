@@ -124,9 +124,9 @@ public struct AppUser: Sendable, Equatable {
   public var user: String
   /// The display name that the app's server has set; empty: none.
   public var name = ""
-  /// Those that are attached or registered.
+  /// The devices that are attached or registered.
   public var devices: [Device]
-  /// The live calls to the user, the newest first. Those that it placed are in other users' shards.
+  /// The live calls to the user, the newest first. The calls that it placed are in other users' shards.
   public var calls: [AppCall]
   public init(user: String, devices: [Device] = [], calls: [AppCall] = []) {
     self.user = user
@@ -145,7 +145,7 @@ public struct AppUser: Sendable, Equatable {
     public var registeredAt: Timestamp?
     /// When it was known to be there last.
     public var seenAt: Timestamp?
-    /// The providers of the pushes that make it ring, and of those that show it notices. Tokens are shown to nobody.
+    /// The providers of the pushes that make it ring and of those that show it notices. The tokens are not shown.
     public var voipPush: PushProvider
     public var alertPush: PushProvider
     public init(
@@ -194,7 +194,7 @@ extension AppCall {
 }
 
 extension Sequence<AppCall> {
-  /// The newest first, and no more than so many.
+  /// The newest calls, the newest first.
   public func newest(_ countMax: Int = AppReply.callsMax) -> [AppCall] {
     Array(sorted { $0.place < $1.place }.prefix(countMax))
   }

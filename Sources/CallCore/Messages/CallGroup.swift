@@ -1,9 +1,9 @@
-/// A user of an app who is no person: calls to it ring its members. The app's server makes it.
+/// A user that stands for a group of an app's users: calls to it ring the members. The app's server makes it.
 public struct CallGroup: Sendable, Equatable {
-  /// 1 to 100 users of the same app. One that is a group itself rings nobody.
+  /// The members: 1 to 100 users of the same app. A member that is a group itself does not ring.
   public var users: [String]
   public var order: Order
-  /// How long each member rings before the next one does; where all ring together it means nothing.
+  /// How long each member rings before the next one does; without meaning where all ring together.
   public var turnSeconds: UInt32
 
   /// Raw values are those of messages.
@@ -11,8 +11,8 @@ public struct CallGroup: Sendable, Equatable {
     case together = 0
     /// As listed.
     case inTurn = 1
-    /// In turn: first who never had a call of the group, then whose last one ended longest ago. A new owner of the
-    /// group's shard knows only of calls that the journal still has.
+    /// In turn: members who never had a call of the group come first, then the one whose last call ended longest ago. A
+    /// new owner of the group's shard knows only the calls that the journal still has.
     case longestIdle = 2
 
     public var name: String { "\(self)" }
@@ -31,8 +31,8 @@ public struct CallGroup: Sendable, Equatable {
   }
 
   /// Checks sizes and names.
-  /// - Parameter group: its name; nil: it is not known here, and is checked elsewhere.
-  /// - Throws: `invalidRules`, with what is wrong.
+  /// - Parameter group: its own name; nil: that is not known here, and is checked elsewhere.
+  /// - Throws: `invalidRules`, with the reason.
   public func check(of group: String? = nil) throws(CallError) {
     try UserRules.check(users, 1...Self.usersMax, "users", IdentifierRules.isUser)
     try UserRules.check(turnSeconds, Self.turnRange, "turnSeconds")

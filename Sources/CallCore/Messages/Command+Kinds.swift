@@ -28,12 +28,12 @@ extension Command.Body {
     switch self {
     case .call(_, let verb): verb.urgency
     case .ack: .idle
-    // Nobody waits for it but the edge.
+    // Only edges wait for these.
     case .calls, .talking, .history(.changed), .app(.calls), .app(.live): .slow
     case .attach, .sessionClosed, .callerGone, .register, .unregister, .place, .tokenTaken,
       .crossed, .merge, .replaced, .history, .visit, .rules, .app:
       .urgent
-    // Nobody waits for it but the gateway; what follows from a failure is urgent by itself.
+    // Only the gateway waits for it. The consequences of a failure are urgent by themselves.
     case .pushReport: .idle
     }
   }

@@ -1,4 +1,4 @@
-/// A command to a shard: who sent it, where the reply goes, and what is asked.
+/// A command to a shard: its sender, the place of the reply, and the question.
 ///
 /// The driver has checked that `user` and `device` are the sender's. The core trusts these two, and nothing else.
 public struct Command: Sendable, Equatable {
@@ -8,18 +8,18 @@ public struct Command: Sendable, Equatable {
   public var request: UInt64
   public var user: UserKey
   public var device: DeviceID
-  /// The user whose shard decides: the callee for calls that the sender placed, the sender for all else.
+  /// The user whose shard decides: the callee of a call, or the sender for all other commands.
   public var callee: UserKey
   public var body: Body
-  /// In a signal: the request before it, of the same call and session, that is not
-  /// answered yet; 0: there is none. A shard that did not get that one ignores this one.
+  /// In a signal: the last request of the same call and session before it that is not answered yet; 0: there is none. A
+  /// shard that did not get that request ignores this one.
   public var after: UInt64 = 0
   /// In an attach or a registration: how many registered devices the app allows a user; 0: the app has no limit
   /// of its own. The cluster's limit holds in any case.
   public var devicesPerUser: UInt32 = 0
   /// In a registration: whether the app has webhooks.
   public var hasWebhooks = false
-  /// Checked by the driver.
+  /// The sender's proof, which the driver checks.
   public var credential: Credential
 
   public init(
@@ -35,7 +35,6 @@ public struct Command: Sendable, Equatable {
     self.body = body
   }
 
-  /// The ticket of its session.
   public var ticket: SessionTicket? {
     if case .ticket(let ticket) = credential { ticket } else { nil }
   }
@@ -52,39 +51,39 @@ public struct Command: Sendable, Equatable {
     /// Removes the registration of a device of the sender.
     case unregister(DeviceID)
     indirect case place(PlaceRequest)
-    /// Deliveries arrived. Has no reply.
+    /// Deliveries arrived. There is no reply.
     case ack([Acknowledgement])
     case call(CallID, CallVerb)
-    /// Asks one shard for the live calls that concern the sender's device. It goes to that shard, whoever
-    /// `callee` is.
+    /// Asks one shard for the live calls that concern the sender's device. It goes to that shard, not to the shard of
+    /// `callee`.
     case calls(shard: UInt32)
-    /// A gateway reports what became of a push to `user` and `device`.
+    /// A gateway reports the outcome of a push to `user` and `device`.
     indirect case pushReport(PushReport)
-    /// Another device registers a push token that `user` and `device` had.
+    /// Another device registers a push token of `user` and `device`.
     indirect case tokenTaken(TokenTaken)
-    /// The answered calls that the sender's device has placed.
+    /// An edge reports the answered calls that the sender's device has placed.
     indirect case talking(Talking)
     /// A call gives way to one that crosses it.
     indirect case crossed(CrossedCall)
-    /// A call gave way, and `device`, which had placed it, takes the one that crossed it.
+    /// A call gave way, and `device`, which had placed it, takes the call that crossed it.
     indirect case merge(MergeRequest)
-    /// A call in which `device` asked another one before it transferred a call to it is over.
+    /// `device` has transferred a call to a device that it had asked in this call, which is over with that.
     indirect case replaced(ReplacedCall)
-    /// About the history of `user`, whose device asks, or for whom the app's server does. The latter only lists it.
+    /// About the history of `user`. A device of the user sends it, or the app's server, which only lists.
     case history(HistoryCommand)
     /// The shard of a call that was diverted to `user` asks for the user's devices.
     indirect case visit(VisitRequest)
-    /// Reads or replaces the rules of `user`, who asks itself, or for whom the app's server does.
+    /// A device of `user`, or the app's server, reads or replaces the user's rules.
     indirect case rules(RulesRequest)
     /// A request of the app's server. `device` is empty.
     indirect case app(AppRequest)
   }
 }
 
-/// A push token has a new owner, or is about to.
+/// A push token is about to have a new owner.
 public struct TokenTaken: Sendable, Equatable {
   public var fingerprint: String
-  /// Who registers it now; a user of the same app.
+  /// The user whose device registers it; of the same app.
   public var byUser: String
   public var byDevice: DeviceID
   public var at: Timestamp
@@ -107,7 +106,7 @@ public struct TokenOwner: Sendable, Hashable {
     self.claimedAt = claimedAt
   }
 
-  /// Whether it is this device, whenever it claimed the token.
+  /// Whether both are the same device, whenever it claimed the token.
   public func isSame(as other: TokenOwner) -> Bool {
     user == other.user && device == other.device
   }
@@ -119,22 +118,21 @@ public struct Attach: Sendable, Equatable {
   public var deviceName: String
   /// The SDK's name and version, for operators.
   public var client: String
-  /// The session was attached before. Either the edge announces it to a shard's new owner, without a reply, or
-  /// the device renews its token and waits for the reply.
+  /// The session was attached before. Either the edge announces it to a shard's new owner and wants no reply, or the
+  /// device renews its token and waits for the reply.
   public var announce: Bool
-  /// When the session was attached, by the edge's clock. An announced session does not replace one of the
-  /// same device that was attached later.
+  /// When the session was attached, by the edge's clock. An announced session does not replace a later session of the
+  /// same device.
   public var attachedAt: Timestamp
-  /// The device places calls, and is not rung by those to its user.
+  /// The device only places calls: calls to its user do not ring it.
   public var onlyPlaces: Bool
   /// For an announced session: the last report of its edge; nil: there was none.
   public var talking: Talking?
-  /// For a device that is to see which calls its user is in: the state that this session has shown; nil: it is not to.
+  /// The state of the user's ongoing calls that this session has shown; nil: its device does not want to see them.
   public var ongoing: OngoingMark?
-  /// For a device that is to see the state of its user's history: the state that this session has shown; nil: it is not
-  /// to.
+  /// The state of the user's history that this session has shown; nil: its device does not want to see it.
   public var history: HistoryMark?
-  /// The user's stored name as the session has it; empty: none; nil: its edge is of a version without names.
+  /// The session's copy of the user's stored name; empty: none; nil: its edge is of a version without names.
   public var userName: String?
 
   public init(
@@ -156,10 +154,10 @@ public struct Attach: Sendable, Equatable {
   }
 }
 
-/// The answered calls that a device has placed. The user's shard does not have them: they are in the shards of the
-/// callees. Edges report them where an app's users take no second call, or see their calls on all devices.
+/// The answered calls that a device has placed. They are in the shards of the callees, so edges report them to the
+/// user's shard, where an app's users take no second call or see their calls on all devices.
 public struct Talking: Sendable, Equatable {
-  /// Grows with each report of a session, so that a late one is recognised.
+  /// Grows with each report of a session, so that the shard recognises a late one.
   public var number: UInt64
   public var calls: [CallID]
   /// The details of each call, in the same order; empty where users do not see their calls.
@@ -175,7 +173,7 @@ public struct Talking: Sendable, Equatable {
     public var callee: String
     /// When the call was answered.
     public var since: Timestamp
-    /// The user who has the other side, where that is not the callee; else empty.
+    /// The user who has the other side; empty: the callee.
     public var peer: String
     public init(callee: String, since: Timestamp, peer: String = "") {
       self.callee = callee
@@ -183,15 +181,14 @@ public struct Talking: Sendable, Equatable {
       self.peer = peer
     }
 
-    /// The user who has the other side.
     public var other: String { peer.isEmpty ? callee : peer }
   }
 }
 
 public enum DeclineScope: UInt8, Sendable, CaseIterable {
-  /// For the user: the call ends.
+  /// The user declines: the call ends.
   case everywhere = 0
-  /// For this device: it stops, the others ring on.
+  /// This device declines: it stops, and the others ring on.
   case here = 1
 }
 
@@ -217,11 +214,11 @@ public struct CustomHeader: Sendable, Hashable {
 public enum SignalKind: UInt8, Sendable, CaseIterable {
   case candidate = 0
   case description = 1
-  /// A message of the apps, for which the cluster has no word. Only in an answered call.
+  /// An opaque message between the apps. Only in an answered call.
   case information = 2
-  /// A kind of a later version, as an older client reads it. No command and no journal has it.
+  /// A client's reading of a kind that only later versions know. No command and no journal has it.
   case unknown = 255
 
-  /// Those that devices send.
+  /// The kinds that devices send.
   public static let allCases: [SignalKind] = [.candidate, .description, .information]
 }

@@ -1,4 +1,4 @@
-/// Who did something: a device, its user, and what the user calls the device.
+/// A device and its user, as a party of a call.
 public struct Party: Sendable, Hashable {
   public var user: String
   public var device: DeviceID
@@ -48,8 +48,8 @@ public struct Delivery: Sendable, Equatable {
     case invite(Invite)
     /// To the caller: a device alerts its user.
     case ringing(by: Party)
-    /// To the caller: somebody answered. To the winner: it has the call. Where two calls crossed, it did not answer
-    /// itself.
+    /// To the caller: the call was answered. To the winner: it has the call. Where two calls crossed, the winner did
+    /// not answer itself.
     case answered(Answered)
     /// To any side: it is over for this device.
     case stop(Stop)
@@ -57,10 +57,10 @@ public struct Delivery: Sendable, Equatable {
     case signal(Signal)
     /// The other side's user goes on with another device.
     case moved(Moved)
-    /// To the side that transfers the call: somebody rings, or nobody takes it.
+    /// To the side that transfers the call: a device rings, or the transfer has failed.
     case transfer(TransferNews)
-    /// To the caller and to devices that ring on: the call has gone on to others, and rings until a later time than was
-    /// said.
+    /// To the caller and to devices that ring on: the call has gone on to others, and rings until a later time than
+    /// before.
     case ringsUntil(Timestamp)
 
     var isSignal: Bool { if case .signal = self { true } else { false } }
@@ -75,7 +75,7 @@ public struct Delivery: Sendable, Equatable {
       }
     }
 
-    /// Whether it tells what the other side did in an answered call.
+    /// Whether it shows an act of the other side in an answered call.
     var isOfOtherSide: Bool {
       switch self {
       case .moved, .transfer: true
@@ -98,10 +98,10 @@ public struct Invite: Sendable, Equatable {
   public var signals: [Signal]
   /// The user is in an answered call: this is a second one.
   public var isSecondCall: Bool
-  /// Somebody else was called: the user from whom the call was diverted to this one; empty: it was not.
+  /// The user from whom the call was diverted to this one; empty: it was placed to this one.
   public var divertedBy: String
-  /// An answered call that is handed over: who has it until somebody answers. `caller` is then the other side, which
-  /// stays, whoever placed the call; nil: an ordinary call.
+  /// The party that hands over an answered call, and has it until it is answered here. `caller` is then the other side,
+  /// which stays, whichever side placed the call; nil: an ordinary call.
   public var transferredBy: Party?
   /// For such a call, if this device was asked before: the call in which it was asked. It answers at once, without
   /// ringing.
@@ -137,7 +137,7 @@ public struct Answered: Sendable, Equatable {
 
 public struct Stop: Sendable, Equatable {
   public var reason: EndReason
-  /// Who caused it; nil where nobody did (a timeout).
+  /// The party that caused it; nil: no party did (a timeout).
   public var by: Party?
   /// For the callee: this is a missed call.
   public var missed: Bool
@@ -212,7 +212,7 @@ public struct CallState: Sendable, Equatable {
   }
 }
 
-/// The reply to a command. What is large is indirect, since a reply is copied several times on its way.
+/// The reply to a command. Large values are indirect, since a reply is copied several times on its way.
 public enum Reply: Sendable, Equatable {
   case error(CallError)
   case done

@@ -18,8 +18,7 @@ public enum Effect: Sendable, Equatable {
   indirect case storeRules(UserKey, UserRules?, token: UInt64)
   /// Add a push to the work queue; where that cannot be done, answer with `pushNotQueued`.
   indirect case push(PushJob)
-  /// The call rings no more: ring pushes for it that no provider has yet are not to be sent. Best
-  /// effort, not answered.
+  /// The call has stopped ringing: drop its ring pushes that no provider has yet. Best effort, not answered.
   case withdrawPushes(PushRinging)
   /// A step of a registration's way to its tokens; answer with `tokenStepDone`.
   indirect case token(TokenStep, token: UInt64)
@@ -81,7 +80,7 @@ public struct JournalEntry: Sendable, Equatable {
     indirect case diverted(DivertedFacts)
     /// A side of the answered call moved to another device.
     indirect case moved(MovedFacts)
-    /// Nobody took the side that was to be transferred.
+    /// A transfer failed: the side stays with the device that had it.
     indirect case transferEnded(TransferEnd)
     /// `at` is nil in records of versions that did not store it.
     case legEnded(DeviceID, LegEnd, at: Timestamp?)
@@ -146,7 +145,8 @@ public struct PlacedFacts: Sendable, Equatable {
   /// The app's server placed the call: `caller` names a user and no device, so the caller's side is vacant. Once the call
   /// is answered, that user's devices ring for so long. nil: a device placed it.
   public var callerRings: Span?
-  /// The only device of the callee that rings, as the app's server chose; nil: all do. Such a call goes on to nobody.
+  /// The only device of the callee that rings, as the app's server chose; nil: all do. Such a call does not go on to
+  /// others.
   public var onlyDevice: DeviceID?
   /// The caller chose how long the call rings, and that holds for all users together to whom it goes on.
   public var isRingFixed = false

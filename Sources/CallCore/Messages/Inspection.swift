@@ -71,7 +71,7 @@ public struct UserInspection: Sendable, Equatable {
   }
   public var user: UserKey
   public var devices: [Device]
-  /// The calls to the user. Those that it placed are in other users' shards.
+  /// The calls to the user. The calls that it placed are in other users' shards.
   public var calls: UserCalls
 }
 

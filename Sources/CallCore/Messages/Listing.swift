@@ -70,7 +70,7 @@ public struct UserSummary: Sendable, Equatable, Comparable {
   }
 }
 
-/// Which entries a list has; nil: all.
+/// A filter of a list's entries; nil: all.
 public struct ListFilter: Sendable, Equatable {
   public var app: String?
   /// In a list of calls: the caller, the callee, or one whose devices it rang.

@@ -101,7 +101,7 @@ extension UserRules {
       "doNotDisturb.untilMs is in the past: give the time in milliseconds since 1970.")
   }
 
-  /// Those that hold for a user who is called as a member of a group: no call of the group is forwarded.
+  /// The rules that hold for a user who is called as a member of a group: no call of the group is forwarded.
   var ofMember: UserRules {
     var rules = self
     (rules.always, rules.onBusy, rules.onNoAnswer, rules.onUnreachable) = (nil, nil, nil, nil)

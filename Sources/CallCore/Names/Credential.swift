@@ -31,7 +31,7 @@ public struct SessionTicket: Sendable, Hashable {
 }
 
 /// A random secret that an edge draws at its start and shows to coordinators alone. The edge's number is derived
-/// from it, so nobody else can act as this edge.
+/// from it, so no other node can act as this edge.
 public struct EdgeSecret: Sendable, Hashable {
   public var high: UInt64
   public var low: UInt64

@@ -1,17 +1,17 @@
-/// Which ids of users, devices and apps are valid: the one place for tokens, frames, HTTP, pushes and tools.
+/// The rules for ids of users, devices and apps: the one place for tokens, frames, HTTP, pushes and tools.
 ///
-/// An id is shown to operators and to other users, so two of them that are not the same must not look
-/// the same because of something that nobody sees. Refused are, whatever the length allows:
+/// An id is shown to operators and to other users, so two different ids must not look the same because of
+/// something invisible. Refused are, whatever the length allows:
 ///
 /// - control characters (Cc), separators of lines and paragraphs (Zl, Zp);
-/// - format characters (Cf): among them whatever turns text around, zero-width space and joiners, the
-///   soft hyphen, tags;
+/// - format characters (Cf): among them those that change the direction of text, zero-width space and joiners,
+///   the soft hyphen, tags;
 /// - all else that Unicode calls ignorable by default: variation selectors, fillers of Hangul,
 ///   U+034F; and U+2800, a Braille pattern without a dot;
 /// - white space, but for single U+0020 between other characters.
 ///
 /// Characters that Unicode has not assigned yet are let through, so that nodes of two versions agree on
-/// names in new scripts. So are letters of two scripts that look alike (`a` of Latin and of Cyrillic): whoever
+/// names in new scripts. So are letters of two scripts that look alike (`a` of Latin and of Cyrillic): the app that
 /// gives out ids must keep these apart.
 public enum IdentifierRules {
   public static let userBytes = 1...128

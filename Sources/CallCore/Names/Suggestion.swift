@@ -1,4 +1,4 @@
-/// The name that somebody who mistyped may have meant.
+/// The name that a mistyped one may stand for.
 package enum Suggestion {
   package static func closest(to name: String, among names: [String]) -> String? {
     let wanted = Array(name.lowercased().utf8.filter { $0 != 45 && $0 != 95 })

@@ -4,7 +4,7 @@
 public enum PushPurpose: UInt8, Sendable, CaseIterable {
   /// Wakes the device: it rings.
   case ring = 1
-  /// To a device that a push made ring: nobody answered. A VoIP push.
+  /// To a device that a push made ring: the call was not answered. A VoIP push.
   case missed = 2
   /// To a device that a push made ring: another answered, or declined for the user. A VoIP push.
   case answeredElsewhere = 3
@@ -18,7 +18,7 @@ public enum PushPurpose: UInt8, Sendable, CaseIterable {
 
   public var name: String { "\(self)" }
 
-  /// Whether it has the number of unread missed calls, where there is one. What rings does not wait for a number, and
+  /// Whether it has the number of unread missed calls, where there is one. A ring push does not wait for a number, and
   /// other VoIP pushes show none.
   public var showsUnread: Bool {
     switch self {
@@ -58,8 +58,7 @@ extension PushJob {
   }
 }
 
-/// One push to one device, as the shard decided it. What the gateway makes of it is a dialect's
-/// matter.
+/// One push to one device, as the shard decided it. A dialect decides the payload that the gateway sends.
 public struct PushJob: Sendable, Equatable {
   public var user: UserKey
   public var device: DeviceID
@@ -79,7 +78,7 @@ public struct PushJob: Sendable, Equatable {
   public var deadline: Timestamp
   /// The reason of the end, for an ended call.
   public var reason: EndReason?
-  /// Who answered, declined or cancelled.
+  /// The party that answered, declined or cancelled.
   public var by: Party?
   /// For a clean-up: the result of the device's ring push was unknown when this was decided. If that push never left,
   /// this one is not needed.
@@ -96,7 +95,7 @@ public struct PushJob: Sendable, Equatable {
   /// Whether the app has webhooks. The gateway's report repeats it: the shard of a device does not know that, and calls
   /// are forgotten before some reports come.
   public var hasWebhooks = false
-  /// Which ringing of the call it belongs to: 0 is the first one, and each transfer is another.
+  /// The number of the call's ringing to which it belongs: 0 is the first one, and each transfer is another.
   public var round: UInt8 = 0
   /// The registration's knowledge of the token.
   public var trust = TokenTrust.unproven

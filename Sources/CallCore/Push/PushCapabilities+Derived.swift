@@ -1,11 +1,11 @@
-/// Which SDKs take which clean-up push.
+/// The clean-up pushes that each SDK takes.
 ///
 /// A VoIP push that an app does not know is worse than none: iOS ends an app that does not report a
 /// call for it, and an app that takes it for a call rings again. So an SDK that is not in this table gets
 /// none, and its device learns of the end when it attaches.
 extension RegistrationRequest {
-  /// Safari revokes a subscription whose service worker shows nothing for a push. Nobody knows of a worker that declares
-  /// nothing whether it shows that a call is over, whatever its dialect calls that push. So it gets the notice alone,
+  /// Safari revokes a subscription whose service worker shows nothing for a push. If a worker declares nothing, it is
+  /// not known whether it shows the end of a call, whatever its dialect calls that push. So it gets the notice alone,
   /// which has something to show.
   var derivedCapabilities: PushCapabilities {
     let derived = PushCapabilities.derived(

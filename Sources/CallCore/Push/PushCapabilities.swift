@@ -1,4 +1,4 @@
-/// Which pushes a device takes beside those that make it ring. They are fixed when it registers: the SDK that
+/// The pushes that a device takes beside those that make it ring. They are fixed when it registers: the SDK that
 /// registered counts, not one that was installed later.
 public struct PushCapabilities: OptionSet, Sendable, Hashable {
   public var rawValue: UInt32

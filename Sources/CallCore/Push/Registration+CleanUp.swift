@@ -1,4 +1,4 @@
-/// Which push stops a device that a push made ring. `docs/push-ends.md` has the table, and the reasons.
+/// The push that stops a device that a push made ring. `docs/push-ends.md` has the table, and the reasons.
 extension Registration {
   /// The push that describes the end best, of those that the device takes and its dialect has; nil: none fits.
   package func cleanUp(of reason: EndReason) -> PushPurpose? {
@@ -7,7 +7,7 @@ extension Registration {
 
   private func choices(of reason: EndReason) -> [PushPurpose] {
     switch reason {
-    // Where somebody hung up, or the media failed, another device had answered.
+    // If a side hung up, or the media failed, another device had answered.
     case .answeredElsewhere, .declined, .glare, .hungUp, .failed, .moved, .transferred:
       // Telnyx's SDK 3 knows one push for every end. It waits for its user before it logs in, so it rings on
       // without that push, and reports the call as answered elsewhere with it.

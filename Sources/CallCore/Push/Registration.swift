@@ -102,7 +102,7 @@ extension PushToken: CustomStringConvertible, CustomDebugStringConvertible, Cust
   }
 }
 
-// MARK: What pushes need of a registration
+// MARK: The needs of pushes
 
 extension Registration {
   /// The token whose push makes the device ring: that for VoIP; else the other one, where its provider

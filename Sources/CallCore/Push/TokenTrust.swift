@@ -87,7 +87,7 @@ extension Registration {
     return noted == self ? nil : noted
   }
 
-  /// The device registers anew. What was found of a token that it still has stays found, but its refusals count no more.
+  /// The device registers anew. A token that it still has stays proven, but its refusals no longer count.
   mutating func keepFindings(of former: Registration) {
     for known in former.standings where known.isProven && fingerprints.contains(known.fingerprint) {
       put(TokenStanding(fingerprint: known.fingerprint, isProven: true))

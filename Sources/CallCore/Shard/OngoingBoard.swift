@@ -41,9 +41,9 @@ struct OngoingBoard: Sendable {
   /// A session shows the state from now on.
   /// - Parameters:
   ///   - shown: what its device has seen; from an edge, which may be an attacker's.
-  ///   - isTold: the reply to its attach has the present state.
+  ///   - isInReply: the reply to its attach has the present state.
   mutating func watch(
-    _ device: DeviceID, _ session: SessionRef, shown: OngoingMark, isTold: Bool, epoch: UInt64
+    _ device: DeviceID, _ session: SessionRef, shown: OngoingMark, isInReply: Bool, epoch: UInt64
   ) {
     // No version of this epoch is higher, and none of a later one is known here.
     let known = min(shown.version, epoch << 20 | 0xF_FFFF)
@@ -52,7 +52,7 @@ struct OngoingBoard: Sendable {
     if known >= state.version, !isRepeated { (state.version, isRaised) = (known + 1, true) }
     let lacks = shown.version != state.version && (shown.showsCalls || !state.calls.isEmpty)
     // The reply to a repeated attach may be the first one, which was late.
-    let isBehind = isTold ? isRepeated : lacks
+    let isBehind = isInReply ? isRepeated : lacks
     keptUntil = nil
     watchers.removeAll { $0.device == device }
     watchers.append(Watcher(device: device, session: session, isBehind: isBehind))
@@ -70,7 +70,7 @@ struct OngoingBoard: Sendable {
   }
 
   /// Drops the sessions that are over.
-  /// - Returns: false where the board is of no use any more.
+  /// - Returns: false where the board has become useless.
   mutating func keepWatchers(at now: Timestamp, where isThere: (Watcher) -> Bool) -> Bool {
     watchers.removeAll { !isThere($0) }
     guard watchers.isEmpty else { return true }

@@ -1,28 +1,28 @@
-/// A registration on its way to its push tokens, one token after the other.
+/// A registration that is claiming its push tokens, one after the other.
 struct PendingClaim: Sendable {
   let registration: Registration
   let reply: PendingReply?
-  /// With what the app allows.
+  /// The cluster's limits, with the app's own where those are lower.
   let limits: CallLimits
   /// The fingerprint of the token that is being claimed.
   private(set) var fingerprint: String
-  /// The fingerprints of the tokens that follow.
+  /// The fingerprints of the tokens that are still to be claimed.
   private(set) var further: ArraySlice<String>
-  /// How often a token was read.
+  /// How many times a token was read again because its claim had changed, plus one.
   private(set) var attempts = 1
   private(set) var step = Step.reading
 
   enum Step: Sendable, Equatable {
-    /// The claim is read. Can become: notifying, claiming.
+    /// The claim is being read. Can become: notifying, claiming.
     case reading
-    /// The former owner's shard takes the token from it. `revision`: of the claim that was read.
-    /// Can become: claiming.
+    /// The former owner's shard is removing the token from it. `revision`: that of the claim that was read. Can become:
+    /// claiming.
     case notifying(revision: UInt64)
-    /// The claim is written over the revision that was read. Can become: reading, of this token or the next.
+    /// The claim is being written over the revision that was read. Can become: reading, this token again or the next.
     case claiming
   }
 
-  /// - Parameter fingerprints: of its tokens.
+  /// - Parameter fingerprints: those of its tokens.
   init(
     _ registration: Registration, _ fingerprints: [String], _ reply: PendingReply?,
     _ limits: CallLimits
@@ -80,44 +80,44 @@ struct PendingClaim: Sendable {
 struct PendingStore: Sendable {
   enum What: Sendable {
     case register(Registration, removed: [DeviceID])
-    /// `endsSession`: with the registration, the device's session ends.
+    /// `endsSession`: the device's session ends with the registration.
     case remove(UserKey, DeviceID, endsSession: Bool)
-    /// Without a token that memory does not have any more. `claim`: the token of a claim in this shard that waits
-    /// for it. `gone`: the token is nobody's any more.
+    /// The registration without a token, which memory has dropped already. `claim`: the token of a claim in this shard
+    /// that waits for this. `gone`: the push token, if its provider no longer accepts it.
     case tokenRemoved(UserKey, DeviceID, claim: UInt64?, gone: GoneToken?)
-    /// A user's rules; nil: their removal. And what is replied then.
+    /// A user's rules, or their removal (nil), and the reply to send then.
     indirect case rules(UserKey, UserRules?, Reply)
-    /// A provider's answer has shown something about a token.
+    /// The registration with what a provider's answer has shown of a token.
     case noted(Registration)
     /// Only the time changed at which the device was seen.
     case seen
   }
   var what: What
-  /// nil where nobody asked.
+  /// nil: no reply is wanted.
   var reply: PendingReply?
 }
 
 /// A push token that its provider no longer accepts (R12).
 struct GoneToken: Sendable {
   var fingerprint: String
-  /// Claims made later stay.
+  /// Claims that were made later than this stay.
   var at: Timestamp
 }
 
-/// A registration, or one of its tokens, that is to be removed once its app's stream has the event.
+/// A registration, or one of its tokens, that is removed once its app's stream has the event.
 struct PendingGone: Sendable {
   enum What: Sendable {
     /// A provider no longer accepts a token.
     case refused(PushReport)
-    /// Another device registers a token. `claim`: that of a device of this shard, which waits for it.
+    /// Another device registers a token. `claim`: the token of that device's claim, if it waits in this shard.
     case taken(fingerprint: String, claim: UInt64?)
-    /// The registration of that time.
+    /// The whole registration, if it is still the one of that time.
     case registration(GoneCause, registeredAt: Timestamp)
   }
   var user: UserKey
   var device: DeviceID
   var what: What
-  /// nil where nobody asked.
+  /// nil: no reply is wanted.
   var reply: PendingReply?
 
   func isAbout(_ user: UserKey, _ device: DeviceID) -> Bool {
@@ -125,12 +125,12 @@ struct PendingGone: Sendable {
   }
 }
 
-/// Where a later reply goes.
+/// The place of a later reply.
 struct PendingReply: Sendable, Equatable {
   var session: SessionRef
   var request: UInt64
 
-  /// nil: none is wanted.
+  /// nil: the command wants no reply.
   init?(_ command: Command) {
     guard command.request != 0 else { return nil }
     session = command.session

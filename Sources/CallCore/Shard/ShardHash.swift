@@ -1,4 +1,4 @@
-/// Which shard a user belongs to, for ever.
+/// The function from a user to its shard. It never changes.
 ///
 /// FNV-1a, 64 bit, over the UTF-8 bytes of the app, one zero byte, and the user; the result is mixed
 /// by one round of the SplitMix64 finaliser, since the low bits of FNV alone are uneven for short

@@ -53,7 +53,7 @@ extension ShardMachine {
     }
   }
 
-  /// Those that the user placed, and those to it, in this shard. One to the user's own devices counts once.
+  /// The calls in this shard that the user placed and those to it. A call to the user's own devices counts once.
   private func callsForApp(of key: UserKey) -> [AppCall] {
     let placed = placedCalls.calls(by: key).compactMap { id -> AppCall? in
       guard let slot = calls.slot(of: id), calls[slot].facts.callee != key else { return nil }
@@ -127,7 +127,7 @@ extension Call {
 }
 
 extension User.Device {
-  /// nil where the user has no such device any more.
+  /// nil: the device is gone.
   fileprivate func forApp(at now: Timestamp) -> AppUser.Device? {
     guard session != nil || registration != nil else { return nil }
     let seen = max(registration?.seenAt ?? attachedAt, attachedAt, leftAt)

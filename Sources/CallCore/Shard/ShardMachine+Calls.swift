@@ -70,7 +70,7 @@ extension ShardMachine {
     _ verb: CallVerb, _ command: Command, _ call: inout Call, _ role: Call.Role, _ turn: inout Turn
   ) -> Reply? {
     switch (verb, role) {
-    // A stranger learns no more from a command than from a query: not even that the call exists.
+    // A command shows a stranger as little as a query does: not even that the call exists.
     case (_, .stranger):
       return .error(CallError(command.user == call.callerKey ? .notParty : .unknownCall))
     case (.alerting, .leg(let leg)): return call.alerting(leg, &turn)

@@ -1,34 +1,35 @@
-/// Ends of registrations and of their tokens, in apps with webhooks: the app's stream has the event before the store loses
-/// the registration or the token. So a crash in between loses nothing. What is to go is still there, and whoever asked for
-/// its end, or the next sweep, has the event stored again, with the same identity.
+/// Ends of registrations and of their tokens, in apps with webhooks: the app's stream has the event before the store
+/// loses the registration or the token. So a crash in between loses nothing: the registration is still there, and the
+/// repeated request, or the next sweep, has the event stored again, with the same identity.
 extension ShardMachine {
-  /// Whether an event of this device is on its way, or too many are of whatever devices. The gateway repeats its report.
-  func mustWaitToTell(of report: PushReport, _ user: UserKey) -> Bool {
+  /// Whether an event of this device is on its way to the stream, or too many of other devices are. The gateway repeats
+  /// its report.
+  func mustWaitForEvents(of report: PushReport, _ user: UserKey) -> Bool {
     guard !pendingGone.isEmpty else { return false }
     return report.hasWebhooks && pendingGone.count >= limits.registrationsWaiting
-      || isTelling(of: report.device, user)
+      || isEventPending(of: report.device, user)
   }
 
-  private func isTelling(of device: DeviceID, _ user: UserKey) -> Bool {
+  private func isEventPending(of device: DeviceID, _ user: UserKey) -> Bool {
     pendingGone.values.contains { $0.isAbout(user, device) }
   }
 
   /// A provider no longer accepts a token.
   /// - Returns: whether an event is to be stored first.
-  mutating func tellApp(
+  mutating func storeEventFirst(
     of registration: Registration, _ report: PushReport, _ reply: PendingReply?,
     _ turn: inout Turn
   ) -> Bool {
     guard report.hasWebhooks, storedParts.contains(.events),
       let gone = registration.gone(report.fingerprint, .refused)
     else { return false }
-    tell(gone, of: registration, .refused(report), reply, at: report.goneSince, &turn)
+    storeEvent(gone, of: registration, .refused(report), reply, at: report.goneSince, &turn)
     return true
   }
 
   /// Another device registers a token.
   /// - Returns: whether an event is to be stored first. Then `reply` and `claim` wait for that.
-  mutating func tellApp(
+  mutating func storeEventFirst(
     ofTaken fingerprint: String, _ user: UserKey, _ device: DeviceID, reply: PendingReply?,
     claim: UInt64?, _ turn: inout Turn
   ) -> Bool {
@@ -42,7 +43,7 @@ extension ShardMachine {
       if let claim { tokenStepDone(token: claim, .failed, &turn) }
       return true
     }
-    tell(
+    storeEvent(
       gone, of: registration, .taken(fingerprint: fingerprint, claim: claim), reply, at: turn.now,
       &turn)
     return true
@@ -50,16 +51,16 @@ extension ShardMachine {
 
   /// A registration ends.
   /// - Returns: whether an event is to be stored first. Then `reply` waits for that.
-  mutating func tellApp(
+  mutating func storeEventFirst(
     ofEnd cause: GoneCause, _ user: UserKey, _ device: DeviceID, reply: PendingReply?,
     _ turn: inout Turn
   ) -> Bool {
     guard storedParts.contains(.events), let registration = newestRegistration(of: device, user),
       registration.hasWebhooks
     else { return false }
-    if pendingGone.count >= limits.registrationsWaiting || isTelling(of: device, user) {
+    if pendingGone.count >= limits.registrationsWaiting || isEventPending(of: device, user) {
       let isRepeated = pendingGone.values.contains { $0.reply == reply }
-      // Where nobody asked, the next sweep comes.
+      // Without a request, the next sweep repeats this.
       if !isRepeated {
         reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 200)), &turn)
       }
@@ -69,11 +70,11 @@ extension ShardMachine {
       device: device, deviceName: registration.request.deviceName, cause: cause,
       registeredAt: registration.registeredAt)
     let what = PendingGone.What.registration(cause, registeredAt: registration.registeredAt)
-    tell(gone, of: registration, what, reply, at: turn.now, &turn)
+    storeEvent(gone, of: registration, what, reply, at: turn.now, &turn)
     return true
   }
 
-  private mutating func tell(
+  private mutating func storeEvent(
     _ gone: GoneRegistration, of registration: Registration, _ what: PendingGone.What,
     _ reply: PendingReply?, at: Timestamp, _ turn: inout Turn
   ) {
@@ -83,8 +84,8 @@ extension ShardMachine {
     turn.perform(.deviceEvent(AppEvent(gone, of: registration.user, at: at), token: token))
   }
 
-  /// The stream has the event of a `deviceEvent` effect. The device may have registered again meanwhile: then it keeps
-  /// what it has.
+  /// The stream has the event of a `deviceEvent` effect. If the device has registered again meanwhile, its registration
+  /// stays.
   public mutating func appEventStored(token: UInt64, now: Timestamp, into outcome: inout Outcome) {
     var turn = turn(at: now, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
@@ -92,25 +93,25 @@ extension ShardMachine {
       return turn.outcome.faults.append(MachineFault(.unexpectedStoreResult))
     }
     switch pending.what {
-    case .refused(let report): refusedTokenTold(report, pending, &turn)
-    case .taken(let fingerprint, let claim): takenTokenTold(fingerprint, claim, pending, &turn)
+    case .refused(let report): refusalEventStored(report, pending, &turn)
+    case .taken(let fingerprint, let claim): takenEventStored(fingerprint, claim, pending, &turn)
     case .registration(let cause, let registeredAt):
-      endTold(cause, registeredAt: registeredAt, pending, &turn)
+      endEventStored(cause, registeredAt: registeredAt, pending, &turn)
     }
     carryOutPushes(&turn)
   }
 
-  private mutating func refusedTokenTold(
+  private mutating func refusalEventStored(
     _ report: PushReport, _ pending: PendingGone, _ turn: inout Turn
   ) {
     if isStoring(pending.user, pending.device) {
       pending.reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 200)), &turn)
-    } else if !dropGone(report, pending.user, pending.reply, tellsApp: false, &turn) {
+    } else if !dropGone(report, pending.user, pending.reply, storesEvent: false, &turn) {
       pending.reply?.send(.done, &turn)
     }
   }
 
-  private mutating func takenTokenTold(
+  private mutating func takenEventStored(
     _ fingerprint: String, _ claim: UInt64?, _ pending: PendingGone, _ turn: inout Turn
   ) {
     let (user, device) = (pending.user, pending.device)
@@ -126,7 +127,7 @@ extension ShardMachine {
     }
   }
 
-  private mutating func endTold(
+  private mutating func endEventStored(
     _ cause: GoneCause, registeredAt: Timestamp, _ pending: PendingGone, _ turn: inout Turn
   ) {
     let (user, device) = (pending.user, pending.device)
@@ -138,13 +139,14 @@ extension ShardMachine {
     let hasToGo =
       cause != .expired || users[user]?.device(device).map { isExpired($0, turn) } ?? false
     if isSame, !isClaiming, hasToGo {
-      return removeTold(user, device, endsSession: cause == .removed, reply: pending.reply, &turn)
+      return removeFromStore(
+        user, device, endsSession: cause == .removed, reply: pending.reply, &turn)
     }
     if cause == .removed { endSession(of: device, user, &turn) }
     pending.reply?.send(.done, &turn)
   }
 
-  /// As it will be stored; nil: there is none.
+  /// The registration that is on its way to the store, or else the stored one; nil: there is none.
   private func newestRegistration(of device: DeviceID, _ user: UserKey) -> Registration? {
     let stores = pendingStores.filter { _, store in
       if case .register(let registration, _) = store.what {
@@ -163,14 +165,14 @@ extension ShardMachine {
 }
 
 extension PushReport {
-  /// Since when the token is gone, as far as the provider says.
+  /// When the token was lost: by the provider's time, if it gives one, else by the report's.
   var goneSince: Timestamp {
     if case .tokenGone(let since?) = outcome { since } else { at }
   }
 }
 
 extension Registration {
-  /// The token of this fingerprint, as one that is gone; nil: it has none.
+  /// The event's description of a token that is gone; nil: the registration has no such token.
   fileprivate func gone(_ fingerprint: String, _ cause: GoneCause) -> GoneRegistration? {
     guard !fingerprint.isEmpty else { return nil }
     let isVoIP = request.voipToken?.fingerprint == fingerprint

@@ -1,4 +1,4 @@
-/// Whom a call to a group rings.
+/// The members whom a call to a group rings, and their order.
 extension ShardMachine {
   func targets(of group: CallGroup, _ key: UserKey, _ turn: borrowing Turn) -> DivertTargets {
     let ringSlot = Span.seconds(Int64(group.turnSeconds))
@@ -11,7 +11,7 @@ extension ShardMachine {
         guard let slot = calls.slot(of: id) else { continue }
         calls[slot].noteGroupTalk(in: &last)
       }
-      // Those of whom nothing is known keep their order.
+      // The order is stable: members without a known call stay as listed.
       let sorted = group.users.enumerated().sorted { one, other in
         let (a, b) = (last[bytes(one.element)], last[bytes(other.element)])
         let never = Timestamp(microseconds: 0)
@@ -21,7 +21,7 @@ extension ShardMachine {
     }
   }
 
-  /// The call is about to be forgotten: who had it stays known, as long as the user is a member.
+  /// The call is about to be forgotten. The member who had it stays noted while it is a member.
   mutating func noteGroupTalk(of call: Call) {
     let key = call.facts.callee
     guard let group = users[key]?.rules?.group, group.order == .longestIdle else { return }
@@ -36,7 +36,7 @@ extension ShardMachine {
 private func bytes(_ user: String) -> [UInt8] { Array(user.utf8) }
 
 extension Call {
-  /// Notes until when a member has talked. One who still does is not rung, whatever stands here.
+  /// Notes when a member's call ended. A member who still talks is not rung, whatever stands here.
   fileprivate func noteGroupTalk(in last: inout [[UInt8]: Timestamp]) {
     guard let answer, !guests.isEmpty else { return }
     let until = if case .ended(let ending) = stage { ending.facts.at } else { answer.at }

@@ -1,7 +1,7 @@
-/// Histories of users (`HistoryLog`). The store has them. A user's shard shows their state to the user's sessions, and
-/// the shard of an ended call adds the entries on both sides.
+/// Histories of users (`HistoryLog`), which are in the store. The shard of an ended call adds the entries of both
+/// sides, and a user's shard shows the history's state to the user's sessions.
 extension ShardMachine {
-  /// The entries of an ended call that lacks them, and whose they are; empty where none are wanted.
+  /// The entries that an ended call still lacks in the store, with their users; empty: it lacks none.
   public func historyEntries(of id: CallID) -> [(user: UserKey, entry: HistoryEntry)] {
     guard let slot = calls.slot(of: id), calls[slot].lacking(storedParts).contains(.history) else {
       return []
@@ -9,17 +9,17 @@ extension ShardMachine {
     return calls[slot].historyEntries
   }
 
-  /// The question that the number in a push answers; nil: the push has no number.
+  /// The question how many missed calls are unread, for the number in a push; nil: the push has no number.
   ///
-  /// To be asked when the push leaves: it names the entries that the store lacks then, so a driver that reads the store
-  /// afterwards misses none.
+  /// A driver asks it when the push leaves, and reads the store afterwards. The question names the entries that the
+  /// store lacks now, so none is missing.
   public func unreadQuestion(of job: PushJob) -> UnreadQuestion? {
     guard job.purpose.showsUnread, storedParts.contains(.history),
       let slot = calls.slot(of: job.call),
       calls[slot].facts.subscriptions.contains(.history)
     else { return nil }
     var question = UnreadQuestion(user: job.user)
-    // A user to whom the call went on may be another shard's: that one knows the user's other calls.
+    // A user to whom the call went on may be of another shard, which knows the user's other calls.
     if calls[slot].facts.callee != job.user,
       let missed = calls[slot].missedUnstored(storedParts, by: job.user)
         ?? calls[slot].missedTransfer(by: job.user.user)
@@ -54,7 +54,7 @@ extension ShardMachine {
 
   private static let noHistory = "The cluster keeps no histories: see historyKept."
 
-  /// A session begins, or is announced, whose device is to see the state of its user's history.
+  /// A session begins, or is announced, and its device wants to see the state of the user's history.
   mutating func watchHistory(_ command: Command, _ mark: HistoryMark, _ turn: inout Turn) {
     guard storedParts.contains(.history) else { return }
     historyBoards[command.user, default: HistoryBoard()].watch(
@@ -62,7 +62,7 @@ extension ShardMachine {
     tendHistory(of: command.user, &turn)
   }
 
-  /// The store has a further message of a user.
+  /// The store has a new message in a user's history.
   public mutating func historyChanged(
     _ user: UserKey, now: Timestamp, into outcome: inout Outcome
   ) {
@@ -78,7 +78,7 @@ extension ShardMachine {
   }
 
   /// The driver has read a user's history.
-  /// - Parameter state: nil: it could not.
+  /// - Parameter state: nil: the store could not be read.
   public mutating func historyRead(
     _ user: UserKey, _ state: HistoryState?, now: Timestamp, into outcome: inout Outcome
   ) {
@@ -88,7 +88,7 @@ extension ShardMachine {
     tendHistory(of: user, &turn)
   }
 
-  /// Does what is due at boards.
+  /// Serves the boards that are due.
   mutating func fireHistories(_ turn: inout Turn) {
     while let due = historyDeadlines.popDue(now: turn.now) {
       guard historyBoards[due.key]?.armedAt == due.at else { continue }
@@ -97,12 +97,12 @@ extension ShardMachine {
     }
   }
 
-  /// All sessions are known now.
+  /// The new owner begins: it knows all sessions now.
   mutating func beginHistories(_ turn: inout Turn) {
     for key in Array(historyBoards.keys) { tendHistory(of: key, &turn) }
   }
 
-  /// Before a new owner begins it neither reads nor sends.
+  /// Reads and sends what is due. A new owner does neither before it begins.
   private mutating func tendHistory(of key: UserKey, _ turn: inout Turn) {
     guard turn.isServing, historyBoards[key] != nil else { return }
     forgetWatchers(of: key)

@@ -4,8 +4,8 @@ public enum CallMilestone: Sendable, Equatable {
   case placed(receivedAt: Timestamp?)
   /// `ringing`: since it was placed; nil: not known.
   case answered(ringing: Span?)
-  /// `talking`: since the answer; nil: nobody had answered, or it is not known.
-  /// `ringing`: since it was placed, where nobody had answered; nil: somebody had, or it is not known.
+  /// `talking`: since the answer; nil: there was none, or it is not known.
+  /// `ringing`: since it was placed, if it ended unanswered; nil: it was answered, or it is not known.
   case ended(EndReason, ringing: Span?, talking: Span?)
 }
 

@@ -1,9 +1,9 @@
 /// Display names of users, as the app's server sets them. The store has them beside the user's rules; the sessions of
 /// the user have copies, since the edge writes the caller's name into each call that it places.
 ///
-/// A session says which name it has whenever it attaches or is announced, and the shard says the right one if that
-/// differs. Edges announce their sessions again every half a minute, so a change of which a session was not told, or a
-/// late message of a former owner, shows no longer than that. Nothing is acknowledged and nothing kept for it.
+/// Whenever a session attaches or is announced, it says which name it has, and the shard corrects it if that differs.
+/// Edges announce their sessions again every half a minute, so a change that a session missed, or a late message of a
+/// former owner, shows no longer than that. Nothing is acknowledged and nothing kept for it.
 extension ShardMachine {
   /// The app's server sets the user's name. An empty one, also one of which nothing can be shown, removes it.
   mutating func set(name: String, _ command: Command, _ turn: inout Turn) {
@@ -25,7 +25,7 @@ extension ShardMachine {
     turn.perform(.showName(command.session, name), .relaxed)
   }
 
-  /// The user has another name now: its sessions are told.
+  /// The user has another name now: its sessions get it.
   func showName(of key: UserKey, _ turn: inout Turn) {
     guard let user = users[key] else { return }
     let name = user.rules?.name ?? ""

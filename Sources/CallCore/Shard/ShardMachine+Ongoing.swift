@@ -12,13 +12,13 @@ extension ShardMachine {
   /// A session begins, or is announced, whose device is to see the user's calls.
   /// - Returns: the present state, for the reply.
   mutating func watchOngoing(
-    _ command: Command, shown: OngoingMark, isTold: Bool, _ turn: inout Turn
+    _ command: Command, shown: OngoingMark, isInReply: Bool, _ turn: inout Turn
   ) -> OngoingCalls? {
     if boards[command.user] == nil { boards[command.user] = OngoingBoard(epoch: epoch) }
-    // The others first: what this session is told is not sent to it again.
+    // The others first, so that this session, which gets the state with its reply, is not sent it again.
     updateBoard(of: command.user, joining: command.session, &turn)
     boards[command.user]?.watch(
-      command.device, command.session, shown: shown, isTold: isTold, epoch: epoch)
+      command.device, command.session, shown: shown, isInReply: isInReply, epoch: epoch)
     sendBoard(of: command.user, &turn)
     return boards[command.user]?.state
   }
@@ -85,7 +85,7 @@ extension ShardMachine {
       list += device.ongoingPlaced(by: key.user)
     }
     for visit in visits.answered(key, now: now) {
-      // One that was handed back to its callee is among the user's own.
+      // A call that was handed back to its callee is among the user's own.
       let isOwn = calls.slot(of: visit.call).map { calls[$0].facts.callee == key } ?? false
       guard let id = visit.answeredBy, !isOwn else { continue }
       list.append(

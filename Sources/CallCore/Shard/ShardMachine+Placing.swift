@@ -1,6 +1,6 @@
 /// Placing a call: whether it is accepted, and which devices it rings.
 extension ShardMachine {
-  /// - Parameter placing: the app's server places it: nobody has the caller's side, and `command` names its user.
+  /// - Parameter placing: the app's server places it: the caller's side is vacant, and `command` names its user.
   mutating func place(
     _ command: Command, _ request: PlaceRequest, for placing: AppPlacing? = nil, _ turn: inout Turn
   ) {
@@ -111,8 +111,8 @@ extension ShardMachine {
     turn.outcome.raise(to: .urgent)
   }
 
-  /// Whether a call goes on to others before it rings at all: the app's hook knows better than the user's rules.
-  /// Where that leaves nobody but callee and caller, the callee is called as ever.
+  /// The users to whom a call goes on before it rings at all. The app's hook overrides the user's rules. If only the
+  /// callee and the caller are left, the callee is called as usual.
   private func diversion(_ request: PlaceRequest, _ reach: Reach, of facts: PlacedFacts) -> (
     reason: DivertReason, to: DivertTargets
   )? {
@@ -158,8 +158,8 @@ extension ShardMachine {
     return turn.now < brokeAt + limits.reattachGrace
   }
 
-  /// Why nobody of that name can be called; nil: somebody can, or could if a device were there. What the app's hook said
-  /// of the call and what is stored of the user, as a group or as rules, comes first.
+  /// Why an outside address cannot be called; nil: it can, or could if a device were there. The hook's decision about
+  /// the call and the stored rules of the user, or its group, come first.
   private func refusal(of callee: UserKey, _ request: PlaceRequest, _ turn: borrowing Turn)
     -> CallError?
   {

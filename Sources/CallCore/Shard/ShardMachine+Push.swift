@@ -1,7 +1,7 @@
-/// Pushes: calls decide them with the registrations at hand, and gateways report what became of them.
+/// Pushes: calls decide them with the registrations at hand, and gateways report their outcomes.
 extension ShardMachine {
   /// Lets calls push that want to. Called after calls were changed and before the outcome leaves, so that a push
-  /// is decided together with what caused it.
+  /// is decided together with its cause.
   mutating func carryOutPushes(_ turn: inout Turn) {
     while let id = callsWantingOthers.popLast() { ringOthers(id, &turn) }
     while let id = callsWantingPush.popLast() {
@@ -21,14 +21,14 @@ extension ShardMachine {
     if report.concernsRegistration {
       let user = command.user
       // A registration that is on its way is newer than the report.
-      if isStoring(user, report.device) || mustWaitToTell(of: report, user) {
+      if isStoring(user, report.device) || mustWaitForEvents(of: report, user) {
         applyReport(report, user, &turn)
         return turn.reply(command, .error(CallError(.tryAgain, retryAfterMilliseconds: 200)))
       }
       isWaiting = note(report, user, PendingReply(command), &turn)
     }
     applyReport(report, command.user, &turn)
-    tellOwnShard(report, command, &turn)
+    forwardToOwnShard(report, command, &turn)
     if !isWaiting { turn.reply(command, .done, command.body.urgency) }
   }
 
@@ -38,7 +38,7 @@ extension ShardMachine {
     _ report: PushReport, _ user: UserKey, _ reply: PendingReply?, _ turn: inout Turn
   ) -> Bool {
     if case .tokenGone = report.outcome {
-      return dropGone(report, user, reply, tellsApp: true, &turn)
+      return dropGone(report, user, reply, storesEvent: true, &turn)
     }
     guard let noted = users[user]?.device(report.device)?.registration?.noting(report) else {
       return false
@@ -49,7 +49,7 @@ extension ShardMachine {
     }
     var last = report
     last.outcome = .tokenGone(at: nil)
-    return dropGone(last, user, reply, tellsApp: true, &turn)
+    return dropGone(last, user, reply, storesEvent: true, &turn)
   }
 
   private mutating func applyReport(_ report: PushReport, _ user: UserKey, _ turn: inout Turn) {
@@ -63,7 +63,7 @@ extension ShardMachine {
   }
 
   /// The registration of a user to whom a call was diverted is in the user's own shard.
-  private func tellOwnShard(_ report: PushReport, _ command: Command, _ turn: inout Turn) {
+  private func forwardToOwnShard(_ report: PushReport, _ command: Command, _ turn: inout Turn) {
     guard report.concernsRegistration, command.callee != command.user else { return }
     turn.perform(
       .tell(
@@ -72,16 +72,16 @@ extension ShardMachine {
 
   /// A provider no longer accepts a token. The token is removed if the device still has it and has not
   /// registered since (R12).
-  /// - Parameter tellsApp: the app is to learn of it first, if it has webhooks.
+  /// - Parameter storesEvent: the app is to learn of it first, if it has webhooks.
   /// - Returns: whether the reply follows once the store has the change.
   mutating func dropGone(
-    _ report: PushReport, _ user: UserKey, _ reply: PendingReply?, tellsApp: Bool,
+    _ report: PushReport, _ user: UserKey, _ reply: PendingReply?, storesEvent: Bool,
     _ turn: inout Turn
   ) -> Bool {
     guard let device = users[user]?.device(report.device), let registration = device.registration,
       device.isUnwritten || registration.registeredAt < report.goneSince
     else { return false }
-    if tellsApp, tellApp(of: registration, report, reply, &turn) { return true }
+    if storesEvent, storeEventFirst(of: registration, report, reply, &turn) { return true }
     return removeToken(
       report.fingerprint, user, report.device, reply: reply, claim: nil, isGone: true, &turn)
   }

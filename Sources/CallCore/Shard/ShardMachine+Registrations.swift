@@ -112,11 +112,11 @@ extension ShardMachine {
     _ user: UserKey, _ device: DeviceID, _ cause: GoneCause, reply: PendingReply?,
     _ turn: inout Turn
   ) {
-    if tellApp(ofEnd: cause, user, device, reply: reply, &turn) { return }
-    removeTold(user, device, endsSession: cause == .removed, reply: reply, &turn)
+    if storeEventFirst(ofEnd: cause, user, device, reply: reply, &turn) { return }
+    removeFromStore(user, device, endsSession: cause == .removed, reply: reply, &turn)
   }
 
-  mutating func removeTold(
+  mutating func removeFromStore(
     _ user: UserKey, _ device: DeviceID, endsSession: Bool, reply: PendingReply?,
     _ turn: inout Turn
   ) {

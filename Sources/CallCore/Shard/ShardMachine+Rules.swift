@@ -39,14 +39,14 @@ extension ShardMachine {
     store(rules, command, group.map { .app(.group($0)) } ?? .done, &turn)
   }
 
-  /// Those that are on their way to the store, or that it has.
+  /// The rules that are on their way to the store, or else the stored ones.
   func newestRules(of key: UserKey) -> UserRules? {
     let newest = pendingStores.filter { $0.value.what.isRules(of: key) }.max { $0.key < $1.key }
     if case .rules(key, let rules, _) = newest?.value.what { return rules }
     return users[key]?.rules
   }
 
-  /// - Parameter answer: what is replied once the store has them.
+  /// - Parameter answer: the reply once the store has them.
   mutating func store(
     _ rules: UserRules, _ command: Command, _ answer: Reply, _ turn: inout Turn
   ) {

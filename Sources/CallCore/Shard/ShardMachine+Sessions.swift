@@ -45,7 +45,7 @@ extension ShardMachine {
     }
     brokenSessions.forget(command.user)
     let ongoing = attach.ongoing.flatMap {
-      watchOngoing(command, shown: $0, isTold: !attach.announce, &turn)
+      watchOngoing(command, shown: $0, isInReply: !attach.announce, &turn)
     }
     if attach.ongoing == nil, !boards.isEmpty { noteOngoing(of: command.user) }
     if let replaced { Self.closeReplaced(replaced, &turn) }

@@ -102,7 +102,7 @@ extension Call {
   @inline(never)
   private var standing: (phase: CallPhase, isSettled: Bool) { (phase, isSettled) }
 
-  /// One look for all, and not inlined: while the call changes, each look copies it.
+  /// One look for both, and not inlined: while the call changes, each look copies it.
   @inline(never)
   private func look(
     _ endedCallKept: Span

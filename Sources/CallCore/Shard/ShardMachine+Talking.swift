@@ -1,4 +1,4 @@
-/// Who is in a call. A user's shard has the calls to the user. Edges report the answered ones that the user placed.
+/// Users in calls. A user's shard has the calls to the user. Edges report the answered ones that the user placed.
 extension ShardMachine {
   /// An edge reports the answered calls that a session's device has placed.
   mutating func talking(_ command: Command, _ talking: Talking, _ turn: inout Turn) {
@@ -25,7 +25,7 @@ extension User.Device {
   /// As many as an edge reports. Policy: ignore more.
   private static let talkingMax = 16
 
-  /// Takes a report of its present session. One that was retransmitted may be older than the last one.
+  /// Its present session reports anew. A retransmitted report may be older than the last one.
   mutating func replaceTalking(with talking: Talking) {
     if talkingStaleSince == nil, let known = self.talking, talking.number < known.number { return }
     self.talking = Talking(

@@ -1,13 +1,13 @@
-/// One token has one owner in the whole cluster among the devices of an app (R13): whoever registers it takes it
-/// from the former owner, whose shard confirms first. Apps never meet: none takes a token from another.
+/// A token has one owner in the whole cluster among the devices of an app (R13): a device that registers it takes it
+/// from the former owner, whose shard confirms first. No app takes a token from another app.
 ///
 /// For each token of a registration the shard reads the claim, notifies the former owner if that is another
 /// device, and writes the claim over the revision that was read (`PendingClaim`). Then it stores the
-/// registration. Of two devices that race, one finds its revision changed and begins anew, with the other as the
-/// former owner. A device also claims what is its own already: that is what makes the other's revision old.
+/// registration. If two devices race, one finds its revision changed and begins anew, with the other as the former
+/// owner. A device also claims a token that is its own already: that makes the other's revision old.
 ///
-/// A failure on the way is answered with `tryAgain`, and leaves nothing that the next attempt, by any device, would
-/// not put right: a claim without a registration costs the next claimant one question.
+/// A failure on the way is answered with `tryAgain`. The next attempt, by any device, puts right what it left: a claim
+/// without a registration costs the next claimant one question.
 extension ShardMachine {
   mutating func claim(
     _ fingerprints: [String], for registration: Registration, _ reply: PendingReply?,
@@ -76,7 +76,7 @@ extension ShardMachine {
     if isStoring(former.user, former.device) { return fail(token, &turn) }
     dropClaims(of: former.user, former.device, holding: fingerprint, &turn)
     notifyTokenTaken(former.user, former.device, fingerprint, &turn)
-    let isWaiting = takeToken(
+    let isWaiting = removeTakenToken(
       fingerprint, former.user, former.device, reply: nil, claim: token, &turn)
     if !isWaiting { tokenStepDone(token: token, .notified, &turn) }
   }
@@ -107,7 +107,7 @@ extension ShardMachine {
     }
     dropClaims(of: command.user, command.device, holding: taken.fingerprint, &turn)
     notifyTokenTaken(command.user, command.device, taken.fingerprint, &turn)
-    let isWaiting = takeToken(
+    let isWaiting = removeTakenToken(
       taken.fingerprint, command.user, command.device, reply: PendingReply(command), claim: nil,
       &turn)
     if !isWaiting { turn.reply(command, .done) }
@@ -126,19 +126,19 @@ extension ShardMachine {
 
   /// Another device registers a token of this one. If the app has webhooks, it learns of that first.
   /// - Returns: as of `removeToken`.
-  private mutating func takeToken(
+  private mutating func removeTakenToken(
     _ fingerprint: String, _ user: UserKey, _ device: DeviceID, reply: PendingReply?,
     claim: UInt64?, _ turn: inout Turn
   ) -> Bool {
-    tellApp(ofTaken: fingerprint, user, device, reply: reply, claim: claim, &turn)
+    storeEventFirst(ofTaken: fingerprint, user, device, reply: reply, claim: claim, &turn)
       || removeToken(fingerprint, user, device, reply: reply, claim: claim, &turn)
   }
 
-  /// Takes a token from a device, at once. It also wakes the device's leg of a ringing call no more.
+  /// Takes a token from a device, at once. From then on it does not wake the device's leg of a ringing call either.
   /// - Parameters:
   ///   - reply: goes out once the store has the change.
   ///   - claim: the token of a claim in this shard that goes on once the store has the change.
-  ///   - isGone: the token is nobody's any more; its claim is released once the store has the change.
+  ///   - isGone: its provider no longer accepts the token; the token's claim is released once the store has the change.
   /// - Returns: whether something is to be stored. If not, neither `reply` nor `claim` is used.
   mutating func removeToken(
     _ fingerprint: String, _ user: UserKey, _ id: DeviceID, reply: PendingReply?, claim: UInt64?,

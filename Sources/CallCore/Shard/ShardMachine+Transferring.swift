@@ -21,7 +21,7 @@ extension ShardMachine {
   private static let notYet = CallError(
     .unknownCommand, "No call is transferred while a node of an earlier version is there.")
 
-  /// Another call's shard asks: this one was placed to ask somebody about that one, which goes on without it.
+  /// Another call's shard reports that its transfer is done. This call was placed to ask about that, and ends.
   mutating func replaced(_ command: Command, _ request: ReplacedCall, _ turn: inout Turn) {
     guard let slot = calls.slot(of: request.call), calls[slot].facts.callee == command.callee else {
       return turn.reply(command, .error(CallError(.unknownCall)))
@@ -57,7 +57,7 @@ extension Talking {
 }
 
 extension Call {
-  /// Who has a side; nil: the role has none.
+  /// The party that has a side; nil: the role has none.
   func party(of role: Role) -> Party? {
     switch role {
     case .caller: facts.caller
@@ -67,7 +67,7 @@ extension Call {
     }
   }
 
-  /// The device that transfers another call has asked somebody in this one. Only who has a side of it may end it so.
+  /// The device that transfers another call has asked in this one. Only a device that has a side of it may end it so.
   fileprivate mutating func giveWay(
     to request: ReplacedCall, by role: Role, _ turn: inout Turn
   ) {

@@ -1,17 +1,17 @@
-/// Calls that were diverted to users of other shards: both sides of the question which devices there are.
+/// Calls that were diverted to users of other shards. The call's shard asks the user's shard for the devices.
 extension ShardMachine {
   /// The devices and the state of a user whom a call is to ring.
   struct Reach {
-    /// All that can be reached.
+    /// All devices that can be reached.
     var all: [User.Device]
-    /// Those of them that ring now: they are not in too many calls.
+    /// The devices of `all` that ring now: they are not in too many calls.
     var devices: [User.Device]
-    /// Those that wait until `devices` have rung alone.
+    /// The devices of `all` that wait until `devices` have rung alone.
     var others: [User.Device] = []
     var isInCall: Bool
     /// The user takes no call now.
     var isBusy: Bool
-    /// Whether the call is to go on at once; nil: it rings here.
+    /// The users to whom the call goes on at once; nil: it rings here.
     var diverted: (reason: DivertReason, to: DivertTargets)?
     var forwarding = Forwarding()
   }
@@ -19,7 +19,7 @@ extension ShardMachine {
   /// Determines how a call reaches a user, before it rings there.
   /// - Parameters:
   ///   - placer: the device that placed it, which is not rung.
-  ///   - only: the only device that is rung; such a call goes on to nobody, as one to a group's member.
+  ///   - only: the only device that is rung. Such a call does not go on to others, as one to a group's member does not.
   func reach(
     _ key: UserKey, caller: UserKey, placer: DeviceID?, busyWhileInCall: Bool?,
     isMember: Bool = false, only: DeviceID? = nil, _ turn: borrowing Turn
@@ -34,7 +34,7 @@ extension ShardMachine {
     reach.isBusy = !reached.isEmpty && (isTaken || reach.devices.isEmpty)
     guard let rules = users[key]?.rules else { return reach }
     if let group = rules.group {
-      // A group in a group rings nobody.
+      // A group that is a member of a group does not ring.
       if isMember { (reach.all, reach.devices, reach.isBusy) = ([], [], false) }
       reach.diverted = isMember ? nil : (.group, targets(of: group, key, turn))
       return reach
@@ -43,7 +43,7 @@ extension ShardMachine {
     return reach
   }
 
-  /// The first devices of the callee had their time: the others ring, too.
+  /// The callee's first devices have had their time alone: the others ring, too.
   mutating func ringOthers(_ id: CallID, _ turn: inout Turn) {
     guard let slot = calls.slot(of: id), calls[slot].wantsOthers else { return }
     let (facts, caller) = (calls[slot].facts, calls[slot].callerKey)
@@ -77,9 +77,8 @@ extension ShardMachine {
     if let consulted = request.consulted, isConsulted(consulted, key, by: request.caller) {
       reach.admitAll()
     }
-    // Those that wait for the first ones.
     let ring = request.ringsFor.map { turn.now + $0 - visit.since }
-    // The call's shard counts what must be left for others.
+    // Not fixed here: the call's shard sees to the time that other users need.
     let firstFor =
       ring.map { reach.forwarding.firstFor(ofRing: $0, isFixed: false) }
       ?? reach.forwarding.firstFor
@@ -104,15 +103,13 @@ extension ShardMachine {
         reach.forwarding.onNoAnswer, reach.forwarding.noAnswerAfter
       )
     }
-    // An unanswered question is asked again, so the answer need not be fast; but somebody waits for the first one.
     if visit.isRefused { answer = VisitAnswer(isBusy: true) }
+    // An unanswered question is asked again, so the answer is not urgent; but a call waits for the first one.
     turn.perform(.visitAnswer(command.session, request: command.request, answer), .relaxed)
   }
 
-  /// A call that was sent on counts for its caller's rate like one that was placed to the user: else rules of others would
-  /// be a way around it.
-  ///
-  /// If a device of the user has the call, or has it no more, the user's other devices are to see that.
+  /// Notes the call, and counts it for its caller's rate like one that was placed to the user: else the rules of others
+  /// would be a way around the rate. If the device that has the call has changed, the user's other devices see that.
   private mutating func note(
     _ request: VisitRequest, of key: UserKey, by caller: UserKey, _ turn: borrowing Turn
   ) -> Visits.Visit {
@@ -129,7 +126,7 @@ extension ShardMachine {
     return visit
   }
 
-  /// A call of another shard as a device of this one's user sees it that a push woke: it rings, as far as is known here.
+  /// The state of another shard's call for a device that a push woke: it rings, as far as this shard knows.
   func visitState(of id: CallID, for key: UserKey, _ turn: borrowing Turn) -> CallState? {
     guard calls.slot(of: id) == nil, let visit = visits.visit(id, to: key, now: turn.now),
       visit.answeredBy == nil, !visit.isOver
@@ -139,8 +136,8 @@ extension ShardMachine {
 
   // MARK: The call's shard
 
-  /// Another owner has recovered a shard. It learns at once of the calls of this shard that its users have, or that ring
-  /// there: so they count as busy, and their devices see it.
+  /// Another owner has recovered a shard. The calls of this shard that its users have, or that ring there, ask it at
+  /// once, so that these users count as busy and their devices see the calls.
   /// - Parameter count: how many shards there are.
   public mutating func recovered(
     shard number: Int, of count: Int, now: Timestamp, into outcome: inout Outcome
@@ -180,7 +177,7 @@ extension ShardMachine {
 }
 
 extension ShardMachine.Reach {
-  /// A device of the user was asked, and said yes: the user's rules are not against it.
+  /// A device of the user was asked before, and agreed: the user's rules do not hold.
   fileprivate mutating func admitAll() {
     (devices, others, isBusy, diverted) = (all, [], false, nil)
   }
@@ -188,7 +185,7 @@ extension ShardMachine.Reach {
   fileprivate mutating func apply(_ rules: UserRules, caller: String, now: Timestamp) {
     forwarding = Forwarding(rules)
     let isSilent = rules.silences(caller, at: now)
-    // It holds as well where all calls go on, and there is nobody to whom this one can.
+    // Also where all calls are forwarded: this one may have no other user left to go to.
     isBusy = isBusy || isSilent
     if let always = rules.always {
       diverted = (.always, DivertTargets(always.users))
@@ -201,7 +198,7 @@ extension ShardMachine.Reach {
     keepFirst()
   }
 
-  /// Only the first devices ring at first, if there are any of them.
+  /// The first devices ring alone at first, if any of them is there.
   private mutating func keepFirst() {
     let first = devices.filter { forwarding.firstDevices.contains($0.id) }
     if first.isEmpty || first.count == devices.count {

@@ -173,15 +173,15 @@ public struct ShardMachine: Sendable {
     deadlines.insert(id, at: later)
   }
 
-  /// The journal has taken what it held back for a while. That time counts against nobody.
+  /// The journal has taken what it held back for a while. That time does not count against any device.
   public mutating func wasHeldBack(now: Timestamp) {
     let turn = turn(at: now)
     for slot in calls.slots { calls[slot].allowTime(turn) }
   }
 }
 
-/// How much more a shard's journal takes. What is refused in time leaves room for what accepted calls
-/// still need: their answers and ends.
+/// The room in a shard's journal. Commands are refused early, so that there is room for the answers and ends of
+/// accepted calls.
 public enum JournalRoom: Sendable {
   case enough
   /// No further calls (`overloaded`).

@@ -1,4 +1,4 @@
-/// One turn of a shard: what its decisions need to know, and what they come to.
+/// One step of a shard: the inputs of its decisions, and their outcome.
 struct Turn: ~Copyable {
   let now: Timestamp
   let sharedLimits: SharedLimits

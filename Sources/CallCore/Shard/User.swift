@@ -46,7 +46,7 @@ struct User: Sendable {
   private(set) var devices: [Device] = []
   /// The calls to this user that are not settled, in the order of their placing.
   var calls: [CallID] = []
-  /// Those whose end every device acknowledged, kept for late questions.
+  /// The calls whose end every device acknowledged, kept for late questions.
   var settledCalls = SettledCalls()
   /// For a group whose members ring by idleness: when the last call of each was over.
   var groupTalks: [[UInt8]: Timestamp] = [:]
@@ -153,7 +153,7 @@ package struct SettledCalls: Sendable {
       return
     }
     visits += index - head + 1
-    // Those before it move up by one: there are few.
+    // The ids before it move up by one: there are few.
     for place in stride(from: index, to: head, by: -1) { items[place] = items[place - 1] }
     head += 1
     if head == items.count {

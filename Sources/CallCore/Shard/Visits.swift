@@ -1,5 +1,5 @@
 /// Calls of other shards that were diverted to users of this one. Their shards ask every few seconds, so an entry that
-/// nobody has renewed goes.
+/// was not renewed is dropped.
 struct Visits: Sendable {
   struct Visit: Sendable {
     var call: CallID
@@ -8,7 +8,7 @@ struct Visits: Sendable {
     var callerName: String
     var answeredBy: DeviceID?
     var answeredAt: Timestamp?
-    /// It rings here no more, and nobody here has answered.
+    /// It has stopped ringing here, and was not answered here.
     var isOver: Bool
     var round: UInt8
     /// The number of the newest question about it.
@@ -20,7 +20,7 @@ struct Visits: Sendable {
     var until: Timestamp
   }
 
-  /// Longer than a call's shard takes to get another owner.
+  /// A call's shard gets another owner sooner.
   private static let memory = Guest.answerTimeout
   /// Visits kept for one user. Policy: the oldest goes.
   private static let countMax = 32
@@ -67,7 +67,7 @@ struct Visits: Sendable {
     byUser[user]?.contains { $0.answeredBy != nil && now < $0.until } ?? false
   }
 
-  /// Those that the user has answered.
+  /// The calls that the user has answered.
   func answered(_ user: UserKey, now: Timestamp) -> [Visit] {
     byUser[user, default: []].filter { $0.answeredBy != nil && now < $0.until }
   }
