@@ -117,7 +117,7 @@ import Testing
     let verb: CallVerb = isDecline ? .decline(.everywhere) : .busy
     let reply = bench.say(verb, "carol", "1")
     #expect(reply?.error == nil && rung(bench) == ["carol", "dave"])
-    #expect(bench.diversions.last?.reason == (isDecline ? .declined : .turn))
+    #expect(bench.diversions.last?.reason == (isDecline ? .declined : .ringSlotOver))
     #expect(bench.say(.answer(description: ""), "dave", "1")?.won == true)
   }
 

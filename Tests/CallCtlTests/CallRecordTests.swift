@@ -237,14 +237,15 @@ import callctl
     let at = record.placedAt
     record.diversions = [
       .init(from: "=1+1", to: ["cy", "di"], reason: .noAnswer, at: at),
-      .init(from: "cy", to: [], reason: .declined, at: at),
+      .init(from: "cy", to: ["di"], reason: .ringSlotOver, at: at),
+      .init(from: "di", to: [], reason: .declined, at: at),
     ]
     #expect(
       CallRowsText.csv(CallRow(record))
         == "00000000-0000-0001-0000-000000000001,ended,demo,ann,phone,\"Ann, \"\"A\"\"\",\"'=1+1\","
         + "false,2026-09-21T14:13:20.000Z,2026-09-21T14:13:24.000Z,\"'=1+1\",pad,"
         + "2026-09-21T14:14:25.000Z,hungUp,ann,phone,false,,\"'=1+1/pad=won =1+1/old=stopped\","
-        + "\"'=1+1>cy+di=noAnswer cy>=declined\"\r\n")
+        + "\"'=1+1>cy+di=noAnswer cy>di=turn di>=declined\"\r\n")
     let columns = CallRowsText.csvHeading.split(separator: ",").count
     #expect(
       CallRowsText.csv(CallRow(Self.record(2))).split(

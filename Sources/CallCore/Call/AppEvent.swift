@@ -12,7 +12,7 @@ public enum AppEventKind: UInt8, Sendable, CaseIterable {
   case gone = 6
 
   public var name: String { "\(self)" }
-  /// As the file of keys and webhooks call it.
+  /// The name in the file of keys and in webhooks.
   public var type: String { self == .gone ? "device.gone" : "call.\(self)" }
 }
 
@@ -72,23 +72,23 @@ public struct GoneRegistration: Sendable, Equatable {
   }
 }
 
-/// An event of a call, as it is stored for the app's webhooks. Whoever stores it again, as a new owner of the call's
-/// shard does, stores the same, but that `at` of `ringing` may be some milliseconds later.
+/// An event of a call, as it is stored for the app's webhooks. A new owner of the call's shard that stores it again
+/// stores the same values, except that `at` of `ringing` may be some milliseconds later.
 ///
-/// An event of a device (`gone`) has what is gone instead. `callee` is then the device's user, and what calls have is
-/// blank.
+/// An event of a device (`gone`) has the lost registration or token instead. `callee` is then the device's user, and
+/// the other fields of calls are blank.
 public struct AppEvent: Sendable, Equatable {
   public var call: CallID
   public var kind: AppEventKind
   public var at: Timestamp
   public var callee: UserKey
-  /// Who placed it.
+  /// The party that placed it.
   public var caller: Party
   public var video: Bool
   public var placedAt: Timestamp
   /// The device that caused the event: it alerts, has answered or has ended the call; nil: none did.
   public var by: Party?
-  /// For the end: when somebody had answered; nil: nobody had.
+  /// For the end: when the call was answered; nil: it was not.
   public var answeredAt: Timestamp?
   /// For the end: its reason.
   public var reason: EndReason?
@@ -96,7 +96,7 @@ public struct AppEvent: Sendable, Equatable {
   public var missed = false
   /// For the end of a call that crossed another one: the call that goes on.
   public var survivor: CallID?
-  /// For the end: how it went on to others, and how its sides were transferred, as in the call's record.
+  /// For the end: the call's diversions and transfers, as in its record.
   public var diversions: [CallRecord.Diversion] = []
   /// For a device's event: the registration that is gone, or the token.
   public var gone: GoneRegistration?
@@ -116,7 +116,7 @@ public struct AppEvent: Sendable, Equatable {
   }
 
   /// An event of a device.
-  /// - Parameter at: when it went; since when the provider rejects the token, or when it said so.
+  /// - Parameter at: when it was lost. For a refused token: since when the provider rejects it, or when it said so.
   public init(_ gone: GoneRegistration, of user: UserKey, at: Timestamp) {
     self.init(
       call: CallID(high: 0, low: 0), kind: .gone, at: at, callee: user,
@@ -133,10 +133,10 @@ extension AppEvent {
     case registration(UInt64, at: Int64)
   }
 
-  /// Events that a webhook gets one after the other: those of a call, and those of a device.
+  /// Events that a webhook gets one after the other: the events of a call, or of a device.
   public enum Line: Hashable, Sendable {
     case call(PlacedCall)
-    /// A hash of user and device. Two devices that have the same one wait for each other, and that is all.
+    /// A hash of user and device. Two devices with the same hash only wait for each other.
     case device(UInt64)
   }
 
@@ -164,7 +164,7 @@ extension AppEvent {
   }
 }
 
-/// A message of the stream of events: some events of one app, those of a call in their order.
+/// A message of the stream of events: some events of one app. Events of a call are in their order.
 public struct AppEventBatch: Sendable, Equatable {
   /// nil stands for an event of a kind that this version does not know.
   public var events: [AppEvent?]

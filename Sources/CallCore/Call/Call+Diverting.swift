@@ -1,13 +1,13 @@
-/// How a ringing call goes on to other users. `Diversion.swift` has the words.
+/// How a ringing call goes on to other users. `Diversion.swift` has the values.
 extension Call {
   func guest(_ user: String) -> Int? { guests.firstIndex { $0.user.hasBytes(of: user) } }
 
-  /// How the call went on in the ringing that goes on, or else in its first one.
+  /// The diversions of the present ringing, or of the first one if none goes on.
   var route: [DivertedFacts] {
     isTransferring ? transfers[transfers.count - 1].diversions : diversions
   }
 
-  /// How the call left a user in that ringing; nil: it did not.
+  /// The diversion by which the call left a user in that ringing; nil: it did not leave the user.
   func diversion(from user: String) -> DivertedFacts? {
     route.first { $0.from.hasBytes(of: user) }
   }
@@ -17,7 +17,7 @@ extension Call {
     winner.map { guests.isEmpty || legs[$0].party.user.hasBytes(of: user) } ?? false
   }
 
-  /// From whom the call came to a user, which is the group for each of its members; empty: it was placed to the user.
+  /// The user from whom the call came to a user, or the group from which it came; empty: it was placed to the user.
   func divertedBy(of user: String) -> String { route.sender(to: user) }
 
   /// Whether the call rings the devices of a user, as far as it rings.
@@ -26,8 +26,8 @@ extension Call {
     return diversions.isEmpty || (isParty(user) && diversion(from: user) == nil)
   }
 
-  /// Whether one device of a user may ring: a transfer may be to one device only, and so may a call of the app's server.
-  /// - Parameter key: by which the call names the device.
+  /// Whether one device of a user may ring: a transfer, or a call of the app's server, may be to one device only.
+  /// - Parameter key: the call's key for the device.
   func rings(_ user: String, _ key: DeviceID) -> Bool {
     guard rings(user) else { return false }
     guard let transfer else { return facts.mayRing(key) }
@@ -38,7 +38,7 @@ extension Call {
     user.hasBytes(of: facts.callee.user) || guest(user) != nil
   }
 
-  /// Whether the shard of a user to whom the call was diverted has not said yet which devices there are.
+  /// Whether the call still waits for the shard of a user to whom it was diverted to name the user's devices.
   func awaitsGuests(at now: Timestamp) -> Bool {
     guests.contains { $0.isAwaited && now < $0.awaitedUntil && rings($0.user) }
   }
@@ -47,8 +47,8 @@ extension Call {
 
   /// Lets the call go on to others.
   ///
-  /// Users whom the call has rung already, or who placed it, are left out, so no call goes round in a circle.
-  /// - Returns: false where nobody is left, or it went on too often.
+  /// Leaves out users whom the call has rung already and the one who placed it, so no call goes round in a circle.
+  /// - Returns: false where no user is left, or the call went on too often.
   mutating func divert(
     _ reason: DivertReason, from user: String, to targets: DivertTargets, _ turn: inout Turn
   ) -> Bool {
@@ -74,18 +74,18 @@ extension Call {
   var isRingFixed: Bool { facts.isRingFixed && !isTransferring }
 
   /// Until when a call that goes on rings; nil: its time is over.
-  /// - Parameter ring: how long it is to ring at least, if nobody has chosen its time.
+  /// - Parameter ring: how long it is to ring at least, unless its time is fixed.
   func deadline(after ring: Span, _ turn: borrowing Turn) -> Timestamp? {
     guard isRingFixed else { return max(facts.deadline, turn.now + ring) }
     return facts.deadline > turn.now ? facts.deadline : nil
   }
 
-  /// Those of the users to whom it may go on.
+  /// The users among `users` to whom the call may go on.
   private func fresh(_ users: [String], _ most: Int) -> [String] {
     var fresh: [String] = []
-    // The app's server and the edge have checked the names. They make keys of legs, so they are checked here as well.
+    // The app's server and the edge have checked the names. They become part of legs' keys, so they are checked again.
     for user in users.prefix(most)
-    where IdentifierRules.isUser(user) && !isTaken(user)
+    where IdentifierRules.isUser(user) && !isInvolved(user)
       && !fresh.contains(where: { $0.hasBytes(of: user) })
     {
       fresh.append(user)
@@ -93,21 +93,21 @@ extension Call {
     return fresh
   }
 
-  /// Whether a user has a side of the call, or was rung already.
-  func isTaken(_ user: String) -> Bool {
+  /// Whether a user has a side of the call, or has been rung.
+  func isInvolved(_ user: String) -> Bool {
     if user.hasBytes(of: facts.caller.user) { return true }
     guard let transfer else { return isParty(user) }
     return transfer.rang(user) || winner.map { legs[$0].party.user.hasBytes(of: user) } ?? false
   }
 
-  /// - Parameter silent: as of `leave`.
+  /// - Parameter silent: as for `leave`.
   mutating func goOn(_ diverted: DivertedFacts, silent: Int? = nil, _ turn: inout Turn) {
     leave(diverted, silent: silent, &turn)
     legsLostUntil = nil
     visitGuests(&turn)
   }
 
-  /// How often it went on. The turns of a group's members are one time.
+  /// How often the call went on. All ring slots of a group's members count as one time.
   private var hops: Int {
     route.count { !$0.to.isEmpty && $0.reason != .transferred && queue(of: $0.from) == nil }
   }
@@ -122,7 +122,7 @@ extension Call {
   }
 
   /// A user declines, and the call rings on for others.
-  /// - Parameter isSilent: the device learns it by the reply to its command.
+  /// - Parameter isSilent: the device learns it from the reply to its command.
   mutating func declineForUser(_ leg: Int, isSilent: Bool, _ turn: inout Turn) {
     let by = legs[leg].party
     let diverted = DivertedFacts(
@@ -131,7 +131,7 @@ extension Call {
     endIfNobodyIsLeft(&turn)
   }
 
-  /// - Parameter silent: the leg of the device that declined, if it learns it by the reply to its command.
+  /// - Parameter silent: the leg of the device that declined, if that learns it from the reply to its command.
   private mutating func leave(
     _ diverted: DivertedFacts, silent: Int? = nil, _ turn: inout Turn
   ) {
@@ -142,13 +142,13 @@ extension Call {
     let former = facts.deadline
     commit(.diverted(diverted), .urgent, &turn)
     for leg in leaving where leg != silent { stopDiverted(leg, &turn) }
-    if facts.deadline != former { tellDeadline(&turn) }
+    if facts.deadline != former { announceDeadline(&turn) }
     if leaving.contains(where: { legs[$0].ringPush.mayRing }) { wantsPush = true }
   }
 
-  /// The call rings longer than was said to its caller and to the devices that ring on. Who hands a call over was not told
-  /// how long it rings.
-  private mutating func tellDeadline(_ turn: inout Turn) {
+  /// Delivers the new deadline to the caller and to the devices that ring on. A device that hands a call over never
+  /// learns the deadline, so it gets nothing.
+  private mutating func announceDeadline(_ turn: inout Turn) {
     if !isTransferring { deliverToCaller(.ringsUntil(facts.deadline), &turn) }
     for leg in legs.indices
     where isInRound(leg) && legs[leg].state.isLive && legs[leg].invitation.wasSent {
@@ -162,28 +162,29 @@ extension Call {
     self.stop(leg: leg, stop, decided: at, &turn)
   }
 
-  /// The stop for a device that no longer rings although the call goes on: its user was left, or the transfer is over.
+  /// The stop for a device that no longer rings although the call goes on, because the call left its user or the
+  /// transfer is over.
   func leftStop(_ leg: Int) -> Stop? {
     guard case .diverted = legs[leg].state else { return nil }
     let (party, round) = (legs[leg].party, Int(legs[leg].round))
     guard round > 0, transfers.indices.contains(round - 1) else {
       return diversions.first { $0.from.hasBytes(of: party.user) }
-        .map { asTold($0.stop, to: party.user) }
+        .map { adapted($0.stop, to: party.user) }
     }
     let transfer = transfers[round - 1]
     if let diverted = transfer.diversions.first(where: { $0.from.hasBytes(of: party.user) }) {
-      return asTold(diverted.stop, to: party.user)
+      return adapted(diverted.stop, to: party.user)
     }
     switch transfer.outcome {
     case .pending: return nil
     case .failed(let end):
       let stop = Stop(reason: end.reason, by: end.by, missed: end.reason.isMissedCall)
-      return asTold(stop, to: party.user)
+      return adapted(stop, to: party.user)
     case .moved(let move): return Stop(reason: .answeredElsewhere, by: moves[move].to)
     }
   }
 
-  /// For the devices of a user whom the call has left it is over, whatever became of it since.
+  /// Shows the call as over to the devices of a user whom it has left, whatever became of it since.
   func refine(_ state: inout CallState, _ stop: Stop, at: Timestamp) {
     state.phase = .ended
     (state.reason, state.by, state.missed) = (stop.reason, stop.by, stop.missed)
@@ -191,13 +192,13 @@ extension Call {
     (state.survivor, state.unreachable) = (nil, nil)
   }
 
-  /// A new owner looks the callee's rules up again.
+  /// Restores the callee's rules at a new owner, which reads them again.
   mutating func restore(_ forwarding: Forwarding) {
     guard diversions.isEmpty else { return }
     apply(forwarding)
   }
 
-  /// The callee's rules for this call, which begins to ring.
+  /// Applies the callee's rules to the call, which begins to ring.
   mutating func apply(_ forwarding: Forwarding) {
     self.forwarding = forwarding
     let (placedAt, deadline, isFixed) = (facts.placedAt, facts.deadline, facts.isRingFixed)
@@ -213,8 +214,7 @@ extension Call {
     }
   }
 
-  /// The call goes on from users who did not answer in time, if the rules say so. At the deadline this comes before the
-  /// end.
+  /// Diverts the call from users who did not answer in time, if the rules say so. At the deadline this comes first.
   mutating func divertUnanswered(_ turn: inout Turn) {
     guard isSearching else { return }
     if case .ringing(let ringing) = stage, ringing.noAnswerAt <= turn.now {
@@ -225,26 +225,65 @@ extension Call {
       guests[index].noAnswerAt = .distantFuture
       let (user, next) = (guests[index].user, guests[index].onNoAnswer)
       if queue(of: user) != nil {
-        _ = callNext(after: user, .turn, &turn)
+        _ = callNext(after: user, .ringSlotOver, &turn)
       } else {
         _ = divert(.noAnswer, from: user, to: DivertTargets(next), &turn)
       }
     }
   }
 
-  /// The callee did not answer in time, is busy, or cannot be reached: the callee's rules may say who is called instead.
+  /// Diverts the call to the users whom the callee's rules name for this reason.
   mutating func divertFromCallee(_ reason: DivertReason, _ turn: inout Turn) -> Bool {
     let users: [String] =
       switch reason {
       case .busy, .doNotDisturb: forwarding.onBusy
       case .unreachable: forwarding.onUnreachable
       case .noAnswer: forwarding.onNoAnswer
-      case .always, .hook, .declined, .group, .turn, .transferred: []
+      case .always, .hook, .declined, .group, .ringSlotOver, .transferred: []
       }
     let targets = DivertTargets(users)
     return isRinging && !users.isEmpty
       && divert(reason, from: facts.callee.user, to: targets, &turn)
   }
+
+  // MARK: Members of a group who ring one after the other
+
+  // The journal has the whole order from the start, so a new owner continues where the former one was.
+
+  /// The diversion that gave a user a ring slot as a member of a group; nil: the user has none.
+  func queue(of user: String) -> DivertedFacts? { route.queue(of: user) }
+
+  /// The member who rings after a user; nil: there is none.
+  func next(after user: String) -> String? {
+    guard rings(user) else { return nil }
+    return queue(of: user)?.queue.first { !isInvolved($0) }
+  }
+
+  /// Rings the next member in place of this one.
+  /// - Returns: false where no member is left.
+  mutating func callNext(
+    after user: String, _ reason: DivertReason, by: Party? = nil, silent: Int? = nil,
+    _ turn: inout Turn
+  ) -> Bool {
+    guard isSearching, turn.mayDivert, let next = next(after: user), let queue = queue(of: user),
+      let deadline = deadline(after: queue.ringSlot, turn)
+    else { return false }
+    goOn(
+      DivertedFacts(
+        from: user, to: [next], reason: reason, by: by, at: turn.now, deadline: deadline),
+      silent: silent, &turn)
+    return true
+  }
+
+  /// Rings the next member at once, because the present one cannot be reached.
+  mutating func callNextMember(_ turn: inout Turn) -> Bool {
+    guard let member = guests.last(where: { rings($0.user) && queue(of: $0.user) != nil }) else {
+      return false
+    }
+    return callNext(after: member.user, .ringSlotOver, &turn)
+  }
+
+  // MARK: Facts
 
   mutating func applyDiverted(_ diverted: DivertedFacts) -> Bool {
     if diverted.reason == .transferred { return applyTransferring(diverted) }
@@ -272,7 +311,7 @@ extension Call {
     return true
   }
 
-  /// A device rings no more, although the call goes on.
+  /// A device stops ringing, although the call goes on.
   mutating func leave(_ leg: Int, at time: Timestamp) {
     legs[leg].state = .diverted(at: time)
     legs[leg].endpoint.clear()
@@ -280,7 +319,7 @@ extension Call {
     legs[leg].ringPush.unschedule()
   }
 
-  /// The shards of these users are to be asked. Some may have been before, in an earlier ringing.
+  /// Adds the users whose shards are to be asked. Some may be guests already, from an earlier ringing.
   mutating func expectGuests(of diverted: DivertedFacts) {
     for user in diverted.to where isTransferring || !isParty(user) {
       var guest = Guest(user: user, at: diverted.at)
@@ -289,5 +328,14 @@ extension Call {
       if let queue { guest.noAnswerAt = diverted.at + queue.ringSlot }
       if let known = self.guest(user) { guests[known] = guest } else { guests.append(guest) }
     }
+  }
+}
+
+extension Span {
+  /// The ring slot of each member if the whole time is fixed: at most this one, or an equal part of the time, but not
+  /// less than a slot's minimum.
+  func share(of ring: Span, for members: Int) -> Span {
+    let part = Span(microseconds: ring.microseconds / Int64(max(1, members)))
+    return min(self, max(part, .seconds(Int64(CallGroup.turnRange.lowerBound))))
   }
 }

@@ -1,20 +1,20 @@
-/// The users to whom a call went on: their shards are asked for their devices, and what they say is carried out.
+/// The users to whom a call went on. The call asks their shards for their devices, and carries out the answers.
 extension Call {
-  /// When a user's shard is to be asked next, or something is due because it did not answer, or nobody did.
+  /// When a user's shard is to be asked next, or the call stops waiting for it, or for an answer to the call.
   var nextGuestDeadline: Timestamp {
     var next = Timestamp.distantFuture
     for guest in guests where isVisited(guest) {
       next = min(next, guest.askAt)
       guard isSearching else { continue }
       next = min(next, guest.noAnswerAt)
-      // One whom the call left is only waited for by its stop.
+      // A guest whom the call has left has no timeouts: only its stop is outstanding.
       if guest.isAwaited, rings(guest.user) { next = min(next, guest.awaitedUntil) }
     }
     return next
   }
 
-  /// Whether the call has to know the guest's devices: it rings them, it has left them and may owe a notice, pushes wait
-  /// for an answer, one of them has answered, or one lacks a delivery and has to stop when it comes back.
+  /// Whether the call has to know the guest's devices: it rings them, it has left them and may owe a notice, pushes
+  /// wait for an answer, one of them has answered, or one lacks a delivery and has to stop when it comes back.
   private func isVisited(_ guest: Guest) -> Bool {
     if guest.owesPushes { return true }
     if isSearching, rings(guest.user) || mayOweNotice(guest) { return true }
@@ -25,27 +25,27 @@ extension Call {
     }
   }
 
-  /// Whether the call has left a user who gets a notice if nobody answers. Another user may have the device's token by
-  /// then, so the shard is asked repeatedly.
+  /// Whether the call has left a user who gets a notice if the call stays unanswered. Another user may have the
+  /// device's token by then, so the shard is asked repeatedly.
   private func mayOweNotice(_ guest: Guest) -> Bool {
     guard diversion(from: guest.user) != nil, !hasDeclined(guest.user) else { return false }
     return !guest.isKnown || guest.devices.contains { $0.registration?.takesNotices == true }
   }
 
-  /// A new owner knows nothing of other users' devices.
+  /// Asks all guests' shards again, because a new owner does not know other users' devices.
   mutating func askGuestsAnew(_ now: Timestamp) {
     for index in guests.indices {
       guests[index].awaitAnswer(at: now)
-      // As their shards were told by the former owner.
+      // The former owner has notified their shards of this.
       guests[index].talking = talking(of: guests[index].user)
     }
   }
 
   /// Asks the shards of users for their devices.
-  /// - Parameter urgency: of questions to users who have answered already.
+  /// - Parameter urgency: the urgency of questions to shards that have answered before.
   mutating func visitGuests(urgency: Outcome.Urgency = .slow, _ turn: inout Turn) {
     guard turn.isServing else { return }
-    // A large group is asked as often as some users are.
+    // The interval grows with the number of users, so a large group causes no more questions than a few users.
     let rung = isSearching ? guests.count { rings($0.user) } : 0
     for index in guests.indices
     where guests[index].askAt <= turn.now && isVisited(guests[index]) {
@@ -58,7 +58,7 @@ extension Call {
     }
   }
 
-  /// The shards of some of the users have another owner, which does not know of the call: they are asked at once.
+  /// Asks the shards of some users at once, because a new owner of such a shard does not know of the call.
   mutating func visitAnew(_ turn: inout Turn, _ isConcerned: (String) -> Bool) {
     for index in guests.indices where isConcerned(guests[index].user) {
       guests[index].askAt = min(guests[index].askAt, turn.now)
@@ -66,7 +66,7 @@ extension Call {
     visitGuests(urgency: .urgent, &turn)
   }
 
-  /// Asks one of them. The question says what the user's shard is to know: whether a device of the user has the call.
+  /// Asks one shard. The question also says whether a device of the user has the call.
   private mutating func visit(
     _ index: Int, next: Timestamp, _ urgency: Outcome.Urgency, _ turn: inout Turn
   ) {
@@ -93,7 +93,7 @@ extension Call {
     request.wantsOthers = guest.wantsOthers
     (guests[index].askAt, guests[index].talking) = (next, talking)
     let user = UserKey(app: facts.callee.app, user: guest.user)
-    // Every question leaves behind an append, so that a former owner that wakes up late asks nothing.
+    // Every question follows an append, which fences a former owner that wakes up late.
     turn.perform(.visit(user, request), urgency)
   }
 
@@ -102,10 +102,10 @@ extension Call {
     winner.flatMap { legs[$0].party.user.hasBytes(of: user) ? legs[$0].party.device : nil }
   }
 
-  /// Who has the call has changed: the shards of users whom that concerns are told at once. These users are in a call, or
-  /// are not any more, and their devices see that.
-  /// - Parameter ofCaller: the caller's side has moved, so who has the other one sees somebody else there.
-  mutating func tellGuests(ofCaller: Bool = false, _ turn: inout Turn) {
+  /// Notifies the shards of users for whom it has changed at once whether a device of theirs has the call. Their
+  /// devices see whether the user is in a call.
+  /// - Parameter ofCaller: the caller's side has moved, so the user on the other side sees another party there.
+  mutating func notifyGuests(ofCaller: Bool = false, _ turn: inout Turn) {
     guard !guests.isEmpty, turn.isServing else { return }
     for index in guests.indices {
       let talking = talking(of: guests[index].user)
@@ -114,7 +114,7 @@ extension Call {
     }
   }
 
-  /// Asks the shards whose turn it is, and waits no longer for those that did not answer.
+  /// Asks the shards that are due, and stops waiting for shards that did not answer in time.
   mutating func tickGuests(_ turn: inout Turn) {
     visitGuests(&turn)
     guard isSearching else { return }
@@ -129,21 +129,21 @@ extension Call {
     if isOver { endIfNobodyIsLeft(&turn) }
   }
 
-  /// Which ringing it is that rings a user: n the n-th transfer, 0 the first one, or none.
+  /// The number of the ringing that rings a user: n for the n-th transfer, 0 for the first one or none.
   private func round(ringing user: String) -> UInt8 {
     isTransferring && rings(user) ? UInt8(clamping: transfers.count) : 0
   }
 
-  /// A user's shard has answered.
+  /// Carries out the answer of a user's shard.
   ///
-  /// An answer about an earlier ringing says nothing about this one, in which somebody else may call: the user's rules may
-  /// hold for one caller and not for the other.
+  /// An answer about an earlier ringing is ignored: another party may call in this one, and the user's rules may differ
+  /// between callers.
   mutating func visited(
     _ user: String, _ answer: VisitAnswer, to request: VisitRequest, _ turn: inout Turn
   ) {
     guard let index = guest(user), request.round >= round(ringing: user) else { return }
     let isFirst = !guests[index].isKnown
-    // A new owner asks those anew whom the call rings already.
+    // A new owner also asks about users whom the call rings already.
     let isNew = isFirst && !legs.contains { $0.state.isLive && $0.party.user.hasBytes(of: user) }
     if answer.isComplete { guests[index].isKnown = true }
     if request.wantsOthers { guests[index].awaitsOthers = false }
@@ -160,7 +160,7 @@ extension Call {
       if isNew, let reason = answer.diverted, reason != .transferred {
         let targets = DivertTargets(answer.to, ringSlot: answer.ringSlot)
         if divert(reason, from: user, to: targets, &turn) { return }
-        // Its time was over before it could go on. It is not for this user, who has not missed it.
+        // The call's time was over before it could go on. It does not ring here, so this user has not missed it.
         if deadline(after: .seconds(0), turn) == nil { return }
       }
       if isFirst, answer.diverted == nil, !answer.to.isEmpty, !guests[index].isMember {
@@ -184,7 +184,7 @@ extension Call {
     }
   }
 
-  /// The same where a transfer is to one device only. Nothing else of that user rings, and it goes on to nobody.
+  /// Carries out an answer for a transfer to one device only. No other device rings, and no rule diverts it.
   private mutating func visitedOne(
     _ device: DeviceID, _ user: String, _ answer: VisitAnswer, _ turn: inout Turn
   ) {
@@ -196,14 +196,14 @@ extension Call {
   }
 
   /// Rings the devices that are new to the call, and those with a new session.
-  /// - Parameter isFree: else no device begins to ring, but those that ring already do so on.
+  /// - Parameter isFree: if false, no further device begins to ring, and those that ring go on.
   mutating func ring(
     _ user: String, _ devices: [VisitAnswer.Device], isFree: Bool = true, _ turn: inout Turn
   ) {
     for device in devices {
       let party = Party(user: user, device: device.id, deviceName: device.name)
       let known = legIndex(party)
-      // In a transfer a device may ring that has had a part in the call before.
+      // In a transfer, a device may ring that had a part in the call before.
       let isNew = known.map { isTransferring && !isInRound($0) } ?? true
       if isNew {
         let most =
@@ -235,7 +235,7 @@ extension Call {
     }
   }
 
-  /// A device of a user that the call rings, or rang, as its shard said last.
+  /// A device of a user that the call rings or rang, as in the last answer of the user's shard.
   func device(of party: Party, _ callees: [User.Device]) -> User.Device? {
     let devices = guest(party.user).map { guests[$0].devices } ?? callees
     return devices.first { $0.id == party.device }
@@ -243,7 +243,7 @@ extension Call {
 }
 
 extension User.Device {
-  /// No initialiser: there `registration` would not say whether the device `wakes`.
+  /// A function, since in an initialiser the observer of `registration` would not set `wakes`.
   fileprivate static func named(_ device: VisitAnswer.Device) -> Self {
     var known = Self(id: device.id)
     known.name = device.name

@@ -70,10 +70,10 @@ extension Call {
       caller.sendKept(&turn)
     }
     deliverMove(move, &turn)
-    tellGuests(ofCaller: ofCaller, &turn)
+    notifyGuests(ofCaller: ofCaller, &turn)
   }
 
-  /// To the device that had the side.
+  /// Stops the device that had the side.
   mutating func deliverMove(
     _ move: MovedFacts, decided: Timestamp? = nil, _ turn: inout Turn
   ) {
@@ -89,7 +89,7 @@ extension Call {
     }
   }
 
-  /// To every device that had a side and has it no more, as a new owner does.
+  /// Stops every device that has given a side up. A new owner does not know which of them have been stopped.
   mutating func deliverMoves(_ turn: inout Turn) {
     for index in formerCallers.indices where !hasSide(formerCallers[index].party) {
       deliver(move(awayFrom: .formerCaller(index)), &turn)
@@ -124,11 +124,11 @@ extension Call {
   // MARK: The facts
 
   mutating func applyMoved(_ move: MovedFacts, at now: Timestamp, epoch: UInt64) -> Bool {
-    guard case .answered(var conversation) = stage else { return false }
-    conversation.connectDeadline = max(conversation.connectDeadline, move.connectDeadline)
+    guard case .answered(let conversation) = stage else { return false }
+    var winner = conversation.winner
     // Signals from before the answer were delivered, or are for a device that no longer has the call.
     callerSignals.dropWaiting()
-    legs[conversation.winner].signals.dropWaiting()
+    legs[winner].signals.dropWaiting()
     for index in moves.indices where moves[index].ofCaller == move.ofCaller {
       moves[index].description = ""
     }
@@ -136,26 +136,20 @@ extension Call {
     if move.isTransfer { endTransfer(by: move) }
     if move.ofCaller {
       moveCaller(move, at: now, epoch: epoch)
-      conversation.callerLostUntil = nil
-      conversation.isCallerConnected = false
     } else {
-      let leg = moveWinner(conversation.winner, to: move.to, at: move.at)
-      for waiting in legs[conversation.winner].endpoint.takeAll() {
+      winner = moveWinner(conversation.winner, to: move.to, at: move.at)
+      for waiting in legs[conversation.winner].endpoint.drain() {
         guard let event = waiting.event.after(move) else { continue }
-        legs[leg].endpoint.keep(delivery(event, at: now, epoch: epoch))
+        legs[winner].endpoint.keep(delivery(event, at: now, epoch: epoch))
       }
-      conversation.winner = leg
-      (conversation.winnerLostUntil, conversation.winnerSilentUntil) = (nil, nil)
-      conversation.isWinnerConnected = false
     }
-    stage = .answered(conversation)
+    changeConversation { $0.move(move, winner: winner) }
     timeline.note(
-      .moved, move.ofCaller ? CallTimeline.caller : UInt8(clamping: conversation.winner),
-      at: move.at)
+      .moved, move.ofCaller ? CallTimeline.caller : UInt8(clamping: winner), at: move.at)
     let moved = Moved(to: move.to, description: move.description, number: UInt32(moves.count))
     let delivery = delivery(.moved(moved), at: now, epoch: epoch)
     if move.ofCaller {
-      legs[conversation.winner].endpoint.replaceMoved(by: delivery)
+      legs[winner].endpoint.replaceMoved(by: delivery)
     } else if !isCallerVacant {
       caller.replaceMoved(by: delivery)
     }
@@ -164,13 +158,13 @@ extension Call {
 
   private mutating func moveCaller(_ move: MovedFacts, at now: Timestamp, epoch: UInt64) {
     let party = move.to
-    // It may have rung, or had the other side in a call to oneself: with the caller's side it is no leg any more.
+    // The device may have rung, or had the other side in a call to oneself. From now on it is not a leg.
     if let leg = legIndex(party) {
       legs[leg].endpoint.clear()
       legs[leg].state = .moved(at: move.at)
     }
     formerCallers.removeAll { $0.party.isDevice(party.device, of: party.user) }
-    let waiting = caller.takeAll().compactMap { $0.event.after(move) }
+    let waiting = caller.drain().compactMap { $0.event.after(move) }
     if !move.fillsVacancy {
       formerCallers.append(FormerCaller(party: facts.caller, endpoint: caller))
     }
@@ -178,7 +172,7 @@ extension Call {
     caller = Endpoint()
     for event in waiting { caller.keep(delivery(event, at: now, epoch: epoch)) }
     // The device numbers its requests for itself.
-    callerSignals.forgetTaken()
+    callerSignals.forgetRequests()
   }
 
   private mutating func moveWinner(_ former: Int, to party: Party, at: Timestamp) -> Int {
@@ -200,7 +194,7 @@ extension Call {
     formerCallers.firstIndex { $0.party.isDevice(device, of: user) }
   }
 
-  /// Where a device's side went when it gave it up last.
+  /// The last move of this side away from a device.
   private func lastMove(from party: Party, ofCaller: Bool) -> MovedFacts? {
     moves.last { $0.ofCaller == ofCaller && $0.from.isDevice(party.device, of: party.user) }
   }
@@ -212,7 +206,7 @@ extension Call {
       || !moves.isEmpty && (user.hasBytes(of: facts.callee.user) || guest(user) != nil)
   }
 
-  /// Why a call is over for a device that had a side of it; nil: it had none, or has it.
+  /// The move by which a device lost its side of the call; nil: it had none, or has it.
   func move(awayFrom role: Role) -> MovedFacts? {
     switch role {
     case .formerCaller(let index): lastMove(from: formerCallers[index].party, ofCaller: true)
@@ -226,7 +220,7 @@ extension Call {
     }
   }
 
-  /// Who placed the call, before any move.
+  /// The party that placed the call, before any move.
   var placer: Party { moves.first(where: \.ofCaller)?.from ?? facts.caller }
 
   /// A device that had the caller's side is back.
@@ -241,16 +235,32 @@ extension Call {
   }
 }
 
+extension CallStage.Conversation {
+  /// A side has another device, which is attached and not connected yet.
+  /// - Parameter winner: the leg that has the callee's side now.
+  fileprivate mutating func move(_ move: MovedFacts, winner: Int) {
+    connectDeadline = max(connectDeadline, move.connectDeadline)
+    if move.ofCaller {
+      callerLostUntil = nil
+      isCallerConnected = false
+    } else {
+      self.winner = winner
+      (winnerLostUntil, winnerSilentUntil) = (nil, nil)
+      isWinnerConnected = false
+    }
+  }
+}
+
 extension PlacedFacts {
   var isToOneself: Bool { caller.user.hasBytes(of: callee.user) }
 }
 
 extension Delivery.Event {
-  /// The part of it that is left for the device that takes a side over. Descriptions and candidates are of the media of
-  /// the device that had the side.
+  /// The part of a delivery that still concerns the device that takes a side over; nil: none. Descriptions and
+  /// candidates belong to the media of the device that had the side.
   fileprivate func after(_ move: MovedFacts) -> Delivery.Event? {
     switch self {
-    // Information for one user is not for another one.
+    // An information for one user is not meant for another one.
     case .signal(let signal):
       return signal.kind == .information && !move.isTransfer ? self : nil
     case .moved(var moved):

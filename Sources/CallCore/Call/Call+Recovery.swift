@@ -1,11 +1,11 @@
-/// The takeover of a call by a shard's new owner, which did not see it placed (R10).
+/// The takeover of a call by a shard's new owner (R10), and the checkpoint from which it rebuilds the call.
 extension Call {
-  /// All sessions are known now: every device gets the present state, and every side without a session gets
-  /// its grace from now on.
+  /// Takes the call over once all sessions are known. Every device gets the present state, and every side without a
+  /// session gets its grace from now on.
   mutating func takeOver(devices: [User.Device], mayPush: Bool, _ turn: inout Turn) {
     timeline.note(.takenOver, CallTimeline.call, at: turn.now)
-    // A checkpoint does not hold what was acknowledged, so the counts may be too low. Indices jump with the
-    // epoch, as versions do, and none is used twice.
+    // A checkpoint lacks signals that were acknowledged, so the last indices may be too low. Indices jump with the
+    // epoch, as versions do, so none is used twice.
     callerSignals.skip(to: turn.epoch << 20)
     for leg in legs.indices {
       legs[leg].signals.skip(to: turn.epoch << 20)
@@ -17,8 +17,8 @@ extension Call {
     takeOverPushes(devices, mayPush: mayPush)
     confirmRefusals(&turn)
     switch stage {
-    // Past its deadline no device is invited again. The call ends once the commands that waited are decided:
-    // an answer that was sent in time still counts.
+    // Past its deadline no device is invited again. The call ends once the queued commands are decided, since an
+    // answer that was sent in time still counts.
     case .ringing where facts.deadline <= turn.now: break
     case .ringing: takeOverRinging(devices, &turn)
     case .answered(let conversation): takeOverAnswered(conversation, &turn)
@@ -26,8 +26,8 @@ extension Call {
     }
   }
 
-  /// A device that was pushed may have declined without its session, and the former owner may not have
-  /// stopped its app there. One without a session is stopped when it attaches.
+  /// Stops devices that refused or were left. A device that was pushed may have declined over another session, and the
+  /// former owner may not have stopped its app. A device without a session is stopped when it attaches.
   private mutating func confirmRefusals(_ turn: inout Turn) {
     for leg in legs.indices where legs[leg].ringPush.isDecided {
       confirmRefusal(leg, &turn)
@@ -75,8 +75,8 @@ extension Call {
       stop(leg: leg, Stop(reason: .answeredElsewhere, by: answer.by), decided: answer.at, &turn)
     }
     deliverMoves(&turn)
-    // The winner recognises by its index what it has already.
-    let forWinner = legs[winner].endpoint.takeAll()
+    // The winner recognises signals that it has by their indices.
+    let forWinner = legs[winner].endpoint.drain()
     if legs[winner].endpoint.session != nil { askWinner(conversation, &turn) }
     for signal in callerSignals.waiting {
       deliver(to: winner, .signal(signal), &turn)
@@ -87,7 +87,7 @@ extension Call {
         $0.winnerLostUntil = turn.now + turn.limits.resumeGraceAnswered
       }
     }
-    let forCaller = caller.takeAll()
+    let forCaller = caller.drain()
     deliverToCaller(
       .answered(
         Answered(
@@ -131,8 +131,140 @@ extension Call {
       }
     }
     deliverMoves(&turn)
-    // The caller, too, where it ended the call: perhaps by staying away for too long, without knowing.
+    // The caller gets it even if it ended the call: it may have done so by staying away for too long.
     deliverToCaller(.stop(end.stop(for: nil)), decided: end.at, &turn)
     settleIfAcknowledged(&turn)
+  }
+
+  // MARK: Checkpoints
+
+  /// Appends the fewest entries that rebuild the call.
+  func appendFacts(to entries: inout [JournalEntry]) {
+    func add(_ change: JournalEntry.Change) {
+      entries.append(JournalEntry(call: id, change: change))
+    }
+    var placed = facts
+    placed.legs = legs.map(\.party)
+    placed.caller = placer
+    placed.firstAlerting = firstAlerting
+    add(.placed(placed))
+    for leg in legs where leg.round == 0 { appendFacts(of: leg, add) }
+    for diverted in diversions { add(.diverted(diverted)) }
+    // The pushes to a device that rang since then are listed with its leg.
+    for device in noticedDevices where legIndex(device) == nil {
+      add(.pushed(device, .missedNotice))
+    }
+    for signal in callerSignals.waiting {
+      add(.signal(fromCaller: true, facts.caller.device, signal))
+    }
+    appendStage(add)
+    appendSignalMarks(add)
+    if isSettled { add(.settled) }
+    if case .ended(let ending) = stage, ending.isRecorded { add(.recorded) }
+  }
+
+  private func appendFacts(of leg: Leg, _ add: (JournalEntry.Change) -> Void) {
+    let device = leg.key
+    switch leg.state {
+    case .alerting: add(.alerting(device))
+    // A decline for the user has no time of its own, because it is the call's end.
+    case .declined(.some(let at)): add(.legEnded(device, .declinedHere, at: at))
+    case .busy(let at): add(.legEnded(device, .busy, at: at))
+    case .gone(let at): add(.legEnded(device, .gone, at: at))
+    case .waking, .delivered, .won, .moved, .stopped, .diverted, .declined: break
+    }
+    for purpose in leg.pushPurposes { add(.pushed(device, purpose)) }
+    for signal in leg.signals.waiting where leg.state.isLive || leg.state == .won {
+      add(.signal(fromCaller: false, device, signal))
+    }
+  }
+
+  /// Appends transfers and moves in their order, with the devices that rang last for each transfer.
+  private func appendMoves(_ add: (JournalEntry.Change) -> Void) {
+    var next = 0
+    for (index, transfer) in transfers.enumerated() {
+      for move in moves[next..<transfer.movesBefore] { add(.moved(move)) }
+      next = transfer.movesBefore
+      add(.diverted(transfer.start))
+      for leg in legs where Int(leg.round) == index + 1 {
+        add(.legJoined(leg.party))
+        appendFacts(of: leg, add)
+      }
+      for diverted in transfer.diversions.dropFirst() { add(.diverted(diverted)) }
+      // While it was pending, devices may have pulled the call.
+      switch transfer.outcome {
+      case .pending: break
+      case .moved(let move):
+        for move in moves[next...move] { add(.moved(move)) }
+        next = move + 1
+      case .failed(let end): add(.transferEnded(end))
+      }
+    }
+    for move in moves[next...] { add(.moved(move)) }
+  }
+
+  private func appendStage(_ add: (JournalEntry.Change) -> Void) {
+    switch stage {
+    case .ringing: break
+    case .answered(let conversation): appendConversation(conversation, add)
+    case .ended(let ending):
+      if let answer = ending.answer { add(.answered(answer)) }
+      appendMoves(add)
+      add(.ended(ending.facts))
+    }
+    if let callerLostUntil { add(.callerLost(until: callerLostUntil)) }
+    if case .answered(let conversation) = stage, let until = conversation.winnerLostUntil {
+      add(.winnerLost(until: until))
+    }
+  }
+
+  private func appendConversation(
+    _ conversation: CallStage.Conversation, _ add: (JournalEntry.Change) -> Void
+  ) {
+    add(.answered(conversation.answer))
+    appendMoves(add)
+    if conversation.isCallerConnected { add(.connected(caller: true)) }
+    if conversation.isWinnerConnected { add(.connected(caller: false)) }
+    // Late signals that are not acknowledged.
+    func addSignals(fromCaller: Bool, _ device: DeviceID, in outbox: [Endpoint.Pending]) {
+      for pending in outbox {
+        guard case .signal(let signal) = pending.delivery.event else { continue }
+        add(.signal(fromCaller: fromCaller, device, signal))
+      }
+    }
+    addSignals(fromCaller: true, facts.caller.device, in: legs[conversation.winner].endpoint.outbox)
+    addSignals(
+      fromCaller: false, legs[conversation.winner].key, in: caller.outbox)
+  }
+
+  /// Appends the marks of accepted signals, behind the signals that are left. They are in a second `placed`, which
+  /// earlier versions ignore. Devices that stopped ringing are included, since each may ring again for a transfer.
+  private func appendSignalMarks(_ add: (JournalEntry.Change) -> Void) {
+    guard !isEnded else { return }
+    var marks = callerSignals.marks(fromCaller: true, facts.caller.device)
+    for leg in legs {
+      marks += leg.signals.marks(fromCaller: false, leg.key)
+    }
+    guard !marks.isEmpty else { return }
+    var again = facts
+    again.description = ""
+    again.headers = []
+    again.pushData = ""
+    again.legs = []
+    again.signalsTaken = marks
+    add(.placed(again))
+  }
+
+  /// Restores the marks of accepted descriptions and candidates from a checkpoint.
+  mutating func restore(_ marks: [SignalMark]) {
+    callerSignals.forgetRequests()
+    for leg in legs.indices { legs[leg].signals.forgetRequests() }
+    for mark in marks {
+      if mark.fromCaller {
+        callerSignals.restore(mark)
+      } else if let leg = legIndex(mark.device) {
+        legs[leg].signals.restore(mark)
+      }
+    }
   }
 }

@@ -1,8 +1,7 @@
 /// A call as its devices see it.
 extension Call {
   /// The call as one device sees it.
-  /// - Parameter attaching: the device is about to get the call's present state, and rings again if
-  ///   it had left.
+  /// - Parameter attaching: the device is about to get the call's present state, and rings again if it had left.
   func state(for role: Role, attaching: Bool = false) -> CallState {
     var state = CallState(
       call: id, callee: facts.callee.user, phase: phase, version: version, at: facts.placedAt)
@@ -28,11 +27,11 @@ extension Call {
       }
     }
     if case .leg(let leg) = role { keepOwnRefusal(&state, legs[leg]) }
-    // A side that is handed over is still its user's.
+    // A side that is handed over still belongs to its user.
     if case .calleeDevice(let user, _) = role, isSearching, let left = diversion(from: user),
       left.reason != .transferred
     {
-      refine(&state, asTold(left.stop, to: user), at: left.at)
+      refine(&state, adapted(left.stop, to: user), at: left.at)
     }
     if let move = move(awayFrom: role) { state.ended(move.stop.reason, by: move.to, at: move.at) }
     return state
@@ -51,8 +50,8 @@ extension Call {
     state.at = transfer?.start.at ?? state.at
   }
 
-  /// The answered call as of before a device was to ring once more: its part is over.
-  func stateBefore(_ leg: Int) -> CallState {
+  /// The answered call as a device saw it before it rang again for a transfer: its part is over.
+  func stateBeforeTransfer(_ leg: Int) -> CallState {
     let party = legs[leg].party
     var state = state(for: .leg(leg))
     (state.deadline, state.missed) = (nil, false)
@@ -64,15 +63,14 @@ extension Call {
     return state
   }
 
-  /// A device that declined or was busy for itself gets the same end and the same reply, whatever became of
-  /// the call since.
+  /// Keeps the end and the reply of a device that declined or was busy for itself, whatever became of the call since.
   private func keepOwnRefusal(_ state: inout CallState, _ leg: Leg) {
     if case .diverted(let at) = leg.state, let index = legIndex(leg.key),
       let stop = leftStop(index)
     {
       return refine(&state, stop, at: at)
     }
-    // Who declined for the user, without a time of its own, has the call's own end.
+    // A decline for the user has no time of its own: the device sees the call's end.
     guard let refusal = leg.state.refusal, let at = refusal.at else { return }
     state.ended(refusal.reason, by: leg.party, at: at)
     state.missed = false
@@ -87,7 +85,7 @@ extension Call {
     }
   }
 
-  /// nil: the caller's.
+  /// The callee's device of a role; nil: the role is the caller's.
   private func device(of role: Role) -> DeviceID? {
     switch role {
     case .caller, .formerCaller, .stranger: nil
@@ -96,7 +94,7 @@ extension Call {
     }
   }
 
-  /// Whether the answered call is this device's call.
+  /// Whether this device has, or had, a side of the answered call.
   private func hasCall(_ role: Role) -> Bool {
     switch role {
     case .caller, .formerCaller, .stranger: true
@@ -105,7 +103,7 @@ extension Call {
     }
   }
 
-  /// A leg that ended while the call rings on. One that refused is seen to by `keepOwnRefusal`.
+  /// Refines the state for a leg that ended while the call rings on. `keepOwnRefusal` handles refusals.
   private func refineRinging(_ state: inout CallState, _ leg: Leg, attaching: Bool) {
     switch leg.state {
     case .waking, .delivered, .alerting, .won, .moved, .diverted: return

@@ -27,7 +27,7 @@ extension Call {
     return next
   }
 
-  /// Whether it ended so long ago that it can go.
+  /// Whether the call ended so long ago that it can be forgotten.
   func isForgettable(_ turn: borrowing Turn) -> Bool {
     guard case .ended(let ending) = stage else { return false }
     return ending.facts.at + turn.limits.endedCallKept <= turn.now
@@ -56,15 +56,14 @@ extension Call {
     for index in formerCallers.indices {
       count += formerCallers[index].endpoint.retransmitDue(&turn)
     }
-    // A retransmission leaves behind an append like everything else, so that a former owner that wakes
-    // up late retransmits nothing (R23).
+    // A retransmission follows an append like every effect, which fences a former owner that wakes up late (R23).
     if count > 0 { turn.outcome.raise(to: .urgent) }
     return count
   }
 
-  /// The journal or an owner was away until now, so nothing was delivered and no command was taken. Both sides
-  /// get the whole time to connect again, and who is missing has at least `reattachGrace` to come back. Not
-  /// journalled.
+  /// Extends deadlines after the journal or the owner was away, since no delivery was sent and no command accepted
+  /// meanwhile. Both sides get the whole time to connect again, and a missing side has at least `reattachGrace` to come
+  /// back. Not journalled.
   mutating func allowTime(_ turn: borrowing Turn) {
     let least = turn.now + turn.limits.reattachGrace
     changeRinging { $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) } }
@@ -76,45 +75,6 @@ extension Call {
       $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) }
       $0.winnerLostUntil = $0.winnerLostUntil.map { max($0, least) }
       $0.winnerSilentUntil = $0.winnerSilentUntil.map { max($0, least) }
-    }
-  }
-
-  /// Whether both sides have to report that they are connected. While one is vacant there is nobody to connect to.
-  private func awaitsConnection(_ conversation: CallStage.Conversation) -> Bool {
-    !conversation.isConnected && !isCallerVacant
-  }
-
-  private mutating func tickRinging(_ ringing: CallStage.Ringing, _ turn: inout Turn) {
-    func isOver(_ time: Timestamp?) -> Bool { time.map { $0 <= turn.now } ?? false }
-    if isOver(facts.deadline) {
-      end(.unanswered, by: nil, &turn)
-    } else if isOver(ringing.callerLostUntil) {
-      end(.cancelled, by: facts.caller, &turn)
-    } else if isOver(ringing.othersAt) {
-      wantOthers()
-    } else if isOver(ringing.legsLostUntil) {
-      endIfUnreached(&turn)
-    } else if legs.contains(where: { $0.ringPush.dueAt <= turn.now }) {
-      wantsPush = true
-    }
-  }
-
-  private mutating func tickAnswered(_ conversation: CallStage.Conversation, _ turn: inout Turn) {
-    // Who hands the call over need not wait for who takes it.
-    let leaving = transfer?.ofCaller
-    let callerGone =
-      leaving != true && conversation.callerLostUntil.map { $0 <= turn.now } ?? false
-    let winnerGone =
-      leaving != false && conversation.winnerDueAt.map { $0 <= turn.now } ?? false
-    if awaitsConnection(conversation), conversation.connectDeadline <= turn.now {
-      end(.failed, by: nil, &turn)
-    } else if callerGone || winnerGone {
-      // Both sides are away. One may have some grace left, but nobody is there to come back to.
-      if conversation.callerLostUntil != nil, conversation.winnerLostUntil != nil {
-        end(.failed, by: nil, &turn)
-      } else {
-        end(.hungUp, by: callerGone ? facts.caller : legs[conversation.winner].party, &turn)
-      }
     }
   }
 }

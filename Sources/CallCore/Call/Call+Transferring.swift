@@ -1,7 +1,7 @@
 /// How a side of an answered call is handed over to another user (R26).
 ///
-/// It is a diversion of a call that goes on: the same rules find the other user's devices, ring them and stop them. Until
-/// one of them answers, nothing changes for the two sides; then the side moves to it, as it does in a pull.
+/// A transfer is a diversion of a call that goes on: the same rules find the other user's devices, ring them and stop
+/// them. Until one of them answers, nothing changes for the two sides. Then the side moves to it, as in a pull.
 extension Call {
   /// A device hands its side over.
   /// - Parameter number: the device's own number for the command.
@@ -23,9 +23,9 @@ extension Call {
     return .call(state(for: role))
   }
 
-  /// Whether a command asks once more for a transfer, because its reply was lost (R9). Where that is over, only the
-  /// command's number tells it from a further attempt, and further ones may have followed. An app that was started again
-  /// counts from 1.
+  /// Whether a command asks again for a transfer, because its reply was lost (R9). Once that transfer is over, only the
+  /// command's number distinguishes a repetition from a new attempt. The number counts only for a short time, since an
+  /// app that is restarted begins with 1 again.
   private func isRepeat(
     _ request: TransferRequest, number: UInt64, by role: Role, _ party: Party,
     _ turn: borrowing Turn
@@ -43,7 +43,7 @@ extension Call {
     }
   }
 
-  /// Longer than a client and its edge repeat a command.
+  /// Longer than a client and its edge retransmit a command.
   private static let repeatedWithin: Span = .seconds(60)
 
   private func refusal(
@@ -70,7 +70,7 @@ extension Call {
     return nil
   }
 
-  /// The side that hands the call over keeps it.
+  /// Cancels the transfer, so the side that hands the call over keeps it.
   mutating func cancelTransfer(by role: Role, _ party: Party, _ turn: inout Turn) -> Reply {
     if let transfer {
       guard holder(ofCaller: transfer.ofCaller).isDevice(party.device, of: party.user) else {
@@ -82,11 +82,11 @@ extension Call {
     return .call(state(for: role))
   }
 
-  /// A device takes the side that is transferred. The first one in the shard's order gets it.
-  mutating func takeTransfer(
+  /// A device answers a transfer. The first one in the shard's order gets the side.
+  mutating func answerTransfer(
     _ leg: Int, description: String, on session: SessionRef, _ turn: inout Turn
   ) -> Reply {
-    guard let transfer, isRung(.leg(leg)) else { return tooLate(leg) }
+    guard let transfer, isRung(.leg(leg)) else { return lateAnswer(leg) }
     guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
     let losers = legs.indices.filter {
       $0 != leg && isInRound($0) && legs[$0].state.mayStillRing
@@ -112,19 +112,20 @@ extension Call {
     if hasRingPushUnderWay || losers.contains(where: { legs[$0].ringPush.mayRing }) {
       wantsPush = true
     }
-    tellGuests(ofCaller: move.ofCaller, &turn)
+    notifyGuests(ofCaller: move.ofCaller, &turn)
     requestReplacing(&turn)
     return .answer(won: true, state(for: move.ofCaller ? .caller : .leg(leg)))
   }
 
-  /// Whether an answer was meant for an earlier ringing, and came late: nothing has told the device yet that it rings
-  /// once more. It may have learned meanwhile that the earlier ringing is over, so it would not know that it has a side.
-  func isAnswerOfBefore(_ leg: Int) -> Bool {
+  /// Whether an answer was meant for an earlier ringing: neither an invite nor a push for the present one has reached
+  /// the device. The device may have learned meanwhile that the earlier ringing is over, and would not know that it has
+  /// a side.
+  func isAnswerToEarlierRinging(_ leg: Int) -> Bool {
     isTransferring && isRung(.leg(leg)) && legs[leg].hadPart && !legs[leg].invitation.wasSent
       && !legs[leg].ringPush.isDecided
   }
 
-  /// Commits a signal that a device sent before it took a side, with an index above those of the device before it.
+  /// Commits a signal that a device sent before it took a side, with an index above those of the side's former device.
   private mutating func handOver(
     _ early: Signal, ofCaller: Bool, _ leg: Int, _ turn: inout Turn
   ) {
@@ -134,8 +135,8 @@ extension Call {
     commit(.signal(fromCaller: ofCaller, device, signal), .urgent, &turn)
   }
 
-  /// Nobody takes the side.
-  /// - Parameter silent: whose device learns it from the reply to its command, and gets no delivery.
+  /// Ends a transfer that no device took.
+  /// - Parameter silent: the role whose device learns the end from the reply to its command, and gets no delivery.
   mutating func endTransfer(
     _ reason: EndReason, by: Party?, silent: Role? = nil, _ turn: inout Turn
   ) {
@@ -149,13 +150,13 @@ extension Call {
       }
     }
     wantsPush = true
-    // Who cancels it knows, and a call that ends tells of its end.
+    // The device that cancels gets a reply, and a call that ends delivers its end.
     guard reason != .cancelled, let ofCaller = transfers.last?.ofCaller else { return }
     if ofCaller, isCallerVacant { return endVacant(by: by, &turn) }
     sendKept(ofCaller: ofCaller, &turn)
   }
 
-  /// The first device rings.
+  /// Delivers that the first device rings.
   mutating func deliverRinging(by party: Party, _ turn: inout Turn) {
     guard let transfer else { return deliverToCaller(.ringing(by: party), &turn) }
     let news = TransferNews(to: transfer.target, number: UInt32(transfers.count), by: party)
@@ -176,6 +177,128 @@ extension Call {
       let request = ReplacedCall(call: consulted.call, survivor: id, user: by.user)
       let callee = UserKey(app: facts.callee.app, user: consulted.callee)
       turn.perform(.tell(callee, by.device, .replaced(request), until: until))
+    }
+  }
+
+  // MARK: A vacant side
+
+  // The app's server places a call between two users: `PlacedFacts.caller` names a user and no device, and the callee's
+  // devices ring first. Once one of them has answered, the vacant side is transferred to that user, by the rules of
+  // every transfer (R26). The device that answers there counts as having placed the call.
+
+  /// Whether no device has the caller's side: nothing is delivered to it, and the call does not wait for its return.
+  var isCallerVacant: Bool { facts.callerRings != nil && facts.caller.device.text.isEmpty }
+
+  /// Rings the devices of the user for whom the caller's side is vacant, once the call is answered.
+  ///
+  /// This is decided together with the answer. A new owner that finds only the answer does the same.
+  mutating func callForVacantSide(_ turn: inout Turn) {
+    guard transfers.isEmpty else {
+      // They have rung in vain.
+      return endVacant(by: transfers.last?.failure?.by, &turn)
+    }
+    // The number of the ringing distinguishes pushes to the callee's other devices from those that follow.
+    if hasRingPushUnderWay { withdrawRings(&turn) }
+    let rings = facts.callerRings ?? turn.limits.ringTimeout
+    let start = DivertedFacts(
+      from: "", to: [facts.caller.user], reason: .transferred, by: facts.caller, at: turn.now,
+      deadline: turn.now + rings)
+    commit(.diverted(start), .urgent, &turn)
+    visitGuests(&turn)
+  }
+
+  /// Ends the call because no device takes the vacant side.
+  /// - Parameter by: the party that caused that; nil: a timeout did.
+  mutating func endVacant(by: Party?, _ turn: inout Turn) {
+    end(.hungUp, by: by ?? facts.caller, &turn)
+  }
+
+  /// The news that no device took the vacant side, which the waiting device gets before it is stopped; nil: the call
+  /// ended otherwise.
+  var vacancyNews: TransferNews? {
+    guard isCallerVacant, let transfer = transfers.last, let end = transfer.failure,
+      end.reason != .cancelled
+    else { return nil }
+    return TransferNews(
+      to: transfer.target, number: UInt32(transfers.count), reason: end.reason, by: end.by)
+  }
+
+  // MARK: Facts
+
+  mutating func applyTransferring(_ start: DivertedFacts) -> Bool {
+    guard case .answered(let conversation) = stage, !isTransferring, let by = start.by else {
+      return false
+    }
+    let winner = legs[conversation.winner].party
+    let ofCaller = facts.caller.isDevice(by.device, of: by.user)
+    guard ofCaller || winner.isDevice(by.device, of: by.user) else { return false }
+    transfers.append(
+      Transfer(
+        ofCaller: ofCaller, stays: ofCaller ? winner : facts.caller, movesBefore: moves.count,
+        diversions: [start]))
+    isPushWithdrawn = false
+    expectGuests(of: start)
+    // The deadline of the first ringing, which was answered, may be later.
+    facts.deadline = start.deadline
+    timeline.note(
+      .transferring, ofCaller ? CallTimeline.caller : UInt8(clamping: conversation.winner),
+      at: start.at)
+    return true
+  }
+
+  mutating func applyTransferEnded(
+    _ end: TransferEnd, at now: Timestamp, epoch: UInt64
+  ) -> Bool {
+    guard let transfer else { return false }
+    for leg in legs.indices where isInRound(leg) && legs[leg].state.mayStillRing {
+      leave(leg, at: end.at)
+    }
+    transfers[transfers.count - 1].outcome = .failed(end)
+    // The device that cancels gets a reply, and a call whose side stays vacant ends with the transfer.
+    if end.reason != .cancelled, !(transfer.ofCaller && isCallerVacant) {
+      let news = TransferNews(
+        to: transfer.target, number: UInt32(transfers.count), reason: end.reason, by: end.by)
+      keepNews(news, ofCaller: transfer.ofCaller, at: now, epoch: epoch)
+    }
+    timeline.note(.transferFailed, CallTimeline.call, at: end.at)
+    return true
+  }
+
+  /// Ends a transfer because a device took the side: the others stop.
+  mutating func endTransfer(by move: MovedFacts) {
+    guard isTransferring else { return }
+    let taker = legIndex(move.to)
+    let rung = legs.indices.filter { isInRound($0) }
+    for leg in rung where leg != taker && legs[leg].state.mayStillRing { leave(leg, at: move.at) }
+    transfers[transfers.count - 1].outcome = .moved(moves.count - 1)
+    guard let taker else { return }
+    // The signals that the device sent before it answered become facts of their own.
+    legs[taker].signals.dropWaiting()
+    legs[taker].endpoint.clear()
+  }
+
+  /// Rings a device for a transfer. It may have had a part in the call before.
+  mutating func ringAgain(_ leg: Int, _ party: Party) {
+    legs[leg].ringAgain(UInt8(clamping: transfers.count), named: party.deviceName)
+    formerCallers.removeAll { $0.party.isDevice(party.device, of: party.user) }
+  }
+
+  mutating func keepNews(
+    _ news: TransferNews, ofCaller: Bool, at now: Timestamp, epoch: UInt64
+  ) {
+    let delivery = delivery(.transfer(news), at: now, epoch: epoch)
+    if ofCaller {
+      caller.replaceTransfer(by: delivery)
+    } else if let winner {
+      legs[winner].endpoint.replaceTransfer(by: delivery)
+    }
+  }
+
+  mutating func sendKept(ofCaller: Bool, _ turn: inout Turn) {
+    if ofCaller {
+      caller.sendKept(&turn)
+    } else if let winner {
+      legs[winner].endpoint.sendKept(&turn)
     }
   }
 
@@ -205,26 +328,26 @@ extension Call {
     }
   }
 
-  // MARK: Who
+  // MARK: Parties
 
-  /// Who has a side now.
+  /// The party that has a side now.
   func holder(ofCaller: Bool) -> Party {
     if ofCaller { return facts.caller }
     return winner.map { legs[$0].party } ?? facts.caller
   }
 
-  /// On whose behalf devices ring. For a vacant side it is the side that waits.
+  /// The party on whose behalf devices ring. For a vacant side it is the side that waits.
   var ringer: Party {
     guard let transfer else { return facts.caller }
     return holder(ofCaller: transfer.ofCaller && !isCallerVacant)
   }
 
-  /// Whom a device shows as calling.
-  /// - Parameter leg: nil: a device that is none.
+  /// The party that a device shows as the caller.
+  /// - Parameter leg: nil: the device has no leg.
   func shownCaller(_ leg: Int?) -> Party { transfer(of: leg)?.stays ?? facts.caller }
 
-  /// The invite of a device that may take a side. It makes an offer of its own: the descriptions of before are of media
-  /// between the two sides.
+  /// The invite of a device that may take a side. The device makes an offer of its own, so the invite has no
+  /// description: earlier ones belong to media between the two sides.
   func invite(of leg: Int, for transfer: Transfer) -> Invite {
     let user = legs[leg].party.user
     var invite = Invite(
@@ -241,7 +364,7 @@ extension Call {
 }
 
 extension Transfer {
-  /// Whether a command asks for this one once more.
+  /// Whether a command asks for this transfer.
   fileprivate func isSame(as request: TransferRequest, by party: Party) -> Bool {
     start.by?.device == party.device && start.by?.user.hasBytes(of: party.user) == true
       && target.hasBytes(of: request.to)

@@ -1,8 +1,8 @@
 /// The record of a call that is kept after its end: who called whom, what became of the call, and what happened on each
 /// device and when.
 ///
-/// Its facts are those of the journal. Its times of deliveries and its events are what the owner saw that wrote it: a
-/// new owner knows them only from the journal.
+/// The facts are taken from the journal. Times of deliveries and events are as the owner observed them that wrote the
+/// record: a new owner knows only what the journal has.
 public struct CallRecord: Sendable, Equatable {
   public var call: CallID
   public var callee: UserKey
@@ -14,11 +14,10 @@ public struct CallRecord: Sendable, Equatable {
   /// nil only in lists of calls, for a call that goes on.
   public var end: EndedFacts?
   public var legs: [Leg]
-  /// How it went on to others, and then how its sides were transferred, in this order.
+  /// The diversions to others, followed by the transfers of its sides.
   public var diversions: [Diversion] = []
-  /// In their order.
   public var events: [Event]
-  /// Events that the call had no room for.
+  /// How many events were dropped because the call had no room for them.
   public var eventsDropped: Int
   public init(
     call: CallID, callee: UserKey, caller: Party, video: Bool = false, placedAt: Timestamp,
@@ -40,7 +39,7 @@ public struct CallRecord: Sendable, Equatable {
   public struct Answer: Sendable, Equatable {
     public var by: Party
     public var at: Timestamp
-    /// The device did not answer itself: it had placed this call, which crossed and gave way.
+    /// The call that the device had placed, which crossed this one and gave way; nil: the device answered itself.
     public var merged: CallID?
     public init(by: Party, at: Timestamp, merged: CallID? = nil) {
       self.by = by
@@ -59,9 +58,9 @@ public struct CallRecord: Sendable, Equatable {
     /// The device that declined, or that hands its side over.
     public var by: Party?
     public var at: Timestamp
-    /// The device that took the side, in a transfer; nil: none did.
+    /// For a transfer: the device that took the side; nil: none did.
     public var takenBy: Party?
-    /// Why nobody took it, in a transfer.
+    /// For a transfer: why no device took the side.
     public var failed: EndReason?
     public init(
       from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp
@@ -127,7 +126,7 @@ public struct CallRecord: Sendable, Equatable {
 }
 
 extension [CallRecord.Diversion] {
-  /// For operators: where the call went by an event; nil: the event is of another kind.
+  /// The text for operators that says where an event took the call; nil: the event is of another kind.
   package func target(of kind: CallEventKind, at time: Timestamp) -> String? {
     let isTransfer = kind == .transferring
     guard isTransfer || kind == .diverted,
@@ -150,8 +149,22 @@ public enum LegFate: UInt8, Sendable, CaseIterable {
   case stopped = 5
   /// It had the call until another device of the user took it over.
   case moved = 6
-  /// The call went on to other users before anybody answered.
+  /// The call went on to other users before an answer.
   case diverted = 7
 
   public var name: String { "\(self)" }
+}
+
+/// The parts of an ended call that are stored outside its journal, each in a stream of its own. Once all wanted parts
+/// of a call are stored, its journal says so (`JournalEntry.Change.recorded`), and no later owner stores them again.
+public struct StoredParts: OptionSet, Sendable, Hashable {
+  public let rawValue: UInt8
+  public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// Its record, for operators.
+  public static let record = StoredParts(rawValue: 1)
+  /// Its events, for the app's webhooks.
+  public static let events = StoredParts(rawValue: 2)
+  /// Its entries in the users' histories.
+  public static let history = StoredParts(rawValue: 4)
 }

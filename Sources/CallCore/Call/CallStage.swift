@@ -1,14 +1,11 @@
 /// Where a call stands, with what exists only there.
 ///
-/// The payloads hold plain values, so a change takes one out and puts it back. What grows (legs, signals,
-/// deliveries) is in `Call` itself, where it changes in place. The large payloads are in boxes of their own: each look at
-/// the stage would copy them.
+/// The payloads hold plain values, so a change takes one out and puts it back. Legs, signals and deliveries grow, so
+/// they are in `Call` itself, where they change in place. The large payloads are indirect: otherwise each read of the
+/// stage would copy them. `Call.swift` lists the transitions.
 enum CallStage: Sendable {
-  /// Can become: answered, ended.
   case ringing(Ringing)
-  /// Can become: ended.
   indirect case answered(Conversation)
-  /// Final.
   indirect case ended(Ending)
 }
 
@@ -22,13 +19,13 @@ extension CallStage {
     /// Until when the callee may have devices that the shard does not know of, because an edge is missing.
     /// Not journalled; a new owner counts anew.
     var sessionsUnknownUntil: Timestamp?
-    /// The user has a device, though perhaps none that rings. Not journalled; a new owner looks again.
+    /// The user has a device, though perhaps none that rings. Not journalled; a new owner reads it again.
     var calleeHasDevices = true
-    /// When the callee's rules let the call go on to others. Not journalled; a new owner looks again.
+    /// When the callee's rules let the call go on to others. Not journalled; a new owner reads it again.
     var noAnswerAt = Timestamp.distantFuture
-    /// When the callee's other devices ring, too. Not journalled; a new owner looks again.
+    /// When the callee's other devices ring, too. Not journalled; a new owner reads it again.
     var othersAt = Timestamp.distantFuture
-    /// Every invited device had acknowledged its invite at one time, and that was measured.
+    /// All invited devices had acknowledged their invites at one time, and the latency was recorded then.
     var isRingLatencyMeasured = false
   }
 
@@ -40,8 +37,8 @@ extension CallStage {
     /// A side's session broke: until when it may come back.
     var callerLostUntil: Timestamp?
     var winnerLostUntil: Timestamp?
-    /// The winner's device has a new session, though nobody saw the former one end: until when it has to say something
-    /// about the call. Not journalled; a new owner asks anew.
+    /// The winner's device has a new session, and the end of the former one was not reported: until when the device has
+    /// to acknowledge a delivery or send a command about the call. Not journalled; a new owner asks anew.
     var winnerSilentUntil: Timestamp?
     var isCallerConnected = false
     var isWinnerConnected = false
@@ -57,14 +54,14 @@ extension CallStage {
     }
 
     var isConnected: Bool { isCallerConnected && isWinnerConnected }
-    /// When the call ends for want of the winner; nil: its device is there.
+    /// When the call ends because the winner's device is missing; nil: it is there.
     var winnerDueAt: Timestamp? { winnerLostUntil ?? winnerSilentUntil }
   }
 
   /// From the end until the call is forgotten.
   struct Ending: Sendable {
     let facts: EndedFacts
-    /// Who had answered, without the description; nil where nobody had.
+    /// The answer, without the description; nil: the call was not answered.
     let answer: AnsweredFacts?
     /// Every device acknowledged the end.
     var isSettled = false
@@ -88,21 +85,21 @@ extension Call {
     if case .ended = stage { true } else { false }
   }
 
-  /// Whether a device hands its side over, and nobody has taken it yet.
+  /// Whether a device hands its side over, and no device has taken it yet.
   var isTransferring: Bool { !transfers.isEmpty && transfers[transfers.count - 1].isPending }
 
-  /// Whether that is the caller's side.
+  /// Whether the caller's side is handed over.
   var isCallerTransferring: Bool {
     isTransferring && transfers[transfers.count - 1].ofCaller
   }
 
-  /// The transfer that goes on.
+  /// The pending transfer.
   var transfer: Transfer? { isTransferring ? transfers[transfers.count - 1] : nil }
 
-  /// Whether devices ring: nobody has answered the call, or the transfer of a side.
+  /// Whether devices ring, because the call or the pending transfer of a side is not answered.
   var isSearching: Bool { isTransferring || isRinging }
 
-  /// Whether a device takes part in the ringing that goes on.
+  /// Whether a device takes part in the present ringing.
   func isInRound(_ leg: Int) -> Bool {
     isTransferring ? Int(legs[leg].round) == transfers.count : isRinging
   }
@@ -154,25 +151,5 @@ extension Call {
       if isTransferring { transfers[transfers.count - 1].legsLostUntil = newValue }
       changeRinging { $0.legsLostUntil = newValue }
     }
-  }
-
-  /// Changes what exists only while the call rings.
-  /// - Returns: false where it does not ring.
-  @discardableResult
-  mutating func changeRinging(_ body: (inout CallStage.Ringing) -> Void) -> Bool {
-    guard case .ringing(var ringing) = stage else { return false }
-    body(&ringing)
-    stage = .ringing(ringing)
-    return true
-  }
-
-  /// Changes what exists only while the call is answered.
-  /// - Returns: false where it is not.
-  @discardableResult
-  mutating func changeConversation(_ body: (inout CallStage.Conversation) -> Void) -> Bool {
-    guard case .answered(var conversation) = stage else { return false }
-    body(&conversation)
-    stage = .answered(conversation)
-    return true
   }
 }

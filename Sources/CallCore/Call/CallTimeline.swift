@@ -31,7 +31,7 @@ struct CallTimeline: Sendable {
 
   init(start: Timestamp) { self.start = start }
 
-  /// - Parameter purpose: of an event about a push.
+  /// - Parameter purpose: the push's purpose, if the event is about a push.
   /// - Returns: whether it is kept.
   @discardableResult
   mutating func note(
@@ -132,8 +132,8 @@ public enum CallEventKind: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// It is kept while there are fewer events than this. Events that can come in any number are dropped first,
-  /// then those that flapping connections cause. What decides a call happens once, or once for each device.
+  /// An event of this kind is kept while there are fewer events than this. Kinds that can come in any number are
+  /// dropped first, then those that flapping connections cause. Decisions happen once, or once for each device.
   fileprivate var limit: Int {
     switch self {
     case .acknowledged, .repeated, .pushed, .pushAccepted, .pushTokenGone, .pushRejected,

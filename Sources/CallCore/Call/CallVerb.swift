@@ -13,7 +13,7 @@ public enum CallVerb: Sendable, Equatable {
   indirect case pull(PullRequest)
   /// This device hands its side of an answered call over to another user.
   indirect case transfer(TransferRequest)
-  /// It does not, if nobody has answered yet.
+  /// This device keeps its side, unless a device has answered the transfer already.
   case cancelTransfer
   case signal(SignalKind, body: String)
   /// The caller's device is back, on this session.

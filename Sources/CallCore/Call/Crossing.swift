@@ -1,12 +1,11 @@
-/// Two calls cross where each of two users has called the other one (R8, "glare"). One of them goes on, and the other
-/// one gives way to it.
+/// Two calls cross if two users call each other (R8, "glare"). One of the calls goes on, and the other one gives way.
 ///
 /// An edge notices it: a device that has placed a call is invited to one from the user whom it calls. The shard of the
 /// call that gives way decides first, and ends it. Then it asks the other shard to connect the device that had placed
 /// it. So neither shard waits for the other, and both calls go on only if people answer both before an edge reports.
 public enum Crossing {
-  /// Which of two crossing calls goes on: the one with the lower id. Of calls with one id it is that of the caller
-  /// whose user id has the lower bytes, or the longer beginning of the other.
+  /// Whether a call goes on that crosses another one. The call with the lower id does. If the ids are equal, it is the
+  /// call of the caller whose user id comes first in the order of its bytes.
   public static func survives(
     _ call: CallID, caller: String, over other: CallID, caller otherCaller: String
   ) -> Bool {
@@ -17,15 +16,15 @@ public enum Crossing {
 
 /// A call gives way to one that crosses it.
 public struct CrossedCall: Sendable, Equatable {
-  /// The one that gives way.
+  /// The call that gives way.
   public var call: CallID
-  /// Who placed it; a user of the same app.
+  /// The user who placed it, of the same app.
   public var caller: String
-  /// The one that goes on: a call of the callee to the caller.
+  /// The call that goes on, from the callee to the caller.
   public var survivor: CallID
   /// The callee's device that placed the survivor.
   public var by: DeviceID
-  /// A device answered the survivor, so its id does not count. Only its shard says so.
+  /// A device answered the survivor, so the order of the ids does not count. Only the survivor's shard sets this.
   public var isSurvivorAnswered: Bool
   public init(
     call: CallID, caller: String, survivor: CallID, by: DeviceID, isSurvivorAnswered: Bool = false
@@ -40,11 +39,11 @@ public struct CrossedCall: Sendable, Equatable {
 
 /// A call gave way: the device that had placed it takes the call that goes on.
 public struct MergeRequest: Sendable, Equatable {
-  /// The one that goes on.
+  /// The call that goes on.
   public var call: CallID
-  /// The one that gave way.
+  /// The call that gave way.
   public var merged: CallID
-  /// Who placed the one that goes on; a user of the same app.
+  /// The user who placed the call that goes on, of the same app.
   public var caller: String
   /// The name of the device that takes it.
   public var deviceName: String
@@ -57,11 +56,11 @@ public struct MergeRequest: Sendable, Equatable {
 }
 
 extension EndReason {
-  /// The reason of a call's end, as a device that has not answered sees it. Where two calls crossed, the callee's other
-  /// devices stop because the callee is on the phone now, with the device that placed the crossing call.
+  /// The reason of a call's end, as a device that has not answered sees it. If two calls crossed, the callee's other
+  /// devices stop because the callee is on the phone, with the device that placed the crossing call.
   /// - Parameters:
-  ///   - device: one of the callee's; nil: the caller's.
-  ///   - cause: who caused the end.
+  ///   - device: a device of the callee; nil: the caller's.
+  ///   - cause: the party that caused the end.
   func seen(by device: DeviceID?, cause: Party?) -> EndReason {
     guard self == .glare, let device, device != cause?.device else { return self }
     return .answeredElsewhere
@@ -69,8 +68,8 @@ extension EndReason {
 }
 
 extension EndedFacts {
-  /// The stop that tells a device of the end.
-  /// - Parameter device: one of the callee's that has not answered; nil: the caller's, or the one that answered.
+  /// The stop by which a device learns the end.
+  /// - Parameter device: a device of the callee that has not answered; nil: the caller's, or the one that answered.
   func stop(for device: DeviceID?) -> Stop {
     let reason = reason.seen(by: device, cause: by)
     return Stop(

@@ -4,7 +4,7 @@ public enum DivertReason: UInt8, Sendable, CaseIterable {
   case always = 1
   /// The user is in a call, or all of the user's devices are.
   case busy = 2
-  /// The call was not answered in the time that the user's rules give.
+  /// The user did not answer in the time that the user's rules give.
   case noAnswer = 3
   /// No device of the user could be reached.
   case unreachable = 4
@@ -16,15 +16,15 @@ public enum DivertReason: UInt8, Sendable, CaseIterable {
   case declined = 7
   /// The user is a group.
   case group = 8
-  /// A member of a group did not answer in its turn, or cannot be reached.
-  case turn = 9
+  /// A member of a group did not answer in its ring slot, or cannot be reached.
+  case ringSlotOver = 9
   /// A device that has an answered call hands it over.
   case transferred = 10
 
-  public var name: String { "\(self)" }
+  public var name: String { self == .ringSlotOver ? "turn" : "\(self)" }
 
   /// Whether a call that goes on for this reason goes on to a group's next member.
-  var goesToNextMember: Bool { self == .turn || self == .declined }
+  var leadsToNextMember: Bool { self == .ringSlotOver || self == .declined }
 }
 
 /// A call leaves a user, whose devices stop ringing, and as a rule goes on to others.
@@ -39,15 +39,16 @@ public struct DivertedFacts: Sendable, Equatable {
   public var at: Timestamp
   /// Until when it rings now.
   public var deadline: Timestamp
-  /// The members of a group in the order in which they ring: `to` has the first one. Empty: all ring together.
+  /// The members of a group who ring one after the other, in their order, beginning with the one in `to`. Empty: all
+  /// ring together.
   public var queue: [String] = []
-  /// How long each member of the queue rings.
+  /// How long each member of `queue` rings.
   public var ringSlot: Span = .seconds(0)
   /// For a transfer: the only device that is to ring; nil: all do.
   public var device: DeviceID?
-  /// For a transfer: the call in which that device was asked before.
+  /// For a transfer: the call in which that device was consulted before.
   public var consulted: ConsultedCall?
-  /// For a transfer: the device's number for the command, so that a new owner, too, recognises a repetition.
+  /// For a transfer: the device's number for the command, by which a new owner recognises its repetition.
   public var request: UInt64 = 0
   public init(
     from: String, to: [String], reason: DivertReason, by: Party? = nil, at: Timestamp,
@@ -63,30 +64,29 @@ public struct DivertedFacts: Sendable, Equatable {
 }
 
 extension [DivertedFacts] {
-  /// The step by which the call came to a user; nil: it did not, or was placed to the user.
+  /// The diversion by which the call came to a user; nil: it did not, or was placed to the user.
   private func way(to user: String) -> DivertedFacts? {
     first { $0.to.contains { $0.hasBytes(of: user) } }
   }
 
-  /// The step by which the call came to the group that a user is a member of, if the members ring one after the other;
-  /// nil: they ring together, or the user rings for another reason, although it may be a member.
+  /// The diversion that gave a user a ring slot as a member of a group; nil: all members ring together, or the user
+  /// rings for another reason.
   func queue(of user: String) -> DivertedFacts? {
     guard let way = way(to: user) else { return nil }
     guard way.queue.isEmpty else { return way }
-    guard way.reason.goesToNextMember else { return nil }
+    guard way.reason.leadsToNextMember else { return nil }
     return first { $0.queue.contains { $0.hasBytes(of: user) } }
   }
 
-  /// The user from whom the call came to another: the group, for each of its members; empty: it was not diverted there.
+  /// The user from whom the call came to a user; empty: there is none. For a member of a group it is the group.
   func sender(to user: String) -> String { (queue(of: user) ?? way(to: user))?.from ?? "" }
 }
 
 extension [DivertedFacts] {
-  /// The users to whom the call went on, each once. The members of a group are left out: its callers need not know
-  /// them.
+  /// The users to whom the call went on, each once. Members of a group are left out: its callers need not know them.
   var targets: [String] {
     var users: [String] = []
-    for user in lazy.filter({ $0.reason != .group && !$0.reason.goesToNextMember }).flatMap(\.to)
+    for user in lazy.filter({ $0.reason != .group && !$0.reason.leadsToNextMember }).flatMap(\.to)
     where !users.contains(where: { $0.hasBytes(of: user) }) {
       users.append(user)
     }
@@ -100,13 +100,13 @@ extension DivertedFacts {
     switch reason {
     case .declined: Stop(reason: .declined, by: by)
     // The call was not meant to ring there, or another member may still answer.
-    case .always, .hook, .group, .turn, .transferred: Stop(reason: .unanswered)
+    case .always, .hook, .group, .ringSlotOver, .transferred: Stop(reason: .unanswered)
     case .busy, .noAnswer, .unreachable, .doNotDisturb: Stop(reason: .unanswered, missed: true)
     }
   }
 }
 
-/// The users to whom a call goes on, and their order.
+/// The users to whom a call goes on, in their order.
 public struct DivertTargets: Sendable, Equatable {
   public var users: [String]
   /// How long each user rings before the next one does; nil: all ring together.
@@ -117,7 +117,7 @@ public struct DivertTargets: Sendable, Equatable {
   }
 }
 
-/// The users to whom a call goes on if it is not answered at a user, by that user's rules. An empty list: it does not.
+/// The users to whom a call goes on if a user does not answer it, by that user's rules. An empty list: to none.
 struct Forwarding: Sendable, Equatable {
   var onBusy: [String] = []
   var onUnreachable: [String] = []
@@ -128,7 +128,7 @@ struct Forwarding: Sendable, Equatable {
   var firstDevices: [DeviceID] = []
   var firstFor: Span = .seconds(10)
 
-  /// How long the first devices ring alone. The others have their share of the ring.
+  /// How long the first devices ring alone. The others have their share of the ringing.
   /// - Parameters:
   ///   - ring: how long the call rings at the user, unless the user's rules end that earlier.
   ///   - isFixed: the whole time is fixed: `ring` includes the time of users to whom the call goes on.
@@ -137,8 +137,8 @@ struct Forwarding: Sendable, Equatable {
     return min(firstFor, ring.withoutLastShare)
   }
 
-  /// How long the call rings at the user before `onNoAnswer` holds. If the whole time is fixed, the users to whom it
-  /// goes on have their share of it.
+  /// How long the call rings at the user before `onNoAnswer` holds. If the whole time is fixed, the users to whom the
+  /// call goes on have their share of it.
   func noAnswerFor(ofRing ring: Span, isFixed: Bool) -> Span {
     min(noAnswerAfter, isFixed ? ring.withoutLastShare : ring)
   }
@@ -148,15 +148,15 @@ extension Span {
   /// Longer than a person needs to reach a phone that begins to ring.
   private static let lastShare = Span.seconds(10)
 
-  /// A ring without the time of the devices that ring last: 10 s, or half of the ring where that is less.
+  /// The ringing without the share of the devices that ring last: 10 s, or half of it if that is less.
   var withoutLastShare: Span {
     Span(microseconds: microseconds - min(Self.lastShare.microseconds, microseconds / 2))
   }
 }
 
-/// A user to whom a call was diverted. The call's shard has the call, and asks the user's shard for the user's devices
-/// again and again while they ring. So the user's shard need not store anything, and when either shard moves, the next
-/// question restores the state.
+/// A user to whom a call was diverted. The call's shard has the call, and the user's shard knows the user's devices.
+/// The call asks for them periodically while they ring, so the user's shard keeps no durable state about it, and the
+/// next question restores the state after either shard has moved.
 struct Guest: Sendable {
   let user: String
   /// The devices in the last answer of the user's shard.
@@ -173,29 +173,29 @@ struct Guest: Sendable {
   var isInCall = false
   /// Devices of the user wait for the first ones, or are in too many calls.
   var holdsDevices = false
-  /// The first devices are gone: the next question asks the user's shard to let the others ring.
+  /// The first devices are gone, so the questions ask the user's shard to let the others ring.
   var wantsOthers = false
-  /// The user's shard has not answered that yet.
+  /// The user's shard has not answered such a question yet.
   var awaitsOthers = false
-  /// The user's device that has the call, as the last question said.
+  /// The user's device that has the call, as in the last question to the user's shard.
   var talking: DeviceID?
-  /// The call came to the user as to a member of a group, so the user's own rules for forwarding do not hold.
+  /// The call came to the user as a member of a group, so the user's own rules for forwarding do not hold.
   var isMember = false
-  /// The call waits for the answer until then.
+  /// Until when the call waits for the user's shard.
   var awaitedUntil: Timestamp
   /// When to ask next.
   var askAt: Timestamp
-  /// The users to whom the call goes on if it is not answered, and when; the distant future: it does not.
+  /// The users to whom the call goes on if it is not answered, and when; the distant future: never.
   var onNoAnswer: [String] = []
   var noAnswerAt = Timestamp.distantFuture
 
-  /// How long a call waits for the user's shard. A shard gets another owner sooner.
+  /// How long a call waits for a guest's shard: longer than a shard takes to get another owner.
   static let answerTimeout: Span = .seconds(15)
-  /// The pause between questions while the call rings there, and while it does not.
+  /// The interval between questions while the call rings there, and while it does not.
   static let ringingInterval: Span = .seconds(1)
   static let restingInterval: Span = .seconds(5)
-  /// How long the devices of an answer may be pushed: an older answer may name a token that is another user's by now.
-  /// Longer than the pause between questions.
+  /// The maximum age of an answer by which devices are pushed: an older one may name a token that now belongs to
+  /// another user. Longer than the interval between questions.
   private static let freshness: Span = .seconds(6)
 
   init(user: String, at now: Timestamp) {
@@ -207,7 +207,7 @@ struct Guest: Sendable {
   /// The call does not end before the user's shard has answered.
   var isAwaited: Bool { !isKnown || awaitsOthers }
 
-  /// The devices that may be pushed; nil: the user's shard is asked first for the tokens that they have now.
+  /// The devices that may be pushed; nil: the user's shard has to be asked first which tokens they have now.
   mutating func pushable(at now: Timestamp) -> [User.Device]? {
     if now <= answeredAt + Self.freshness { return devices }
     (owesPushes, askAt) = (true, min(askAt, now))
@@ -233,27 +233,27 @@ public struct VisitRequest: Sendable, Equatable {
   public var callee: String
   /// The user who placed it.
   public var caller: String
-  /// The display name of that user; empty: there is none.
+  /// The display name of the caller; empty: there is none.
   public var callerName = ""
   /// The user's device that has answered, and when the call was answered; nil: the call rings.
   public var answeredBy: DeviceID?
   public var answeredAt: Timestamp?
-  /// Whether a user in a call is busy; nil: as the cluster's `busyWhileInCall` says.
+  /// Whether a user in a call is busy; nil: the cluster's setting holds.
   public var busyWhileInCall: Bool?
-  /// The call came to the user as to a member of a group.
+  /// The call came to the user as a member of a group.
   public var isMember = false
-  /// A transfer after consultation: the answered call in which one of the user's devices was asked. If the user's shard
-  /// knows that call, the user counts as free.
+  /// For a transfer after consultation: the answered call in which one of the user's devices was consulted. If the
+  /// user's shard knows that call, the user counts as free.
   public var consulted: CallID?
-  /// Grows with each question about the call; 0: the question is of an earlier version.
+  /// The later of two questions about a call has the greater number; 0: an earlier version asked.
   public var number: UInt64 = 0
-  /// Another user has answered, or the call is over: devices of this user only lack their stops.
+  /// Another user has answered, or the call is over, so devices of this user only need their stops.
   public var isOver = false
-  /// The number of the call's ringing: 0 is the first one, n the n-th transfer. Each counts for the caller's rate.
+  /// The number of the ringing: 0 for the first one, n for the n-th transfer. Each counts for the caller's rate.
   public var round: UInt8 = 0
-  /// The user's first devices have all stopped ringing before their time was over: the others are to ring now.
+  /// None of the user's first devices rings any longer, so the others are to ring early.
   public var wantsOthers = false
-  /// How long it still rings at the user at most; nil: the asker is of an earlier version.
+  /// For how long from now on it rings at the user at most; nil: an earlier version asked.
   public var ringsFor: Span?
   public init(
     call: CallID, callee: String, caller: String, answeredBy: DeviceID? = nil,
@@ -289,7 +289,7 @@ public struct VisitAnswer: Sendable, Equatable {
     }
   }
 
-  /// All devices that can be reached: the call takes the session of any other device for lost.
+  /// All devices that can be reached. The call treats the session of any other device as lost.
   public var devices: [Device]
   /// False while the shard does not know all sessions: there may be more devices.
   public var isComplete: Bool
@@ -299,10 +299,10 @@ public struct VisitAnswer: Sendable, Equatable {
   public var isInCall: Bool
   /// Why the call is to go on at once; nil: it rings here.
   public var diverted: DivertReason?
-  /// The users to whom it goes on: at once if `diverted` says so, else if it is not answered in time.
+  /// The users to whom it goes on: at once if `diverted` is set, or else if it is not answered in time.
   public var to: [String]
   public var noAnswerAfter: Span
-  /// How long each member rings, where the user is a group whose members ring one after the other.
+  /// For a group whose members ring one after the other: how long each rings.
   public var ringSlot: Span?
   public init(
     devices: [Device] = [], isComplete: Bool = true, isBusy: Bool = false, isInCall: Bool = false,
@@ -333,8 +333,8 @@ extension DeviceID {
 }
 
 extension PlacedFacts {
-  /// The name of a device in the call and its journal: the id of a callee's device, or else both ids. No id has the
-  /// separator.
+  /// The name of a device in the call and its journal: its id for a device of the callee, user and id for another
+  /// user's. No id has the separator.
   package func key(_ user: String, _ device: DeviceID) -> DeviceID {
     user.hasBytes(of: callee.user) ? device : DeviceID(ofGuest: user, device)
   }

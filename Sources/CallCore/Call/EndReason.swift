@@ -18,21 +18,21 @@ public enum EndReason: UInt8, Sendable, CaseIterable {
   case failed = 8
   /// It gave way to a crossing call, which goes on.
   case glare = 9
-  /// Another of the user's devices took the answered call over. Of a device, never of a call.
+  /// Another of the user's devices took the answered call over. Only devices have this reason, never calls.
   case moved = 10
-  /// A device handed its side of the answered call over to another user. Of a device; of a call only where it was
-  /// placed to ask the other user first.
+  /// A device handed its side of the answered call over to another user. A call has this reason only if it was placed
+  /// to consult that user first.
   case transferred = 11
 
   /// The reason's name on the wire (JSON) and in logs.
   public var name: String { "\(self)" }
 
-  /// Whether a call can end so. Otherwise only a device's part in it can.
+  /// Whether a call can end for this reason. If not, only a device's part in it can.
   public var endsCalls: Bool { self != .answeredElsewhere && self != .moved }
 
-  /// Whether a call that ended so is a missed call for the callee.
+  /// Whether a call that ended for this reason is a missed call of the callee.
   ///
-  /// Unreachable counts as missed, too: nothing informed the user of the call.
+  /// Unreachable counts as missed, too, because nothing informed the user of the call.
   public var isMissedCall: Bool {
     switch self {
     case .cancelled, .unanswered, .busy, .unreachable: true

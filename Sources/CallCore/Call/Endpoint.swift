@@ -35,8 +35,8 @@ struct Endpoint: Sendable {
     if let session { send(outbox.count - 1, to: session, &turn) }
   }
 
-  /// Names the delivery before it: the bus may lose that one and not this one. A `ringsUntil` holds nothing up: an edge of
-  /// an earlier version passes none on.
+  /// Sends a delivery that names the one before it, since the bus may lose that one and not this one. It never names a
+  /// `ringsUntil`, because edges of earlier versions do not pass these on.
   private func send(_ index: Int, to session: SessionRef, _ turn: inout Turn) {
     var delivery = outbox[index].delivery
     let before = outbox[..<index].last { !$0.delivery.event.isRingsUntil }
@@ -49,19 +49,19 @@ struct Endpoint: Sendable {
     outbox.append(Pending(delivery: delivery, attempts: 0, nextAt: .distantFuture))
   }
 
-  /// Keeps what is said of the other side's newest move, in place of that of an earlier one.
+  /// Keeps the news of the other side's newest move, in place of the news of an earlier one.
   mutating func replaceMoved(by delivery: Delivery) {
     outbox.removeAll { if case .moved = $0.delivery.event { true } else { false } }
     keep(delivery)
   }
 
-  /// Keeps what is said of the newest transfer, in place of what was said before.
+  /// Keeps the news of the newest transfer, in place of earlier news.
   mutating func replaceTransfer(by delivery: Delivery) {
     outbox.removeAll { if case .transfer = $0.delivery.event { true } else { false } }
     keep(delivery)
   }
 
-  /// Sends what was kept without being sent.
+  /// Sends the deliveries that were kept without being sent.
   mutating func sendKept(_ turn: inout Turn) {
     guard let session else { return }
     for index in outbox.indices where outbox[index].attempts == 0 {
@@ -70,16 +70,16 @@ struct Endpoint: Sendable {
     }
   }
 
-  /// Drops what was to be delivered: it no longer matters.
+  /// Drops all deliveries, which no longer matter.
   mutating func clear() { outbox.removeAll() }
 
   /// Drops the deliveries and returns them.
-  mutating func takeAll() -> [Delivery] {
+  mutating func drain() -> [Delivery] {
     defer { clear() }
     return outbox.map(\.delivery)
   }
 
-  /// - Returns: what was acknowledged; nil where nothing of that version waits.
+  /// - Returns: the acknowledged event; nil: no delivery of that version waits.
   mutating func acknowledge(_ version: UInt64) -> Delivery.Event? {
     guard let index = outbox.firstIndex(where: { $0.delivery.version == version }) else {
       return nil
@@ -87,7 +87,7 @@ struct Endpoint: Sendable {
     return outbox.remove(at: index).delivery.event
   }
 
-  /// Any command of the device about the call acknowledges the invite.
+  /// Drops the invite, which any command of the device about the call acknowledges.
   /// - Returns: the descriptions and candidates in the invite.
   mutating func acknowledgeInvite() -> [Signal] {
     var signals: [Signal] = []
@@ -99,8 +99,8 @@ struct Endpoint: Sendable {
     return signals
   }
 
-  /// Retransmits what is due.
-  /// - Returns: how many deliveries that were.
+  /// Retransmits the deliveries that are due.
+  /// - Returns: how many were.
   mutating func retransmitDue(_ turn: inout Turn) -> Int {
     guard let session else { return 0 }
     var count = 0
@@ -116,7 +116,7 @@ struct Endpoint: Sendable {
     return count
   }
 
-  /// A session begins: sends everything, with the retransmissions of a first attempt.
+  /// Sends everything, as a first attempt, because a session begins.
   mutating func retransmitAll(_ turn: inout Turn) {
     guard let session else { return }
     for index in outbox.indices {
@@ -126,8 +126,8 @@ struct Endpoint: Sendable {
     }
   }
 
-  /// The device is known to be attached as before: sends once more what it has not acknowledged after all attempts. Its
-  /// edge may have stood still for longer than they take.
+  /// Sends once more the deliveries whose attempts are exhausted, because the device is known to be attached as before.
+  /// Its edge may have been stalled for longer than the attempts take.
   func retransmitExhausted(_ turn: inout Turn) {
     guard let session else { return }
     for index in outbox.indices
@@ -136,7 +136,7 @@ struct Endpoint: Sendable {
     }
   }
 
-  /// After the last retransmission the delivery waits until the device is known to be attached.
+  /// Schedules the next attempt. After the last one the delivery waits until the device is known to be attached.
   private mutating func schedule(_ index: Int, _ turn: borrowing Turn) {
     let repeats = turn.limits.deliveryRepeats
     let attempts = outbox[index].attempts

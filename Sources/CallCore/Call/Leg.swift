@@ -28,14 +28,13 @@ struct Leg: Sendable {
       }
     }
 
-    /// Whether its device may believe that it rings: it did when it left, and learns what became of
-    /// the call when it comes back.
+    /// Whether its device may believe that it rings. A device that left while it rang learns only later what happened.
     var mayStillRing: Bool {
       if case .gone = self { true } else { isLive }
     }
 
-    /// How its device refused the call, and when; nil where it did not refuse. A decline for the user has no
-    /// time.
+    /// The reason for which its device refused the call, and when; nil: it did not refuse. A decline for the user has
+    /// no time.
     var refusal: (reason: EndReason, at: Timestamp?)? {
       switch self {
       case .declined(let at): (.declined, at)
@@ -65,14 +64,14 @@ struct Leg: Sendable {
     }
   }
 
-  /// Which invites were sent. Only a device that was invited, or pushed, has something to stop.
+  /// The invites that were sent. Only a device that was invited or pushed has something to stop.
   enum Invitation: Sendable, Equatable {
     /// `awaitedUntil`: the device was between two sessions when it was called, and may be back by then.
     case notSent(awaitedUntil: Timestamp?)
     case sent
-    /// The last one was not the first.
+    /// More than one was sent.
     case resent
-    /// Only a former owner of the shard sent one, so it is unknown which candidates the device has.
+    /// Only a former owner of the shard sent one, so this owner does not know which candidates the device has.
     case sentByFormerOwner
 
     var wasSent: Bool {
@@ -81,11 +80,11 @@ struct Leg: Sendable {
   }
 
   var party: Party
-  /// By which the call and its journal name the device.
+  /// The name of the device in the call and its journal.
   let key: DeviceID
-  /// In which ringing of the call it rang last: 0 is the first one, n the n-th transfer.
+  /// The ringing of the call in which it rang last: 0 is the first one, n the n-th transfer.
   var round: UInt8 = 0
-  /// Whether it had a part in the call before this ringing.
+  /// Whether it took part in the call before this ringing.
   var hadPart = false
   var state = State.waking
   var endpoint = Endpoint()
@@ -93,7 +92,7 @@ struct Leg: Sendable {
   var ringPush = RingPush.impossible
   /// Pushes that were decided after the ringing: clean-ups and notices.
   var laterPushes: Set<PushPurpose> = []
-  /// The signals that it sent. They wait until somebody answers; the caller gets them if this leg wins.
+  /// The signals that it sent. They wait until a device answers; the caller gets them if this leg wins.
   var signals = SentSignals()
 
   init(party: Party, key: DeviceID) {
@@ -106,12 +105,12 @@ struct Leg: Sendable {
     endpoint.session != nil || ringPush.isWaking || ringPush.dueAt != .distantFuture
   }
 
-  /// It rings once more, for a transfer.
+  /// Resets the leg, because it rings again for a transfer.
   mutating func ringAgain(_ round: UInt8, named name: String) {
     self.round = round
     if !name.isEmpty { party.deviceName = name }
     state = .waking
-    // The next report of the device's session invites it there, even if it is the session that it had before.
+    // So the next report of the device's session invites it, even if the session is the same as before.
     endpoint = Endpoint()
     invitation = .notSent(awaitedUntil: nil)
     ringPush = .impossible

@@ -4,20 +4,20 @@
 public struct Outcome: Sendable {
   public var entries: [JournalEntry] = []
   public var effects: [Effect] = []
-  /// For each call of which all invited devices have now acknowledged the invite: how long that took from its
+  /// For each call all of whose invited devices have now acknowledged their invites: how long that took from its
   /// placing. For metrics; it does not wait for the journal.
   public var ringLatencies: [Span] = []
-  /// Faults that only a bug of ours brings about. To be counted and logged; they do not wait for the journal.
+  /// Faults that only a bug in Callmesh causes. They are counted and logged without waiting for the journal.
   public var faults: [MachineFault] = []
-  /// How soon the journal must have it.
+  /// How soon the entries must be in the journal.
   public var urgency = Urgency.idle
 
   public enum Urgency: Int, Comparable, Sendable {
     /// With the next append that happens anyway, or within a second.
     case idle
-    /// Nobody waits for it: may wait a tenth of a second.
+    /// No command waits for it: may wait a tenth of a second.
     case slow
-    /// A person does not notice four times what `lazy` waits.
+    /// May wait four times as long as `lazy`, which a person does not notice.
     case relaxed
     /// May wait a few milliseconds (`CallLimits.lazyAppend`), to share an append.
     case lazy
@@ -31,7 +31,7 @@ public struct Outcome: Sendable {
   public var isEmpty: Bool { entries.isEmpty && effects.isEmpty }
 
   public mutating func removeAll() {
-    // To remove nothing is not free, and most are empty.
+    // Removing from an empty array is not free, and most are empty.
     if !entries.isEmpty { entries.removeAll(keepingCapacity: true) }
     if !effects.isEmpty { effects.removeAll(keepingCapacity: true) }
     if !ringLatencies.isEmpty { ringLatencies.removeAll(keepingCapacity: true) }
@@ -55,16 +55,16 @@ public struct MachineFault: Sendable, Equatable {
     case commandBeforeBegin
     /// A fact was decided that does not fit the state of its call.
     case decisionRefused
-    /// A result for a write to the store that nothing waits for.
+    /// A result for a write to the store that no step waits for.
     case unexpectedStoreResult
     /// A result that does not fit the step by which a registration claims a token.
     case unexpectedTokenResult
-    /// A call was due again and again at one moment: what was due stayed due.
+    /// A call stayed due at one moment, however often its due steps were carried out.
     case dueWithoutEnd
   }
 
   public var kind: Kind
-  /// nil where no call is concerned.
+  /// nil: no call is concerned.
   public var call: CallID?
 
   public init(_ kind: Kind, call: CallID? = nil) {

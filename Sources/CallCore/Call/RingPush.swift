@@ -6,7 +6,7 @@ package enum RingPush: Sendable, Equatable {
   case idle
   /// Due at that time, unless the device acknowledges an invite first. Can become: idle, decided, impossible.
   case due(at: Timestamp)
-  /// A fact in the journal; no second one follows.
+  /// The push is a fact in the journal, and no second one follows.
   /// `isReported`: a gateway reported the result. A new owner does not have that report.
   case decided(Waking, isReported: Bool)
 
@@ -54,7 +54,7 @@ package enum RingPush: Sendable, Equatable {
     if case .impossible = self { self = .idle }
   }
 
-  /// The device has no such token any more. One that was decided is given up.
+  /// The device no longer has such a token. A push that was decided is given up.
   package mutating func becameImpossible() {
     switch self {
     case .impossible, .idle, .due: self = .impossible
@@ -77,7 +77,7 @@ package enum RingPush: Sendable, Equatable {
     if case .due = self { self = .idle }
   }
 
-  // MARK: After
+  // MARK: Once it is decided
 
   package mutating func decide() { self = .decided(.underWay, isReported: isReported) }
 
@@ -87,13 +87,13 @@ package enum RingPush: Sendable, Equatable {
     if case .decided(_, let isReported) = self { self = .decided(.over, isReported: isReported) }
   }
 
-  /// The device declined, was busy or left. Where a push may have arrived it still needs a clean-up.
+  /// The device declined, was busy or left. If a push may have arrived, the device still needs a clean-up.
   package mutating func legEnded() {
     unschedule()
     giveUp()
   }
 
-  /// The device is not waited for any more.
+  /// The call no longer waits for the device.
   package mutating func giveUp() {
     if case .decided(.underWay, let isReported) = self {
       self = .decided(.over, isReported: isReported)

@@ -1,4 +1,4 @@
-/// Calls that the app's server places between two users. `Call+Vacant.swift` says how they go on.
+/// Calls that the app's server places between two users. `Call+Transferring.swift` says how they go on.
 extension ShardMachine {
   /// - Parameter command: its user is the one whose devices ring first.
   mutating func placeForApp(_ command: Command, _ placing: AppPlacing, _ turn: inout Turn) {

@@ -71,7 +71,7 @@ extension [DivertedFacts] {
   /// How the call came to the group as whose member a user has its turn. A member may ring for another reason.
   fileprivate func queue(of user: String) -> DivertedFacts? {
     guard let way = way(to: user), way.queue.isEmpty else { return way(to: user) }
-    guard way.reason == .turn || way.reason == .declined else { return nil }
+    guard way.reason == .ringSlotOver || way.reason == .declined else { return nil }
     return first { $0.queue.contains { $0.hasBytes(of: user) } }
   }
 

@@ -81,7 +81,7 @@ extension HistoryChecker {
     if !entry.answeredBy.hasBytes(of: isOthersAnswer ? answerer : "") { return "user who answered" }
     if entry.wentOn != (left?.to.isEmpty == false) { return "word on whether it went on" }
     let ways = (side == .placed ? facts.diversions : left.map { [$0] } ?? []).filter {
-      ![.group, .turn, .declined].contains($0.reason)
+      ![.group, .ringSlotOver, .declined].contains($0.reason)
     }
     let targets = Set(ways.flatMap(\.to).map { Array($0.utf8) })
     let named = Set(entry.wentTo.map { Array($0.utf8) })

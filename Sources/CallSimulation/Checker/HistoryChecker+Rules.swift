@@ -75,7 +75,7 @@ extension HistoryChecker {
     case .noAnswer: forward = rules.onNoAnswer
     case .unreachable: forward = rules.onUnreachable
     case .doNotDisturb: forward = rules.silences(facts.ringer) ? rules.onBusy : nil
-    case .hook, .declined, .group, .turn, .transferred: return
+    case .hook, .declined, .group, .ringSlotOver, .transferred: return
     }
     let expected = forward.map { fresh($0, facts) } ?? []
     try require(

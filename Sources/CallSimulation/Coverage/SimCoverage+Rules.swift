@@ -27,7 +27,7 @@ extension SimCoverage {
       race("R27 \(facts.reason.name)", call)
       if seen.diversions == 4 { race("R27 five times", call) }
       if facts.reason == .noAnswer, record.epoch > seen.epoch { race("R27 new owner", call) }
-    case .hook, .declined, .group, .turn, .transferred: break
+    case .hook, .declined, .group, .ringSlotOver, .transferred: break
     }
   }
 

@@ -111,7 +111,7 @@ final class SimCoverage {
       if record.epoch > seen.transferEpoch { race("R26 new owner", call) }
     case .diverted(let facts):
       if !facts.to.isEmpty { race("R25", call) } else { race("R25 declined by one", call) }
-      if facts.reason == .turn { race("R25 turn", call) }
+      if facts.reason == .ringSlotOver { race("R25 turn", call) }
       sentOn(facts, seen, record, call)
       if facts.reason == .group { race(facts.queue.isEmpty ? "R25 group" : "R25 queue", call) }
       calls[call]?.diversions += 1

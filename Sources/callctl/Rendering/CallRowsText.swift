@@ -65,7 +65,7 @@ package enum CallRowsText {
     let legs = record.legs.map { "\($0.party.user)/\($0.party.device)=\($0.fate.name)" }
     cells.append(legs.joined(separator: " "))
     let ways = record.diversions.map {
-      "\($0.from)>\($0.to.joined(separator: "+"))=\($0.reason)"
+      "\($0.from)>\($0.to.joined(separator: "+"))=\($0.reason.name)"
     }
     cells.append(ways.joined(separator: " "))
     return cells.map(cell).joined(separator: ",") + "\r\n"
