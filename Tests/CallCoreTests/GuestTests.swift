@@ -61,6 +61,32 @@ import Testing
     #expect(held?.isBusy == true)
   }
 
+  @Test("R10, R25: the winner speaks on a session that only its user's shard knows: it is asked")
+  func theWinnersNewerSession() {
+    var bench = bench()
+    bench.hear("carol", answer("1"))
+    #expect(bench.say(.answer(description: ""), "carol", "1")?.won == true)
+    bench.say(.connected, "carol", "1")
+    bench.owner.caller(.call(DivertingBench.id, .connected))
+    bench.acknowledgeAll()
+    func isAt(_ generation: UInt64) -> VisitAnswer {
+      let session = DivertingBench.session("carol", "1", generation)
+      return VisitAnswer(devices: [.init(id: "1", name: "1", session: session, isHeld: false)])
+    }
+    // The app's next run, which loses that session before it has said anything.
+    bench.hear("carol", isAt(1))
+    let asked = bench.asked.count
+    bench.say(.signal(.candidate, body: "c"), "carol", "1", generation: 2)
+    #expect(bench.asked.count == asked + 1)
+    bench.hear("carol", isAt(2))
+    #expect(bench.deliveries("carol", "1", generation: 2).map(\.event.kind) == ["answered"])
+    bench.acknowledgeAll(generation: 2)
+    bench.say(.signal(.candidate, body: "d"), "carol", "1", generation: 2)
+    #expect(bench.asked.count == asked + 1, "its session is known")
+    bench.pass(.seconds(120))
+    #expect(bench.owner.ends.isEmpty)
+  }
+
   @Test("call waiting: the invite says that the user is in a call", arguments: [false, true])
   func secondCall(isInCall: Bool) {
     var bench = bench()

@@ -193,6 +193,40 @@ import Testing
     #expect(bench.ends.map(\.reason) == [.hungUp])
   }
 
+  /// Edges repeat commands until an owner answers them, so one may outlive the app that sent it.
+  @Test("what the former run of its app has sent comes late, and says nothing of this one")
+  func aFormerRunsWords() throws {
+    var bench = talking()
+    bench.caller(.call(Bench.callID, .signal(.candidate, body: "c")))
+    let pending = try #require(bench.deliveries(to: "b1").last)
+    bench.attach("b1", edge: 2)
+    bench.say(
+      .ack([Acknowledgement(call: pending.call, version: pending.version)]), device: "b1")
+    bench.say(.call(Bench.callID, .connected), device: "b1")
+    bench.say(.call(Bench.callID, .signal(.candidate, body: "c")), device: "b1")
+    bench.pass(almost)
+    #expect(bench.ends.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.ends.map(\.reason) == [.hungUp])
+  }
+
+  @Test("R10, R22: a new owner gets what the former run had sent after the session of this one")
+  func aFormerRunsWordsAtANewOwner() throws {
+    for isSilent in [true, false] {
+      var bench = talking()
+      bench.say(.sessionClosed(graceful: false), device: "b1")
+      bench = bench.takenOver()
+      bench.say(.attach(Attach(announce: true)), device: "b1", session: later)
+      bench.say(.attach(Attach(announce: true)), device: "a1", session: Bench.session("a1"))
+      bench.caller(.call(Bench.callID, .resume))
+      bench = bench.begun()
+      bench.say(.call(Bench.callID, .connected), device: "b1")
+      if !isSilent { try acknowledge(&bench) }
+      bench.pass(.seconds(300))
+      #expect(bench.ends.map(\.reason) == (isSilent ? [.hungUp] : []))
+    }
+  }
+
   @Test("R10, R22: its app began anew while the shard had no owner: the new one asks it, too")
   func newOwnerSawNoLoss() throws {
     for isSilent in [true, false] {

@@ -161,11 +161,16 @@ extension Call {
   }
 
   /// A device acknowledged a delivery of the call, or sent a command about it. If it has the callee's side and was
-  /// away, it is back.
-  mutating func noteContact(_ role: Role, _ turn: inout Turn) {
+  /// away, it is back. What an earlier run of its app had sent may come late: it came on that run's session.
+  mutating func noteContact(_ role: Role, on session: SessionRef, _ turn: inout Turn) {
     guard awaitsWinner, case .leg(let leg) = role, case .answered(let conversation) = stage,
-      leg == conversation.winner, legs[leg].endpoint.session != nil
+      leg == conversation.winner
     else { return }
+    guard legs[leg].endpoint.session == session else {
+      // Another user's shard knows that user's sessions first: it may be a newer one.
+      let user = legs[leg].party.user
+      return visitAnew(&turn) { $0.hasBytes(of: user) }
+    }
     awaitsWinner = false
     changeConversation { $0.winnerSilentUntil = nil }
     if conversation.winnerLostUntil != nil { commit(.winnerLost(until: nil), .urgent, &turn) }

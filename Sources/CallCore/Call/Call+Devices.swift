@@ -36,7 +36,9 @@ extension Call {
 
   // MARK: Acknowledgements
 
-  mutating func acknowledge(_ role: Role, _ version: UInt64, _ turn: inout Turn) {
+  mutating func acknowledge(
+    _ role: Role, _ version: UInt64, on session: SessionRef, _ turn: inout Turn
+  ) {
     switch role {
     case .caller:
       if let event = caller.acknowledge(version), !event.isSignal {
@@ -44,7 +46,7 @@ extension Call {
       }
     case .leg(let leg):
       guard let event = legs[leg].endpoint.acknowledge(version) else { return }
-      noteContact(role, &turn)
+      noteContact(role, on: session, &turn)
       if !event.isSignal {
         timeline.note(.acknowledged, UInt8(clamping: leg), at: turn.now)
       }

@@ -11,7 +11,9 @@ extension ShardMachine {
     guard let slot = calls.slot(of: id), case let look = calls[slot].look(at: command),
       look.isAddressed
     else { return turn.reply(command, .error(CallError(.unknownCall))) }
-    if calls[slot].awaitsWinner { mutate(id, at: slot) { $0.noteContact(look.role, &turn) } }
+    if calls[slot].awaitsWinner {
+      mutate(id, at: slot) { $0.noteContact(look.role, on: command.session, &turn) }
+    }
     if case .pull(let request) = verb { return pull(command, id, request, &turn) }
     if case .transfer(let request) = verb { return transfer(command, id, request, &turn) }
     var role = look.role

@@ -98,7 +98,7 @@ public struct ShardMachine: Sendable {
         }
         mutate(item.call) { call in
           let role = call.role(of: command.user, command.device)
-          call.acknowledge(role, item.version, &turn)
+          call.acknowledge(role, item.version, on: command.session, &turn)
         }
       }
     case .call(let id, let verb): handle(command, id, verb, &turn)
