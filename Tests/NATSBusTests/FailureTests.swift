@@ -18,7 +18,7 @@ struct FailureTests {
     let error = await #expect(throws: BusError.self) {
       _ = try await NATSBus.connect(url: server.url, name: "test", options: options())
     }
-    guard case .notReady(let text) = error else {
+    guard case .notReady(let text, _) = error else {
       Issue.record("another error: \(String(describing: error))")
       return
     }
@@ -33,10 +33,11 @@ struct FailureTests {
       let error = await #expect(throws: BusError.self) {
         _ = try await NATSBus.connect(url: url, name: "test", options: options())
       }
-      guard case .failed(let text) = error else {
+      guard case .failed(let text, let code?) = error else {
         Issue.record("another error: \(String(describing: error))")
         return
       }
+      #expect(BusError.Code.refusals.contains(code))
       #expect(text.hasPrefix("nats-server refuses the credentials: "))
       #expect(!text.contains("secret"))
     }
@@ -223,7 +224,7 @@ struct FailureTests {
     let error = await #expect(throws: BusError.self) {
       _ = try await bus.openJournal(JournalOptions())
     }
-    guard case .failed(let text) = error else {
+    guard case .failed(let text, code: .jetStream(10058)) = error else {
       Issue.record("another error")
       return
     }

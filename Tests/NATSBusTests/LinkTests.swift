@@ -162,7 +162,7 @@ struct LinkTests {
     let error = await #expect(throws: BusError.self) {
       _ = try await NATSBus.connect(url: relay.url, name: "test", options: options)
     }
-    guard case .notReady(let text) = error else {
+    guard case .notReady(let text, _) = error else {
       Issue.record("another error: \(String(describing: error))")
       return
     }

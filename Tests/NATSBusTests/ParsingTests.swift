@@ -40,6 +40,18 @@ import Testing
     #expect(!JetStreamAPI.isBeingMade(.object(["error": .object([:])])))
   }
 
+  /// The sentence is for operators; only the code is compared.
+  @Test(arguments: [(400, 10059, false), (503, 10008, true), (500, 10005, true), (503, nil, true)])
+  func anErrorKeepsItsCode(status: Int, number: UInt64?, passes: Bool) throws {
+    let field = number.map { ",\"err_code\":\($0)" } ?? ""
+    let text = "{\"error\":{\"code\":\(status)\(field),\"description\":\"why\"}}"
+    let reply = try JetStreamAPI.parse(BusMessage(subject: "s", bytes: Array(text.utf8)))
+    let error = #expect(throws: BusError.self) { try JetStreamAPI.storedMessage(reply, "S") }
+    #expect(error?.code == .jetStream(number ?? 0))
+    #expect(error?.isTransient == passes)
+    #expect("\(error!)" == "cannot read from S: JetStream says: why (\(number ?? 0))")
+  }
+
   @Test func quotesText() {
     #expect(JSONWriter.quoted("a\"b\\c\nd") == "\"a\\\"b\\\\c\\nd\"")
   }

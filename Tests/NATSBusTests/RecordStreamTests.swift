@@ -37,7 +37,8 @@ struct RecordStreamTests {
     defer { server.stop() }
     let bus = try await connect(server)
     let stream = try await bus.openRecords(RecordOptions())
-    await #expect(throws: BusError.self) { _ = try await stream.range() }
+    let error = await #expect(throws: BusError.self) { _ = try await stream.range() }
+    #expect(error?.code == .streamNotFound)
     guard case .unknown = await add(stream, "early", [1]) else {
       Issue.record("a stream that is not there takes records")
       return

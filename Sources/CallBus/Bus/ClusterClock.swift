@@ -42,16 +42,6 @@ public struct StoreRetryPolicy: Sendable {
   }
 }
 
-extension BusError {
-  /// Whether the same operation may succeed later, without anyone's intervention.
-  public var isTransient: Bool {
-    switch self {
-    case .timeout, .noResponders, .notReady: true
-    case .closed, .failed: false
-    }
-  }
-}
-
 /// The time as the core counts it: set from the wall clock once, then advanced by the monotonic clock.
 public struct ClusterClock: Sendable {
   private let anchorMicroseconds: Int64

@@ -124,24 +124,3 @@ extension NodeStatus {
     bus.dropped = statistics.dropped
   }
 }
-
-public enum BusError: Error, Sendable, Equatable {
-  case timeout
-  case noResponders
-  case closed
-  /// The store is unavailable: it starts, elects a leader, or is not enabled.
-  case notReady(String)
-  /// An error of the server or the library.
-  case failed(String)
-}
-
-extension BusError: CustomStringConvertible {
-  public var description: String {
-    switch self {
-    case .timeout: "no answer in time"
-    case .noResponders: "nobody listens"
-    case .closed: "the bus is closed"
-    case .notReady(let sentence), .failed(let sentence): sentence
-    }
-  }
-}

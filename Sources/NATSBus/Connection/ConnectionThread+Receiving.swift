@@ -88,7 +88,7 @@ extension ConnectionThread {
     outbox.close()
     reconnecting?.abandon()
     reconnecting = nil
-    if case .failed(let reason)? = refusal { reportOutage(reason) }
+    if let refusal { reportOutage("\(refusal)") }
     requests.endAll(BusError.closed)
     for observer in observers.withLock({ $0 }) { observer.disconnected() }
     observers.withLock { $0.removeAll() }

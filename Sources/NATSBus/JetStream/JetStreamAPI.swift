@@ -13,18 +13,22 @@ package struct JetStreamAPI: Sendable {
   /// An answer of JetStream.
   package struct Reply {
     var json: JSONValue
-    /// JetStream's number of the error, such as 10037: no message found.
-    var errorCode: UInt64? { json["error"].map { $0["err_code"]?.unsigned ?? 0 } }
+    /// nil: no error.
+    var errorCode: BusError.Code? {
+      json["error"].map { .jetStream($0["err_code"]?.unsigned ?? 0) }
+    }
 
     /// - Parameter what: what failed, for the error.
     /// - Throws: the error in the answer.
     func checked(_ what: String) throws -> JSONValue {
       guard let error = json["error"] else { return json }
       let text = error["description"]?.text ?? "unknown error"
-      let sentence = "\(what): JetStream says: \(text) (\(errorCode ?? 0))"
+      let number = error["err_code"]?.unsigned ?? 0
+      let sentence = "\(what): JetStream says: \(text) (\(number))"
+      let code = BusError.Code.jetStream(number)
       // Service unavailable, as in HTTP; or the servers have not found one another yet.
-      let passes = error["code"]?.unsigned == 503 || errorCode == JetStreamAPI.noSuitablePeers
-      throw passes ? BusError.notReady(sentence) : .failed(sentence)
+      let passes = error["code"]?.unsigned == 503 || code == .noSuitablePeers
+      throw passes ? BusError.notReady(sentence, code: code) : .failed(sentence, code: code)
     }
   }
 
@@ -37,16 +41,6 @@ package struct JetStreamAPI: Sendable {
     var time = ""
     var record: StoredRecord { StoredRecord(sequence: sequence, bytes: bytes) }
   }
-
-  static let noMessageFound: UInt64 = 10037
-  static let streamNotFound: UInt64 = 10059
-  static let noSuitablePeers: UInt64 = 10005
-  static let streamNameInUse: UInt64 = 10058
-  /// The expected sequence is not the last one; the second number is newer servers'.
-  static let wrongLastSequence: Set<UInt64> = [10071, 10164]
-
-  /// A store operation failed, for any reason: a limit of the stream, a full disk, a broken one.
-  static let storeFailed: Set<UInt64> = [10077]
 
   let bus: NATSBus
   let timeout: Duration
@@ -89,8 +83,9 @@ package struct JetStreamAPI: Sendable {
   /// - Throws: `BusError.notReady` if the stream does not exist.
   func checkExists(_ stream: String, what: String) async throws {
     let reply = try await call(JetStreamSubject.information(stream), "")
-    if reply.errorCode == Self.streamNotFound {
-      throw BusError.notReady("there is no \(what) yet: a coordinator makes it")
+    if reply.errorCode == .streamNotFound {
+      throw BusError.notReady(
+        "there is no \(what) yet: a coordinator makes it", code: .streamNotFound)
     }
     try Self.checkIsMade(reply.checked("cannot open the \(what)"), what: what)
   }
@@ -147,7 +142,7 @@ package struct JetStreamAPI: Sendable {
   }
 
   package static func storedMessage(_ reply: Reply, _ stream: String) throws -> StoredMessage? {
-    if reply.errorCode == noMessageFound { return nil }
+    if reply.errorCode == .noMessageFound { return nil }
     let json = try reply.checked("cannot read from \(stream)")
     guard let message = json["message"], let subject = message["subject"]?.text,
       let sequence = message["seq"]?.unsigned,
@@ -177,8 +172,8 @@ package struct JetStreamAPI: Sendable {
   /// - Throws: `BusError.notReady` if there is no such stream.
   func range(of stream: String) async throws -> ClosedRange<UInt64>? {
     let reply = try await call(JetStreamSubject.information(stream), "")
-    if reply.errorCode == Self.streamNotFound {
-      throw BusError.notReady("there is no stream \(stream)")
+    if reply.errorCode == .streamNotFound {
+      throw BusError.notReady("there is no stream \(stream)", code: .streamNotFound)
     }
     let state = try reply.checked("cannot ask for \(stream)")["state"]
     let (first, last) = (state?["first_seq"]?.unsigned ?? 0, state?["last_seq"]?.unsigned ?? 0)

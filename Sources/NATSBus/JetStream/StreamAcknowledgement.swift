@@ -24,10 +24,11 @@ package enum StreamAcknowledgement {
       return .unknown(
         "not an acknowledgement: \(String(decoding: text.prefix(200), as: UTF8.self))")
     }
-    let code = error["err_code"]?.unsigned ?? 0
-    if JetStreamAPI.wrongLastSequence.contains(code) { return .refused }
-    if hasLimit, JetStreamAPI.storeFailed.contains(code) { return .refused }
-    return .unknown("JetStream says: \(error["description"]?.text ?? "error") (\(code))")
+    let number = error["err_code"]?.unsigned ?? 0
+    let code = BusError.Code.jetStream(number)
+    if BusError.Code.wrongLastSequence.contains(code) { return .refused }
+    if hasLimit, code == .storeFailed { return .refused }
+    return .unknown("JetStream says: \(error["description"]?.text ?? "error") (\(number))")
   }
 
   /// The index after the first occurrence of a pattern.

@@ -29,9 +29,6 @@ struct StreamSpecification: Sendable {
     case changed
   }
 
-  /// JetStream's number of the error.
-  private static let subjectsOverlap: UInt64 = 10065
-
   private var storage: String { inMemory ? "memory" : "file" }
 
   private var discard: String { dropsOldest ? "old" : "new" }
@@ -70,11 +67,11 @@ struct StreamSpecification: Sendable {
     // If two nodes create a stream at the same moment, the server may tell one that the subjects overlap, before it
     // knows the other's stream by name, or that it has been created, before it has been.
     for _ in 0..<20
-    where reply.errorCode == Self.subjectsOverlap || JetStreamAPI.isBeingMade(reply.json) {
+    where reply.errorCode == .subjectsOverlap || JetStreamAPI.isBeingMade(reply.json) {
       try await Task.sleep(for: .milliseconds(50))
       reply = try await api.call(JetStreamSubject.create(name), configuration)
     }
-    guard reply.errorCode == JetStreamAPI.streamNameInUse else {
+    guard reply.errorCode == .streamNameInUse else {
       let made = try reply.checked("cannot create the stream \(name)")
       return try JetStreamAPI.checkIsMade(made, what: "stream \(name)")
     }
@@ -84,7 +81,8 @@ struct StreamSpecification: Sendable {
     guard differences.isEmpty else {
       throw BusError.failed(
         "the stream \(name) exists with another configuration: "
-          + differences.joined(separator: ", ") + "; change it, or name the cluster differently")
+          + differences.joined(separator: ", ") + "; change it, or name the cluster differently",
+        code: .streamNameInUse)
     }
     if case .changed = existingLimits { try await updateLimits(present["config"] ?? .null, api) }
   }

@@ -142,6 +142,7 @@ private func linkState(_ pointer: UnsafeMutableRawPointer?) -> LinkState {
 
 private func check(_ status: natsStatus, _ what: String) throws(ConnectFailure) {
   guard status == NATS_OK else {
-    throw ConnectFailure(reason: .failed("\(what): \(natsErrorText(status))"))
+    throw ConnectFailure(
+      reason: .failed("\(what): \(natsErrorText(status))", code: BusError.Code(status)))
   }
 }

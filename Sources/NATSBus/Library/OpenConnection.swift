@@ -26,11 +26,12 @@ func openConnection(
 
 struct ConnectFailure: Error {
   var reason: BusError
-  /// The server does not accept the credentials.
-  var isRefusal = false
 
   static let silentServer = ConnectFailure(
     reason: .notReady("a nats-server took the connection and then said nothing"))
+
+  /// The server does not accept the credentials.
+  var isRefusal: Bool { reason.code.map(BusError.Code.refusals.contains) ?? false }
 
   /// Among several servers' failures, a refusal is reported first, then one that may pass.
   func outweighs(_ other: Self) -> Bool {
@@ -42,28 +43,30 @@ struct ConnectFailure: Error {
 extension ConnectFailure {
   /// Transient (`notReady`) if waiting may help: an unreachable server may start, one that refuses stays as it is.
   init(_ status: natsStatus) {
-    isRefusal = status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED
+    let code = BusError.Code(status)
     let text = natsErrorText(status)
     switch status {
     case NATS_CONNECTION_AUTH_FAILED, NATS_NOT_PERMITTED:
-      reason = .failed("nats-server refuses the credentials: \(text)")
+      reason = .failed("nats-server refuses the credentials: \(text)", code: code)
     case NATS_SECURE_CONNECTION_WANTED:
-      reason = .failed("nats-server offers no TLS, and this node is told to use nothing else")
+      reason = .failed(
+        "nats-server offers no TLS, and this node is told to use nothing else", code: code)
     case NATS_SECURE_CONNECTION_REQUIRED, NATS_SSL_ERROR:
-      reason = .failed("nats-server and this node do not agree on TLS: \(text)")
+      reason = .failed("nats-server and this node do not agree on TLS: \(text)", code: code)
     case NATS_PROTOCOL_ERROR, NATS_NO_SERVER_SUPPORT:
-      reason = .failed("what answers is no nats-server that this node can use: \(text)")
+      reason = .failed("what answers is no nats-server that this node can use: \(text)", code: code)
     // The library's text may quote what it could not parse, perhaps a password.
     case NATS_ADDRESS_MISSING, NATS_INVALID_ARG:
-      reason = .failed("cannot connect to nats-server: not an address that it can be reached at")
+      reason = .failed(
+        "cannot connect to nats-server: not an address that it can be reached at", code: code)
     case NATS_NOT_FOUND, NATS_NO_MEMORY, NATS_FAILED_TO_INITIALIZE:
-      reason = .failed("cannot connect to nats-server: \(text)")
-    // The server's error before it closes, or an unusable credentials file. A server at its maximum of connections has
-    // room when others leave.
+      reason = .failed("cannot connect to nats-server: \(text)", code: code)
+    // The server's error before it closes, which has no number, or an unusable credentials file. A server at its
+    // maximum of connections has room when others leave.
     case NATS_ERR where !text.contains("maximum"):
-      reason = .failed("cannot connect to nats-server: \(text)")
+      reason = .failed("cannot connect to nats-server: \(text)", code: code)
     // Includes an unknown host name: it may be registered when the server starts.
-    default: reason = .notReady("no nats-server can be reached: \(text)")
+    default: reason = .notReady("no nats-server can be reached: \(text)", code: code)
     }
   }
 }

@@ -91,7 +91,7 @@ struct ClusterQuestions {
   func reading<Result>(_ body: () async throws -> Result) async throws -> Result {
     do {
       return try await body()
-    } catch BusError.notReady {
+    } catch let error as BusError where error.code == .streamNotFound {
       throw CallctlError.failed(
         "there is no stream \(subjects.recordStream): coordinators make it, unless callRecordsKept is 0. "
           + "callctl calls --live lists what goes on.")
