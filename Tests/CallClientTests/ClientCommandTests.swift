@@ -89,7 +89,7 @@ import Testing
     device.attach()
     let request = device.say(.call(CallAddress(call: call), .alerting))
     for _ in 0..<3 {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.pass(.seconds(7))
       #expect(device.take().events.isEmpty)
     }
@@ -108,11 +108,11 @@ import Testing
     let request = device.say(command)!
     #expect(device.take().frames.map(\.command) == [command])
     for _ in 0..<25 {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.pass(.seconds(7))
       #expect(device.take().frames == [ClientFrame(id: request, command: command)])
     }
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.seconds(7))
     #expect(device.take().events == [.gaveUp(request: request, command)])
   }

@@ -115,7 +115,7 @@ import Testing
     device.hear(.reply(id: id, .attached(.sample)))
     #expect(device.machine.isAttached)
     while device.now < given + late {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.pass(min(.seconds(10), given + late - device.now))
     }
     _ = device.take()
@@ -141,7 +141,7 @@ import Testing
     device.attach()
     device.pass(.seconds(60))
     #expect(device.machine.isAttached)
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.seconds(60))
     #expect(device.machine.isAttached)
     device.pass(.seconds(3))
@@ -192,7 +192,7 @@ import Testing
     device.attach()
     for _ in 0..<10 {
       device.pass(.seconds(15))
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
     }
     #expect(device.take().frames.isEmpty && device.machine.isAttached)
   }

@@ -13,7 +13,7 @@ import Testing
   private func moving(_ device: inout Device) -> ClientFrame {
     device.attach()
     device.hear(Self.goAway)
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.milliseconds(3400))
     device.machine.opened(on: .next, &device.turn)
     let said = device.take().compactMap {
@@ -120,7 +120,7 @@ import Testing
     var device = Device()
     device.attach()
     device.hear(Self.goAway)
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.milliseconds(3400))
     let request = device.say(.call(CallAddress(call: call), .alerting))!
     #expect(device.take().frames.map(\.id) == [request], "the old connection serves")
@@ -143,7 +143,7 @@ import Testing
     device.hear(
       .reply(id: request, .call(CallState(call: call, callee: "you", phase: .placed, version: 1))))
     device.hear(Self.goAway)
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.milliseconds(3400))
     device.machine.opened(on: .next, &device.turn)
     let said = device.take().compactMap {
@@ -160,14 +160,14 @@ import Testing
     var device = Device()
     device.attach()
     device.hear(Self.goAway)
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.milliseconds(3400))
     var tried = device.take().compactMap { action -> Int? in
       if case .connectNext(let edge) = action { edge } else { nil }
     }
     for _ in 0..<3 {
       closeNext(&device)
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.pass(.seconds(2))
       tried += device.take().compactMap {
         if case .connectNext(let edge) = $0 { edge } else { nil as Int? }
@@ -180,10 +180,10 @@ import Testing
   @Test func aSilentEdgeIsGivenUp() {
     var device = Device()
     _ = moving(&device)
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.seconds(10))
     #expect(device.take().contains(.closeNext))
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.seconds(1))
     #expect(device.take().contains(.connectNext(edge: 2)))
   }
@@ -251,7 +251,7 @@ import Testing
     let attach = moving(&device)
     hearNext(&device, .reply(id: attach.id, .error(CallError(.draining))))
     #expect(device.take().contains(.closeNext))
-    device.machine.heard(now: device.now)
+    device.machine.noteContact(now: device.now)
     device.pass(.seconds(1))
     #expect(device.take().contains(.connectNext(edge: 2)))
   }

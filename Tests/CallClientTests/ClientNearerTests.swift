@@ -43,7 +43,7 @@ import Testing
   private func pass(_ device: inout Device, seconds: Int64) -> [ClientMachine.Action] {
     _ = device.take()
     for _ in 0..<seconds where device.turn.actions.isEmpty {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.pass(.seconds(1))
     }
     return device.take()

@@ -124,7 +124,7 @@ import Testing
     _ = device.take()
     for _ in 0..<4 {
       device.pass(.seconds(10))
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
     }
     #expect(device.take().callEvents.isEmpty)
   }

@@ -14,7 +14,7 @@ import Testing
     let request = device.say(.place(address, PlaceRequest(call: address.call)))!
     _ = device.take()
     for code in codes {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.hear(.reply(id: request, .error(CallError(code))))
       device.pass(.seconds(6))
     }
@@ -128,7 +128,7 @@ import Testing
     device.say(.place(address, PlaceRequest(call: address.call)))
     var gaveUp = false
     for _ in 0..<4 {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.pass(.seconds(7))
       let actions = device.take()
       if actions.events.contains(where: { if case .gaveUp = $0 { true } else { false } }) {
@@ -148,7 +148,7 @@ import Testing
     device.comeBack()
     _ = device.take()
     for _ in 0..<4 {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.hear(.reply(id: request, .error(CallError(.overloaded))))
       device.pass(.seconds(6))
     }
@@ -158,7 +158,7 @@ import Testing
   @Test func theCancelIsRetransmittedUntilItIsAnswered() {
     var (device, _) = device(answers: [.tryAgain, .tryAgain, .tryAgain, .tryAgain])
     for _ in 0..<10 {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.pass(.seconds(7))
       #expect(cancels(device.take().frames.map(\.command)) == 1)
     }
@@ -211,7 +211,7 @@ import Testing
   @Test func theCancelEndsWhenNoCallCanRingAnyMore() {
     var (device, _) = device(answers: [.tryAgain, .tryAgain, .tryAgain, .tryAgain])
     for _ in 0..<40 {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.pass(.seconds(7))
     }
     #expect(device.machine.pendingCount == 0)
@@ -223,7 +223,7 @@ import Testing
     let request = device.say(.place(address, PlaceRequest(call: address.call)))!
     device.hear(address.call, 5, .ringing(by: Party(user: "you", device: "d9")))
     for code in [CallError.Code.tryAgain, .tryAgain, .tryAgain, .tryAgain] {
-      device.machine.heard(now: device.now)
+      device.machine.noteContact(now: device.now)
       device.hear(.reply(id: request, .error(CallError(code))))
       device.pass(.seconds(6))
     }

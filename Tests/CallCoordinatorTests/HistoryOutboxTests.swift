@@ -37,7 +37,7 @@ import Testing
   private func storedAndTold(
     _ outbox: inout HistoryOutbox, _ message: HistoryOutbox.Message, _ now: Timestamp
   ) -> Bool {
-    stored(&outbox, message, now) != nil && outbox.told(message.item)
+    stored(&outbox, message, now) != nil && outbox.notified(message.item)
   }
 
   @Test func aCallIsDoneOnceBothEntriesAreStoredAndTold() {
@@ -51,13 +51,13 @@ import Testing
     #expect(messages[0].id.hasSuffix("-\(item(1).call)-1000000"), "\(messages[0].id)")
     #expect(outbox.nextDeadline == .distantFuture && outbox.count == 1)
     #expect(stored(&outbox, messages[1], start) == messages[1])
-    #expect(outbox.told(item(1)) == false)
+    #expect(outbox.notified(item(1)) == false)
     #expect(stored(&outbox, messages[0], start) == messages[0])
     #expect(outbox.count == 1, "its user's shard does not know of it")
-    #expect(outbox.told(item(1)) == true)
+    #expect(outbox.notified(item(1)) == true)
     #expect(outbox.count == 0)
     #expect(stored(&outbox, messages[0], start) == nil, "answered twice")
-    #expect(outbox.told(item(1)) == false)
+    #expect(outbox.notified(item(1)) == false)
   }
 
   /// Those that are to be told may be away for long, which holds back no other call.
@@ -66,8 +66,8 @@ import Testing
     for number: UInt64 in 1...2 { outbox.add(item(number)) }
     for message in next(&outbox, start) { #expect(stored(&outbox, message, start) != nil) }
     #expect(next(&outbox, start).map(\.item) == [item(2), item(2)])
-    #expect(outbox.told(item(1)) == false)
-    #expect(outbox.told(item(1)) == true)
+    #expect(outbox.notified(item(1)) == false)
+    #expect(outbox.notified(item(1)) == true)
     #expect(outbox.count == 1)
   }
 

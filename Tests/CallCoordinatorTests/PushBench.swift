@@ -52,7 +52,7 @@ final class TestOutlet: WorkQueue {
     if let result { completion(result) }
   }
 
-  func take(
+  func consume(
     lane: String, inFlight: Int, handler: @escaping WorkHandler
   ) async throws -> any BusSubscription { throw BusError.closed }
 

@@ -31,7 +31,7 @@ import Testing
       #expect(reads.add(push(number), of: bob, now: start) == true)
     }
     #expect(reads.add(push(3), of: carol, now: start) == true)
-    #expect(reads.count == 3 && reads.nextDeadline == start + UnreadReads.patience)
+    #expect(reads.count == 3 && reads.nextDeadline == start + UnreadReads.waitMax)
     let (first, second) = (reads.next(), reads.next())
     #expect(first?.user == bob && second?.user == carol && reads.next() == nil)
     #expect(end(first, &reads) == [push(1), push(2)])
@@ -59,7 +59,7 @@ import Testing
     _ = reads.add(push(2), of: carol, now: start + .milliseconds(100))
     #expect(reads.next() == nil, "one at once")
     #expect(reads.expired(now: start + .milliseconds(299)).isEmpty)
-    #expect(reads.expired(now: start + UnreadReads.patience) == [push(1)])
+    #expect(reads.expired(now: start + UnreadReads.waitMax) == [push(1)])
     #expect(reads.expired(now: start + .seconds(1)) == [push(2)], "its read never began")
     #expect(reads.count == 0 && reads.nextDeadline == .distantFuture)
     // The store is still asked: nobody else is, until it answers.

@@ -19,7 +19,7 @@ import Testing
     #expect(inbox.add(items(1...2)), "the first items wake the loop")
     #expect(!inbox.add(items(3...5)), "it is awake")
     #expect(waiting.value == 3 && dropped.value == 2)
-    #expect(inbox.take().map(\.session) == [1, 2, 3])
+    #expect(inbox.takeItems().map(\.session) == [1, 2, 3])
     #expect(waiting.value == 0 && dropped.value == 2)
     #expect(inbox.add(items(6...6)))
   }

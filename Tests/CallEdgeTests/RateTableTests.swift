@@ -19,9 +19,9 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
     var table = table()
     let all = [key("ann"), key("ann", "phone"), key("bob"), key("ann", app: "other")]
     for each in all {
-      #expect(table.take(each, now: start) == nil)
-      #expect(table.take(each, now: start) == nil)
-      #expect(table.take(each, now: start) == 1000)
+      #expect(table.charge(each, now: start) == nil)
+      #expect(table.charge(each, now: start) == nil)
+      #expect(table.charge(each, now: start) == 1000)
     }
     #expect(table.count == all.count)
     #expect(table.forgottenEarly == 0)
@@ -29,10 +29,10 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
 
   @Test func itFillsWithTime() {
     var table = table()
-    for _ in 0..<2 { _ = table.take(key("ann"), now: start) }
-    #expect(table.take(key("ann"), now: start + .milliseconds(400)) == 600)
-    #expect(table.take(key("ann"), now: start + .seconds(1)) == nil)
-    #expect(table.take(key("ann"), now: start + .seconds(1)) == 1000)
+    for _ in 0..<2 { _ = table.charge(key("ann"), now: start) }
+    #expect(table.charge(key("ann"), now: start + .milliseconds(400)) == 600)
+    #expect(table.charge(key("ann"), now: start + .seconds(1)) == nil)
+    #expect(table.charge(key("ann"), now: start + .seconds(1)) == 1000)
   }
 
   /// A peer that goes on speaking is never forgotten, through any number of turns.
@@ -40,7 +40,7 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
     var table = table()
     var taken = 0
     for tenth in 0..<1000 {
-      if table.take(key("ann"), now: start + .milliseconds(Int64(tenth) * 100)) == nil {
+      if table.charge(key("ann"), now: start + .milliseconds(Int64(tenth) * 100)) == nil {
         taken += 1
       }
     }
@@ -51,15 +51,15 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
 
   @Test func whoIsSilentIsForgotten() {
     var table = table()
-    for index in 0..<50 { _ = table.take(key("user\(index)"), now: start) }
+    for index in 0..<50 { _ = table.charge(key("user\(index)"), now: start) }
     #expect(table.count == 50)
-    _ = table.take(key("ann"), now: start + .seconds(3))
+    _ = table.charge(key("ann"), now: start + .seconds(3))
     #expect(table.count == 51)
-    _ = table.take(key("ann"), now: start + .seconds(6))
+    _ = table.charge(key("ann"), now: start + .seconds(6))
     #expect(table.count == 1)
-    for index in 0..<50 { _ = table.take(key("user\(index)"), now: start + .seconds(7)) }
+    for index in 0..<50 { _ = table.charge(key("user\(index)"), now: start + .seconds(7)) }
     // After a long silence nothing of it is left.
-    _ = table.take(key("ann"), now: start + .seconds(3600))
+    _ = table.charge(key("ann"), now: start + .seconds(3600))
     #expect(table.count == 1)
     #expect(table.forgottenEarly == 0)
   }
@@ -67,9 +67,9 @@ private func key(_ user: String, _ device: String = "", app: String = "demo") ->
   @Test func itIsBoundedAndTheSilentGiveWay() {
     var table = table(entriesMax: 10)
     for index in 0..<1000 {
-      _ = table.take(key("user\(index)"), now: start)
+      _ = table.charge(key("user\(index)"), now: start)
       // Somebody goes on speaking meanwhile: it does not escape by the others' number.
-      let answer = table.take(key("ann"), now: start)
+      let answer = table.charge(key("ann"), now: start)
       #expect((answer == nil) == (index < 2), "\(index)")
       #expect(table.count <= 20)
     }

@@ -65,18 +65,18 @@ private let call = CallID(high: 1, low: 2)
   @Test func answersAreCollected() {
     var question = CallsQuestion(asker: 1, request: 2, shardCount: 3)
     let state = live.placed[0]
-    #expect(question.take(.calls(live)) == .waiting)
-    #expect(question.take(.calls(LiveCalls(received: [state]))) == .waiting)
+    #expect(question.add(.calls(live)) == .waiting)
+    #expect(question.add(.calls(LiveCalls(received: [state]))) == .waiting)
     #expect(
-      question.take(.calls(live))
+      question.add(.calls(live))
         == .complete(LiveCalls(placed: [state, state], received: [state]))
     )
     var failing = CallsQuestion(asker: 1, request: 2, shardCount: 3)
-    #expect(failing.take(.error(CallError(.tryAgain))) == .failed)
+    #expect(failing.add(.error(CallError(.tryAgain))) == .failed)
     var many = CallsQuestion(asker: 1, request: 2, shardCount: 2)
     let full = LiveCalls(placed: Array(repeating: state, count: 40))
-    #expect(many.take(.calls(full)) == .waiting)
-    guard case .complete(let all) = many.take(.calls(full)) else {
+    #expect(many.add(.calls(full)) == .waiting)
+    guard case .complete(let all) = many.add(.calls(full)) else {
       Issue.record("not complete")
       return
     }

@@ -27,7 +27,7 @@ import Testing
       at seconds: Double = 0
     ) -> [Effect] {
       items += 1
-      machine.take(
+      machine.receive(
         item: items, job, attempt: attempt, pool: pool, service: service,
         now: GatewayMachineTests.at(seconds))
       return drained()
@@ -220,7 +220,7 @@ import Testing
     limits.placesPerService = 2
     var machine = GatewayMachine(pools: 1, limits: limits)
     func take(_ number: UInt64, _ service: String) {
-      machine.take(item: number, Self.job(number), pool: 0, service: service, now: Self.at(0))
+      machine.receive(item: number, Self.job(number), pool: 0, service: service, now: Self.at(0))
     }
     for number in UInt64(1)...3 { take(number, "https://dead.example") }
     #expect(Self.sends(machine.effects).count == 2)

@@ -163,7 +163,7 @@ extension GatewayTests {
     #expect(await bench.collect(2, from: bench.reports).count == 2)
     // The two jobs that were not begun.
     let left = Inbox<WorkItem>(capacity: 10)
-    _ = try await bench.queue.take(lane: "apns-production", inFlight: 10) { left.offer($0) }
+    _ = try await bench.queue.consume(lane: "apns-production", inFlight: 10) { left.offer($0) }
     #expect(await bench.collect(2, from: left).count == 2)
     await bench.bus.close()
   }

@@ -30,9 +30,9 @@ extension BusContract {
     let queue = try await bus.openWorkQueue(Self.queueOptions { $0.settleWithin = .seconds(30) })
     let others = try await other.openWorkQueue(Self.queueOptions { $0.settleWithin = .seconds(30) })
     let seen = Inbox<(taker: Int, item: WorkItem)>(capacity: 10_000)
-    let first = try await queue.take(lane: "one", inFlight: 50) { seen.offer((1, $0)) }
-    let second = try await others.take(lane: "one", inFlight: 50) { seen.offer((2, $0)) }
-    let stranger = try await others.take(lane: "two", inFlight: 50) { seen.offer((3, $0)) }
+    let first = try await queue.consume(lane: "one", inFlight: 50) { seen.offer((1, $0)) }
+    let second = try await others.consume(lane: "one", inFlight: 50) { seen.offer((2, $0)) }
+    let stranger = try await others.consume(lane: "two", inFlight: 50) { seen.offer((3, $0)) }
     let count = 1000
     let results = Inbox<AppendResult>(capacity: count)
     for number in 0..<count {
@@ -76,7 +76,7 @@ extension BusContract {
     #expect(try await queue.depth(lane: "one") == 1)
     #expect(try await queue.depth(lane: "two") == 0)
     let seen = Inbox<WorkItem>(capacity: 10)
-    let taker = try await queue.take(lane: "one", inFlight: 5) { seen.offer($0) }
+    let taker = try await queue.consume(lane: "one", inFlight: 5) { seen.offer($0) }
     let item = try #require(await collect(1, from: seen).first)
     #expect(item.bytes == [1])
     // Under way, it is still there; done, it is known all the same.
@@ -95,11 +95,11 @@ extension BusContract {
     let others = try await other.openWorkQueue(Self.queueOptions())
     let left = Inbox<WorkItem>(capacity: 10)
     let seen = Inbox<WorkItem>(capacity: 10)
-    let dying = try await queue.take(lane: "one", inFlight: 1) { left.offer($0) }
+    let dying = try await queue.consume(lane: "one", inFlight: 1) { left.offer($0) }
     _ = await add(others, "one", "x", [7])
     let first = try #require(await collect(1, from: left).first)
     dying.cancel()
-    let taker = try await others.take(lane: "one", inFlight: 1) { seen.offer($0) }
+    let taker = try await others.consume(lane: "one", inFlight: 1) { seen.offer($0) }
     let again = try #require(await collect(1, from: seen).first)
     #expect(again.bytes == [7])
     // The one that is dying may have got it more than once.
@@ -112,7 +112,7 @@ extension BusContract {
   func settlesAsItIsTold() async throws {
     let queue = try await bus.openWorkQueue(Self.queueOptions { $0.settleWithin = .seconds(4) })
     let seen = Inbox<WorkItem>(capacity: 100)
-    let taker = try await queue.take(lane: "one", inFlight: 2) { seen.offer($0) }
+    let taker = try await queue.consume(lane: "one", inFlight: 2) { seen.offer($0) }
     _ = await add(queue, "one", "a", [1])
     var item = try #require(await collect(1, from: seen).first)
     item.settle(.retry(after: .milliseconds(1)))
@@ -146,7 +146,7 @@ extension BusContract {
   func givesNoMoreThanATakerMayHave() async throws {
     let queue = try await bus.openWorkQueue(Self.queueOptions { $0.settleWithin = .seconds(30) })
     let seen = Inbox<WorkItem>(capacity: 100)
-    let taker = try await queue.take(lane: "one", inFlight: 3) { seen.offer($0) }
+    let taker = try await queue.consume(lane: "one", inFlight: 3) { seen.offer($0) }
     for number in UInt8(0)..<10 { _ = await add(queue, "one", "\(number)", [number]) }
     var held = await collect(3, from: seen)
     try #require(held.count == 3)
@@ -182,7 +182,7 @@ extension BusContract {
     #expect(await add(queue, "two", "2.2", [2]) == .refused)
     // Where a job went there is room again, for the same id as well.
     let seen = Inbox<WorkItem>(capacity: 10)
-    let taker = try await queue.take(lane: "one", inFlight: 5) { seen.offer($0) }
+    let taker = try await queue.consume(lane: "one", inFlight: 5) { seen.offer($0) }
     for item in await collect(3, from: seen) { item.settle(.done) }
     try await isEmpty(queue, "one")
     #expect(isAppended(await add(queue, "one", "1.3", [3])))
@@ -198,7 +198,7 @@ extension BusContract {
         continue
       }
       await #expect(throws: BusError.self) {
-        _ = try await queue.take(lane: lane, inFlight: 1) { _ in }
+        _ = try await queue.consume(lane: lane, inFlight: 1) { _ in }
       }
     }
   }

@@ -17,7 +17,7 @@ struct PullConsumerTests {
 
   private func take(_ queue: some WorkQueue) async -> Result<Void, any Error> {
     do {
-      _ = try await queue.take(lane: "one", inFlight: 1) { _ in }
+      _ = try await queue.consume(lane: "one", inFlight: 1) { _ in }
       return .success(())
     } catch {
       return .failure(error)
@@ -58,7 +58,7 @@ struct PullConsumerTests {
     let seen = Inbox<WorkItem>(capacity: 10)
     let retry = StoreRetryPolicy(clock: ClusterClock(wallMicroseconds: 0)) { _ in }
     let taker = try await retry {
-      try await queue.take(lane: "one", inFlight: 1) { seen.offer($0) }
+      try await queue.consume(lane: "one", inFlight: 1) { seen.offer($0) }
     }
     let contract = BusContract(bus: bus, other: bus)
     #expect(contract.isAppended(await contract.add(queue, "one", "job", [1])))

@@ -31,7 +31,7 @@ struct WorkQueueCrashTests {
     let other = try await taker.openWorkQueue(options())
     let done = Mutex(Set<UInt64>())
     // Works on as the server goes and comes: `take` is called once.
-    let taking = try await other.take(lane: "one", inFlight: 20) { item in
+    let taking = try await other.consume(lane: "one", inFlight: 20) { item in
       let number = item.bytes.reduce(0) { $0 << 8 | UInt64($1) }
       _ = done.withLock { $0.insert(number) }
       item.settle(.done)
@@ -84,7 +84,7 @@ struct WorkQueueCrashTests {
     let bus = try await connect(server)
     let queue = try await bus.openWorkQueue(options())
     let seen = Inbox<WorkItem>(capacity: 10)
-    let taking = try await queue.take(lane: "one", inFlight: 4) { seen.offer($0) }
+    let taking = try await queue.consume(lane: "one", inFlight: 4) { seen.offer($0) }
     for number in UInt64(1)...3 {
       _ = await add(queue, number)
       var came = false
@@ -121,13 +121,15 @@ struct WorkQueueCrashTests {
     let (dying, living) = (try await connect(server), try await connect(server))
     let queue = try await living.openWorkQueue(options())
     let held = Inbox<WorkItem>(capacity: 100)
-    _ = try await dying.openWorkQueue(options()).take(lane: "one", inFlight: 10) { held.offer($0) }
+    _ = try await dying.openWorkQueue(options()).consume(lane: "one", inFlight: 10) {
+      held.offer($0)
+    }
     for number in UInt64(1)...10 { _ = await add(queue, number) }
     var count = 0
     while count < 10 { count += await held.next(until: .now + .seconds(20)).count }
     await dying.close()
     let seen = Inbox<WorkItem>(capacity: 100)
-    let taking = try await queue.take(lane: "one", inFlight: 10) { seen.offer($0) }
+    let taking = try await queue.consume(lane: "one", inFlight: 10) { seen.offer($0) }
     var numbers: [UInt8] = []
     while numbers.count < 10 {
       let batch = await seen.next(until: .now + .seconds(20))

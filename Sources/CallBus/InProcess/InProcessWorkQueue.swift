@@ -27,7 +27,7 @@ public final class InProcessWorkQueue: WorkQueue {
       })
   }
 
-  public func take(
+  public func consume(
     lane: String, inFlight: Int, handler: @escaping WorkHandler
   ) async throws -> any BusSubscription {
     guard isLaneName(lane) else { throw BusError.failed("not a lane: '\(lane)'") }

@@ -11,7 +11,7 @@ public protocol WorkQueue: Sendable {
   ///
   /// Continues until cancelled, across reconnects and restarts of the store.
   /// - Throws: `BusError`, if consuming cannot begin.
-  func take(
+  func consume(
     lane: String, inFlight: Int, handler: @escaping WorkHandler
   ) async throws -> any BusSubscription
 

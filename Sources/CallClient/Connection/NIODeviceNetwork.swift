@@ -73,7 +73,7 @@ package final class NIODeviceNetwork: DeviceNetwork {
       return connection
     }
     var bootstrap = ClientBootstrap(group: eventLoop)
-    if let source = sources?.take(for: address.host) { bootstrap = bootstrap.bind(to: source) }
+    if let source = sources?.next(for: address.host) { bootstrap = bootstrap.bind(to: source) }
     bootstrap
       .channelOption(.socketOption(.tcp_nodelay), value: 1)
       // Frames have a few hundred bytes, and there are many connections: small buffers.
@@ -111,7 +111,7 @@ package struct SourceAddresses: Sendable {
 
   /// Returns the next address, with any free port; nil where the server's host is no address of
   /// 127.0.0.0/8.
-  package mutating func take(for host: String) -> SocketAddress? {
+  package mutating func next(for host: String) -> SocketAddress? {
     guard host.hasPrefix("127.") else { return nil }
     let number = taken % count
     taken += 1

@@ -133,14 +133,14 @@ public struct EdgeHTTPClient: Sendable {
           plan.failed(problem)
         } catch {}
         if Task.isCancelled { throw CallError(.tryAgain, "The request was cancelled.") }
-        if let value = try Self.take(response, &plan, read) { return value }
+        if let value = try Self.decode(response, &plan, read) { return value }
       }
     }
   }
 
   /// - Returns: the decoded response; nil: the request is to be retried if there is time.
   /// - Throws: a final refusal.
-  private static func take<Value>(
+  private static func decode<Value>(
     _ response: EdgeResponse?, _ plan: inout RetryPlan, _ read: ([UInt8]) -> Value?
   ) throws(CallError) -> Value? {
     if let response, response.status == 200 {

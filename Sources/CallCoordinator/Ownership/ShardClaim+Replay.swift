@@ -114,7 +114,7 @@ extension ShardClaim {
     while reader.chain.end < end.sequence {
       let missing = end.sequence - reader.chain.end - 1
       // At a hand-over the last record is often the only one.
-      if missing == 0 { return try take(end, term, &reader) }
+      if missing == 0 { return try replay(end, term, &reader) }
       let from = reader.chain.end + 1
       let limit = Int(min(UInt64(Self.recordsAtOnce), missing))
       let stored = try await reading {
@@ -122,11 +122,11 @@ extension ShardClaim {
       }
       // The replica lags.
       if stored.isEmpty { return }
-      for record in stored { try take(record, term, &reader) }
+      for record in stored { try replay(record, term, &reader) }
     }
   }
 
-  private func take(
+  private func replay(
     _ stored: StoredRecord, _ term: ShardTerm, _ reader: inout JournalReader
   ) throws(Failure) {
     let former = reader.chain.end

@@ -119,7 +119,8 @@ package struct ShardClaim: Sendable {
     }
     epoch = next
     let term = ShardTerm(shard: shard, epoch: epoch)
-    revision = try await takeLease(term.epoch, refusedBy: stillRefused(lease), expecting: revision)
+    revision = try await acquireLease(
+      term.epoch, refusedBy: stillRefused(lease), expecting: revision)
     inbox.offer(.beginRecovery(term))
     do {
       let ahead = ReadAhead(
@@ -160,7 +161,7 @@ package struct ShardClaim: Sendable {
     do { return try await body() } catch { throw .unavailable("\(error)") }
   }
 
-  private func takeLease(
+  private func acquireLease(
     _ epoch: UInt64, refusedBy: [UInt64], expecting: UInt64
   ) async throws(Failure) -> UInt64 {
     let lease = dependencies.lease(epoch: epoch, released: false, refusedBy: refusedBy)

@@ -119,7 +119,7 @@ package actor ShardManager {
         let events = await inbox.events.next(until: dependencies.clock.instant(at: nextDeadline))
         if Task.isCancelled { break }
         let now = dependencies.clock.now()
-        for event in events { take(event, now: now) }
+        for event in events { handle(event, now: now) }
         keepTime(now: now)
         handovers.expire(now: now)
         evaluate(now: now)
@@ -213,7 +213,7 @@ package actor ShardManager {
 
   // MARK: Events
 
-  private func take(_ event: ShardManagerEvent, now: Timestamp) {
+  private func handle(_ event: ShardManagerEvent, now: Timestamp) {
     switch event {
     case .heartbeat(let bytes, let role): received(bytes, from: role, now: now)
     case .lease(let entry): leaseSeen(entry, now: now)

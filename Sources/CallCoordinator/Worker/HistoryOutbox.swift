@@ -114,7 +114,7 @@ package struct HistoryOutbox {
   /// Notes that a user's shard knows of an entry of the call, or is no longer told. The caller calls it once for each
   /// entry that is stored.
   /// - Returns: whether that was the last one.
-  package mutating func told(_ item: Item) -> Bool {
+  package mutating func notified(_ item: Item) -> Bool {
     guard let count = open[item] else { return false }
     open[item] = count > 1 ? count - 1 : nil
     return count == 1

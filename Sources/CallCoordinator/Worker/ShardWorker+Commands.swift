@@ -6,11 +6,11 @@ internal import Logging
 
 /// Commands: from a batch's bytes to a decision.
 extension ShardWorker {
-  func takeCommands(_ shard: Int, _ parcel: CommandParcel, now: Timestamp) {
+  func receiveCommands(_ shard: Int, _ parcel: CommandParcel, now: Timestamp) {
     metrics.commandBatches.increment()
     if recovering[shard] != nil { return keep(parcel, for: shard, now: now) }
     guard let shard = held[shard] else { return }
-    decodeAndTake(parcel, shard, now: now)
+    decodeAndHandle(parcel, shard, now: now)
     touch(shard.number)
   }
 
@@ -31,7 +31,7 @@ extension ShardWorker {
       [.shard: "\(shard)"])
   }
 
-  func decodeAndTake(_ parcel: CommandParcel, _ shard: HeldShard, now: Timestamp) {
+  func decodeAndHandle(_ parcel: CommandParcel, _ shard: HeldShard, now: Timestamp) {
     var batch: CommandBatch
     do {
       batch = try parcel.batch()
@@ -62,9 +62,9 @@ extension ShardWorker {
         continue
       }
       if source == .edges {
-        authenticateAndTake(&batch.commands[index], size, shard, now: now)
+        authenticateAndHandle(&batch.commands[index], size, shard, now: now)
       } else {
-        takeCommand(batch.commands[index], size, shard, now: now)
+        handleCommand(batch.commands[index], size, shard, now: now)
       }
     }
     for command in batch.unreadable { refuse(command, shard, now: now) }
@@ -83,11 +83,11 @@ extension ShardWorker {
   }
 
   /// Takes an edge's command if the edge may speak for its user.
-  private func authenticateAndTake(
+  private func authenticateAndHandle(
     _ command: inout Command, _ size: Int, _ shard: HeldShard, now: Timestamp
   ) {
     switch authenticator.authenticate(&command, now: now) {
-    case .accepted: takeCommand(command, size, shard, now: now)
+    case .accepted: handleCommand(command, size, shard, now: now)
     case .refused(let error):
       if error.code != .tryAgain { rejected(1, shard.number, error.code.name, now: now) }
       guard command.request != 0 else { return }
@@ -132,7 +132,7 @@ extension ShardWorker {
     send(.reply(command.session, request: command.request, reply), shard, now: now)
   }
 
-  private func takeCommand(_ command: Command, _ size: Int, _ shard: HeldShard, now: Timestamp) {
+  private func handleCommand(_ command: Command, _ size: Int, _ shard: HeldShard, now: Timestamp) {
     if case .pushReport(let report) = command.body { metrics.count(report.outcome) }
     switch shard.phase {
     case .serving, .draining: decide(shard, now: now) { $0.handle(command, now: now, into: &$1) }

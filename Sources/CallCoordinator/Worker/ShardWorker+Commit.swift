@@ -23,7 +23,7 @@ extension ShardWorker {
       scheduleAsking(shard, now: now)
     }
     if let flight = shard.flight {
-      if flight.append.nextDeadline <= now { take(.time, shard, now: now) }
+      if flight.append.nextDeadline <= now { advanceAppend(.time, shard, now: now) }
     } else {
       appendNext(shard, now: now)
     }
@@ -101,19 +101,19 @@ extension ShardWorker {
     switch result {
     case .appended(let sequence):
       let isNext = journal.isNext(sequence, after: flight.append.expecting)
-      take(.appended(sequence: sequence, isNext: isNext), shard, now: now)
-    case .refused: take(.refused, shard, now: now)
+      advanceAppend(.appended(sequence: sequence, isNext: isNext), shard, now: now)
+    case .refused: advanceAppend(.refused, shard, now: now)
     case .unknown(let reason):
       metrics.appendsUnknown.increment()
       logger.warning(
         "An append has no answer; the journal's end will tell.",
         metadata: shard.keys([.error: "\(reason)"]))
-      take(.unanswered, shard, now: now)
+      advanceAppend(.unanswered, shard, now: now)
     }
   }
 
   /// Lets the append's state machine decide, and carries out its action.
-  func take(_ event: AppendMachine.Event, _ shard: HeldShard, now: Timestamp) {
+  func advanceAppend(_ event: AppendMachine.Event, _ shard: HeldShard, now: Timestamp) {
     touch(shard.number)
     guard let action = shard.flight?.append.handle(event, now: now), let flight = shard.flight
     else { return }

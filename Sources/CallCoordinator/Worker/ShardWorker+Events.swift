@@ -6,13 +6,13 @@ internal import Logging
 
 /// The effect of each event.
 extension ShardWorker {
-  func take(_ event: WorkerEvent, now: Timestamp) {
+  func handle(_ event: WorkerEvent, now: Timestamp) {
     switch event {
-    case .commands(let shard, let parcel): takeCommands(shard, parcel, now: now)
+    case .commands(let shard, let parcel): receiveCommands(shard, parcel, now: now)
     case .appended(let term, let number, let result):
       if let shard = flying(term, number) { appendAnswered(shard, result, now: now) }
     case .appendLookedUp(let term, let number, let result):
-      if let shard = flying(term, number) { take(.lookedUp(result), shard, now: now) }
+      if let shard = flying(term, number) { advanceAppend(.lookedUp(result), shard, now: now) }
     case .registrationWritten(let term, let key, let result):
       registrationWritten(term, key, result, now: now)
     case .registrationRead(let term, let key, let entry):
@@ -28,7 +28,7 @@ extension ShardWorker {
       appEventsAdded(app, number, result, now: now)
     case .tokenStep(let term, let token, let result):
       tokenStepDone(term, token, result, now: now)
-    case .peerAnswer(let bytes): takeAnswers(bytes, now: now)
+    case .peerAnswer(let bytes): receiveAnswers(bytes, now: now)
     case .journalFormat(let format):
       journalFormat = format
       for shard in held { shard.map(restrict) }

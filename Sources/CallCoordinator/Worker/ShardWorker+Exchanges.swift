@@ -95,14 +95,14 @@ extension ShardWorker {
     }
   }
 
-  func takeAnswers(_ bytes: [UInt8], now: Timestamp) {
+  func receiveAnswers(_ bytes: [UInt8], now: Timestamp) {
     guard let batch = try? ClusterCodec.edgeBatch(bytes) else {
       return metrics.peerAnswersUnreadable.increment()
     }
     metrics.peerAnswersUnreadable.increment(by: UInt64(batch.unreadable))
     for item in batch.items {
       if case .visit(let request, let answer) = item.body {
-        takeVisit(request, answer, now: now)
+        visitAnswered(request, answer, now: now)
         continue
       }
       guard case .reply(let request, let reply) = item.body, let exchange = exchanges[request]
@@ -117,7 +117,7 @@ extension ShardWorker {
     }
   }
 
-  private func takeVisit(_ number: UInt64, _ answer: VisitAnswer, now: Timestamp) {
+  private func visitAnswered(_ number: UInt64, _ answer: VisitAnswer, now: Timestamp) {
     guard let exchange = exchanges[number],
       case .visit(let user, let request) = exchange.subject
     else { return }
@@ -136,7 +136,7 @@ extension ShardWorker {
       tokenStepDone(exchange.term, token, isConfirmed ? .notified : .failed, now: now)
     case .crossing:
       if !isConfirmed { metrics.crossingsUnconfirmed.increment() }
-    case .history(let item): toldOfChange(item, now: now)
+    case .history(let item): changeNotified(item, now: now)
     case .visit: metrics.visitsUnanswered.increment()
     case .report: break
     }

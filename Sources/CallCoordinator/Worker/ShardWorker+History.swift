@@ -49,12 +49,12 @@ extension ShardWorker {
     case .unknown(let reason): failedHistory(reason, now: now)
     }
     guard let message = histories.answered(number, isStored: isStored, now: now) else { return }
-    if !tellOfChange(message, now: now) { toldOfChange(message.item, now: now) }
+    if !notifyOfChange(message, now: now) { changeNotified(message.item, now: now) }
   }
 
   /// Tells the shard of an entry's user that it is stored.
   /// - Returns: whether the answer is waited for.
-  private func tellOfChange(_ message: HistoryOutbox.Message, now: Timestamp) -> Bool {
+  private func notifyOfChange(_ message: HistoryOutbox.Message, now: Timestamp) -> Bool {
     guard let shard = deciding(message.item) else { return false }
     if ShardHash.shard(of: message.user, count: configuration.shardCount) == shard.number {
       decide(shard, now: now) { $0.historyChanged(message.user, now: now, into: &$1) }
@@ -69,9 +69,9 @@ extension ShardWorker {
   /// The shard of an entry's user knows that it is stored, or is told no more.
   ///
   /// The journal says that a call's entries are stored only after that. So a new owner, after a crash or a hand-over,
-  /// stores and tells again what its predecessor may not have told.
-  func toldOfChange(_ item: HistoryOutbox.Item, now: Timestamp) {
-    guard histories.told(item), let shard = deciding(item) else { return }
+  /// stores the entries again and repeats notices that its predecessor may not have sent.
+  func changeNotified(_ item: HistoryOutbox.Item, now: Timestamp) {
+    guard histories.notified(item), let shard = deciding(item) else { return }
     decide(shard, now: now) { $0.stored(.history, of: [item.call], now: now, into: &$1) }
     touch(shard.number)
   }

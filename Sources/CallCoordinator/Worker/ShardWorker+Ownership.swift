@@ -66,7 +66,7 @@ extension ShardWorker {
     if eventStream != nil { shard.machine.storedParts.insert(.events) }
     if historyStream != nil { shard.machine.storedParts.insert(.history) }
     metrics.shards.add(1)
-    for parcel in waiting.parcels { decodeAndTake(parcel, shard, now: now) }
+    for parcel in waiting.parcels { decodeAndHandle(parcel, shard, now: now) }
     for (edge, until) in waiting.lostEdges.sorted(by: { $0.key < $1.key }) {
       edgeLost(edge, awaitedUntil: until, shard, now: now)
     }

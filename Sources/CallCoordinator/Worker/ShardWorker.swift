@@ -214,7 +214,7 @@ package actor ShardWorker {
   /// One batch: takes the events, advances the shards that they touched and those that are due, then publishes.
   private func process(_ events: [WorkerEvent]) {
     let begun = clock.now()
-    for index in events.indices { take(events[index], now: begun) }
+    for index in events.indices { handle(events[index], now: begun) }
     inbox.took(events)
     pushAgain(now: begun)
     sendUncounted(unread.expired(now: begun))

@@ -3,7 +3,7 @@ package import CallCore
 /// Pushes of a worker that wait for the number of unread missed calls that they are to show.
 ///
 /// The pushes of a user that one turn decides share a read of the user's history. No push waits for longer than
-/// `patience`: without a number in time it goes without. Policy at the limit: it goes without at once.
+/// `waitMax`; then it is sent without a number. Policy at the limit: it is sent without one at once.
 package struct UnreadReads {
   package struct Push: Sendable, Equatable {
     package var term: ShardTerm
@@ -30,7 +30,7 @@ package struct UnreadReads {
   }
 
   /// How long a push waits at most. A read takes a few milliseconds.
-  package static let patience = Span.milliseconds(300)
+  package static let waitMax = Span.milliseconds(300)
 
   private let atOnce: Int
   private let pushesMax: Int
@@ -65,7 +65,7 @@ package struct UnreadReads {
       return true
     }
     lastNumber += 1
-    groups[lastNumber] = Group(user: user, until: now + Self.patience, pushes: [push])
+    groups[lastNumber] = Group(user: user, until: now + Self.waitMax, pushes: [push])
     order.append(lastNumber)
     unbegun.append(lastNumber)
     joinable[user] = lastNumber
@@ -87,7 +87,7 @@ package struct UnreadReads {
   /// - Returns: the pushes that wait for it; none where they have gone without.
   package mutating func ended(_ number: UInt64) -> [Push] {
     underWay.remove(number)
-    return take(number)
+    return removeGroup(number)
   }
 
   /// The pushes that have waited for too long.
@@ -96,7 +96,7 @@ package struct UnreadReads {
     while let number = order.first, let group = groups[number], group.until <= now {
       if joinable[group.user] == number { joinable[group.user] = nil }
       if unbegun.first == number { unbegun.removeFirst() }
-      pushes += take(number)
+      pushes += removeGroup(number)
     }
     return pushes
   }
@@ -115,7 +115,7 @@ package struct UnreadReads {
     return left
   }
 
-  private mutating func take(_ number: UInt64) -> [Push] {
+  private mutating func removeGroup(_ number: UInt64) -> [Push] {
     guard let group = groups.removeValue(forKey: number) else { return [] }
     while let first = order.first, groups[first] == nil { order.removeFirst() }
     count -= group.pushes.count

@@ -108,17 +108,17 @@ extension EdgeShared {
 
   /// Takes a request from the rate of the credential's holder.
   /// - Throws: `rateLimited` where the rate is exceeded.
-  func takeFromRate(
+  func chargeRate(
     of credential: HTTPCredential, _ route: HTTPRoute, now: Timestamp
   ) throws(CallError) {
     if case .server(let claims, _) = credential, case .app(let asked) = route {
-      let error = apps.gate(of: claims.app)?.takeServerRequest(
+      let error = apps.gate(of: claims.app)?.chargeServerRequest(
         cost: asked.cost, mayOverdraw: route.endsCall, now: now)
       if let error { throw error }
     }
     // A request that ends a call passes although others have used the rate up.
     guard let key = credential.rateKey,
-      let wait = takeFromRate(of: key, mayOverdraw: route.endsCall, now: now)
+      let wait = chargeRate(of: key, mayOverdraw: route.endsCall, now: now)
     else { return }
     throw CallError.rateLimited(
       perSecond: configuration.commandsPerSecond, burst: configuration.commandsBurst,
@@ -126,10 +126,10 @@ extension EdgeShared {
   }
 
   /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
-  private func takeFromRate(of key: RateKey, mayOverdraw: Bool, now: Timestamp) -> UInt32? {
+  private func chargeRate(of key: RateKey, mayOverdraw: Bool, now: Timestamp) -> UInt32? {
     requestRates.withLock { table in
       let before = table.forgottenEarly
-      let wait = table.take(key, mayOverdraw: mayOverdraw, now: now)
+      let wait = table.charge(key, mayOverdraw: mayOverdraw, now: now)
       let forgotten = table.forgottenEarly - before
       if forgotten > 0 { metrics.requestRatesForgotten.increment(by: forgotten) }
       metrics.requestRates.set(Int64(table.count))

@@ -53,11 +53,11 @@ extension HTTPHandler {
   /// The peer's socket has taken the whole answer.
   private func wasTaken(_ restsUntil: Timestamp?) {
     guard case .answering = state else { return }
-    if let restsUntil { state = .resting(until: restsUntil) } else { takeNext() }
+    if let restsUntil { state = .resting(until: restsUntil) } else { endExchange() }
   }
 
   /// Ends the exchange: NIO's handler of pipelining passes on the next request, and reads on.
-  func takeNext() {
+  func endExchange() {
     state = .idle
     deadline = loop.now + limits.keepAliveTimeout
     context?.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)

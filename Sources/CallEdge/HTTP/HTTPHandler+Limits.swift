@@ -40,14 +40,14 @@ extension HTTPHandler {
   /// Answers a request whose credential was refused, or whose user has used up a rate. After `refusalsInARowMax` requests
   /// beyond the rate, nothing more is read from the connection for a second.
   func answerRefused(_ exchange: HTTPExchange, _ head: HTTPRequestHead, _ error: CallError) {
-    let told = HTTPAnswer(loop.told(error, connection))
+    let refusal = HTTPAnswer(loop.countRefusal(error, connection))
     guard head.headers.contains(name: "authorization") || error.code == .rateLimited else {
-      return answerStranger(exchange, told)
+      return answerStranger(exchange, refusal)
     }
     refusalsInARow = error.code == .rateLimited ? refusalsInARow + 1 : 0
     let rests = refusalsInARow >= Self.refusalsInARowMax
     if rests { refusalsInARow = 0 }
-    answer(exchange, told, rests: rests)
+    answer(exchange, refusal, rests: rests)
   }
 
   private static let refusalsInARowMax = 8
@@ -58,7 +58,7 @@ extension HTTPHandler {
     var refusal: CallError?
     if let login = upgrade.login {
       do {
-        try loop.shared.takeFromRate(of: .bearer(login), .connect, now: loop.now)
+        try loop.shared.chargeRate(of: .bearer(login), .connect, now: loop.now)
       } catch {
         refusal = error
       }
@@ -74,7 +74,7 @@ extension HTTPHandler {
   /// - Returns: why it is refused; nil where it is not.
   private func refusalByRate() -> CallError? {
     let gate = loop.shared.gate
-    guard let wait = gate.takeRequest(of: connection.address, now: loop.now) else { return nil }
+    guard let wait = gate.chargeRequest(of: connection.address, now: loop.now) else { return nil }
     loop.metrics.count(limit: .requestsPerAddress)
     return CallError(
       .rateLimited,

@@ -130,7 +130,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   func tick(now: Timestamp) {
     switch state {
     case .waiting, .upgraded, .closed: break
-    case .resting(let until): if until <= now { takeNext() }
+    case .resting(let until): if until <= now { endExchange() }
     case .idle: if deadline <= now { abort() }
     case .receiving, .refused: if deadline <= now { abort(.requestTimeout) }
     case .answering: if deadline <= now { abort(.unreadAnswer) }
@@ -193,7 +193,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     do throws(CallError) {
       try loop.admitVerification(of: connection, now: now)
       credential = try loop.shared.credential(head.headers, route, body: body, now: now)
-      try loop.shared.takeFromRate(of: credential, route, now: now)
+      try loop.shared.chargeRate(of: credential, route, now: now)
     } catch {
       return answerRefused(exchange, head, error)
     }
@@ -205,7 +205,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         session: SessionRef(edge: loop.shared.incarnation, number: loop.makeSessionNumber()),
         limits: loop.shared.configuration.limits)
     } catch {
-      return answer(exchange, HTTPAnswer(loop.told(error, connection)))
+      return answer(exchange, HTTPAnswer(loop.countRefusal(error, connection)))
     }
     if let error = loop.submit(command, for: self) { return answer(exchange, HTTPAnswer(error)) }
     state = .waiting(exchange, session: command.session.number)

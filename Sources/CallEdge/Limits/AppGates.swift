@@ -188,20 +188,20 @@ package final class AppGate: Sendable {
       for token in [request.voipToken, request.alertToken] {
         if let token, !terms.admits(token) { return foreign(token) }
       }
-      return take(&rates.registrations, .registrationsPerSecond, now: now)
+      return charge(&rates.registrations, .registrationsPerSecond, now: now)
     // They are written to the same store.
-    case .rules(.write): return take(&rates.registrations, .registrationsPerSecond, now: now)
+    case .rules(.write): return charge(&rates.registrations, .registrationsPerSecond, now: now)
     case .place:
-      return take(&rates.userCalls, command.user, .callsPerUser, now: now)
-        ?? tooManyLiveCalls() ?? take(&rates.calls, .callsPerSecond, now: now)
-        ?? takeBytes(of: command, &rates, now: now)
+      return charge(&rates.userCalls, command.user, .callsPerUser, now: now)
+        ?? tooManyLiveCalls() ?? charge(&rates.calls, .callsPerSecond, now: now)
+        ?? chargeBytes(of: command, &rates, now: now)
     // It rings another user, as a call does.
     case .call(_, .transfer):
-      return take(&rates.userCalls, command.user, .callsPerUser, now: now)
-        ?? take(&rates.calls, .callsPerSecond, now: now)
+      return charge(&rates.userCalls, command.user, .callsPerUser, now: now)
+        ?? charge(&rates.calls, .callsPerSecond, now: now)
     // No user places it.
-    case .app(.place): return tooManyLiveCalls() ?? take(&rates.calls, .callsPerSecond, now: now)
-    default: return takeBytes(of: command, &rates, now: now)
+    case .app(.place): return tooManyLiveCalls() ?? charge(&rates.calls, .callsPerSecond, now: now)
+    default: return chargeBytes(of: command, &rates, now: now)
     }
   }
 
@@ -210,7 +210,7 @@ package final class AppGate: Sendable {
   ///   - cost: in thousandths of a request.
   ///   - mayOverdraw: as in `TokenBucket`.
   /// - Returns: why it is refused; nil where it is not.
-  package func takeServerRequest(
+  package func chargeServerRequest(
     cost: Int64 = 1000, mayOverdraw: Bool = false, now: Timestamp
   ) -> CallError? {
     let limit = AppLimit.serverRequestsPerSecond
@@ -235,24 +235,26 @@ package final class AppGate: Sendable {
       "The app may not use the push topic \"\(token.topic)\": its pushTopics have no such one.")
   }
 
-  private func takeBytes(of command: Command, _ rates: inout Rates, now: Timestamp) -> CallError? {
+  private func chargeBytes(of command: Command, _ rates: inout Rates, now: Timestamp) -> CallError?
+  {
     let bytes = command.body.signalBytes
     guard bytes > 0 else { return nil }
-    return take(
+    return charge(
       &rates.userBytes, command.user, .signalBytesPerUser, cost: Int64(bytes) * 1000,
       mayOverdraw: command.body.isAnswer, now: now)
   }
 
-  private func take(_ bucket: inout TokenBucket, _ limit: AppLimit, now: Timestamp) -> CallError? {
+  private func charge(_ bucket: inout TokenBucket, _ limit: AppLimit, now: Timestamp) -> CallError?
+  {
     let wait = bucket.consume(perSecond: limits[limit], burst: limits.burst(limit), now: now)
     return wait.map { refusal(limit, wait: $0) }
   }
 
-  private func take(
+  private func charge(
     _ table: inout RateTable<UserKey>, _ user: UserKey, _ limit: AppLimit, cost: Int64 = 1000,
     mayOverdraw: Bool = false, now: Timestamp
   ) -> CallError? {
-    table.take(user, cost: cost, mayOverdraw: mayOverdraw, now: now).map {
+    table.charge(user, cost: cost, mayOverdraw: mayOverdraw, now: now).map {
       refusal(limit, wait: $0)
     }
   }

@@ -132,22 +132,22 @@ final class PeerGate: Sendable {
 
   /// Takes a request from the rate of its address.
   /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
-  func takeRequest(of address: PeerAddress?, now: Timestamp) -> UInt32? {
+  func chargeRequest(of address: PeerAddress?, now: Timestamp) -> UInt32? {
     guard let key = limited(address) else { return nil }
-    return counting { $0.requests.take(key, now: now) }
+    return counting { $0.requests.charge(key, now: now) }
   }
 
   /// A credential of the address was refused.
   /// - Returns: nil; or the milliseconds to wait where too many were.
   func failedToAuthenticate(_ address: PeerAddress?, now: Timestamp) -> UInt32? {
     guard let key = limited(address) else { return nil }
-    return counting { $0.failures.take(key, cost: Self.failureCost, now: now) }
+    return counting { $0.failures.charge(key, cost: Self.failureCost, now: now) }
   }
 
   /// Takes the verification of a credential from what all addresses with too many refused ones have together. So a good
   /// one from such an address is accepted, and a flood of bad ones has a bounded cost.
   /// - Returns: nil; or the milliseconds to wait where that is used up.
-  func takeVerification(of address: PeerAddress?, now: Timestamp) -> UInt32? {
+  func chargeVerification(of address: PeerAddress?, now: Timestamp) -> UInt32? {
     guard let key = limited(address) else { return nil }
     let most = limits.suspectVerifications
     return rates.withLock { rates in

@@ -32,7 +32,7 @@ package struct RateTable<Key: Hashable & Sendable> {
   /// Takes one request, or `cost` thousandths of one.
   /// - Parameter mayOverdraw: as in `TokenBucket`.
   /// - Returns: nil; or the milliseconds to wait where the rate is exceeded.
-  package mutating func take(
+  package mutating func charge(
     _ key: Key, cost: Int64 = 1000, mayOverdraw: Bool = false, now: Timestamp
   ) -> UInt32? {
     if turnsAt <= now { turn(now: now) }

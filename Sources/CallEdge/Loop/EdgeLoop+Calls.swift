@@ -65,7 +65,7 @@ extension EdgeLoop {
   /// A shard has answered, or has not in time.
   func answer(_ question: CallsQuestion, session: UInt64, _ reply: Reply, now: Timestamp) {
     var question = question
-    switch question.take(reply) {
+    switch question.add(reply) {
     case .waiting: endpoints[session] = .question(question)
     case .complete(let live): finish(question, session: session, live, now: now)
     case .completeForApp(let calls): finish(question, session: session, .app(.calls(calls)))
@@ -133,7 +133,7 @@ package struct CallsQuestion {
   }
 
   /// Adds one shard's answer. To be called once for each shard, and not after the end.
-  package mutating func take(_ reply: Reply) -> Progress {
+  package mutating func add(_ reply: Reply) -> Progress {
     open -= 1
     switch reply {
     case .calls(let part):

@@ -3,8 +3,8 @@ internal import CallWire
 
 /// Telling devices that another edge is nearer to their calls, because a shard has moved.
 extension EdgeLoop {
-  /// Devices are told at most 250 times a second on a loop. They spread their moves themselves.
-  static let nearerToldPerTick = 25
+  /// A loop sends at most 250 notices a second. Devices spread their moves themselves.
+  static let nearerNoticesPerTick = 25
 
   /// The edge that is nearer to a shard's users has changed: the loop's ticks tell their devices.
   func nearerChanged(ofShard shard: Int) {
@@ -18,10 +18,10 @@ extension EdgeLoop {
     countNearerWaiting()
   }
 
-  /// Tells some of the devices that wait for it. What holds then is said, however often it has changed.
-  func tellNearer() {
+  /// Notifies some of the devices that wait for it. Each gets the newest state, however often that has changed.
+  func sendNearerNotices() {
     guard !nearerWaiting.isEmpty else { return }
-    for _ in 0..<Self.nearerToldPerTick {
+    for _ in 0..<Self.nearerNoticesPerTick {
       guard let number = nearerWaiting.popLast() else { break }
       guard let handler = device(number) else { continue }
       handler.awaitsNearer = false

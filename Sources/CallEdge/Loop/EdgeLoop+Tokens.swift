@@ -20,18 +20,18 @@ extension EdgeLoop {
       try admitVerification(of: connection, now: now)
       return .success(try shared.verify(token, now: now))
     } catch {
-      let told = told(error, connection)
-      if told.code == .rateLimited {
-        connection.refusedUntil = now + .milliseconds(Int64(told.retryAfterMilliseconds))
+      let refusal = countRefusal(error, connection)
+      if refusal.code == .rateLimited {
+        connection.refusedUntil = now + .milliseconds(Int64(refusal.retryAfterMilliseconds))
       }
-      return .failure(told)
+      return .failure(refusal)
     }
   }
 
   /// Counts an error against the connection's address where a credential was refused. Whoever shares the address is not
   /// concerned; `admitVerification` bounds what bad ones cost.
   /// - Returns: the error for the device: `rateLimited` where its address has used up its rate, else the same one.
-  func told(_ error: CallError, _ connection: Connection) -> CallError {
+  func countRefusal(_ error: CallError, _ connection: Connection) -> CallError {
     switch error.code {
     case .notAccepted, .expired, .tokenTooLong, .revoked:
       shared.gate.failedToAuthenticate(connection.address, now: now).map(tooManyRefused(wait:))
@@ -42,7 +42,7 @@ extension EdgeLoop {
 
   /// - Throws: `rateLimited` where a credential that came on the connection is not to be verified now.
   func admitVerification(of connection: Connection, now: Timestamp) throws(CallError) {
-    if let wait = shared.gate.takeVerification(of: connection.address, now: now) {
+    if let wait = shared.gate.chargeVerification(of: connection.address, now: now) {
       throw tooManyRefused(wait: wait)
     }
   }
@@ -88,7 +88,7 @@ extension EdgeLoop {
     let now = self.now
     guard request.revokedAtSeconds == nil else {
       recheckTokens(now: now)
-      return revokedLately.take(user)
+      return revokedLately.removeAll(of: user)
     }
     var count = 0
     for handler in devices {
@@ -118,7 +118,7 @@ struct RevokedLately {
   }
 
   /// - Returns: how many sessions of the user ended since the last call.
-  mutating func take(_ user: UserKey) -> Int {
+  mutating func removeAll(of user: UserKey) -> Int {
     let before = users.count
     users.removeAll { $0 == user }
     return before - users.count

@@ -248,7 +248,7 @@ final class EdgeLoop {
     }
     if !slow.isEmpty { sweepSlow() }
     continueDrain(now: now)
-    tellNearer()
+    sendNearerNotices()
     if ticks % Self.ticksPerLazyFlush == 0 { flushLazySockets() }
     flushCommands(all: false)
     flushSockets()

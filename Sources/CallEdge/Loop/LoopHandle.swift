@@ -33,7 +33,7 @@ final class LoopHandle: Sendable {
 
   /// Hands items over. The loop is woken once for all that come before it takes them.
   func offer(_ items: [EdgeItem]) {
-    if inbox.add(items) { eventLoop.execute { [self] in box.value.handle(inbox.take()) } }
+    if inbox.add(items) { eventLoop.execute { [self] in box.value.handle(inbox.takeItems()) } }
   }
 }
 
@@ -83,7 +83,7 @@ package final class LoopInbox: Sendable {
     return wake
   }
 
-  package func take() -> [EdgeItem] {
+  package func takeItems() -> [EdgeItem] {
     var taken: [EdgeItem] = []
     state.withLock { state in
       state.isWoken = false

@@ -123,7 +123,7 @@ extension DeviceSession {
         pingSeconds: UInt32(clamping: rules.configuration.pingInterval.microseconds / 1_000_000),
         serverTime: now, forCall: forCall,
         nearer: identity.wantsNearer ? rules.nearer.address(for: identity.user) : "",
-        ongoing: ongoing, relays: takeRelays(of: identity, now: now),
+        ongoing: ongoing, relays: makeRelays(of: identity, now: now),
         deviceName: identity.deviceName))
   }
 }

@@ -10,7 +10,7 @@ extension DeviceSession {
   /// - Parameter bytes: the size of the frame.
   package mutating func received(_ frame: ClientFrame, bytes: Int = 0, _ turn: inout Turn) {
     if isClosing { return }
-    if let refusal = takeRate(cost: frame.command.rateCost, bytes: bytes, now: turn.now),
+    if let refusal = chargeRates(cost: frame.command.rateCost, bytes: bytes, now: turn.now),
       !mayPass(frame.command, bytes: bytes, now: turn.now)
     {
       return refuse(frame.id, refusal, &turn)
@@ -48,7 +48,7 @@ extension DeviceSession {
   }
 
   private mutating func refuse(_ error: FrameError, _ turn: inout Turn) {
-    if let refusal = takeRate(cost: 1000, bytes: 0, now: turn.now) {
+    if let refusal = chargeRates(cost: 1000, bytes: 0, now: turn.now) {
       return refuse(error.id, refusal, &turn)
     }
     refusals = 0
@@ -133,7 +133,7 @@ extension DeviceSession {
   /// Takes the cost of a frame from the session's rates.
   /// - Parameter mayOverdraw: as in `TokenBucket`.
   /// - Returns: nil, or why the frame is refused.
-  private mutating func takeRate(
+  private mutating func chargeRates(
     cost: Int64, bytes count: Int, mayOverdraw: Bool = false, now: Timestamp
   ) -> (limit: AppLimit, error: CallError)? {
     if let wait = bytes.consume(
@@ -159,6 +159,6 @@ extension DeviceSession {
   /// Whether a command that exceeds the rates passes all the same.
   private mutating func mayPass(_ command: ClientCommand, bytes: Int, now: Timestamp) -> Bool {
     command.mayNotWait
-      && takeRate(cost: command.rateCost, bytes: bytes, mayOverdraw: true, now: now) == nil
+      && chargeRates(cost: command.rateCost, bytes: bytes, mayOverdraw: true, now: now) == nil
   }
 }

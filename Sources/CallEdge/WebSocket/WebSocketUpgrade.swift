@@ -44,7 +44,7 @@ struct WebSocketUpgrade {
       }
       login = try loop.shared.login(head.headers, now: loop.now)
     } catch {
-      throw HTTPAnswer(loop.told(error, connection))
+      throw HTTPAnswer(loop.countRefusal(error, connection))
     }
   }
 

@@ -128,7 +128,7 @@ final class AttackContext {
     let edge = edges[connects % edges.count]
     let bound = NIOLoopBound(socket, eventLoop: eventLoop)
     var bootstrap = ClientBootstrap(group: eventLoop)
-    if let source = sources.take(for: edge.host) { bootstrap = bootstrap.bind(to: source) }
+    if let source = sources.next(for: edge.host) { bootstrap = bootstrap.bind(to: source) }
     bootstrap
       .connectTimeout(.seconds(5))
       // A small buffer, so that unread bytes wait at the edge and not in this machine's kernel.

@@ -120,7 +120,7 @@ package final class DeviceDriver {
   /// The current connection has nothing more to read for now.
   func readCompleted() {
     run { machine, turn in
-      machine.heard(now: turn.now)
+      machine.noteContact(now: turn.now)
       machine.readCompleted(&turn)
     }
     isReading = false

@@ -25,7 +25,7 @@ package struct CallView: Sendable, Equatable {
   package internal(set) var endedLocally = false
   /// The highest version of a delivery that was taken. One that is not higher is a repetition, or late: `after` keeps a
   /// delivery back while one before it is missing.
-  var lastTaken: UInt64 = 0
+  var lastApplied: UInt64 = 0
   /// The highest index of the other side's signals, which come in order.
   var lastSignal: UInt64 = 0
   /// The number of the other side's newest move.
@@ -54,9 +54,9 @@ package struct CallView: Sendable, Equatable {
   var hasCall: Bool { !isEnded && (won || role == .caller) }
 
   /// Applies a delivery and returns the events that are new to the app.
-  mutating func take(_ delivery: Delivery) -> [CallEvent] {
-    guard delivery.version > lastTaken else { return [] }
-    lastTaken = delivery.version
+  mutating func apply(_ delivery: Delivery) -> [CallEvent] {
+    guard delivery.version > lastApplied else { return [] }
+    lastApplied = delivery.version
     version = max(version, delivery.version)
     switch delivery.event {
     case .invite(let invite): return invited(invite)
@@ -72,13 +72,13 @@ package struct CallView: Sendable, Equatable {
   }
 
   /// This device has taken the call over.
-  /// - Parameter lastTaken: the highest version of a delivery in the call's part before.
-  init(takenOver call: CallAddress, role: Role, _ state: CallState, lastTaken: UInt64) {
+  /// - Parameter lastApplied: the highest version of a delivery in the call's part before.
+  init(takenOver call: CallAddress, role: Role, _ state: CallState, lastApplied: UInt64) {
     self.init(call: call.call, callee: call.callee, role: role, phase: .answered)
     won = true
     version = state.version
     takenOverAt = state.version
-    self.lastTaken = lastTaken
+    self.lastApplied = lastApplied
   }
 
   /// This device's answer was decided.
@@ -97,7 +97,7 @@ package struct CallView: Sendable, Equatable {
   }
 
   /// Applies a state that came in a reply.
-  mutating func take(_ state: CallState) -> [CallEvent] {
+  mutating func apply(_ state: CallState) -> [CallEvent] {
     version = max(version, state.version)
     guard !isEnded else { return [] }
     switch state.phase {
@@ -208,7 +208,7 @@ package struct CallView: Sendable, Equatable {
   /// - Parameter version: of the invite. A stop before it is out of date.
   func ringingAgain(_ callee: String, at version: UInt64) -> CallView {
     var view = CallView(call: call, callee: callee, role: .callee, phase: .unknown)
-    (view.version, view.lastTaken) = (self.version, lastTaken)
+    (view.version, view.lastApplied) = (self.version, lastApplied)
     view.takenOverAt = version
     return view
   }

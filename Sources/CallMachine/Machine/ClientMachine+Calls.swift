@@ -14,7 +14,7 @@ extension ClientMachine {
     if isOfAnother(delivery) { return acknowledgeUnseen(delivery) }
     // The delivery before this one was lost. Neither is acknowledged, so both are retransmitted in
     // order.
-    guard delivery.after <= calls[call]?.lastTaken ?? 0 else { return }
+    guard delivery.after <= calls[call]?.lastApplied ?? 0 else { return }
     // An invite makes this device a callee. Anything else belongs to a call that this device has
     // forgotten, or that ended before the device learned of it: it is acknowledged, and reported to
     // the app if it is an end.
@@ -25,7 +25,7 @@ extension ClientMachine {
     noteCallee(of: call, delivery.callee)
     guard let index = calls.index(forKey: call) else { return }
     // In place: the view's arrays are not copied.
-    emit(call, calls.values[index].take(checked(delivery)), &turn)
+    emit(call, calls.values[index].apply(checked(delivery)), &turn)
     if delivery.event.isInvite { stayForCall(&turn) }
     let view = calls.values[index]
     acknowledge(delivery, to: view.callee)
@@ -46,7 +46,8 @@ extension ClientMachine {
   /// Whether it is of another call than the live one that this device has under the id. A caller chooses ids: one id for
   /// calls to two callees would lead this device's commands to the wrong one.
   private func isOfAnother(_ delivery: Delivery) -> Bool {
-    guard let view = calls[delivery.call], view.role == .callee, !view.isEnded, view.lastTaken > 0,
+    guard let view = calls[delivery.call], view.role == .callee, !view.isEnded,
+      view.lastApplied > 0,
       !delivery.callee.isEmpty
     else { return false }
     // An invite may come before the reply to the attach, which says who this device's user is.
@@ -149,13 +150,13 @@ extension ClientMachine {
       callee: isCallees ? asCallee(address.callee) : address.callee, call: address.call)
     calls[address.call] = CallView(
       takenOver: side, role: isCallees ? .callee : .caller, state,
-      lastTaken: known?.lastTaken ?? 0)
+      lastApplied: known?.lastApplied ?? 0)
     endedCalls.removeAll { $0 == address.call }
     stayForCall(&turn)
     emit(address.call, [.won(state)], &turn)
   }
 
-  mutating func takeReply(_ command: ClientCommand, _ reply: ServerReply, _ turn: inout Turn) {
+  mutating func applyReply(_ command: ClientCommand, _ reply: ServerReply, _ turn: inout Turn) {
     if case .call(let address, .pull) = command {
       if case .answer(won: true, let state) = reply { takeOver(address, state, &turn) }
       return
@@ -173,7 +174,7 @@ extension ClientMachine {
         calls.values[index].role = .caller
       }
       events = calls.values[index].answerDecided(won: won, state)
-    case .call(let state): events = calls.values[index].take(state)
+    case .call(let state): events = calls.values[index].apply(state)
     case .done:
       if let reason = command.endsOwnPart { calls.values[index].left(reason) }
     case .error(let error):
@@ -186,7 +187,7 @@ extension ClientMachine {
         && error.code != .callIDTaken:
         calls.values[index].left(.failed)
       case .call(_, .resume) where error.code == .unknownCall || error.code == .notParty:
-        events = calls.values[index].take(
+        events = calls.values[index].apply(
           CallState(call: address.call, callee: address.callee, phase: .unknown))
       default: break
       }

@@ -213,10 +213,10 @@ extension ClientMachine {
     let entry = pending.remove(at: index)
     let command = entry.command
     turn.actions.append(.event(.replied(request: id, command, reply)))
-    takeReply(command, reply, &turn)
+    applyReply(command, reply, &turn)
     hangUpWithdrawn(entry, reply, &turn)
     if case .place(let address, _) = command, case .error(let error) = reply {
-      takeUpAfterRefusal(address, &turn)
+      resumeAfterRefusal(address, &turn)
       if Self.asksForRetry(error.code) { withdraw(entry, &turn) }
     }
     sendHeldBack(behind: command, &turn)
@@ -224,7 +224,7 @@ extension ClientMachine {
   }
 
   /// A `place` that was to resume a live call after an attach was refused: resumes it explicitly.
-  private mutating func takeUpAfterRefusal(_ address: CallAddress, _ turn: inout Turn) {
+  private mutating func resumeAfterRefusal(_ address: CallAddress, _ turn: inout Turn) {
     guard let view = calls[address.call], !view.isEnded, !isPlacing(address.call) else { return }
     enqueue(.call(address, .resume), &turn)
   }

@@ -7,7 +7,7 @@ extension ClientMachine {
   package mutating func opened(on link: Link = .current, _ turn: inout Turn) {
     if case .next = link { return nextOpened(&turn) }
     guard case .connecting = state else { return }
-    heardAt = turn.now
+    lastContact = turn.now
     state = .attaching(deadline: turn.now + configuration.attachTimeout)
     let frame = attachFrame(now: turn.now)
     attachRequest = frame.id
@@ -70,14 +70,14 @@ extension ClientMachine {
   }
 
   /// Notes that bytes arrived on the current connection, a ping included.
-  package mutating func heard(now: Timestamp) { heardAt = now }
+  package mutating func noteContact(now: Timestamp) { lastContact = now }
 
   /// Takes a frame. Call `readCompleted` after the last frame of a burst.
   package mutating func received(
     _ frame: ServerFrame, on link: Link = .current, _ turn: inout Turn
   ) {
     if case .next = link { return nextReceived(frame, &turn) }
-    heardAt = turn.now
+    lastContact = turn.now
     switch frame {
     case .reply(let id, let reply):
       if case .attaching = state, id == attachRequest {
@@ -164,7 +164,7 @@ extension ClientMachine {
     state = .attached
     device = info.device
     user = info.user
-    heardAt = turn.now
+    lastContact = turn.now
     pingedAt = nil
     clockOffset = info.serverTime - turn.now
     silenceMax = .milliseconds(max(10_000, Int64(info.pingSeconds) * 2500))

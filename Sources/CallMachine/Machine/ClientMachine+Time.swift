@@ -54,7 +54,7 @@ extension ClientMachine {
 
   /// When a silent connection counts as dead.
   private var silenceEndsAt: Timestamp {
-    let end = heardAt + silenceMax
+    let end = lastContact + silenceMax
     guard let heartbeat = configuration.heartbeat, let openPing else { return end }
     return min(end, openPing + heartbeat.timeout)
   }
@@ -72,11 +72,11 @@ extension ClientMachine {
   }
 
   private var pingDueAt: Timestamp? {
-    openPing == nil ? configuration.heartbeat.map { heardAt + $0.after } : nil
+    openPing == nil ? configuration.heartbeat.map { lastContact + $0.after } : nil
   }
 
   /// When the outstanding ping was sent; nil: none is outstanding.
-  private var openPing: Timestamp? { pingedAt.flatMap { $0 >= heardAt ? $0 : nil } }
+  private var openPing: Timestamp? { pingedAt.flatMap { $0 >= lastContact ? $0 : nil } }
 }
 
 // Acknowledgements of deliveries: they travel with the next command, or by themselves a little later.

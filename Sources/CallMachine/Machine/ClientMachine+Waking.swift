@@ -35,7 +35,7 @@ extension ClientMachine {
     wokenFor.append(call)
     guard wokenFor.count > Self.wokenMax else { return }
     let oldest = wokenFor.removeFirst()
-    take(CallState(call: oldest, callee: "", phase: .unknown), &turn)
+    apply(CallState(call: oldest, callee: "", phase: .unknown), &turn)
   }
 
   /// Takes the call's state from the attach's reply, or asks for it: the attach may have been sent
@@ -46,7 +46,7 @@ extension ClientMachine {
     for call in woken {
       noteCallee(of: call, calls[call]?.callee ?? "")
       if let state = info.forCall, state.call == call, isOfOwnShard(state) {
-        take(state, &turn)
+        apply(state, &turn)
       } else {
         query(call, &turn)
       }
@@ -63,9 +63,9 @@ extension ClientMachine {
     return calls[state.call]?.callee.isEmpty ?? true
   }
 
-  private mutating func take(_ state: CallState, _ turn: inout Turn) {
+  private mutating func apply(_ state: CallState, _ turn: inout Turn) {
     guard let index = calls.index(forKey: state.call) else { return }
-    emit(state.call, calls.values[index].take(state), &turn)
+    emit(state.call, calls.values[index].apply(state), &turn)
     awaitInvite(after: calls.values[index], now: turn.now)
     if calls.values[index].isEnded { remember(state.call) }
   }

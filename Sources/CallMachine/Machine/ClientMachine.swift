@@ -92,7 +92,7 @@ package struct ClientMachine: Sendable {
   /// Attaches without an `attached` reply, oldest first. One may still be in flight when the device
   /// has attached elsewhere, and replace that session when it arrives.
   var unansweredAttaches: [(request: UInt64, at: Timestamp)] = []
-  var heardAt = Timestamp(microseconds: 0)
+  var lastContact = Timestamp(microseconds: 0)
   var silenceMax: Span = .seconds(75)
   /// The cluster's clock minus this device's; nil: the device was never attached.
   var clockOffset: Span?

@@ -37,7 +37,7 @@ package struct ResolvedSettings: Sendable {
       } else {
         continue
       }
-      if let problem = resolved.take(text, setting, origin) { problems.append(problem) }
+      if let problem = resolved.set(text, setting, origin) { problems.append(problem) }
     }
     if !problems.isEmpty { throw ConfigurationError(problems) }
     let known = Set(Setting.all.map(\.key.environment) + ["CALLMESH_CONFIG"])
@@ -47,7 +47,7 @@ package struct ResolvedSettings: Sendable {
   }
 
   /// - Returns: the problem with the value; nil where the value is in force.
-  private mutating func take(
+  private mutating func set(
     _ text: String, _ setting: Setting, _ origin: SettingOrigin
   ) -> ConfigurationError.Problem? {
     let isURL = setting.key == "natsUrl"

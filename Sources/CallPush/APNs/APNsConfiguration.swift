@@ -74,7 +74,7 @@ public struct APNsLimits: Sendable, Equatable {
   /// The time that an attempt waits for its answer, before the push is retried on another connection.
   public var attemptTimeout = Span.seconds(5)
   /// The longest time for which a push is tried, even if its deadline is later.
-  public var patience = Span.seconds(30)
+  public var noticeTimeout = Span.seconds(30)
   /// If requests are open and nothing is read for this time, the connection is pinged. It gets no more pushes until it
   /// answers.
   public var quietBeforePing = Span.seconds(2)
@@ -104,7 +104,7 @@ public struct APNsLimits: Sendable, Equatable {
       ("queued", Int64(queued), 1...1_000_000),
       ("connectTimeout", connectTimeout.microseconds, 1...60 * second),
       ("attemptTimeout", attemptTimeout.microseconds, 1...60 * second),
-      ("patience", patience.microseconds, 1...86_400 * second),
+      ("noticeTimeout", noticeTimeout.microseconds, 1...86_400 * second),
       ("quietBeforePing", quietBeforePing.microseconds, 1...60 * second),
       ("pingTimeout", pingTimeout.microseconds, 1...60 * second),
       ("idleBeforePing", idleBeforePing.microseconds, 1...86_400 * second),

@@ -209,8 +209,8 @@ package struct APNsConnectionMachine: Sendable {
       return now - pingedAt >= limits.pingTimeout ? .ended("a ping was not answered") : .nothing
     }
     let expectsAnswer = streams.count > overdue
-    let patience = expectsAnswer ? limits.quietBeforePing : limits.idleBeforePing
-    guard now - quietSince >= patience else { return .nothing }
+    let silenceMax = expectsAnswer ? limits.quietBeforePing : limits.idleBeforePing
+    guard now - quietSince >= silenceMax else { return .nothing }
     pingedAt = now
     return .ping
   }

@@ -53,11 +53,11 @@ final class APNsPool: Sendable {
         return (false, wake)
       }
       if isFull { done.resume(returning: .outcome(.failed(reason: "queue full"))) }
-      if wake { eventLoop.execute { [self] in driver.value.submit(take()) } }
+      if wake { eventLoop.execute { [self] in driver.value.submit(takeSubmissions()) } }
     }
   }
 
-  private func take() -> [Submission] {
+  private func takeSubmissions() -> [Submission] {
     inbox.withLock { inbox in
       inbox.isWoken = false
       var taken: [Submission] = []

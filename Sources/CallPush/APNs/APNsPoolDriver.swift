@@ -105,7 +105,7 @@ final class APNsPoolDriver {
   func close(_ done: @escaping () -> Void) {
     whenClosed.append(done)
     act { $0.close(now: $1) }
-    tellIfClosed()
+    notifyIfClosed()
   }
 
   // MARK: Acting
@@ -141,7 +141,7 @@ final class APNsPoolDriver {
     case .note(let note): report.note(note, now: now)
     case .finished:
       isFinished = true
-      tellIfClosed()
+      notifyIfClosed()
     }
   }
 
@@ -198,10 +198,10 @@ final class APNsPoolDriver {
 
   private func channelClosed() {
     openChannels -= 1
-    tellIfClosed()
+    notifyIfClosed()
   }
 
-  private func tellIfClosed() {
+  private func notifyIfClosed() {
     guard isFinished, openChannels == 0 else { return }
     timer?.cancel()
     timer = nil

@@ -19,7 +19,7 @@ package struct APNsPoolMachine: Sendable {
     let isUrgent: Bool
     let deadline: Timestamp
     let cancellation: PushCancellation?
-    /// The deadline; for a notice the end of `patience` if that is earlier.
+    /// The deadline; for a notice the end of `noticeTimeout` if that is earlier.
     let until: Timestamp
     var state = State.queued
     var attempts = 0
@@ -113,7 +113,7 @@ package struct APNsPoolMachine: Sendable {
     }
     pushes[key] = Push(
       isUrgent: isUrgent, deadline: deadline, cancellation: cancellation,
-      until: isUrgent ? deadline : min(deadline, now + limits.patience))
+      until: isUrgent ? deadline : min(deadline, now + limits.noticeTimeout))
     if isUrgent { urgent.append(key) } else { ordinary.append(key) }
     dispatch(now: now)
   }

@@ -47,7 +47,7 @@ final class GatewayLoop<Bus: ClusterBus> {
 
   func handle(_ event: GatewayEvent, now: Timestamp) {
     switch event {
-    case .item(let item): take(item, now: now)
+    case .item(let item): receive(item, now: now)
     case .sent(let number, let outcome):
       cancellations[number] = nil
       note(outcome, of: number, now: now)
@@ -66,7 +66,7 @@ final class GatewayLoop<Bus: ClusterBus> {
     perform(now: now)
   }
 
-  private func take(_ item: WorkItem, now: Timestamp) {
+  private func receive(_ item: WorkItem, now: Timestamp) {
     let job: PushJob
     do {
       job = try ClusterCodec.pushJob(item.bytes)
@@ -86,7 +86,8 @@ final class GatewayLoop<Bus: ClusterBus> {
     let pool = gateway.pools.firstIndex { $0.serves(job) }
     // The topic of a Web Push token is the service's origin.
     let service = job.token.provider == .webPush ? job.token.topic : ""
-    machine.take(item: lastItem, job, attempt: item.attempt, pool: pool, service: service, now: now)
+    machine.receive(
+      item: lastItem, job, attempt: item.attempt, pool: pool, service: service, now: now)
     for line in machine.takeUnservedLines() {
       gateway.logger.warning(
         "No gateway has a sender for a topic: its devices are not woken.",

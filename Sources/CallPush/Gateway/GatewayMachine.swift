@@ -107,7 +107,7 @@ package struct GatewayMachine: Sendable {
   ///   - attempt: how often the queue has delivered it.
   ///   - pool: the pool whose sender serves its token; nil if there is none.
   ///   - service: the push service, if the pool has several; else empty.
-  package mutating func take(
+  package mutating func receive(
     item: UInt64, _ job: PushJob, attempt: Int = 1, pool: Int?, service: String = "",
     now: Timestamp
   ) {

@@ -161,7 +161,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
     var failures = LogOnce()
     while !Task.isCancelled, consumers.isCurrent(round) {
       do {
-        let consumer = try await queue.take(lane: lane.rawValue, inFlight: inFlight) {
+        let consumer = try await queue.consume(lane: lane.rawValue, inFlight: inFlight) {
           [inbox] item in
           counter?.increment()
           inbox.offer(.item(item))

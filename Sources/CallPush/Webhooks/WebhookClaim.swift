@@ -45,7 +45,7 @@ package struct WebhookClaim: Sendable {
         if seen?.revision != entry.revision { seen = (entry.revision, now) }
         let isSilent = seen.map { $0.since + Self.lease <= now } ?? false
         if entry.progress.owner.isEmpty || entry.progress.owner == owner || isSilent,
-          let held = await take(entry)
+          let held = await claim(entry)
         {
           return held
         }
@@ -70,7 +70,7 @@ package struct WebhookClaim: Sendable {
       revision: entry?.revision ?? 0)
   }
 
-  private func take(_ entry: Held) async -> Held? {
+  private func claim(_ entry: Held) async -> Held? {
     var progress = entry.progress
     progress.owner = owner
     progress.writtenAt = clock.now()

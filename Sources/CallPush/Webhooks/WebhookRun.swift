@@ -44,12 +44,12 @@ final class WebhookRun {
         let deadline = min(machine.nextDeadline, nextSave, mayPost ? postsUntil : .distantFuture)
         let events = await lane.inbox.next(
           until: deadline == .distantFuture ? nil : clock.instant(at: deadline))
-        for event in events { take(event) }
+        for event in events { handle(event) }
       }
       group.cancelAll()
     }
     // The result of an attempt under way is not known: the attempt is repeated.
-    for event in await lane.inbox.next(until: clock.instant(at: clock.now())) { take(event) }
+    for event in await lane.inbox.next(until: clock.instant(at: clock.now())) { handle(event) }
     count()
     guard !isLost, savingSince == nil else { return }
     _ = await claim.save(machine.progress, isKept: false, expecting: revision)
@@ -63,7 +63,7 @@ final class WebhookRun {
     return max(saveAgainAt, savedAt + interval)
   }
 
-  private func take(_ event: WebhookLane.Event) {
+  private func handle(_ event: WebhookLane.Event) {
     let now = clock.now()
     switch event {
     case .woke: machine.woke(now: now)

@@ -23,7 +23,7 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
       completion: completion)
   }
 
-  package func take(
+  package func consume(
     lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
   ) async throws -> any BusSubscription {
     let taker = SimTaker(link, lane: lane, inFlight: inFlight, handler: handler)

@@ -127,7 +127,7 @@ struct Arena {
     return true
   }
 
-  private func take(_ size: Int) -> UnsafeMutableRawPointer {
+  private func allocateToWrite(_ size: Int) -> UnsafeMutableRawPointer {
     // Only writing comes here, and writing has no limit.
     unsafe allocate(size).unsafelyUnwrapped
   }
@@ -137,18 +137,20 @@ struct Arena {
   func make<Message>(_ initialize: (UnsafeMutablePointer<Message>?) -> Void)
     -> UnsafeMutablePointer<Message>
   {
-    let message = unsafe take(MemoryLayout<Message>.size).assumingMemoryBound(to: Message.self)
+    let message = unsafe allocateToWrite(MemoryLayout<Message>.size).assumingMemoryBound(
+      to: Message.self)
     unsafe initialize(message)
     return unsafe message
   }
 
   /// Room for the pointers of a repeated field.
   func pointers<Element>(_: Element.Type, count: Int) -> UnsafeMutablePointer<Element> {
-    unsafe take(count * MemoryLayout<Element>.stride).assumingMemoryBound(to: Element.self)
+    unsafe allocateToWrite(count * MemoryLayout<Element>.stride).assumingMemoryBound(
+      to: Element.self)
   }
 
   func bytes(_ count: Int) -> UnsafeMutablePointer<UInt8> {
-    unsafe take(count).assumingMemoryBound(to: UInt8.self)
+    unsafe allocateToWrite(count).assumingMemoryBound(to: UInt8.self)
   }
 
   /// The rest of the newest chunk, for bytes that are copied before anything else is allocated.

@@ -55,9 +55,9 @@ package struct ProtobufReader {
   private mutating func skip(_ form: UInt32) -> Bool {
     switch form {
     case 0: varint(bytesMax: 10) != nil
-    case 1: unsafe take(8) != nil
+    case 1: unsafe takeBytes(8) != nil
     case 2: unsafe piece() != nil
-    case 5: unsafe take(4) != nil
+    case 5: unsafe takeBytes(4) != nil
     default: false
     }
   }
@@ -114,11 +114,11 @@ package struct ProtobufReader {
         unsafe place.storeBytes(of: word, as: UInt32.self)
       }
     case .fixed32:
-      guard let start = unsafe take(4) else { return false }
+      guard let start = unsafe takeBytes(4) else { return false }
       let word = unsafe UInt32(littleEndian: start.loadUnaligned(as: UInt32.self))
       unsafe place.storeBytes(of: word, as: UInt32.self)
     case .fixed64:
-      guard let start = unsafe take(8) else { return false }
+      guard let start = unsafe takeBytes(8) else { return false }
       let word = unsafe UInt64(littleEndian: start.loadUnaligned(as: UInt64.self))
       unsafe place.storeBytes(of: word, as: UInt64.self)
     case .text:
@@ -178,7 +178,7 @@ package struct ProtobufReader {
   // MARK: Bytes
 
   @inline(__always)
-  private mutating func take(_ count: Int) -> UnsafeRawPointer? {
+  private mutating func takeBytes(_ count: Int) -> UnsafeRawPointer? {
     guard unsafe end - next >= count else { return nil }
     unsafe next += count
     return unsafe next - count
@@ -187,7 +187,8 @@ package struct ProtobufReader {
   /// Takes bytes that have their length before them.
   @inline(__always)
   private mutating func piece() -> UnsafeRawBufferPointer? {
-    guard let count = varint(bytesMax: 5), count <= Int32.max, let start = unsafe take(Int(count))
+    guard let count = varint(bytesMax: 5), count <= Int32.max,
+      let start = unsafe takeBytes(Int(count))
     else { return nil }
     return unsafe UnsafeRawBufferPointer(start: start, count: Int(count))
   }

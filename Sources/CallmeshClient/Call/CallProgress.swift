@@ -17,9 +17,9 @@ struct CallProgress: Sendable {
   var isOver: Bool { state == .ended || state == .lost }
   var isTalking: Bool { state == .answered || state == .connected }
 
-  /// Applies what the cluster said.
-  /// - Parameter view: the machine's, which has said it.
-  mutating func take(_ event: CallEvent, _ view: CallView?) -> [Call.Event] {
+  /// Applies an event of the cluster.
+  /// - Parameter view: the machine's view of the call, after the event.
+  mutating func apply(_ event: CallEvent, _ view: CallView?) -> [Call.Event] {
     guard !isOver else { return [] }
     switch event {
     case .invited(let invite): return invited(invite)

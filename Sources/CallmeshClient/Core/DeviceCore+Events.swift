@@ -49,7 +49,7 @@ extension DeviceCore {
       call.cross(crossed(by: invite, to: call))
     }
     let view = machine?.calls[id]
-    let happened = publish(call, isNew: known == nil) { $0.take(event, view) }
+    let happened = publish(call, isNew: known == nil) { $0.apply(event, view) }
     if case .invited(let invite) = event, happened.isEmpty, known != nil {
       ringAgain(call, invite, engine)
     }

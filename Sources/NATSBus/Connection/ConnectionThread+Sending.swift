@@ -46,7 +46,7 @@ extension ConnectionThread {
       if position == backlog.count {
         backlog.removeAll(keepingCapacity: true)
         position = 0
-        outbox.take(into: &backlog)
+        outbox.takeAll(into: &backlog)
         if backlog.isEmpty { break }
       }
       var bytes = 0

@@ -200,7 +200,7 @@ final class ConnectionThread: @unchecked Sendable {
 
   /// Uses a link that has been opened. At the beginning of a turn, so that what waits is sent over it.
   private func adoptNext() {
-    switch reconnecting?.take() {
+    switch reconnecting?.takeOutcome() {
     case .opened(let next)?:
       reconnecting = nil
       adopt(next)

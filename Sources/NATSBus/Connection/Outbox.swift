@@ -84,7 +84,7 @@ final class Outbox: Sendable {
   }
 
   /// Swaps the queued operations for an empty array.
-  func take(into operations: inout [Operation]) {
+  func takeAll(into operations: inout [Operation]) {
     state.withLock { state in
       swap(&operations, &state.operations)
       state.messages = 0

@@ -33,7 +33,7 @@ final class Reconnecting: Sendable {
   private static func wait() { usleep(UInt32(Int.random(in: pause)) * 1000) }
 
   /// Returns the outcome, once.
-  func take() -> Outcome? {
+  func takeOutcome() -> Outcome? {
     state.withLock { state in
       switch consume state {
       case .done(let outcome):

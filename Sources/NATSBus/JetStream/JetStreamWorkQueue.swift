@@ -30,7 +30,7 @@ public final class JetStreamWorkQueue: WorkQueue {
     writer.write(subject(lane), bytes, expecting: nil, messageID: id, completion: completion)
   }
 
-  public func take(
+  public func consume(
     lane: String, inFlight: Int, handler: @escaping WorkHandler
   ) async throws -> any BusSubscription {
     guard isLaneName(lane) else { throw BusError.failed("not a lane: '\(lane)'") }

@@ -15,7 +15,7 @@ internal import CallBus
 
   deinit { free() }
 
-  fileprivate func take(_ raw: OpaquePointer) {
+  fileprivate func reclaim(_ raw: OpaquePointer) {
     unsafe raws.append(raw)
     bytes += unsafe Int(natsMsg_GetDataLength(raw))
     if unsafe raws.count == Self.countMax || bytes > Self.bytesMax { free() }
@@ -50,7 +50,7 @@ internal import CallBus
     unsafe self.init(owning: raw, reclaimer)
   }
 
-  deinit { unsafe reclaimer.take(raw) }
+  deinit { unsafe reclaimer.reclaim(raw) }
 
   var subject: String { unsafe natsMsg_GetSubject(raw).map { unsafe String(cString: $0) } ?? "" }
   var replyTo: String? { unsafe natsMsg_GetReply(raw).map { unsafe String(cString: $0) } }

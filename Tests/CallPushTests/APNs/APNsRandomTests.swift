@@ -32,7 +32,7 @@ struct APNsRandomTests {
     var limits = PoolRig.limits(
       connections: Int.random(in: 1...3, using: &peer.random),
       inFlight: Int.random(in: 1...8, using: &peer.random), queued: 40)
-    limits.patience = .seconds(15)
+    limits.noticeTimeout = .seconds(15)
     var rig = PoolRig(limits: limits, seed: UInt64(seed))
     var pushes: [APNsPushKey] = []
     for _ in 0..<600 {

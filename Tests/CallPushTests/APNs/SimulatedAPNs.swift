@@ -60,7 +60,7 @@ final class SimulatedAPNs: Sendable {
     limits.drainGrace = .seconds(3)
     limits.reconnectDelay = .milliseconds(10)
     limits.reconnectDelayMax = .milliseconds(200)
-    limits.patience = .seconds(60)
+    limits.noticeTimeout = .seconds(60)
     return limits
   }
 
