@@ -30,7 +30,7 @@ public struct DeviceClaims: Sendable, Equatable {
   }
 }
 
-/// The claims of a verified token of an app's server: it may act for every user of its app, and is nobody's device.
+/// The claims of a verified token of an app's server: it may act for every user of its app, and is no device.
 public struct ServerClaims: Sendable, Equatable {
   public var app: String
   /// Seconds since 1970.

@@ -100,8 +100,8 @@ extension SessionTicketKeys: CustomStringConvertible, CustomReflectable {
   public var customMirror: Mirror { Mirror(self, children: ["count": keys.count]) }
 }
 
-/// Derives an edge's public number from its secret, which it sends to coordinators only. So nobody can send commands in
-/// the name of another edge.
+/// Derives an edge's public number from its secret, which it sends to coordinators only. So no edge can send commands
+/// in the name of another one.
 public enum EdgeNumber {
   public static func of(secret high: UInt64, _ low: UInt64) -> UInt64 {
     var bytes = Array("callmesh edge\0".utf8)

@@ -42,7 +42,7 @@ package struct SignedEndpoint: Sendable, Equatable {
 }
 
 extension SignedEndpoint {
-  /// - Parameter what: whose endpoint it is, for errors.
+  /// - Parameter what: the owner of the endpoint, for errors.
   init(
     _ url: String, _ secrets: [String], of what: String, _ place: AppKeysError.Place
   ) throws(AppKeysError) {

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// The names of events that no `wait` has taken yet. An event that came before the `wait` counts as well, so that a script
-/// cannot be too late.
+/// The names of events that no `wait` has taken yet. An event that came before the `wait` counts as well, so that a
+/// script cannot be too late.
 final class EventLog: Sendable {
   private struct State {
     var names: [String] = []
@@ -50,7 +50,7 @@ final class EventLog: Sendable {
         return (nil, state.waits)
       }
       if let answer { return continuation.resume(returning: answer) }
-      // Ends by itself; a wait that is over is not found any more.
+      // Ends by itself; a wait that is over is no longer found.
       Task {
         try? await Task.sleep(for: time)
         self.expire(number)

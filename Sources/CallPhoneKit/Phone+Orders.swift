@@ -76,7 +76,7 @@ extension Phone {
     try find(nil, "is answered") { $0.state == .answered || $0.state == .connected }
   }
 
-  /// - Parameter number: of the call; nil: the newest that fits.
+  /// - Parameter number: the number of the call; nil: the newest that fits.
   private func find(
     _ number: Int?, _ what: String, _ fits: (Call) -> Bool
   ) throws(PhoneProblem) -> Call {

@@ -1,6 +1,6 @@
 package import CallmeshClient
 
-/// A telephone in a terminal: a device, and what somebody wants of it.
+/// A telephone in a terminal: a device, and the orders of its user.
 package actor Phone {
   package enum Ending: Int32, Sendable {
     /// The user has quit, or there are no more orders.

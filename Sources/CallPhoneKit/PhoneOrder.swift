@@ -1,4 +1,4 @@
-/// An order that somebody types, or that a script writes: one order a line.
+/// An order that a user types or a script writes: one order a line.
 package enum PhoneOrder: Equatable, Sendable {
   case call(String, video: Bool)
   case answer(Int?)

@@ -10,7 +10,7 @@ public struct CommandBatch: Sendable, Equatable {
   /// The edge's; nil of versions that have none.
   public var secret: EdgeSecret?
   public var commands: [Command]
-  /// Those of its commands that this version cannot read.
+  /// The commands of the batch that this version cannot read.
   public var unreadable: [Unreadable]
   public init(
     edge: UInt64 = 0, peer: UInt64 = 0, secret: EdgeSecret? = nil, commands: [Command],
@@ -169,7 +169,7 @@ public struct SilentEdge: Sendable, Equatable {
   /// For how long it is silent; where it counts as lost, for how long it does.
   public var since: Span
   public var isLost: Bool
-  /// It counts as lost because nobody subscribed at its address. Earlier versions do not send it.
+  /// It counts as lost because its address had no subscriber. Earlier versions do not send it.
   public var isUnreachable: Bool
   public init(edge: UInt64, since: Span, isLost: Bool = true, isUnreachable: Bool = false) {
     self.edge = edge
@@ -218,7 +218,7 @@ public struct AnnounceDone: Sendable, Equatable {
   }
 }
 
-/// Who owns a shard. The value of the shard's key in the lease bucket.
+/// The ownership of a shard: the value of the shard's key in the lease bucket.
 public struct Lease: Sendable, Equatable {
   public var owner: String
   public var incarnation: UInt64

@@ -20,7 +20,7 @@ extension ClusterCodec {
   public static func encode(_ value: PushKeys) -> [UInt8] {
     Packer.bytes(Callmesh__V1__PushKeys.self, value)
   }
-  /// Devices whose rings were dropped before anybody sent them.
+  /// Devices whose rings were dropped before a gateway sent them.
   public static func encode(neverSent legs: [PushLeg]) -> [UInt8] {
     Packer.bytes(Callmesh__V1__PushNeverSent.self, legs)
   }

@@ -4,7 +4,7 @@ public import CallmeshClient
 extension CallKitMachine {
   /// A VoIP push. Perform what is returned before its handler returns.
   /// - Parameters:
-  ///   - news: what the push says; nil: it cannot be read.
+  ///   - news: the content of the push; nil: it cannot be read.
   ///   - isExpired: its call's deadline has passed.
   ///   - spare: the id of the call that is shown and ended for a push that names none.
   public mutating func pushed(

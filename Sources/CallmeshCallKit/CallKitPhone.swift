@@ -20,7 +20,7 @@
     func mute(_ call: Call, _ isMuted: Bool)
     /// The audio session is active: `RTCAudioSession.audioSessionDidActivate`, and enable audio. Or it is no longer.
     func audioSessionChanged(isActive: Bool)
-    /// Register the token with ``Device/register(_:)``; nil: it is not valid any more.
+    /// Register the token with ``Device/register(_:)``; nil: it is no longer valid.
     func pushTokenChanged(_ token: Data?)
     /// The session descriptions of calls and answers.
     func offer(for callee: String) async -> String
@@ -51,8 +51,8 @@
       }
     }
 
-    /// Asks the machine, and performs what it says. Called on the main queue alone, where CallKit and PushKit call as well:
-    /// so what two of them want is done in the machine's order.
+    /// Asks the machine, and performs its actions. Called on the main queue alone, where CallKit and PushKit call as
+    /// well: so what two of them want is done in the machine's order.
     func perform(_ body: (inout CallKitMachine) -> [CallKitMachine.Action]) {
       for action in machine.withLock({ body(&$0) }) { perform(action) }
     }

@@ -20,8 +20,8 @@ public struct ReadPush: Sendable, Equatable {
 
   /// - Parameters:
   ///   - payload: `PKPushPayload.dictionaryPayload`.
-  ///   - clusterTime: the cluster's time; nil: not known. Then no push counts as expired: the phone's clock may be wrong, and
-  ///     the cluster says so when the device attaches.
+  ///   - clusterTime: the cluster's time; nil: not known. Then no push counts as expired: the phone's clock may be
+  ///     wrong, and the cluster says so when the device attaches.
   public init(_ payload: [AnyHashable: Any], clusterTime: Timestamp?) {
     guard let news = try? PushReader(.callmesh).read(PayloadValue(payload)) else { return }
     switch news {
@@ -46,7 +46,7 @@ public struct ReadPush: Sendable, Equatable {
 
 extension CallKitMachine.EndedReason {
   /// How the end of a call is to be shown.
-  /// - Parameter role: of a caller, its own user did not decline.
+  /// - Parameter role: the device's role; a caller's own user did not decline.
   public init(_ end: Call.End, role: Call.Role) {
     let stop = Stop(reason: end.reason)
     self = Self(rawValue: stop.callKitReason(asCaller: role == .caller)) ?? .failed

@@ -41,7 +41,7 @@ public struct NIOTransport: Transport {
   }
 }
 
-/// The app's end of a socket. What it is told goes to the handler's loop, in order.
+/// The app's end of a socket. Its calls go to the handler's loop, in order.
 private struct NIOSocket: Socket {
   let eventLoop: any EventLoop
   let handler: NIOLoopBoundBox<NIOSocketHandler?>

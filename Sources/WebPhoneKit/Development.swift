@@ -11,7 +11,7 @@ package struct Development: Sendable {
     package var user: String
     /// The display name: the id with a capital letter.
     package var name: String
-    /// Those who ring together when this is called; nil: it is no group.
+    /// The users who ring together when this one is called; nil: it is no group.
     package var members: [String]?
 
     package init(user: String, members: [String]? = nil) {

@@ -57,7 +57,7 @@ package struct Reach: Sendable, Equatable {
     return isName && name != "localhost" ? [name] : []
   }
 
-  // MARK: What follows from it
+  // MARK: Derived values
 
   package func page(_ host: String, port: Int) -> String { "\(site(host)):\(port)" }
 

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// A request that waits for one or more replies. Each has an inbox of its own: only that tells "nobody listens" apart
-/// from the replies to other requests.
+/// A request that waits for one or more replies. Each has an inbox of its own, without which the
+/// report that there is no subscriber could belong to another request.
 package final class PendingRequest: Sendable {
   package typealias Completion = @Sendable (Result<[BusMessage], any Error>) -> Void
 
@@ -65,7 +65,7 @@ package final class PendingRequests: Sendable {
 
   package init() {}
 
-  /// - Parameter subscription: of the request's inbox; cancelled with the request.
+  /// - Parameter subscription: the subscription to the request's inbox; cancelled with the request.
   package func add(_ request: PendingRequest, _ subscription: any BusSubscription) {
     state.withLock { state in
       state.waiting[request.inbox] = (request, subscription)

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// Receives operators' orders and carries them out, one at a time.
 ///
-/// The subject names the operator, and NATS lets nobody else publish on it. An order is recorded in the audit trail
+/// The subject names the operator, and NATS lets no other user publish on it. An order is recorded in the audit trail
 /// first; one that cannot be recorded is refused.
 public final class OrderDispatcher: Sendable {
   /// Decodes an order of one name; nil if it is not for this node, or not readable.

@@ -12,7 +12,7 @@ public protocol Journal: Sendable {
   func isNext(_ sequence: UInt64, after expecting: UInt64) -> Bool
 
   /// The last record of a shard; nil if it has none.
-  /// - Throws: `BusError`; so do all that read.
+  /// - Throws: `BusError`, as all functions that read.
   func last(shard: Int) async throws -> StoredRecord?
 
   /// The next records of a shard at or after a sequence, in order and without gaps: at most `limit`, possibly fewer,

@@ -14,7 +14,7 @@ public protocol KeyValueBucket: Sendable {
   func delete(_ key: String, expecting: UInt64?, completion: @escaping AppendCompletion)
 
   /// The key's present entry; nil if it has none or was deleted.
-  /// - Throws: `BusError`; so do all that read.
+  /// - Throws: `BusError`, as all functions that read.
   func get(_ key: String) async throws -> KeyValueEntry?
 
   /// All present entries whose keys match a filter such as `12.>` or `>`.

@@ -16,7 +16,7 @@ public protocol RecordStream: Sendable {
   /// - Throws: `BusError.notReady` if there is no such stream; `BusError`, as all that read.
   func range() async throws -> ClosedRange<UInt64>?
 
-  /// The messages with these sequences, in order. Those that were dropped are left out.
+  /// The messages with these sequences, in order. Messages that were dropped are left out.
   func messages(_ sequences: ClosedRange<UInt64>) async throws -> [StoredRecords]
 }
 

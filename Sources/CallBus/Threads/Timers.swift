@@ -105,7 +105,7 @@ public protocol Timers: AnyObject, Sendable {
   /// Sets the slot's deadline, replacing a former one. Its action runs once, at or after the deadline.
   func arm(_ slot: Int, at deadline: ContinuousClock.Instant)
 
-  /// Releases a slot. Its action may still be running, but does not start any more.
+  /// Releases a slot. Its action may still be running, but does not start again.
   func unregister(_ slot: Int)
 }
 

@@ -62,7 +62,7 @@ extension CallDevice {
     _ = try await send(call) { .call($0, .busy) }
   }
 
-  /// Cancels a call of this device that nobody has answered.
+  /// Cancels an unanswered call of this device.
   /// - Throws: `CallError`.
   public func cancel(_ call: CallID) async throws(CallError) {
     _ = try await send(call) { .call($0, .cancel) }
@@ -98,9 +98,9 @@ extension CallDevice {
     }
   }
 
-  /// Hands this device's side of an answered call over to another user. This device has the call, and may speak on, until
-  /// somebody answers; then it is stopped as `transferred`. If nobody does, the event `transfer` says why, and nothing has
-  /// changed.
+  /// Hands this device's side of an answered call over to another user. This device has the call, and may speak on,
+  /// until a device answers; then it is stopped as `transferred`. If none does, the event `transfer` says why, and
+  /// nothing has changed.
   /// - Parameters:
   ///   - user: the user who is to take the call. Not one of the two who are in it.
   ///   - device: the only one of that user's devices that is to ring; nil: all.
@@ -113,7 +113,7 @@ extension CallDevice {
     _ = try await send(call) { .call($0, .transfer(request)) }
   }
 
-  /// Takes a transfer back that nobody has answered. The device keeps the call.
+  /// Cancels an unanswered transfer. The device keeps the call.
   /// - Throws: `CallError`.
   public func cancelTransfer(_ call: CallID) async throws(CallError) {
     _ = try await send(call) { .call($0, .cancelTransfer) }

@@ -73,7 +73,7 @@ public final class CallDevice: Sendable {
   ///
   /// Exactly one of `.call(call, .invited)` and `.call(call, .stopped)` follows, unless the device knew
   /// of the call already. The cluster's answer also comes with `.attached`, as `forCall?.wakeAnswer`.
-  /// - Parameter callee: who was called, as the push says; nil: this device's user.
+  /// - Parameter callee: the called user, from the push; nil: this device's user.
   public func woken(for call: CallID, callee: String? = nil) {
     onLoop { $0.woken(for: call, callee: callee ?? "") }
   }
@@ -88,7 +88,7 @@ public final class CallDevice: Sendable {
     }
   }
 
-  /// Events that were dropped because nobody read them in time.
+  /// Events that were dropped because they were not read in time.
   public var eventsDropped: Int { events.buffer.dropped }
 
   // MARK: Sending commands

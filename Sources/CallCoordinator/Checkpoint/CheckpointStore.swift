@@ -74,7 +74,7 @@ package struct CheckpointStore: Sendable {
   }
 
   /// The revision of the shard's checkpoint; 0 if it has none.
-  /// - Throws: `Failure`; so do all that read.
+  /// - Throws: `Failure`, as all functions that read.
   package func revision(shard: Int) async throws(Failure) -> UInt64 {
     try await head(shard)?.revision ?? 0
   }

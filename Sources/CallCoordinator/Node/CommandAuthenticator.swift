@@ -125,8 +125,8 @@ package struct CommandAuthenticator {
     return .accepted
   }
 
-  /// An app's server may say what is meant for it, of all users of its app. Of what devices say it may read and set
-  /// rules, list a history and mark it as read. That an entry was added is for shards to say.
+  /// An app's server may send its own commands, for all users of its app. Of the devices' commands it may read and set
+  /// rules, list a history and mark it as read. Only shards may report that an entry was added.
   private func authenticate(_ server: ServerClaims, of command: Command) -> Verdict {
     switch command.body {
     case .app, .rules, .history(.list), .history(.markRead): break

@@ -26,9 +26,9 @@ public struct CoordinatorConfiguration: Sendable {
   public var heartbeatInterval = Span.milliseconds(500)
   /// The silence after which a node counts as dead: its shards are free, and its sessions are dropped.
   public var leaseTimeout = Span.seconds(3)
-  /// How long nobody must subscribe at a silent node's address, as the bus reports, before it counts as dead, instead
-  /// of `leaseTimeout`. This begins within three fifths of `heartbeatInterval` after a coordinator's death, and within
-  /// six fifths after an edge's. nil: silent nodes are not probed.
+  /// How long a silent node's address must have no subscriber, as the bus reports, before the node counts as dead,
+  /// instead of waiting for `leaseTimeout`. This begins within three fifths of `heartbeatInterval` after a
+  /// coordinator's death, and within six fifths after an edge's. nil: silent nodes are not probed.
   public var probeTime: Span? = .milliseconds(200)
   /// How long this node must have been connected for such reports to count. Longer than the other nodes need to
   /// reconnect when a server restarts.
@@ -89,8 +89,8 @@ public struct CoordinatorConfiguration: Sendable {
   /// nil only if commands are not authenticated.
   public var authority: CommandAuthority?
 
-  /// Messages for histories that one worker has under way to the store. Policy: the others wait, as few as the calls that
-  /// shards keep.
+  /// Messages for histories that one worker has under way to the store. Policy: the others wait, as few as the calls
+  /// that shards keep.
   public var historyWritesAtOnce = 256
   /// Histories that one worker reads at the same time.
   public var historyReadsAtOnce = 64
@@ -98,7 +98,7 @@ public struct CoordinatorConfiguration: Sendable {
   public var historyQuestionsMax = 1000
   /// Histories that one worker reads at the same time for the numbers in pushes.
   public var unreadReadsAtOnce = 32
-  /// Pushes of one worker that wait for such a number. Policy: further ones go without.
+  /// Pushes of one worker that wait for such a number. Policy: further ones are sent without.
   public var unreadPushesMax = 1000
 
   // Policy at these limits: drop the commands, and count. Their senders retransmit them.

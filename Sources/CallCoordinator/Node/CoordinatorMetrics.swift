@@ -100,7 +100,8 @@ package struct CoordinatorMetrics: Sendable {
     commandBatchesUnreadable = counter(
       "command_batches_unreadable", "Command batches that could not be decoded.")
     commandsForged = counter(
-      "commands_forged", "Commands of who may not say them, or not for that user; turned away.")
+      "commands_forged",
+      "Commands refused because their sender may not send them, or not for that user.")
     commandsUnreadable = counter(
       "commands_unreadable", "Commands of a kind that this version does not know, refused.")
     commandBatchesDropped = counter(
@@ -109,13 +110,13 @@ package struct CoordinatorMetrics: Sendable {
       "commands_dropped", "Commands refused by the full queue of a shard in recovery.")
     internalFaults = counter(
       "internal_faults",
-      "What cannot come to a shard's state machine, nor be decided by it: bugs of Callmesh, each logged."
+      "Events that a shard's state machine must never get, or cannot decide: bugs of Callmesh, each logged."
     )
     commandsRefused = counter(
       "commands_refused", "Commands dropped since too much waited for their shard's journal.")
     tokensVerified = counter("tokens_verified", "Tokens of attaches and HTTP requests checked.")
     ticketsChecked = counter(
-      "tickets_checked", "Tickets whose code was worked out; of others it was remembered.")
+      "tickets_checked", "Tickets whose code was computed; other codes were cached.")
     appends = counter("appends", "Journal appends acknowledged.")
     appendsRefused = counter(
       "appends_refused", "Journal appends refused: the shard has another owner.")
@@ -176,23 +177,24 @@ package struct CoordinatorMetrics: Sendable {
       "announce_requests_dropped",
       "Owners' questions for sessions that a coordinator could not read or had no room for; "
         + "a hand-over counts as slow then.")
-    edgesLost = counter("edges_lost", "Edges that fell silent or said that they go.")
+    edgesLost = counter("edges_lost", "Edges that fell silent or announced that they leave.")
     pushJobs = registry.counters(
       "callmesh_coordinator_push_jobs_total", "Pushes decided, by what they are for.",
       label: "purpose", PushPurpose.allCases, \.name)
     pushesAdded = counter("pushes_added", "Pushes that the work queue has.")
-    pushRetries = counter("push_retries", "Pushes offered to the work queue once more.")
+    pushRetries = counter("push_retries", "Retries of adding a push to the work queue.")
     pushesFailed = counter("pushes_failed", "Pushes that the work queue did not take.")
     pushesUnwanted = counter(
       "pushes_unwanted",
-      "Pushes that the work queue had not taken when nobody was to be told any more, or when another "
-        + "owner spoke for the shard.")
+      "Pushes dropped before the work queue had them, since their call had stopped ringing or the "
+        + "shard had another owner.")
     peerAnswersUnreadable = counter(
       "peer_answers_unreadable", "Answers of other shards that could not be decoded.")
     visits = counter(
       "visits", "Questions of diverted calls to the shards of the users that they ring.")
-    visitsUnanswered = counter("visits_unanswered", "Those that were not answered in time.")
-    crossings = counter("crossings", "Calls that crossed another one, as told to its shard.")
+    visitsUnanswered = counter(
+      "visits_unanswered", "Questions of diverted calls without an answer in time.")
+    crossings = counter("crossings", "Calls that crossed another one, as reported to its shard.")
     crossingsUnconfirmed = counter(
       "crossings_unconfirmed",
       "Calls that crossed another one whose shard did not confirm that: that call rings on.")
@@ -231,7 +233,7 @@ package struct CoordinatorMetrics: Sendable {
     )
     historyReads = counter("history_reads", "Reads of a user's history.")
     historyReadsFailed = counter(
-      "history_reads_failed", "Those that failed, or did not end in time.")
+      "history_reads_failed", "Reads of a user's history that failed or did not end in time.")
     historyQuestionsRefused = counter(
       "history_questions_refused",
       "Users' commands about their histories that were refused, since too many waited.")
@@ -263,7 +265,7 @@ package struct CoordinatorMetrics: Sendable {
   func limited(_ limit: AppLimit, app: String) {
     registry.counter(
       "callmesh_app_limited_total",
-      "What was refused since its app, or a user of it, had as much, by limit.",
+      "Requests refused because their app, or one of its users, had reached a limit.",
       labels: [("app", app), ("limit", limit.rawValue)]
     ).increment()
   }

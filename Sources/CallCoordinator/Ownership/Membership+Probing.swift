@@ -1,8 +1,8 @@
 public import CallCore
 
-/// Probes of silent nodes, before their timeout. A node is sent a message, and the server reports if nobody subscribes
-/// to it. The server knows that as soon as the connection of a killed process closes, while silence alone must last
-/// longer.
+/// Probes of silent nodes, before their timeout. A node is sent a message, and the server reports if its subject has no
+/// subscriber. The server knows that as soon as the connection of a killed process closes, while silence alone must
+/// last longer.
 ///
 /// Calls stand still while a coordinator is missing, so it is probed between its heartbeats, too; a living one ignores
 /// that. An edge is probed only when a heartbeat is late. While one member seems gone, all are probed.
@@ -21,7 +21,7 @@ extension Membership {
     public var interval: Span
     /// The same while none does.
     public var pause: Span
-    /// How long nobody must have subscribed before the member counts as lost.
+    /// How long the subject must have had no subscriber before the member counts as lost.
     public var span: Span
     /// The fewest answers that must show it.
     public var strikes: Int
@@ -43,7 +43,7 @@ extension Membership {
 
   struct Suspect: Sendable {
     var probedAt: Timestamp
-    /// The first of the consecutive answers that nobody subscribes.
+    /// When the first of the consecutive answers without a subscriber came.
     var since: Timestamp?
     var strikes = 0
   }
@@ -90,7 +90,7 @@ extension Membership {
 
   /// A probe was answered.
   /// - Parameters:
-  ///   - listens: false if the server reported that nobody subscribes; true also if there was no answer.
+  ///   - listens: false if the server reported no subscriber; true also if there was no answer.
   ///   - connectedSince: since when this node is connected; nil while it is not.
   public mutating func probed(
     _ probe: Probe, listens: Bool, connectedSince: Timestamp?, now: Timestamp
@@ -117,7 +117,7 @@ extension Membership {
     return suspect.strikes >= probing.strikes && since + probing.span <= now
   }
 
-  /// The living members at whose address nobody subscribed the last time.
+  /// How many living members had no subscriber the last time.
   private var seemGone: Int { living.count { suspects[$0.incarnation]?.since != nil } }
 
   /// Whether at least half of the others seem gone at once, which rather shows a fault of the network. A single one may

@@ -31,7 +31,7 @@ public struct Membership: Sendable {
   public enum EdgeLoss: Sendable, Equatable {
     /// It left, or a later run of it began: its sockets are closed.
     case gone
-    /// Nobody subscribes at its address: most likely its process ended, and its sockets with it.
+    /// Its address has no subscriber: most likely its process ended, and its sockets with it.
     case unreachable
     /// Silent: its process may be stopped, or cut off, while its sockets live.
     case silent
@@ -123,7 +123,7 @@ public struct Membership: Sendable {
 
   /// This node received its own heartbeat. Members that were silent for too long count as lost.
   ///
-  /// A node that is cut off or stopped receives nobody's heartbeats. So the silence of others counts only while its own
+  /// A node that is cut off or stopped receives no heartbeats. So the silence of others counts only while its own
   /// heartbeats return through the bus, and starts again after each gap.
   public mutating func receivedOwnHeartbeat(now: Timestamp) -> [Event] {
     if !receivesOwnHeartbeats(now: now) {
@@ -203,7 +203,7 @@ public struct Membership: Sendable {
     return Array((gone + quiet).prefix(Self.lostMax))
   }
 
-  /// No coordinator that served is left, so nobody knows of edges that are cut off or stopped: 0 stands for them.
+  /// No coordinator that served is left, so edges that are cut off or stopped are unknown: 0 stands for them.
   package mutating func beginsWithoutKnowing(now: Timestamp) -> [Event] {
     note(lost: 0, .silent, at: now)
     return [.edgeLost(0, .silent)]

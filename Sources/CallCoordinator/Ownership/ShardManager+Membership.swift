@@ -15,8 +15,8 @@ extension ShardManager {
     bus.publish(subjects.heartbeats, ClusterCodec.encode(heartbeat))
   }
 
-  /// Finds out whether anybody subscribes to a node's subject: if nobody does, the server answers at once. The subject
-  /// of an edge is that of its deliveries; it ignores the empty message.
+  /// Finds out whether a node's subject has a subscriber: if not, the server answers at once. For an edge this is the
+  /// subject of its deliveries; it ignores the empty message.
   nonisolated func probe(_ probe: Membership.Probe) async {
     let subject =
       probe.isEdge

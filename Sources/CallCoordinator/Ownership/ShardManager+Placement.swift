@@ -39,7 +39,7 @@ extension ShardManager {
     var able = candidates
     if !refused.isEmpty {
       able.removeAll { refused.contains($0.incarnation) }
-      // If nobody can read the shard, the node that should own it retries.
+      // If no node can read the shard, the one that should own it retries.
       if able.isEmpty { able = candidates }
     }
     shards[shard].desired = Placement.desired(shard: shard, candidates: able.map(\.node))

@@ -190,7 +190,7 @@ package actor ShardManager {
     sendHeartbeat(state)
   }
 
-  /// Whether shards were served before, and nobody is left who knows which edges are silent.
+  /// Whether shards were served before, and no node is left that knows which edges are silent.
   private var isFirstSinceOthers: Bool {
     !membership.coordinators.values.contains { $0.state == .serving }
       && shards.contains { $0.record.lease != nil }
@@ -228,7 +228,7 @@ package actor ShardManager {
     case .claimed(let shard, let result): claimed(shard, result, now: now)
     case .released(let shard, let ok): released(shard, ok, now: now)
     case .recovered(let term):
-      // Workers remember the epoch of each shard: they are not told of shards that do not exist.
+      // Workers remember the epoch of each shard, so they get no shards that do not exist.
       guard shards.indices.contains(term.shard) else { break }
       handovers.recovered(term)
       for worker in workers { worker.inbox.offer(.recovered(term)) }

@@ -15,7 +15,7 @@ enum ShardManagerEvent: Sendable {
   /// An owner, perhaps another node, has recovered a shard.
   case recovered(ShardTerm)
   case yielded(shard: Int)
-  /// Whether anybody subscribes at a silent node's address.
+  /// Whether a silent node's address has a subscriber.
   case probed(Membership.Probe, listens: Bool)
   /// Give every shard up and claim none, but stay.
   case drain

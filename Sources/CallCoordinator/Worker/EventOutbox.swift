@@ -41,7 +41,7 @@ package struct EventOutbox {
   }
 
   /// The messages that are due, to be sent now, sorted by app.
-  /// - Parameter events: those of an item; none where none are wanted any more.
+  /// - Parameter events: returns the events of an item; empty where none are wanted.
   package mutating func next(
     now: Timestamp, events: (Item) -> [AppEvent]
   ) -> [(app: String, message: Lane.Message)] {

@@ -32,7 +32,7 @@ final class HeldShard {
     /// All calls as of this record, for a checkpoint.
     var snapshot: ShardSnapshot?
 
-    /// - Parameter bytes: of the record.
+    /// - Parameter bytes: the encoded record.
     init(_ record: JournalRecord, _ bytes: [UInt8], _ append: AppendMachine, previous: UInt64) {
       (number, entries, startedAt) = (record.number, record.entries, record.at)
       (self.bytes, self.append, self.previous) = (bytes, append, previous)

@@ -18,8 +18,8 @@ package struct HistoryOutbox {
     package var user: UserKey
     package var entry: HistoryEntry
 
-    /// The same whoever stores it, and that of no other entry: the store drops what has an id that it knows, and calls
-    /// of strangers may have the same one.
+    /// Every owner gives an entry the same id, and no other entry has it: the store drops an entry whose id it knows. A
+    /// call's id would not do, since calls of other users may have the same one.
     package var id: String {
       let owner = "\(Subjects.keyPart(user.app)).\(Subjects.keyPart(user.user))"
       return "\(owner)-\(entry.call)-\(entry.placedAt.milliseconds)"
@@ -65,7 +65,7 @@ package struct HistoryOutbox {
   }
 
   /// The messages that are due, to be sent now.
-  /// - Parameter entries: of a call; empty where none are wanted any more.
+  /// - Parameter entries: returns the entries of a call; empty where none are wanted.
   package mutating func next(
     now: Timestamp, entries: (Item) -> [(user: UserKey, entry: HistoryEntry)]
   ) -> [Message] {
@@ -94,12 +94,12 @@ package struct HistoryOutbox {
   }
 
   /// The store has answered, or has not in time.
-  /// - Returns: an entry that is stored. Its user's shard is to be told: `told`.
+  /// - Returns: an entry that is stored. The caller notifies its user's shard, then calls `notified`.
   package mutating func answered(_ number: UInt64, isStored: Bool, now: Timestamp) -> Message? {
     guard let message = flights.removeValue(forKey: number) else { return nil }
     guard isStored else {
       repeats.append(message)
-      // Those that were under way together fail together.
+      // Messages that were under way together fail together.
       if pausedUntil <= now {
         let pause = Self.pauseFirst.microseconds << Int64(min(failures, 8))
         pausedUntil = now + min(Self.pauseMax, Span(microseconds: pause))
@@ -111,8 +111,8 @@ package struct HistoryOutbox {
     return message
   }
 
-  /// Notes that a user's shard knows of an entry of the call, or is no longer told. The caller calls it once for each
-  /// entry that is stored.
+  /// Notes that a user's shard knows of an entry of the call, or is no longer notified. Call it once for each entry
+  /// that is stored.
   /// - Returns: whether that was the last one.
   package mutating func notified(_ item: Item) -> Bool {
     guard let count = open[item] else { return false }

@@ -24,7 +24,7 @@ extension StreamOutbox where Element == ShardCall {
   package init() { self.init(delay: Self.delay) }
 
   /// The message that is due, to be sent now; nil where none is.
-  /// - Parameter record: nil where none is wanted any more.
+  /// - Parameter record: returns the record of a call; nil where none is wanted.
   package mutating func next(now: Timestamp, record: (ShardCall) -> CallRecord?) -> Message? {
     next(now: now) { item in record(item).map { ClusterCodec.encode([$0]) } }
   }

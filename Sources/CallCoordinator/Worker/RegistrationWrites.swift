@@ -1,8 +1,8 @@
 package import CallBus
 package import CallCore
 
-/// The writes of one shard to the store of registrations, where the rules of users are as well. Those of a device go one
-/// by one, each as a compare-and-set on the entry that this owner knows.
+/// The writes of one shard to the store of registrations, where the rules of users are as well. Those of a device go
+/// one by one, each as a compare-and-set on the entry that this owner knows.
 ///
 /// Registrations are keys beside the journal, so its fence does not stop a former owner that was frozen with a write
 /// under way. Hence no write is unconditional. An entry counts as known
@@ -10,14 +10,14 @@ package import CallCore
 /// - as the claim read it,
 /// - as the store accepted it from this owner,
 /// - as it was read again, but only for what the journal accepted *behind* that read: an append that began after the
-///   read, and was accepted, shows that nobody else owned the shard at the time of the read.
+///   read, and was accepted, shows that no other node owned the shard at the time of the read.
 ///
 /// An unknown entry is written as if the key did not exist. The store refuses that if the key exists; then the key is
 /// read, and the device registers again.
 ///
 /// A write without an answer is not over: the store may have it. The key is read. If it holds the value, the write
-/// counts; until then the state machine takes it for under way, so that nobody else gets its tokens. Otherwise, or if
-/// the key cannot be read, the device registers again.
+/// counts; until then the state machine takes it for under way, so that no other device gets its tokens. Otherwise, or
+/// if the key cannot be read, the device registers again.
 package struct RegistrationWrites: Sendable {
   package struct Key: Hashable, Sendable {
     package var user: UserKey

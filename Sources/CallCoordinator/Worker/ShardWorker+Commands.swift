@@ -71,7 +71,7 @@ extension ShardWorker {
   }
 
   /// Whether a command may be decided now. While the shard's pipeline is full, the shard takes only commands that
-  /// nobody would retransmit: acknowledgements and closed sessions, which are no more than the sessions.
+  /// are never retransmitted: acknowledgements and closed sessions, which are no more than the sessions.
   func admits(_ command: Command, _ shard: HeldShard, now: Timestamp) -> Bool {
     guard shard.pipeline.isFull, command.request != 0 else { return true }
     metrics.commandsRefused.increment()

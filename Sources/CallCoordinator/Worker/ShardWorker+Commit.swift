@@ -30,8 +30,8 @@ extension ShardWorker {
     count(shard)
   }
 
-  /// Whether nobody's silence counts, because the shard cannot be reached: the node does not receive its own
-  /// heartbeats, or an append has taken as long as a device has to acknowledge.
+  /// Whether the silence of devices and edges does not count, because the shard cannot be reached: the node does not
+  /// receive its own heartbeats, or an append has taken as long as a device has to acknowledge.
   private func isHeldBack(_ shard: HeldShard, now: Timestamp) -> Bool {
     if let ownHeartbeat, ownHeartbeat.at + configuration.gapMax < now { return true }
     return isAppendSlow(shard, now: now)

@@ -89,7 +89,7 @@ extension ShardWorker {
   }
 }
 
-/// Counts the requests for sessions of one term, and tells which answers still count: an edge that was frozen may
+/// Counts the requests for sessions of one term, and decides which answers still count: an edge that was frozen may
 /// answer an old request.
 package struct AnnouncementTracker: Sendable {
   package init() {}

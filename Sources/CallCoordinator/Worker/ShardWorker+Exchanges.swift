@@ -5,7 +5,7 @@ internal import CallWire
 internal import Logging
 
 /// Commands to other shards, retransmitted until they are answered or their time is over. A new owner of the asking
-/// shard asks again what still matters.
+/// shard repeats those that still matter.
 extension ShardWorker {
   struct Exchange {
     enum Subject {
@@ -15,7 +15,7 @@ extension ShardWorker {
       indirect case visit(UserKey, VisitRequest)
       /// A user's history has an entry of an ended call, which is done once the user's shard knows.
       case history(HistoryOutbox.Item)
-      // Nobody waits for the answer.
+      // No call waits for the answer.
       case crossing
       case report
     }

@@ -52,7 +52,7 @@ extension ShardWorker {
     if !notifyOfChange(message, now: now) { changeNotified(message.item, now: now) }
   }
 
-  /// Tells the shard of an entry's user that it is stored.
+  /// Notifies the shard of an entry's user that it is stored.
   /// - Returns: whether the answer is waited for.
   private func notifyOfChange(_ message: HistoryOutbox.Message, now: Timestamp) -> Bool {
     guard let shard = deciding(message.item) else { return false }
@@ -60,13 +60,13 @@ extension ShardWorker {
       decide(shard, now: now) { $0.historyChanged(message.user, now: now, into: &$1) }
       return false
     }
-    // If it cannot be asked, the user's sessions learn of the change with the next one, or when they attach.
+    // If it cannot be asked, the user's sessions get the change with the next one, or when they attach.
     return ask(
       message.user, message.entry.device ?? "", .history(.changed), about: .history(message.item),
       until: now + .seconds(30), shard.term, now: now)
   }
 
-  /// The shard of an entry's user knows that it is stored, or is told no more.
+  /// The shard of an entry's user knows that it is stored, or is no longer notified.
   ///
   /// The journal says that a call's entries are stored only after that. So a new owner, after a crash or a hand-over,
   /// stores the entries again and repeats notices that its predecessor may not have sent.
@@ -77,7 +77,7 @@ extension ShardWorker {
   }
 
   /// The shard of a call, if this worker still decides for it. A new owner stores the entries again; the store, or
-  /// whoever reads, drops the second ones.
+  /// the reader, drops the second ones.
   private func deciding(_ item: HistoryOutbox.Item) -> HeldShard? {
     guard let shard = holding(item.term) else { return nil }
     if case .parting = shard.phase { return nil }

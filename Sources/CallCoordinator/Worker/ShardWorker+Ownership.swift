@@ -112,7 +112,7 @@ extension ShardWorker {
       ]))
   }
 
-  /// Measures how long nobody served the shard. After a hand-over this is the difference of two machines' clocks, so a
+  /// Measures how long the shard was not served. After a hand-over this is the difference of two machines' clocks, so a
   /// negative value counts as 0.
   private func countPause(_ shard: HeldShard, now: Timestamp) {
     guard let pause = shard.paused.take() else { return }

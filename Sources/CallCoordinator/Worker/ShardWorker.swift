@@ -87,7 +87,7 @@ package actor ShardWorker {
   /// Every coordinator reads this one.
   var journalFormat = ClusterCodec.format
   var knownEdges: Set<UInt64> = []
-  /// The newest epoch in which each shard of the cluster was recovered, as far as this node was told.
+  /// The newest epoch in which each shard of the cluster was recovered, as far as this node knows.
   var recoveredEpochs: [Int: UInt64] = [:]
   var authenticator: CommandAuthenticator
   /// When this node last received its own heartbeat, and since when without a gap; nil before the first one.

@@ -60,7 +60,7 @@ package struct StreamOutbox<Element: Sendable & Equatable> {
   }
 
   /// The message that is due, to be sent now; nil where none is.
-  /// - Parameter encode: a message of this item alone; nil where the item is not wanted any more. Concatenated, such
+  /// - Parameter encode: returns a message of this item alone; nil where the item is not wanted. Concatenated, such
   ///   messages are one message of all items, since protobuf joins repeated fields.
   package mutating func next(now: Timestamp, encode: (Element) -> [UInt8]?) -> Message? {
     guard dueAt <= now else { return nil }

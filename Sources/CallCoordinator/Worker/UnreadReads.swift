@@ -39,7 +39,7 @@ package struct UnreadReads {
   private var order: [UInt64] = []
   /// The groups whose reads have not begun, in their order.
   private var unbegun: [UInt64] = []
-  /// Those of `unbegun`. A push that is decided after a read began needs another one.
+  /// The groups of `unbegun`, by user. A push that is decided after a read began needs another one.
   private var joinable: [UserKey: UInt64] = [:]
   private var underWay: Set<UInt64> = []
   private var lastNumber: UInt64 = 0
@@ -56,7 +56,7 @@ package struct UnreadReads {
     order.first.flatMap { groups[$0]?.until } ?? .distantFuture
   }
 
-  /// - Returns: false where it is to go without a number.
+  /// - Returns: false if it must be sent without a number.
   package mutating func add(_ push: Push, of user: UserKey, now: Timestamp) -> Bool {
     guard count < pushesMax else { return false }
     count += 1
@@ -84,7 +84,7 @@ package struct UnreadReads {
   }
 
   /// A read has ended.
-  /// - Returns: the pushes that wait for it; none where they have gone without.
+  /// - Returns: the pushes that wait for it; none if they were sent without a number.
   package mutating func ended(_ number: UInt64) -> [Push] {
     underWay.remove(number)
     return removeGroup(number)

@@ -129,7 +129,7 @@ package struct ShardTerm: Hashable, Sendable {
 /// The edges that a coordinator knows.
 package struct KnownEdges: Sendable {
   package var living: Set<UInt64>
-  /// Those that were lost and may return with their sessions, and until when.
+  /// Edges that were lost and may return with their sessions, and until when.
   package var missing: [UInt64: Timestamp]
   package init(living: Set<UInt64>, missing: [UInt64: Timestamp] = [:]) {
     self.living = living

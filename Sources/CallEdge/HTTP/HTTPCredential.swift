@@ -21,7 +21,7 @@ enum HTTPCredential {
   /// The token of an app's server.
   case server(ServerClaims, token: String)
 
-  /// nil: the app's server's, which is nobody.
+  /// nil for an app's server, which is no user.
   var user: UserKey? {
     switch self {
     case .bearer(let login): UserKey(app: login.claims.app, user: login.claims.user)

@@ -30,15 +30,15 @@ extension HTTPHandler {
   }
 
   /// Answers a request without a credential: it counts at its address. Where the address has used up its rate, nothing
-  /// more is read from the connection for a second. A request with a credential does not count here, so that nobody who
-  /// shares the address keeps others out.
+  /// more is read from the connection for a second. A request with a credential does not count here, so that a peer
+  /// that shares the address cannot keep others out.
   func answerStranger(_ exchange: HTTPExchange, _ said: HTTPAnswer) {
     guard let error = refusalByRate() else { return answer(exchange, said) }
     answer(exchange, HTTPAnswer(error), rests: true)
   }
 
-  /// Answers a request whose credential was refused, or whose user has used up a rate. After `refusalsInARowMax` requests
-  /// beyond the rate, nothing more is read from the connection for a second.
+  /// Answers a request whose credential was refused, or whose user has used up a rate. After `refusalsInARowMax`
+  /// requests beyond the rate, nothing more is read from the connection for a second.
   func answerRefused(_ exchange: HTTPExchange, _ head: HTTPRequestHead, _ error: CallError) {
     let refusal = HTTPAnswer(loop.countRefusal(error, connection))
     guard head.headers.contains(name: "authorization") || error.code == .rateLimited else {

@@ -69,7 +69,7 @@ package enum HTTPAppRoute: Equatable {
     }
   }
 
-  /// - Parameter segments: of the path, behind `/v1/app/`.
+  /// - Parameter segments: the segments of the path behind `/v1/app/`.
   static func find(
     method: String, _ segments: ArraySlice<String>
   ) throws(HTTPRoute.Failure) -> HTTPAppRoute {

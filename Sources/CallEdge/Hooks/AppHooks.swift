@@ -117,7 +117,7 @@ package final class AppHook: Sendable {
     }
   }
 
-  /// The app has no hook any more.
+  /// The app no longer has a hook.
   fileprivate func end() {
     state.withLock { $0.gate.restart() }
     away.set(0)

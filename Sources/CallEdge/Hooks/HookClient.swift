@@ -17,7 +17,7 @@ package protocol HookClient: Sendable {
     on eventLoop: any EventLoop
   ) -> EventLoopFuture<Result<[UInt8], HookFailure>>
 
-  /// Gives up what is under way. Nothing is posted any more.
+  /// Cancels the requests under way. Nothing is posted afterwards.
   func close() async
 }
 
@@ -77,8 +77,8 @@ package final class HookHTTPClient: HookClient {
     ).hop(to: eventLoop)
   }
 
-  /// Attempts of a question whose connection is lost. Servers close connections that were idle for a while (Node.js after
-  /// 5 s), and a question that was under way at that moment was read by nobody: without another attempt, a caller that
+  /// Attempts of a question whose connection is lost. Servers close connections that were idle for a while (Node.js
+  /// after 5 s), and a question that was under way at that moment was not read: without another attempt, a caller that
   /// the app blocks would ring. A question that was read changes nothing, so it may be asked again.
   private static let attemptsMax = 3
 

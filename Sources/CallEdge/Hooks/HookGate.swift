@@ -3,7 +3,7 @@ package import CallCore
 /// Decides whether an app's hook is asked about one more call. It does no I/O and reads no clock.
 ///
 /// A hook that does not answer would add its whole timeout to each call of the app. So after some failures in a row
-/// nobody is asked for a while, and then one call tries whether it answers again.
+/// the hook is not asked for a while; then one call tries whether it answers again.
 package struct HookGate {
   /// The right to ask once. `settle` must follow.
   package struct Permit: Sendable, Equatable {

@@ -142,7 +142,7 @@ package final class AppGate: Sendable {
     refused =
       registry?.counters(
         "callmesh_app_limited_total",
-        "What was refused since its app, or a user of it, had as much, by limit.",
+        "Requests refused because their app, or one of its users, had reached a limit.",
         [("app", app)], label: "limit", \.rawValue) ?? [:]
     usersCounted = registry?.gauge(
       "callmesh_app_rates", "Rates of users that are counted.", labels: [("app", app)])

@@ -1,6 +1,6 @@
 public import CallCore
 
-/// The limits on the use of an edge by its peers, whoever they are: in bytes, count or time for every way in.
+/// The limits on the use of an edge by its peers, known or not: in bytes, count or time for every way in.
 /// `docs/operations.md` has the same table, with the counter of each limit.
 public struct PeerLimits: Sendable, Equatable {
   public init() {}
@@ -29,8 +29,8 @@ public struct PeerLimits: Sendable, Equatable {
   /// Tokens and push capabilities of one address that are refused, in a minute; as many at once.
   /// Policy: answer bad ones with 429; good ones are not concerned, as far as `suspectVerifications` go.
   public var failedAuthsPerAddress = 60
-  /// Credentials that are verified in a second for all addresses together that have too many refused ones. Policy: refuse
-  /// with 429 before any signature is verified.
+  /// Credentials that are verified in a second for all addresses together that have too many refused ones. Policy:
+  /// refuse with 429 before any signature is verified.
   public var suspectVerifications = 500
   /// Addresses whose rates are counted; twice as many at most. Policy: forget the rates of those silent for
   /// longest, and count them.

@@ -27,7 +27,7 @@ extension CommandOutbox {
     send(held.decide(session: session, call: call, request: request), of: session)
   }
 
-  /// The session has ended: what it sent of the call and was held is not sent any more.
+  /// The session has ended: drops its held commands about the call.
   /// - Returns: how many commands were dropped.
   package mutating func dropHeld(of session: UInt64, call: CallID) -> Int {
     let requests = held.drop(session: session, call: call)

@@ -227,7 +227,7 @@ package struct CommandOutbox {
     take(Key(session: session, request: request))
   }
 
-  /// - Parameter freeing: what waits only for this command leaves.
+  /// - Parameter freeing: whether the commands that wait only for this one are sent.
   mutating func take(_ key: Key, freeing: Bool = true) -> Pending? {
     guard let entry = pending.removeValue(forKey: key) else { return nil }
     if let stream = entry.stream { streams.remove(key.request, from: stream) }

@@ -73,7 +73,7 @@ extension EdgeLoop {
     return nil
   }
 
-  /// The HTTP connection is closed: nobody waits for the reply.
+  /// Forgets a request whose HTTP connection is closed.
   func forgetRequest(session: UInt64) { endpoints.removeValue(forKey: session) }
 
   /// Sends a command that has no reply.

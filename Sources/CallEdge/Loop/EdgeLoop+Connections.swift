@@ -50,7 +50,7 @@ extension EdgeLoop {
   }
 
   /// Closes a connection that is refused. A bounded number of peers get an answer with the reason.
-  /// - Throws: the refusal, so that whoever initializes the channel closes it at once.
+  /// - Throws: the refusal, so that the initializer of the channel closes it at once.
   func refuse(_ channel: any Channel, _ refusal: ConnectionRefusal) throws {
     let limits = shared.gate.limits
     // With TLS, an answer would take a handshake.

@@ -86,7 +86,7 @@ extension EdgeLoop {
     answer(pending, reply, now: now)
   }
 
-  /// Hands a command's reply to whoever sent the command. It is not passed as such: that would copy it.
+  /// Hands a command's reply to the sender of the command. The command is not passed: that would copy it.
   func answer(_ pending: CommandOutbox.Pending, _ reply: Reply, now: Timestamp) {
     let session = pending.command.session.number
     switch endpoints[session] {

@@ -36,7 +36,7 @@ extension EdgeLoop {
   /// How long an edge that is cut off takes at most to notify its devices.
   static var cutOffSpread: Span { .seconds(10) }
 
-  /// The only loop of an edge is cut off from the cluster, or not any more. Unlike a drain that was asked for,
+  /// The only loop of an edge is cut off from the cluster, or no longer is. Unlike a drain that was asked for,
   /// this one lets a device stay that finds no other edge.
   func reachChanged(_ isCutOff: Bool) {
     if let drain {

@@ -43,7 +43,7 @@ extension EdgeLoop {
     // Otherwise it was given up meanwhile.
     guard let command = outbox.held(session: session, request: request) else { return }
     guard device(session) == nil else { return release(command, decision) }
-    // A device that is gone has heard nothing of its call, and places it again.
+    // A device that is gone got no reply, so it places its call again.
     guard let call = command.body.call else { return }
     metrics.commandsPending.add(Int64(-outbox.dropHeld(of: session, call: call)))
   }

@@ -1,12 +1,12 @@
 internal import CallTelemetry
 internal import CallWire
 
-/// Telling devices that another edge is nearer to their calls, because a shard has moved.
+/// Notifies devices that another edge is nearer to their calls, because a shard has moved.
 extension EdgeLoop {
   /// A loop sends at most 250 notices a second. Devices spread their moves themselves.
   static let nearerNoticesPerTick = 25
 
-  /// The edge that is nearer to a shard's users has changed: the loop's ticks tell their devices.
+  /// The edge that is nearer to a shard's users has changed: the loop's ticks notify their devices.
   func nearerChanged(ofShard shard: Int) {
     for case .device(let handler) in endpoints.values
     where handler.userShard == shard && !handler.awaitsNearer

@@ -63,7 +63,7 @@ struct UnfinishedMessages {
   /// How many bytes are kept of all of them.
   private(set) var bytes = 0
 
-  /// - Parameter bytes: how much of it is kept; nil: the session has no such message any more.
+  /// - Parameter bytes: how much of it is kept; nil: the session no longer has such a message.
   mutating func note(_ session: UInt64, bytes: Int?, begins: Bool, now: Timestamp) {
     let before = entries[session]
     self.bytes += (bytes ?? 0) - (before?.bytes ?? 0)

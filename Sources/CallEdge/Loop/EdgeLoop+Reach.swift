@@ -8,7 +8,7 @@ extension EdgeLoop {
     /// The session number under which the questions are asked.
     let session: UInt64
     var questions: UInt64 = 0
-    /// Is called when the edge is cut off, and when it is not any more.
+    /// Called when the edge is cut off, and when it no longer is.
     let changed: @Sendable (_ isCutOff: Bool) -> Void
   }
 
@@ -93,7 +93,7 @@ package struct ReachWatch: Sendable {
 
   /// The bus is connected again. What was asked meanwhile is lost, so the next question is due, and silence
   /// counts from now. It does so only once, or a connection that breaks again and again would hide that
-  /// nobody answers.
+  /// no shard answers.
   package mutating func reconnected(now: Timestamp) {
     nextAt = now
     guard !isCutOff, !hasRestarted else { return }

@@ -3,13 +3,13 @@ internal import CallCore
 internal import CallTelemetry
 internal import DequeModule
 
-/// Tokens: their verification, and the end of sessions whose tokens are not valid any more or that an operator
+/// Verifies tokens, and ends sessions whose tokens are no longer valid or that an operator
 /// ends.
 extension EdgeLoop {
   // MARK: Verification
 
-  /// Verifies a token that came on a device's connection. A connection that went on with bad tokens when its address had
-  /// used its rate up gets none verified for a while.
+  /// Verifies a token that came on a device's connection. A connection that went on with bad tokens when its address
+  /// had used its rate up gets none verified for a while.
   func verify(
     _ token: String, of connection: Connection, now: Timestamp
   ) -> Result<DeviceClaims, CallError> {
@@ -28,8 +28,8 @@ extension EdgeLoop {
     }
   }
 
-  /// Counts an error against the connection's address where a credential was refused. Whoever shares the address is not
-  /// concerned; `admitVerification` bounds what bad ones cost.
+  /// Counts an error against the connection's address where a credential was refused. Other peers of the address are not
+  /// affected; `admitVerification` bounds the cost of bad credentials.
   /// - Returns: the error for the device: `rateLimited` where its address has used up its rate, else the same one.
   func countRefusal(_ error: CallError, _ connection: Connection) -> CallError {
     switch error.code {

@@ -76,7 +76,7 @@ final class EdgeLoop {
   var drain: Drain?
   /// Set on the one loop that checks whether the cluster answers.
   var reach: Reach?
-  /// Sessions whose devices are to be told which edge is nearer, the next one last.
+  /// Sessions whose devices wait for a notice that another edge is nearer, the next one last.
   var nearerWaiting: [UInt64] = []
   /// How many of them the gauge has.
   var nearerCounted = 0

@@ -4,7 +4,7 @@ internal import DequeModule
 /// The sessions of one event loop that ended recently. A shard that still sends deliveries to one of them has
 /// missed its end, which is then reported again.
 ///
-/// Policy when full: forget the oldest. Those that are forgotten before `keptFor` is over are counted.
+/// Policy when full: forget the oldest. Entries that are forgotten before `keptFor` is over are counted.
 package struct ClosedSessions {
   private struct Entry {
     let end: DeviceSession.End
@@ -13,7 +13,7 @@ package struct ClosedSessions {
   }
   private var entries: [UInt64: Entry] = [:]
   private var order: Deque<UInt64> = []
-  /// Those that were forgotten before their time.
+  /// How many entries were forgotten before `keptFor` was over.
   package private(set) var forgottenEarly: UInt64 = 0
 
   package static let capacity = 4096

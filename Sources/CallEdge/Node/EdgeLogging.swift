@@ -20,7 +20,7 @@ extension Logger {
     }
   }
 
-  /// - Parameter sender: whose session it is.
+  /// - Parameter sender: the user of the session.
   func written(
     _ delivery: Delivery, to session: SessionRef,
     _ sender: @autoclosure () -> (user: UserKey, device: DeviceID)?

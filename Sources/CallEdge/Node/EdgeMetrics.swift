@@ -96,12 +96,14 @@ final class EdgeMetrics: Sendable {
       "Streams of descriptions and candidates whose order was given up because too many had gaps.")
     cutOffs = counter(
       "cut_offs_total",
-      "Times that no shard answered for so long that devices were told to try other edges.")
+      "Times that no shard answered for so long that devices were sent to other edges.")
     nearerWaiting = gauge(
-      "nearer_waiting", "Devices that are to be told which edge is nearer, since their shard moved."
+      "nearer_waiting",
+      "Devices that wait for a notice that another edge is nearer, since their shard moved."
     )
     nearerTold = counter(
-      "nearer_told_total", "Devices that were told which edge is nearer, since their shard moved.")
+      "nearer_told_total",
+      "Notices to devices that another edge is nearer, since their shard moved.")
     ringLatency = registry.histogram(
       "callmesh_ring_seconds",
       "From a place's arrival at an edge until this edge has written the call's last invite.",

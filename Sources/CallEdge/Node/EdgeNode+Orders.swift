@@ -12,7 +12,7 @@ enum EdgeOrder: Sendable {
   case resume
   /// Drain, then end.
   case shutDown
-  /// The cluster does not answer any more, or answers again.
+  /// The cluster has stopped answering, or answers again.
   case cutOff(Bool)
 }
 
@@ -75,7 +75,7 @@ extension EdgeNode {
     shared.logger.notice("edge drains", metadata: .keys([.count: "\(count)"]))
   }
 
-  /// Notifies the devices, which would not notice as long as their sockets work. Those that find no other edge
+  /// Notifies the devices, which would not notice as long as their sockets work. Devices that find no other edge
   /// stay, since no session is closed.
   private func cutOff(_ server: EdgeServer) async {
     phase = .cutOff

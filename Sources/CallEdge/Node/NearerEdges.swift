@@ -24,8 +24,8 @@ package final class NearerEdges: Sendable {
     owners.withLock { $0[ShardHash.shard(of: user, count: $0.count)].address }
   }
 
-  /// Takes what an owner says.
-  /// - Returns: whether devices that were told something else are to be told this.
+  /// Stores the address that a shard's owner announces.
+  /// - Returns: whether it changed for the devices, which then need a notice.
   package func note(shard: Int, epoch: UInt64, _ address: String) -> Bool {
     let address = address == own || !Self.isAcceptable(address) ? "" : address
     return owners.withLock { owners in

@@ -49,7 +49,7 @@ final class ClusterHealth: Sendable {
     }
   }
 
-  /// The shards that nobody owns.
+  /// The shards without an owner.
   var ownerless: [Int] {
     owned.withLock { owned in owned.indices.filter { !owned[$0] } }
   }

@@ -67,7 +67,7 @@ extension CloseReason {
   init(_ kind: Notice.Kind) {
     switch kind {
     case .sessionReplaced: self = .sessionReplaced
-    // Nobody closes a session for its token at present: it can still be rung.
+    // At present no session is closed for its token: it can still be rung.
     case .deviceRemoved, .tokenTaken: self = .deviceRemoved
     // A nearer edge is no reason to close a session.
     case .goAway, .nearer, .unknown: self = .goAway

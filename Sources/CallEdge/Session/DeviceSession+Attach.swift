@@ -78,7 +78,7 @@ extension DeviceSession {
     turn.actions.append(.forward(request: id, callee: user, .attach(attach)))
   }
 
-  /// Refuses an attach. It counts as an unreadable frame does, so that nobody tries tokens without end.
+  /// Refuses an attach. It counts as an unreadable frame does, which limits how many tokens a peer can try.
   mutating func failAttach(_ id: UInt64, _ error: CallError, _ turn: inout Turn) {
     turn.refuse(id, error)
     countAgainstPeer(&turn)

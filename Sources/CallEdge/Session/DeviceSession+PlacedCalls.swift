@@ -7,7 +7,7 @@ internal import CallCore
 ///
 /// A command that was answered with an error, or not in time, may or may not have reached its shard. Its call is
 /// reported, but does not count as live. Otherwise a device that tried in vain during an outage could place no
-/// call any more.
+/// further call.
 extension DeviceSession {
   /// A command that places a call, or resumes it, is about to be sent.
   mutating func notePlacing(_ call: CallID, callee: UserKey) {

@@ -51,7 +51,7 @@ extension DeviceSession {
   }
 
   /// A delivery is about to be written.
-  /// - Returns: false when the session takes none any more.
+  /// - Returns: false when the session accepts no more deliveries.
   package mutating func willDeliver(_ delivery: Delivery) -> Bool {
     if isClosing { return false }
     switch delivery.event {

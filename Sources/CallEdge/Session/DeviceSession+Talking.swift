@@ -3,15 +3,15 @@ import CallCore
 /// The reports that an app's sessions send about the answered calls that were placed there.
 enum TalkingReports {
   case none
-  /// Second calls are refused, or told as such.
+  /// Second calls are refused, or marked as such.
   case ids
   /// Users see their calls on all devices.
   case withDetails
 }
 
-/// Where an app has chosen what becomes of second calls, or its users see their calls, their own shards must know of the
-/// answered calls that they placed, which are in the shards of the callees. A session reports those of its device, as a whole, whenever they
-/// change.
+/// Where an app has chosen what becomes of second calls, or its users see their calls, their own shards must know of
+/// the answered calls that they placed, which are in the shards of the callees. A session reports those of its device,
+/// as a whole, whenever they change.
 extension DeviceSession {
   /// Numbers of reports lie above those of devices' requests, which are their own.
   private static let reportNumbers: UInt64 = 1 << 63

@@ -75,7 +75,7 @@ extension DeviceSession {
     turn.reply(request, .done)
   }
 
-  /// Keys or revocations have changed: a session whose token is not valid any more ends.
+  /// Keys or revocations have changed: ends a session whose token is no longer valid.
   package mutating func recheckToken(_ tokens: TokenAuthority, _ turn: inout Turn) {
     let isGood: Bool
     switch phase {

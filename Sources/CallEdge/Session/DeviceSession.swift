@@ -17,7 +17,7 @@ package struct DeviceSession {
     /// Send the token to the user's shard, which returns a ticket for it; then call `replied`.
     indirect case forwardRenewal(request: UInt64, callee: UserKey, Attach, token: String)
     case reply(UInt64, ServerReply)
-    /// A reply that nobody waits for: it may leave with the next frame, or some tenths of a second later.
+    /// A reply that the device does not wait for. It may leave with the next frame, or some tenths of a second later.
     case replyLazily(UInt64, ServerReply)
     case notice(Notice)
     indirect case relays(RelayCredentials)
@@ -113,7 +113,7 @@ package struct DeviceSession {
     /// When it was answered; nil: not yet, as far as the session knows.
     var answeredAt: Timestamp?
     var isAnswered: Bool { answeredAt != nil }
-    /// Who has the other side; empty: the callee, as far as the session knows.
+    /// The user with the other side; empty: the callee, as far as the session knows.
     var peer = ""
     /// How many commands that may place it wait for their replies.
     var commandsOpen = 0
@@ -173,7 +173,8 @@ package struct DeviceSession {
   var shown = OngoingMark()
   /// The state of its user's history that was sent to the device.
   var historyShown = HistoryMark()
-  /// The user's display name, as its shard has it stored; empty: none. It is the caller's name where the token has none.
+  /// The user's display name, as its shard has it stored; empty: none. It is the caller's name where the token has
+  /// none.
   var userName = ""
   /// When new credentials for TURN servers are due.
   var relaysDueAt = Timestamp.distantFuture
@@ -203,7 +204,7 @@ package struct DeviceSession {
   package internal(set) var credential = Credential.none
 
   /// - Parameters:
-  ///   - claims: of the token in the Authorization header, if there was one and it is valid.
+  ///   - claims: the claims of the token in the Authorization header, if there was one and it is valid.
   ///   - token: that token.
   package init(
     number: UInt64, codec: DeviceCodec, claims: DeviceClaims?, token: String = "",

@@ -4,8 +4,8 @@ internal import NIOCore
 internal import NIOSSL
 internal import NIOTLS
 
-/// Stands before a connection's TLS handler until the handshake is over, and limits how many bytes the handshake takes. It
-/// adds the TLS handler with the peer's first byte, so a peer that sends nothing costs no TLS state.
+/// Stands before a connection's TLS handler until the handshake is over, and limits how many bytes the handshake takes.
+/// It adds the TLS handler with the peer's first byte, so a peer that sends nothing costs no TLS state.
 final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 
@@ -90,7 +90,7 @@ private final class TLSHandshakeMetrics: ChannelInboundHandler, RemovableChannel
       return context.fireUserInboundEventTriggered(event)
     }
     metrics.tlsHandshakes.increment()
-    // Neither is needed any more, and the connection may stay open for days.
+    // Neither is needed from now on, and the connection may stay open for days.
     let pipeline = context.pipeline.syncOperations
     pipeline.removeHandler(handshake, promise: nil)
     pipeline.removeHandler(context: context, promise: nil)

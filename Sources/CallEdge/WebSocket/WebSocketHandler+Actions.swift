@@ -156,7 +156,7 @@ extension WebSocketHandler {
 /// Deliveries of shards, and announcements to a shard's new owner.
 extension WebSocketHandler {
   /// Writes a delivery.
-  /// - Returns: false when the session takes none any more.
+  /// - Returns: false when the session accepts no more deliveries.
   func deliver(_ delivery: Delivery) -> Bool {
     guard session.willDeliver(delivery) else { return false }
     send(.delivery(delivery))

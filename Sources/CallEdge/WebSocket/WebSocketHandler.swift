@@ -42,7 +42,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// How many of the live calls placed here the app's gate has counted.
   var liveCallsCounted: UInt8 = 0
   var isCountedAttached = false
-  /// Its device will be told which edge is nearer.
+  /// Its device waits for a notice that another edge is nearer.
   var awaitsNearer = false
 
   // MARK: State of +Writing

@@ -61,7 +61,7 @@ package struct WebSocketServerReader {
   /// How many bytes of the current message are kept.
   package var keptBytes: Int { fragments?.bytes.count ?? 0 }
 
-  /// Drops the fragments that are kept. The reader cannot be used any more.
+  /// Drops the fragments that are kept. The reader cannot be used afterwards.
   package mutating func abandon() { fragments = nil }
 
   /// Reads the next event.
@@ -157,7 +157,7 @@ package struct WebSocketServerReader {
   }
 
   /// Adds a fragment to its message.
-  /// - Parameter kind: of the message, where this is its first fragment.
+  /// - Parameter kind: the message's kind, where this is its first fragment.
   private mutating func join(
     _ payload: UnsafeRawBufferPointer, _ kind: Kind, isLast: Bool,
     scratch: UnsafeMutableRawBufferPointer

@@ -43,7 +43,7 @@ package protocol DeviceLink: AnyObject {
   /// Queues a frame for the next `flush`.
   func send(_ frame: ClientFrame)
   func flush()
-  /// Closes the connection. The delegate is not called any more.
+  /// Closes the connection. The delegate is not called afterwards.
   /// - Parameter abruptly: without a close frame, as a phone that lost its network.
   func close(abruptly: Bool)
 }

@@ -24,8 +24,8 @@ public enum ClientEvent: Sendable, Equatable {
   /// The answered calls that the user is in now, on all devices, this one included. Comes whenever they change, to who
   /// set `DeviceConfiguration.wantsOngoing`.
   case ongoing([OngoingCall])
-  /// The user's history has changed: a call was added, or the user has read it, here or elsewhere. Comes once after each
-  /// change, and after the first attach, to who set `DeviceConfiguration.wantsHistory`.
+  /// The user's history has changed: a call was added, or the user has read it, here or elsewhere. Comes once after
+  /// each change, and after the first attach, to who set `DeviceConfiguration.wantsHistory`.
   case history(HistoryState)
   /// New credentials for the TURN servers, for peer connections from now on.
   case relays(RelayCredentials)
@@ -47,13 +47,13 @@ public enum CallEvent: Sendable, Equatable {
   case stopped(Stop)
   /// A session description or ICE candidate of the other side.
   case signal(Signal)
-  /// The other side's user goes on with another device, whose description this is; or another user does, to whom the call
-  /// was transferred.
+  /// The other side's user goes on with another device, whose description this is; or another user does, to whom the
+  /// call was transferred.
   case moved(Moved)
-  /// To the device that transfers the call: another user's device rings, or nobody takes the call and this device has it
-  /// as before.
+  /// To the device that transfers the call: another user's device rings, or no one takes the call and this device has
+  /// it as before.
   case transfer(TransferNews)
-  /// The call has gone on to others, and rings until a later time than was said, by the cluster's clock.
+  /// The call has gone on to others, and rings until a later time than before, by the cluster's clock.
   case ringsUntil(Timestamp)
 }
 

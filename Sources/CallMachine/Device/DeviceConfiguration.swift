@@ -12,7 +12,7 @@ public struct DeviceConfiguration: Sendable {
   public var firstEdge = 0
   /// The user's JWT for the first attach. Empty: it is fetched first, where the device has a way to do that.
   public var token: String
-  /// Whether somebody answers `ClientMachine.Action.renewToken`. Without that, the session ends when
+  /// Whether the app answers `ClientMachine.Action.renewToken`. Without that, the session ends when
   /// the token does.
   package var renewsToken = false
   /// This device's id: unique among the user's devices and the same in every run of the app.
@@ -23,10 +23,11 @@ public struct DeviceConfiguration: Sendable {
   public var client = "callmesh-swift/1"
   /// The device places calls, and is not rung by those to its user: a click-to-call page, a robot.
   public var onlyPlaces = false
-  /// The app is told which calls the user is in, on all devices (`ClientEvent.ongoing`), if the cluster's file of keys
+  /// The app gets the calls that the user is in, on all devices (`ClientEvent.ongoing`), if the cluster's file of keys
   /// lets it.
   public var wantsOngoing = false
-  /// The app is told when the user's history changes (`ClientEvent.history`), if the cluster's file of keys lets it.
+  /// The app gets an event when the user's history changes (`ClientEvent.history`), if the cluster's file of keys lets
+  /// it.
   public var wantsHistory = false
   /// The app gets credentials for the TURN servers, if the edge has some: with `ClientEvent.attached`, and new ones in
   /// time with `ClientEvent.relays`.
@@ -36,8 +37,8 @@ public struct DeviceConfiguration: Sendable {
   public var commandTimeout: Span = .seconds(7)
   /// Transmissions of a command, the first one included, before it fails with `tryAgain`.
   public var commandAttempts = 4
-  /// How long a `place` or `transfer` waits for its reply, over breaks of the connection, before it fails. Nobody expects
-  /// a call that begins a minute late.
+  /// How long a `place` or `transfer` waits for its reply, over breaks of the connection, before it fails. A call
+  /// must not begin a minute late.
   public var placePatience: Span = .seconds(30)
   /// How long a hang-up, decline, busy or cancel is retransmitted: the longest ring timeout of a cluster's default
   /// configuration.

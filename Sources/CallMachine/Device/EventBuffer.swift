@@ -21,7 +21,7 @@ package final class EventBuffer<Element: Sendable>: Sendable {
     self.isImportant = isImportant
   }
 
-  /// Events that were dropped because nobody read them in time.
+  /// Events that were dropped because they were not read in time.
   package var dropped: Int { state.withLock { $0.dropped } }
 
   package func append(_ event: Element) {

@@ -19,7 +19,7 @@ package struct CallView: Sendable, Equatable {
   package internal(set) var isUnclaimed = false
   /// Why it ended, for this device.
   package internal(set) var stop: Stop?
-  /// When it stops ringing here, by the cluster's clock; nil: the device does not ring for it, or was not told.
+  /// When it stops ringing here, by the cluster's clock; nil: the device does not ring for it, or does not know.
   package internal(set) var deadline: Timestamp?
   /// This device ended the call by itself: it rang past its deadline without a connection.
   package internal(set) var endedLocally = false
@@ -30,7 +30,7 @@ package struct CallView: Sendable, Equatable {
   var lastSignal: UInt64 = 0
   /// The number of the other side's newest move.
   var lastMove: UInt32 = 0
-  /// Who is at the other side of the answered call, as far as was said; empty: not known.
+  /// The party at the other side of the answered call; empty: not known.
   var peer = ""
   /// The number of the newest transfer of this device's side that came to nothing.
   var lastTransfer: UInt32 = 0
@@ -143,7 +143,7 @@ package struct CallView: Sendable, Equatable {
   }
 
   private mutating func ringing(_ party: Party) -> [CallEvent] {
-    // It comes again when another device alerts after no other one does any more.
+    // It comes again when another device alerts after the former ones have stopped.
     guard role == .caller, phase == .unknown || phase == .placed || phase == .ringing else {
       return []
     }
@@ -171,7 +171,7 @@ package struct CallView: Sendable, Equatable {
     return [.won(state)] + fresh(answered.signals)
   }
 
-  /// - Parameter version: of the delivery or the state that says so.
+  /// - Parameter version: the version of the delivery or state that reports it.
   private mutating func stopped(_ stop: Stop, at version: UInt64) -> [CallEvent] {
     guard !isEnded else { return [] }
     var stop = stop
@@ -205,7 +205,7 @@ package struct CallView: Sendable, Equatable {
   }
 
   /// The call is to ring here once more, for a transfer, although it was over for this device.
-  /// - Parameter version: of the invite. A stop before it is out of date.
+  /// - Parameter version: the invite's version. A stop before it is out of date.
   func ringingAgain(_ callee: String, at version: UInt64) -> CallView {
     var view = CallView(call: call, callee: callee, role: .callee, phase: .unknown)
     (view.version, view.lastApplied) = (self.version, lastApplied)

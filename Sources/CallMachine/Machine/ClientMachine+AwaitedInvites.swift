@@ -16,7 +16,7 @@ extension ClientMachine {
   /// Policy at the limit: the oldest one is not asked for. A device has five live calls at most.
   private static let awaitedInvitesMax = 16
 
-  /// - Parameter view: of a call of which a delivery or a reply has just told.
+  /// - Parameter view: the view of a call that a delivery or a reply has just changed.
   mutating func awaitInvite(after view: CallView, now: Timestamp) {
     if view.isWaking { return awaitInvite(of: view.call, now) }
     guard view.role == .caller, let stop = view.stop, stop.reason == .glare,

@@ -43,8 +43,8 @@ extension ClientMachine {
     acks.append(ack)
   }
 
-  /// Whether it is of another call than the live one that this device has under the id. A caller chooses ids: one id for
-  /// calls to two callees would lead this device's commands to the wrong one.
+  /// Whether it is of another call than the live one that this device has under the id. A caller chooses ids: one id
+  /// for calls to two callees would lead this device's commands to the wrong one.
   private func isOfAnother(_ delivery: Delivery) -> Bool {
     guard let view = calls[delivery.call], view.role == .callee, !view.isEnded,
       view.lastApplied > 0,
@@ -93,7 +93,7 @@ extension ClientMachine {
     return delivery
   }
 
-  /// A call that was diverted to this user is in another user's shard: whatever is said of it goes there.
+  /// A call that was diverted to this user is in another user's shard: all commands about it go there.
   mutating func noteCallee(of call: CallID, _ callee: String) {
     guard calls[call]?.role == .callee else { return }
     let callee = asCallee(callee)
@@ -113,8 +113,8 @@ extension ClientMachine {
     if isNews { turn.actions.append(.event(.ongoing(ongoing.calls))) }
   }
 
-  /// The user's history has changed. On one connection the edge writes no older state behind a newer one, and acknowledges
-  /// what it writes.
+  /// The user's history has changed. On one connection the edge writes no older state behind a newer one, and
+  /// acknowledges what it writes.
   mutating func changed(_ history: HistoryState, _ turn: inout Turn) {
     guard state == .attached, history != self.history else { return }
     self.history = history

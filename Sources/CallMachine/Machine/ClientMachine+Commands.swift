@@ -16,7 +16,7 @@ extension ClientMachine {
     var isDoubtful = false
     /// Retransmitted until this time; nil: `commandAttempts` times.
     var until: Timestamp?
-    /// Nobody expects it to take effect after this time. Without a connection it is given up then; on one it is not
+    /// The time after which it must not take effect. Without a connection it is given up then; on one it is not
     /// retransmitted.
     var expiresAt = Timestamp.distantFuture
 

@@ -41,7 +41,7 @@ extension ClientMachine {
   }
 
   /// The connection broke, was closed, or could not be made.
-  /// - Parameter code: of the edge's close frame; nil: there was none.
+  /// - Parameter code: the code of the edge's close frame; nil: there was none.
   package mutating func closed(
     on link: Link = .current, code: UInt16? = nil, _ turn: inout Turn
   ) {
@@ -122,8 +122,8 @@ extension ClientMachine {
 
   var backoff: Backoff { Backoff(configuration.backoffMinimum, configuration.backoffMaximum) }
 
-  /// Where thousands of devices want to connect at once, edges that answer all of them too late answer none: then
-  /// each waits longer, but no longer than after any failure, since nobody can reach it meanwhile. Few devices are in a
+  /// Where thousands of devices want to connect at once, edges that answer all of them too late answer none: then each
+  /// waits longer, but no longer than after any failure, since it cannot be reached meanwhile. Few devices are in a
   /// call, and that ends when one of them stays away; who has tried for minutes is too late for it.
   private func backoff(_ isUnanswered: Bool) -> Backoff {
     let most = configuration.backoffMaximum

@@ -119,9 +119,9 @@ extension ClientMachine {
     heldAcks.removeAll()
   }
 
-  /// For the cluster an acknowledgement says that the device has the call. So those of a call that a former run of the app
-  /// had wait until this run sends a command about it. Policy at the limit: the newest are dropped, and the deliveries
-  /// retransmitted.
+  /// For the cluster an acknowledgement says that the device has the call. So those of a call that a former run of the
+  /// app had wait until this run sends a command about it. Policy at the limit: the newest are dropped, and the
+  /// deliveries retransmitted.
   mutating func hold(_ ack: PendingAck) {
     guard heldAcks.count < Self.heldAcksMax, !heldAcks.contains(where: { $0.item == ack.item })
     else { return }

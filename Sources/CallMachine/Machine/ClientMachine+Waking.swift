@@ -5,7 +5,7 @@ internal import CallWire
 extension ClientMachine {
   /// A push announced a call to this user: connects at once and asks for the call's state. Exactly
   /// one of `invited` and `stopped` follows as an event, whatever state the device was in.
-  /// - Parameter callee: who was called, as the push says; empty: this user.
+  /// - Parameter callee: the called user, from the push; empty: this user.
   package mutating func woken(for call: CallID, callee: String = "", _ turn: inout Turn) {
     if let view = calls[call], view.phase != .unknown { return }
     if calls[call] == nil {

@@ -19,7 +19,7 @@ extension ClientMachine {
     remember(address.call)
   }
 
-  /// The cancel of a call that was given up came too late: hangs up on whoever answered.
+  /// The cancel of a call that was given up came too late: hangs up on the device that answered.
   mutating func hangUpWithdrawn(_ entry: Pending, _ reply: ServerReply, _ turn: inout Turn) {
     guard case .call(let address, .cancel) = entry.command, case .call(let state) = reply,
       state.phase == .answered, calls[address.call]?.isEnded ?? true
@@ -38,7 +38,7 @@ extension ClientMachine {
         let call = entry.command.address?.call
       else { continue }
       if entry.places(call), entry.isUnsent, calls[call]?.phase == .unknown {
-        // Nobody needs to know of the call.
+        // The cluster does not have the call.
         giveUpCommands(of: call, &turn)
         calls[call]?.left(.failed)
         remember(call)
@@ -66,7 +66,7 @@ extension ClientMachine {
 }
 
 extension ClientCommand {
-  /// Whether it makes somebody ring. Nobody expects that a minute late.
+  /// Whether it makes a device ring, which must not happen a minute late.
   var expires: Bool {
     switch self {
     case .place, .call(_, .transfer): true

@@ -15,7 +15,7 @@ package struct Setting: Sendable {
   package let remedy: String?
   /// The default as help and documentation show it.
   package let defaultText: String
-  /// Whether there is a value when nobody gives one.
+  /// Whether there is a value when none is given.
   package let hasDefault: Bool
   private let writer: @Sendable (String, inout NodeConfiguration) -> Bool
   private let reader: @Sendable (NodeConfiguration) -> String

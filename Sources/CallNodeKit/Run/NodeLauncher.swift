@@ -118,7 +118,7 @@ struct NodeInputs {
   let configuration: NodeConfiguration
   /// Set where settings name a file of keys that can be read.
   var keys: AppKeys?
-  /// Why a push gateway goes without keys that settings name.
+  /// Why a push gateway runs without keys that settings name.
   var keysProblem: ConfigurationError?
   /// Set where an edge speaks TLS.
   var tls: EdgeTLS?

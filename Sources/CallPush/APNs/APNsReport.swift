@@ -24,7 +24,7 @@ package struct APNsMetrics: Sendable {
     requeued = counter("requeued", "Pushes that APNs gave back unseen.")
     repeated = counter("repeated", "Pushes of unknown fate that were sent once more.")
     overdue = counter("overdue", "Attempts that had no answer in time.")
-    answeredLate = counter("answered_late", "Answers that nobody waited for any more.")
+    answeredLate = counter("answered_late", "Answers that came after the wait for them had ended.")
     queueFull = counter("queue_full", "Pushes refused since too many wait.")
     alarms = counter("alarms", "Refusals that are a mistake of ours or of the configuration.")
   }

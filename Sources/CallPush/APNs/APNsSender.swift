@@ -8,9 +8,9 @@ internal import Synchronization
 /// Sends VoIP, alert and background pushes to Apple. Each team, key and environment has a pool of connections. The
 /// token's topic and environment select the pool.
 ///
-/// A token of unknown environment is tried in production first. If APNs does not know it there, or not in the environment
-/// that was said, the other one is asked; the outcome names the environment that was found. See `TokenRefusals` for a
-/// token that neither knows.
+/// A token of unknown environment is tried in production first. If APNs does not know it there, or not in the
+/// environment of the registration, the other one is tried; the outcome names the environment that was found. See
+/// `TokenRefusals` for a token that neither knows.
 public final class APNsSender: PushSender {
   private struct Member: Sendable {
     var configuration: APNsConfiguration

@@ -86,7 +86,7 @@ package struct AccessTokenMachine: Sendable {
       renewAt: now + Span(microseconds: whole / 4 * 3 + Int64(chance % spread)))
   }
 
-  /// The provider refused a token, which is not used any more.
+  /// The provider refused a token, which is then no longer used.
   package mutating func refused(_ text: String) {
     if token?.text == text { token = nil }
   }

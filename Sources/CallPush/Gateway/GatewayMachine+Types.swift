@@ -24,16 +24,16 @@ extension GatewayMachine {
     package var workingEvery = Span.seconds(2)
     /// The time after the deadline at which a sender that has not answered is given up.
     package var overdue = Span.seconds(5)
-    /// The age at which the shard is queried, before a ring is sent, whether the call still rings. So jobs of a gateway
-    /// that died, or that waited for one, wake nobody for a call that is over.
+    /// The age from which a ring is sent only after asking the shard whether the call still rings. So jobs of a gateway
+    /// that died, or that waited for one, wake no device for a call that is over.
     package var askAfter = Span.milliseconds(500)
     /// The time to wait for that answer; the ring is then sent anyway, since a push is a hint.
     package var answerWithin = Span.seconds(1)
     /// How long a clean-up waits for other gateways, if its shard did not know whether the ring was sent and this
     /// gateway did not send it: another may report that it dropped the ring. Only a device that rings gets a clean-up.
     package var neverSentWait = Span.milliseconds(300)
-    /// How long a clean-up waits for the outcome of its ring, which a sender here has. A ring that is withdrawn between two
-    /// attempts ends at once, and needs none.
+    /// How long a clean-up waits for the outcome of its ring, which a sender here has. A ring that is withdrawn between
+    /// two attempts ends at once, and needs none.
     package var ringOutcomeWait = Span.seconds(1)
     /// How long a completed push is remembered, since its job may be redelivered.
     package var fatesKept = Span.seconds(120)

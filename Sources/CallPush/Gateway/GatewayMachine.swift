@@ -5,9 +5,9 @@ internal import DequeModule
 /// Decides what a gateway does with each job: drop it, send it, let it wait, return it to the queue; and when the job
 /// is settled. A value: the time is an argument, and `effects` are the output.
 ///
-/// A job is settled once its outcome is reported to the shard. That a provider accepted it needs no acknowledgement.
-/// That a token is gone, or a push failed, is held until the shard acknowledges it: if this gateway dies before, the
-/// queue redelivers the job.
+/// A job is settled once its outcome is reported to the shard. That a provider accepted it needs no acknowledgement. A
+/// report that a token is gone, or a push failed, is held until the shard acknowledges it: if this gateway dies before,
+/// the queue redelivers the job.
 package struct GatewayMachine: Sendable {
   package struct Pool: Sendable {
     package internal(set) var sending = 0

@@ -55,8 +55,8 @@ package struct AttemptContext: Sendable, Equatable {
   }
 
   /// The longest pause before the next attempt of a push that changes what rings: a third of the time that is left, at
-  /// least half a second. A provider may demand more, even an hour, after a moment of trouble, and a call cannot wait for
-  /// it. So 30 s hold ten to fifteen attempts, and the last ones are close to the deadline.
+  /// least half a second. A provider may demand more, even an hour, after a moment of trouble, and a call cannot wait
+  /// for it. So 30 s hold ten to fifteen attempts, and the last ones are close to the deadline.
   static func longestPause(timeLeft: Span) -> Span {
     max(.milliseconds(500), Span(microseconds: timeLeft.microseconds / 3))
   }
@@ -77,9 +77,9 @@ package struct AttemptContext: Sendable, Equatable {
     return .retry(after: pause, reason: reason, cause)
   }
 
-  /// The verdict of an answer that is about neither the token nor the push: credentials, project, address, a redirect, or
-  /// text that nobody can read. It may be a moment of the provider, so a push that changes what rings is tried on; a
-  /// notice is rejected.
+  /// The verdict of an answer that is about neither the token nor the push: credentials, project, address, a redirect,
+  /// or unreadable text. The cause may be a short fault of the provider, so a push that changes what rings is tried on;
+  /// a notice is rejected.
   func refused(_ reason: String) -> AttemptVerdict {
     isUrgent ? retry(reason: reason) : .done(.rejected(reason: reason))
   }
@@ -87,7 +87,8 @@ package struct AttemptContext: Sendable, Equatable {
   /// The verdict after an attempt whose result is unknown.
   ///
   /// Neither FCM nor Web Push has idempotency keys, so a retry can deliver twice. A push that changes what rings is
-  /// still retried: the device drops a second copy by the call's id, while a lost push is a missed call. A notice is not.
+  /// still retried: the device drops a second copy by the call's id, while a lost push is a missed call. A notice is
+  /// not.
   package func inDoubt(_ reason: String) -> AttemptVerdict {
     guard isUrgent, case .retry(let pause, _, _) = retry(reason: reason, .doubt)
     else { return .done(.failed(reason: reason, mayHaveArrived: true)) }

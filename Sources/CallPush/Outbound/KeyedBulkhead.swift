@@ -74,7 +74,7 @@ package final class KeyedBulkhead: Sendable {
     return waiter.inbox.isClosed ? .late : .admitted
   }
 
-  /// False if it does not wait any more.
+  /// - Returns: false if it no longer waits.
   private func leave(_ number: UInt64, from key: String) -> Bool {
     state.withLock { state in
       guard let index = state.keys[key]?.waiting.firstIndex(where: { $0.number == number })
@@ -101,7 +101,7 @@ package final class KeyedBulkhead: Sendable {
     wake?.offer(())
   }
 
-  /// Admits nobody any more, refuses the waiters, and returns when all places are released, or at the deadline.
+  /// Admits no further requests, refuses the waiters, and returns when all places are released, or at the deadline.
   package func close(until deadline: Timestamp) async {
     let drained = Inbox<Void>(capacity: 1, timers: clock.timers)
     let (refused, empty) = state.withLock { state -> ([Waiter], Bool) in

@@ -19,8 +19,8 @@ package struct WebhookClaim: Sendable {
   /// The owner posts nothing while its last write was begun longer ago.
   static let postsWithin = Span.seconds(5)
   private static let lookInterval = Span.seconds(2)
-  /// Before a webhook is first claimed, its events may be stored already: an edge may read new settings before a gateway
-  /// does.
+  /// Before a webhook is first claimed, its events may be stored already: an edge may read new settings before a
+  /// gateway does.
   static let headStart = Span.seconds(300)
 
   let bucket: any KeyValueBucket
@@ -35,8 +35,8 @@ package struct WebhookClaim: Sendable {
     "\(Subjects.keyPart(app)).\(endpoint)"
   }
 
-  /// Waits until nobody owns the webhook, and claims it.
-  /// - Returns: nil when it is not wanted any more.
+  /// Waits until no gateway owns the webhook, and claims it.
+  /// - Returns: nil when `isEnded` returns true.
   func wait(unless isEnded: () -> Bool) async -> Held? {
     var seen: (revision: UInt64, since: Timestamp)?
     while !Task.isCancelled, !isEnded() {
@@ -50,7 +50,7 @@ package struct WebhookClaim: Sendable {
           return held
         }
       } else {
-        // Perhaps the owner cannot write either: silence that nobody sees does not count.
+        // Perhaps the owner cannot write either: silence counts only while this gateway can read.
         seen = nil
       }
       await clock.sleep(for: Self.lookInterval)

@@ -2,9 +2,9 @@ package import CallCore
 
 /// Whether a webhook takes anything at all. A value; time and chance are arguments.
 ///
-/// The failures of one call's or device's events say nothing of the others: its events may be refused for their own
-/// sake. If the events of several calls or devices fail and nothing is taken, the webhook is away. So it is at once when
-/// it says so itself: for a while (`Retry-After` with 429 and 503), or for good (410).
+/// Failures of the events of one call or device do not count against the webhook, which may refuse just these events.
+/// If the events of several calls or devices fail and none is taken, the webhook is away. It is away at once if it
+/// answers so: for a while (`Retry-After` with 429 and 503), or for good (410).
 package struct WebhookHealth: Sendable {
   private enum Phase {
     /// The calls and devices with failures since the last success. Can become: away.

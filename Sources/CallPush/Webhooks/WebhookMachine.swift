@@ -4,12 +4,12 @@ package import CallWire
 /// Delivers the events of one app to one of its webhooks: decides what is read, posted and given up. Does no I/O, reads
 /// no clock and draws no chance.
 ///
-/// - Of each call at most one event is under way, and the next one follows when it is delivered or given up; so with
-///   each device. Events of different calls and devices (`AppEvent.Line`) wait for nothing of each other.
+/// - At most one event of each call, and of each device, is under way. The next one follows when it is delivered or
+///   given up. Events of different calls and devices (`AppEvent.Line`) do not wait for each other.
 /// - An event is retried for `lifetime` since it was stored. Then it is a dead letter.
-/// - A webhook that takes nothing, or says so, is away (`WebhookHealth`): one event at a time tries whether it is back.
-/// - What is read and not delivered is open. While `openMax` events are open, nothing more is read. Events that are
-///   refused again and again must not fill this room for a day, so then the oldest of them is given up early.
+/// - A webhook that takes nothing is away (`WebhookHealth`): then one event at a time tries whether it is back.
+/// - An event that is read and not delivered is open. While `openMax` events are open, nothing more is read. Events
+///   that are refused again and again must not fill this room for a day, so then the oldest of them is given up early.
 ///
 /// The record of its progress names the open events, so a gateway that takes over repeats some and loses none.
 package struct WebhookMachine: Sendable {

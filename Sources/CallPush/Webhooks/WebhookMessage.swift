@@ -27,7 +27,7 @@ package struct WebhookMessage: Sendable {
     }
   }
 
-  /// The same for the same event, whoever stored it.
+  /// The same for the same event, also if another node stored it.
   private static func id(of event: AppEvent) -> String {
     if let gone = event.gone {
       let what = gone.fingerprint.isEmpty ? event.goneName : gone.fingerprint

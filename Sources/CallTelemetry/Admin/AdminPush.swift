@@ -49,7 +49,7 @@ public struct PushStatus: Codable, Sendable, Equatable {
       self.secondsAgo = secondsAgo
     }
   }
-  /// Those that this gateway serves.
+  /// The lanes that this gateway serves.
   public var lanes: [Lane] = []
   public var pools: [Pool] = []
   public var jobsTotal: UInt64 = 0

@@ -53,7 +53,7 @@ package struct StoreVersion: Hashable, Comparable, CustomStringConvertible {
 
   /// Returns a warning about the store for operators; nil where there is none.
   /// - Parameters:
-  ///   - versions: of the servers that nodes are connected to.
+  ///   - versions: the versions of the servers that nodes are connected to.
   ///   - replicas: how often the journal is kept.
   package static func warning(_ versions: some Sequence<String>, replicas: Int) -> String? {
     let bad = Set(versions.compactMap { StoreVersion($0) }.filter(\.mayEmptyStreams)).sorted()

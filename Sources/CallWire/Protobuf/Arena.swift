@@ -177,7 +177,7 @@ struct Arena {
     unsafe (piece - pieceHeaderBytes).load(as: Int.self)
   }
 
-  /// The address to which texts point that nobody set: no piece of an arena.
+  /// The address to which unset texts point: no piece of an arena.
   private static let unset: UInt = {
     var header = Callmesh__V1__Header()
     callmesh__v1__header__init(&header)

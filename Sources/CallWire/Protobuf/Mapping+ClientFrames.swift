@@ -136,7 +136,7 @@ extension Callmesh__V1__ClientFrame: Root {
       try c.write((call, body), &m.candidate, CALLMESH__V1__CLIENT_FRAME__COMMAND_CANDIDATE)
     case .signal(.information, let body):
       try c.write((call, body), &m.information, CALLMESH__V1__CLIENT_FRAME__COMMAND_INFORMATION)
-    // Nobody can read it: it is refused as an unknown command.
+    // No version can read it: it is refused as an unknown command.
     case .signal(.unknown, _): CALLMESH__V1__CLIENT_FRAME__COMMAND__NOT_SET
     case .alerting: try c.write(call, &m.alerting, CALLMESH__V1__CLIENT_FRAME__COMMAND_ALERTING)
     case .busy: try c.write(call, &m.busy, CALLMESH__V1__CLIENT_FRAME__COMMAND_BUSY)

@@ -8,7 +8,7 @@ extension Callmesh__V1__CommandBatch: Root {
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__command_batch__init(m) }
   static let layout = WireLayout(of: Self.self)
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
-    // A reader that expects edges only would reply to nobody.
+    // A reader that expects only edges would send its reply to no receiver.
     try c.format(
       &m.format, writes: value.peer == 0 ? ClusterCodec.firstFormat : ClusterCodec.pushFormat, .said
     )
@@ -234,7 +234,7 @@ extension Callmesh__V1__Command: Mapping {
       try c.write((call, body), &m.candidate, CALLMESH__V1__COMMAND__BODY_CANDIDATE)
     case .signal(.information, let body):
       try c.write((call, body), &m.information, CALLMESH__V1__COMMAND__BODY_INFORMATION)
-    // Nobody can read it: it is refused as an unknown command.
+    // No version can read it: it is refused as an unknown command.
     case .signal(.unknown, _): CALLMESH__V1__COMMAND__BODY__NOT_SET
     case .alerting: c.write(call, &m.alerting, CALLMESH__V1__COMMAND__BODY_ALERTING)
     case .busy: c.write(call, &m.busy, CALLMESH__V1__COMMAND__BODY_BUSY)

@@ -7,7 +7,7 @@ extension Callmesh__V1__SettledEntry: EmptyMapping {
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__settled_entry__init(m) }
 }
 
-/// Who takes part; not the `Party` of device.proto.
+/// A participant; not the `Party` of device.proto.
 extension Callmesh__V1__Device: Mapping {
   static var blank: Party { Callmesh__V1__Party.blank }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__device__init(m) }

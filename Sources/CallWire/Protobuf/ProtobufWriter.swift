@@ -35,7 +35,7 @@ package struct ProtobufWriter {
     unsafe next = unsafe end
   }
 
-  /// - Parameter message: of that layout, in the arena.
+  /// - Parameter message: a message of that layout, in the arena.
   @safe
   static func withBytes<Result>(
     _ message: UnsafeRawPointer, _ layout: WireLayout, _ arena: Arena,
@@ -46,7 +46,7 @@ package struct ProtobufWriter {
     return unsafe body(UnsafeRawBufferPointer(start: writer.next, count: writer.count))
   }
 
-  /// - Parameter message: of that layout, in the arena.
+  /// - Parameter message: a message of that layout, in the arena.
   @safe
   static func bytes(_ message: UnsafeRawPointer, _ layout: WireLayout, _ arena: Arena) -> [UInt8] {
     withBytes(message, layout, arena) { unsafe [UInt8]($0) }

@@ -4,7 +4,7 @@ internal import CProtobufC
 /// The layout for writing the C struct of one message as protobuf, and for reading it. It is derived from protobuf-c's
 /// descriptor, once for each use of the message, and stays.
 ///
-/// It is unchecked since it points to memory that nobody writes or frees.
+/// It is unchecked since it points to memory that is never written or freed.
 @safe
 struct WireLayout: @unchecked Sendable {
   /// How the C struct says whether a field is there.

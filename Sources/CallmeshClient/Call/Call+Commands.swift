@@ -18,7 +18,8 @@ extension Call {
 
   /// Answers.
   /// - Parameter description: the session description for the caller; at most 65,536 bytes.
-  /// - Returns: whether this device has the call. If not, another one was faster, or it is over. Connect media only then.
+  /// - Returns: whether this device has the call. If not, another one was faster, or it is over. Connect media only
+  ///   then.
   /// - Throws: `wrongState` for a call that does not ring here, among others.
   public func answer(_ description: String = "") async throws(CallmeshError) -> Bool {
     try TextRules.check(description, 65_536, .descriptionTooLarge)
@@ -91,8 +92,8 @@ extension Call {
     _ = try await send(.signal(.information, body: body))
   }
 
-  /// Hands this side over to another user. This device has the call until somebody answers; then it ends as `transferred`.
-  /// If nobody does, the event `transfer` says why, and nothing has changed.
+  /// Hands this side over to another user. This device has the call until a device answers; then it ends as
+  /// `transferred`. If none does, the event `transfer` says why, and nothing has changed.
   /// - Parameters:
   ///   - to: the user who takes it.
   ///   - device: only this one rings; nil: all of the user's.
@@ -107,7 +108,7 @@ extension Call {
     _ = try await send(.transfer(request))
   }
 
-  /// Takes a transfer back that nobody has answered.
+  /// Cancels an unanswered transfer.
   public func cancelTransfer() async throws(CallmeshError) { _ = try await send(.cancelTransfer) }
 
   /// Asks for the call's state.
@@ -130,14 +131,14 @@ extension DeviceCore {
 }
 
 extension Call {
-  /// A call's state as the cluster says it in a reply.
+  /// A call's state from a reply of the cluster.
   public struct Reported: Sendable, Hashable {
     public enum Phase: String, Sendable { case unknown, placed, ringing, answered, ended }
     public var call: Address
     public var phase: Phase
     /// The reason of a call that has ended.
     public var reason: EndReason?
-    /// Who has the call, or caused its end.
+    /// The party that has the call, or caused its end.
     public var by: Party?
     /// When it stops ringing, by the cluster's clock.
     public var deadline: Timestamp?

@@ -50,7 +50,7 @@ public final class Call: Sendable {
   public var role: Role { progress.role }
   /// Whether it is over for this device.
   public var isOver: Bool { progress.isOver }
-  /// Who is at the other side; nil: not known.
+  /// The party at the other side; nil: not known.
   public var peer: Party? { progress.peer }
   /// How it ended; nil: it has not.
   public var end: End? { progress.end }
@@ -76,7 +76,7 @@ public final class Call: Sendable {
   public var divertedBy: String? {
     progress.invite.flatMap { $0.divertedBy.isEmpty ? nil : $0.divertedBy }
   }
-  /// Who hands an answered call over to this user; nil: an ordinary call.
+  /// The user who hands an answered call over to this one; nil: an ordinary call.
   public var transferredBy: Party? { progress.invite?.transferredBy }
   /// The call in which this device was asked before: answer at once, without ringing. It has been checked.
   public var consulted: Address? {
@@ -100,7 +100,7 @@ public final class Call: Sendable {
 
   func cross(_ other: Call?) { changing.withLock { $0.crosses = other } }
 
-  /// Changes the call, and tells its readers. Called by the engine alone, one at a time.
+  /// Changes the call, and notifies its readers. Called by the engine alone, one at a time.
   func change(_ body: (inout CallProgress) throws(CallmeshError) -> [Event])
     throws(CallmeshError) -> [Event]
   {

@@ -17,7 +17,7 @@ extension Call {
   public enum State: String, Sendable, Hashable, CaseIterable {
     /// This device places it, and the cluster has not confirmed that.
     case placing
-    /// The cluster has the call; nobody's device has said that it rings.
+    /// The cluster has the call; no device has said that it rings.
     case placed
     /// A push announced it; the cluster was asked about it.
     case waking
@@ -39,7 +39,7 @@ extension Call {
   /// Why a call is over for this device.
   public struct End: Sendable, Hashable {
     public var reason: EndReason
-    /// Who caused it; nil: nobody, or not known.
+    /// The party that caused it; nil: none, or not known.
     public var by: Party?
     /// Show the call as missed.
     public var missed = false
@@ -80,15 +80,15 @@ extension Call {
     case ringing(by: Party?)
     /// ``Call/answer(_:)`` was called.
     case answering
-    /// `isHere`: this device has won, or has taken the call over. Otherwise it is the caller's, and `description` is the
-    /// answer; it may be empty, and follow as a signal.
+    /// `isHere`: this device has won, or has taken the call over. Otherwise it is the caller's, and `description` is
+    /// the answer; it may be empty, and follow as a signal.
     case answered(by: Party?, description: String, isHere: Bool)
     case connected
     /// The other side is another device from now on, perhaps of another user: connect media anew, with its description.
     case moved(to: Party, description: String)
-    /// The call has gone on to others, and rings longer than was said: see ``Call/deadline``.
+    /// The call has gone on to others, and rings longer than before: see ``Call/deadline``.
     case ringsUntil(Date)
-    /// This side's transfer: `by` rings; or nobody takes the call, with the reason.
+    /// This side's transfer: `by` rings; or no one takes the call, with the reason.
     case transfer(to: String, by: Party?, reason: EndReason?)
     /// Once for each call, and last but for `state`.
     case ended(End)

@@ -1,7 +1,7 @@
 internal import CallCore
 internal import CallMachine
 
-/// The loop that a device's driver lives on: whoever holds the device's lock runs it.
+/// The loop that a device's driver lives on: the thread that holds the device's lock runs it.
 final class CoreLoop: DeviceLoop {
   private let clock: any DeviceClock
   /// Few: a driver arms one timer at a time.

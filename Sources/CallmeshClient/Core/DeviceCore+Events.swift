@@ -31,7 +31,7 @@ extension DeviceCore {
     }
   }
 
-  /// That another session has taken this one's place is an error of this library, which no server sends.
+  /// The error for a session whose place another one has taken. This library makes it; no server sends it.
   private static func refusal(_ error: CallError) -> CallmeshError {
     switch error.code {
     case .alreadyAttached, .unknownDevice: CallmeshError(.replaced, error.message)
@@ -77,7 +77,8 @@ extension DeviceCore {
     return call
   }
 
-  /// This device's unanswered call to the user who calls. A call that was diverted or transferred rings beside any other.
+  /// This device's unanswered call to the user who calls. A call that was diverted or transferred rings beside any
+  /// other.
   private func crossed(by invite: Invite, to call: Call) -> Call? {
     guard call.callee.hasBytes(of: user), invite.divertedBy.isEmpty, invite.transferredBy == nil,
       !invite.caller.device.text.isEmpty
@@ -89,7 +90,7 @@ extension DeviceCore {
     }
   }
 
-  /// Changes a call, and tells everybody.
+  /// Changes a call, and notifies all readers.
   @discardableResult
   func publish(
     _ call: Call, isNew: Bool = false, _ body: (inout CallProgress) -> [Call.Event]

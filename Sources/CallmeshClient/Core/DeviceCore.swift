@@ -73,7 +73,7 @@ final class DeviceCore {
 
   func start() { driver?.start() }
 
-  /// Ends everything here. The readers of the device's events get what was said before.
+  /// Ends everything here. The readers of the device's events get the earlier events.
   func stop() {
     driver?.stop()
     endAll(CallmeshError(.stopped))
@@ -126,7 +126,7 @@ final class DeviceCore {
     self.waiting[request] = waiting
   }
 
-  /// Processes what the machine has said. Replies come last, so that whoever waits for one sees what it has changed.
+  /// Processes the output of the machine. Replies come last, so that a waiter sees what its reply has changed.
   func settle(_ engine: DeviceEngine) {
     while !unprocessed.isEmpty {
       var replies: [ClientEvent] = []

@@ -19,7 +19,7 @@ public struct PlaceOptions: Sendable {
 
   /// - Parameters:
   ///   - description: see the property.
-  ///   - video: whether the caller wants pictures; the callee's apps are told.
+  ///   - video: whether the caller wants video; the callee's apps see it in the invite.
   public init(description: String, video: Bool = false) {
     (self.description, self.video) = (description, video)
   }

@@ -17,7 +17,7 @@ internal import CallWire
 ///   if case .incoming(let call) = event { try await call.alerting() }
 /// }
 /// ```
-/// All members may be used from any thread. A device that nobody holds any more drops its connection.
+/// All members may be used from any thread. A device drops its connection when its last reference is released.
 public final class Device: Sendable {
   let engine: DeviceEngine
 
@@ -46,8 +46,8 @@ public final class Device: Sendable {
   /// Connects, and stays connected. After `refused` it begins anew.
   public func start() { engine.run { $0.start() } }
 
-  /// The user signs out: the device detaches, and is rung no more by its connection. Calls of this device end here, and the
-  /// sequences of events do. To sign in again, make another device.
+  /// The user signs out: the device detaches, and is rung no more by its connection. Calls of this device end here, and
+  /// the sequences of events do. To sign in again, make another device.
   public func stop() { engine.run { $0.stop() } }
 
   /// Finds out at once whether the connection lives, or connects instead of waiting. Call it when the app comes to the
@@ -57,8 +57,9 @@ public final class Device: Sendable {
   /// A push announced a call: connects at once and asks about it. `incoming` follows, or the call's `ended`.
   ///
   /// - Parameters:
-  ///   - address: of the call, as the push says. An empty callee is the device's user.
-  ///   - isWanted: the user has answered already. ``Call/isWanted`` says so; if the call rings here, the event is `wanted`.
+  ///   - address: the call's address, from the push. An empty callee is the device's user.
+  ///   - isWanted: the user has answered already. ``Call/isWanted`` says so; if the call rings here, the event is
+  ///     `wanted`.
   /// - Returns: the call; nil if the device is stopped and cannot start.
   @discardableResult
   public func wake(_ address: Address, isWanted: Bool = false) -> Call? {

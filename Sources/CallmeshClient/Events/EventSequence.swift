@@ -1,10 +1,11 @@
 internal import CallMachine
 internal import Synchronization
 
-/// Events in order, from the moment at which the sequence was asked for. For one reader each; ask for another one to read
-/// twice.
+/// Events in order, from the moment at which the sequence was asked for. For one reader each; ask for another one to
+/// read twice.
 ///
-/// A reader that falls too far behind loses the oldest events; the properties of `Device` and `Call` have the present state.
+/// A reader that falls too far behind loses the oldest events; the properties of `Device` and `Call` have the present
+/// state.
 public struct EventSequence<Element: Sendable>: AsyncSequence, Sendable {
   public typealias Failure = Never
   let buffer: EventBuffer<Element>
@@ -28,7 +29,7 @@ final class Broadcast<Element: Sendable>: Sendable {
     var isFinished = false
   }
 
-  /// A reader that nobody holds any more gets nothing.
+  /// A reader. It gets nothing once its last reference is released.
   private struct Reader {
     weak var buffer: EventBuffer<Element>?
   }

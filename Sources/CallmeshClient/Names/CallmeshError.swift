@@ -2,7 +2,7 @@ internal import CallCore
 
 /// Why a command failed, or why a device makes no further attempt. Base decisions on `code`: `message` is for logs.
 ///
-/// That a call was busy, declined or unanswered is no error: `Call.end` says it.
+/// A busy, declined or unanswered call is no error: see `Call.end`.
 public struct CallmeshError: Error, Hashable, Sendable, CustomStringConvertible {
   public let code: Code
   public let message: String

@@ -1,7 +1,7 @@
 /// Opens WebSockets to edges. It is all that the library needs of the network.
 ///
-/// `URLSessionTransport` (Apple's platforms) and `NIOTransport` (module `CallmeshNIO`) are two; an app may bring its own.
-/// Requirements for every transport:
+/// `URLSessionTransport` (Apple's platforms) and `NIOTransport` (module `CallmeshNIO`) are two; an app may bring its
+/// own. Requirements for every transport:
 ///
 /// - Offer exactly the given subprotocol, and fail if the server chooses none.
 /// - Report what happens in order, one at a time, and nothing behind `SocketEvent.closed`.
@@ -25,7 +25,7 @@ public let messageBytesMax = 4 << 20
 /// One WebSocket. Whatever is sent before it is open, or behind its end, is dropped.
 public protocol Socket: Sendable {
   func send(_ message: SocketMessage)
-  /// Closes the connection. Nothing is reported any more.
+  /// Closes the connection. Nothing is reported afterwards.
   /// - Parameter code: for the close frame, behind all messages; nil: the connection breaks without one.
   func close(code: UInt16?)
 }

@@ -4,13 +4,13 @@
   public import Foundation
   internal import Synchronization
 
-  /// Opens WebSockets with the system's `URLSession`, which follows the system's proxies, certificates and VPNs. An app that
-  /// uses it needs no NIO.
+  /// Opens WebSockets with the system's `URLSession`, which follows the system's proxies, certificates and VPNs. An app
+  /// that uses it needs no NIO.
   public final class URLSessionTransport: Transport {
     private let session: URLSession
     private let router = TaskRouter()
 
-    /// - Parameter configuration: of the session. Its time limits should be longer than the device's.
+    /// - Parameter configuration: the session's configuration. Its time limits should be longer than the device's.
     public init(configuration: URLSessionConfiguration = .ephemeral) {
       session = URLSession(configuration: configuration, delegate: router, delegateQueue: nil)
     }

@@ -18,8 +18,8 @@ extension ConnectionThread {
     return taken
   }
 
-  /// Sends queued messages and writes from the calling thread while the connection's own thread is polling: sending costs less
-  /// than waking it. Other operations are left to the thread, where their callbacks are expected.
+  /// Sends queued messages and writes from the calling thread while the connection's own thread is polling: sending
+  /// costs less than waking it. Other operations are left to the thread, where their callbacks are expected.
   ///
   /// Never waits for the thread.
   /// - Returns: false if the thread must be woken.
@@ -31,7 +31,7 @@ extension ConnectionThread {
         guard drain(inPlace: true), !mustWrite, isAttached else { return false }
       } while !outbox.sleeps(evenWithWork: false)
       // From the offer that found the thread asleep until now, the outbox counted it as awake: a job or a deadline that
-      // came in between woke nobody, and is not handled here. From now on they wake the thread.
+      // came in between did not wake it, and is not handled here. From now on they wake the thread.
       return isIdle
     } ?? false
   }

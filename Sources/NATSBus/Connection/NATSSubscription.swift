@@ -14,7 +14,7 @@ final class NATSSubscription: BusSubscription {
   /// The subject of all messages; nil if the subscription has wildcards.
   let exactSubject: String?
   let handler: Handler
-  /// Called if nobody subscribes to a message that was sent with a reply address of this subscription. The library does
+  /// Called if a message that was sent with a reply address of this subscription has no subscriber. The library does
   /// not report which message it was.
   let onNoResponders: (@Sendable () -> Void)?
   private let outbox: Outbox

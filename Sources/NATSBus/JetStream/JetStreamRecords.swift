@@ -1,8 +1,8 @@
 public import CallBus
 internal import CallCore
 
-/// The stream of call records: one subject, since a message holds records of several shards, and nobody reads those of
-/// one shard.
+/// The stream of call records: one subject, since a message holds records of several shards, and readers want those of
+/// all shards.
 public final class JetStreamRecords: RecordStream {
   private let api: JetStreamAPI
   private let stream: String

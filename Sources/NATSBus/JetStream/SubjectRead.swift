@@ -2,8 +2,8 @@ internal import CallBus
 internal import CallWire
 internal import Synchronization
 
-/// Reads all messages of one subject at once, through an ephemeral push consumer without acknowledgements: one question,
-/// however many messages there are.
+/// Reads all messages of one subject at once, through an ephemeral push consumer without acknowledgements: one
+/// question, however many messages there are.
 ///
 /// The consumer numbers its messages, and its making says how many there are. Where one is lost, or was dropped by the
 /// server meanwhile, the read fails at its deadline, and whoever wants it reads again.
@@ -90,7 +90,7 @@ final class SubjectRead: Sendable {
 
   private func end(_ subscription: NATSSubscription) {
     subscription.cancel()
-    // One whose name is not known ends by itself: nobody listens to it.
+    // One whose name is not known ends by itself, since its inbox has no subscriber.
     guard let consumer = state.withLock({ $0.consumer }) else { return }
     api.bus.publish(JetStreamSubject.api + JetStreamSubject.unfollow(stream, consumer), [])
   }

@@ -110,7 +110,7 @@ struct LibraryError: Error {
 @safe final class LibrarySubscription: @unchecked Sendable {
   enum Next: ~Copyable {
     case message(NATSMessage)
-    /// Nobody is subscribed to a subject to which a request was sent.
+    /// The subject of a request has no subscriber.
     case noResponders
     /// The library has dropped messages since the last call.
     case slowConsumer

@@ -170,7 +170,7 @@ public struct NATSPermissions: Sendable, Equatable {
 
 extension NATSPermissions {
   /// The value of a variable in the servers' configuration.
-  /// - Parameter answers: how often the user may answer a request. Nobody sends requests to operators.
+  /// - Parameter answers: how often the user may answer a request. Operators get no requests.
   func text(answers: Int) -> String {
     let allowance =
       switch answers {
@@ -191,8 +191,8 @@ extension NATSPermissions {
       """
   }
 
-  /// A file for servers to include in `authorization`, with one variable for each role and each operator. Servers refuse
-  /// a variable that they do not use.
+  /// A file for servers to include in `authorization`, with one variable for each role and each operator. Servers
+  /// refuse a variable that they do not use.
   public static func file(
     _ subjects: Subjects, lanes: [String], operators: [String]
   ) -> String {

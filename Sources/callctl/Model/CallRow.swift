@@ -2,9 +2,9 @@ package import CallCore
 package import CallTelemetry
 internal import CallWire
 
-/// One call of a list: from its record, or from what its shard says of it.
+/// One call of a list, from its record or from its shard.
 package struct CallRow: Sendable, Equatable {
-  /// Without an end while the call goes on. Of what a shard says it has the parties and a few times only.
+  /// Without an end while the call goes on. A row from a shard has only the parties and a few times.
   package var record: CallRecord
   /// placed, ringing, answered or ended.
   package var phase: String
@@ -17,7 +17,7 @@ package struct CallRow: Sendable, Equatable {
     phase = "ended"
   }
 
-  /// nil where a node says what cannot be.
+  /// nil if a node's answer is impossible.
   package init?(_ call: ListedCall) {
     guard let id = CallID(call.call) else { return nil }
     func time(_ milliseconds: Int64) -> Timestamp {
@@ -116,7 +116,7 @@ package struct CallRows: Sendable {
 
   package mutating func add(_ row: CallRow) { rows[CallKey(row.record)] = row }
 
-  /// Adds what a shard says of a call. A record says more.
+  /// Adds a call that a shard lists. A record has more.
   package mutating func addKnown(_ row: CallRow) {
     let key = CallKey(row.record)
     if rows[key] == nil { rows[key] = row }

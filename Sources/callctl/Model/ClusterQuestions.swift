@@ -14,7 +14,7 @@ struct ClusterQuestions {
   /// How long answers are collected.
   var window: Duration
   /// How long the answers to an order are collected. Before a node carries an order out, it stores a record of it, and
-  /// a store may be slow. An operator who waits for less is told that nobody answers, and the order is carried out.
+  /// a store may be slow. With a shorter wait callctl would report no answer for an order that is then carried out.
   var orderWindow: Duration
   var shownURL: String
   /// The operator's name, under which orders are given.
@@ -38,7 +38,7 @@ struct ClusterQuestions {
     return answers.sorted { ($0.role, $0.node) < ($1.role, $1.node) }
   }
 
-  /// - Parameter callee: whose call it is; nil: anybody's.
+  /// - Parameter callee: the user who was called; nil: any.
   func call(_ id: String, to callee: UserKey?) async throws -> [CallReport] {
     try await ask(
       subjects.adminCall, AdminQuery(call: id, app: callee?.app, user: callee?.user))
@@ -129,7 +129,7 @@ struct ClusterQuestions {
     throw CallctlError.failed("\(refused.node) does not kick: \(refused.refused ?? "").")
   }
 
-  /// As `ask`. Returns no answers where the order reaches nobody.
+  /// As `ask`. Returns no answers where the order reaches no node.
   private func askForOrder<Answer: Decodable>(
     _ subject: String, _ body: any Encodable, limit: Int
   ) async throws -> [Answer] {
@@ -141,9 +141,9 @@ struct ClusterQuestions {
   }
 
   /// - Parameters:
-  ///   - window: nil: as long as the operator said.
+  ///   - window: nil: the operator's `--timeout`.
   ///   - kind: the kind of node that answers this question.
-  /// - Throws: `CallctlError` when nobody answers, or an answer cannot be read.
+  /// - Throws: `CallctlError` when no node answers, or an answer cannot be read.
   private func ask<Answer: Decodable>(
     _ subject: String, _ body: (any Encodable)? = nil, window: Duration? = nil,
     limit: Int = Self.answersMax, of kind: String = "node"

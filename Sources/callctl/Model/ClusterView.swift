@@ -25,7 +25,7 @@ package struct ClusterView: Sendable, Equatable, Encodable {
     /// The time between the two samples; nil: since the nodes' start.
     package var overSeconds: Double?
   }
-  /// Those of the slowest node: percentiles of several nodes cannot be added up.
+  /// The percentiles of the slowest node: percentiles of several nodes cannot be added up.
   package struct Latency: Sendable, Equatable, Encodable {
     package var command: LatencySummary?
     package var append: LatencySummary?
@@ -43,7 +43,7 @@ package struct ClusterView: Sendable, Equatable, Encodable {
     package var appendsUnknownTotal: UInt64 = 0
   }
   package struct Push: Sendable, Equatable, Encodable {
-    /// Jobs in the work queue, by lane; nil where nobody reports them.
+    /// Jobs in the work queue, by lane; nil where no gateway reports them.
     package var queue: [String: Int]?
     /// The outcomes of all gateways since their start.
     package var outcomes: [String: UInt64] = [:]

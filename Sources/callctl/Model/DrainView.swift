@@ -99,7 +99,7 @@ package struct DrainView: Encodable {
 
 /// A node's state in the words of operators.
 package enum ShownState {
-  /// A node that leaves is draining until it holds nothing any more.
+  /// A node that leaves is draining until it holds nothing.
   package static func of(_ status: NodeStatus) -> String {
     guard NodePhase(rawValue: status.state) == .leaving else { return status.state }
     let left = status.coordinator?.shardsHeld ?? status.edge?.sessions ?? 0

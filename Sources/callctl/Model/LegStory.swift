@@ -70,7 +70,7 @@ struct LegStory {
       ? first("taken over").map { "took the call over after \(time($0))" } : nil
   }
 
-  /// That it had the call until another device got it.
+  /// The line that it had the call until another device got it.
   private var handedOver: String {
     guard leg.state == "moved" else { return "" }
     let all = report.timeline ?? []

@@ -60,7 +60,7 @@ package struct RecordReader: Sendable {
   package func end() async throws -> UInt64 { (try await stream.range()?.upperBound ?? 0) + 1 }
 
   /// The record of one call; nil if there is none.
-  /// - Parameter callee: whose call it is; nil: that of the newest call with this id.
+  /// - Parameter callee: the user who was called; nil: that of the newest call with this id.
   package mutating func record(of call: CallID, to callee: UserKey? = nil) async throws
     -> CallRecord?
   {

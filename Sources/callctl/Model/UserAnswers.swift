@@ -13,7 +13,7 @@ package enum UserAnswers {
     if let owner = answers.first(where: \.found) {
       report = owner
     } else {
-      // A user without devices whom nobody calls: the coordinator of its shard does not have it.
+      // A user without devices and calls: the coordinator of its shard does not have it.
       guard placed.contains(where: { !$0.calls.isEmpty }) else { return nil }
       let shard =
         shardCount.count > 0

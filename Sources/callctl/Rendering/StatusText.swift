@@ -2,7 +2,7 @@ internal import CallTelemetry
 
 /// The screen of `callctl status`.
 package enum StatusText {
-  /// - Parameter size: of the terminal that the screen must fit; nil: nothing is cut.
+  /// - Parameter size: the size of the terminal that the screen must fit; nil: nothing is cut.
   package static func render(
     _ view: ClusterView, cluster: String, url: String, color: Bool, size: TerminalSize? = nil
   ) -> String {

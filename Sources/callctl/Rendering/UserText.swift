@@ -95,7 +95,7 @@ package enum UserText {
   private static func nothing(_ report: UserReport) -> String {
     switch report.shardsMissing {
     case .some(0): "No calls, now or in the last minutes."
-    // Nobody said anything of those that it placed.
+    // No shard reported the calls that it placed.
     case nil: "No calls to the user, now or in the last minutes."
     case .some: "No calls are known, now or of the last minutes."
     }
