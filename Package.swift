@@ -209,10 +209,12 @@ let package = Package(
         "NATSBus", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth", .arguments, .log,
       ], swiftSettings: settings + notOptimised),
     library(
+      "CallHostile", ["CallClient", "CallWire", "CallCore", "CallAuth"] + Target.Dependency.nio),
+    library(
       "CallLoadKit",
       [
-        "CallClient", "CallWire", "CallCore", "CallAuth", "CallJudge", "CallTestKit", .arguments,
-        .histogram, .log, .lifecycle, .unixSignals,
+        "CallClient", "CallWire", "CallCore", "CallAuth", "CallHostile", "CallJudge", "CallTestKit",
+        .arguments, .histogram, .log, .lifecycle, .unixSignals,
       ] + Target.Dependency.nio),
     .executableTarget(
       name: "callload", dependencies: ["CallLoadKit"], swiftSettings: settings,
@@ -318,11 +320,12 @@ let package = Package(
       [
         "CallPhoneKit", "CallmeshClient", "FakeEdges", "CallWire", "CallCore", .arguments,
       ]),
+    tests("CallHostileTests", ["CallHostile", "CallAuth"] + Target.Dependency.nio),
     tests(
       "CallLoadTests",
       [
-        "CallLoadKit", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore", "CallAuth",
-        "CallTestKit", "TestSupport", .histogram, .arguments,
+        "CallLoadKit", "CallHostile", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore",
+        "CallAuth", "CallTestKit", "TestSupport", .histogram, .arguments,
       ]),
     tests(
       "WebPhoneTests",

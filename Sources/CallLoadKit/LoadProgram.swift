@@ -5,7 +5,6 @@ import Glibc
 package enum LoadProgram {
   package static func main() async {
     let command = parse()
-    if let path = command.attackOrders { await AttackerProgram.run(ordersPath: path) }
     if command.part { await PartProgram.run(command) }
     if !command.from.isEmpty { exit(SeriesPlot.draw(command)) }
     let plan: RunPlan

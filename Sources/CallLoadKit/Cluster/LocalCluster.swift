@@ -1,6 +1,7 @@
 package import CallAuth
 import CallClient
 import CallCore
+import CallHostile
 import CallTestKit
 import FoundationEssentials
 

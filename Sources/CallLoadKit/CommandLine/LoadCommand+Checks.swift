@@ -1,4 +1,5 @@
 import CallClient
+import CallHostile
 
 /// Checks of options. All methods throw ``SetupError`` that names option, value and remedy.
 extension LoadCommand {

@@ -132,9 +132,6 @@ package struct LoadCommand: ParsableCommand, Sendable {
     transform: RunDuration.parse)
   package var recovery = RunDuration(seconds: HostilePlan.recoverySecondsMax)
 
-  /// For the attackers' process only.
-  @Option(help: .hidden) package var attackOrders: String?
-
   /// For a process of devices only.
   @Flag(help: .hidden) package var part = false
 

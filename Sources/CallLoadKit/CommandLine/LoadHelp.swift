@@ -1,3 +1,5 @@
+import CallHostile
+
 enum LoadHelp {
   static var text: String {
     """
@@ -78,7 +80,7 @@ enum LoadHelp {
 
     HOSTILE
       With --hostile the load runs once alone, then once beside each attack that is named; each run has \
-    a cluster of its own. Attackers are a process of their own at a low priority, and have addresses of \
+    a cluster of its own. Attackers are a thread of their own at a low priority, and have addresses of \
     their own (127.66.0.1 and up; the devices have 127.1.0.1 and up) and good tokens of users who are \
     not those of the load. An attack lasts --duration; the load goes on for --recovery. The rates are \
     those below, whatever the edges do, but no connection holds more than 256 kB unsent, and one that \
@@ -111,5 +113,13 @@ enum LoadHelp {
     lines.map { line in
       "  \(line.name)\(String(repeating: " ", count: max(1, 20 - line.name.count)))\(line.text)"
     }.joined(separator: "\n")
+  }
+}
+
+extension Attack {
+  var help: String {
+    let facts = self.facts
+    let on = facts.connections > 0 ? " on \(Units.count(facts.connections)) connections" : ""
+    return "\(facts.summary): \(Units.count(Int(facts.perSecond))) \(facts.unit)/s\(on)"
   }
 }

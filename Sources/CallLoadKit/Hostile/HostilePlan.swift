@@ -1,3 +1,5 @@
+package import CallHostile
+
 package struct HostilePlan: Sendable, Equatable {
   package struct Round: Sendable, Equatable {
     /// The name in the report: an attack's name, or `all`.
@@ -63,6 +65,17 @@ package struct HostileRow: Sendable, Equatable {
 
   package func memoryBytes(_ role: ProcessRole) -> UInt64? {
     peaks.filter { $0.role == role }.map(\.bytes).max()
+  }
+}
+
+package struct NodePeak: Sendable, Equatable {
+  package var role: ProcessRole
+  package var name: String
+  package var bytes: UInt64
+  package init(role: ProcessRole, name: String, bytes: UInt64) {
+    self.role = role
+    self.name = name
+    self.bytes = bytes
   }
 }
 

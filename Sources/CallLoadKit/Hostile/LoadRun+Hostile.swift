@@ -1,9 +1,12 @@
 import CallAuth
-import FoundationEssentials
+import CallHostile
+import Synchronization
 
 /// The load once alone and once beside each attack, each time on a cluster of its own for its memory.
 extension LoadRun {
   func hostile(_ hostile: HostilePlan, _ folder: TemporaryFolder) async throws -> Outcome {
+    let connections = Attack.allCases.reduce(0) { $0 + $1.facts.connections }
+    _ = FileLimit.raise(toward: FileLimit.needed(devices: plan.settings.devices + connections))
     let quiet = HostilePlan.Round(name: HostileRow.quiet, attacks: [])
     var (report, row) = try await play(quiet, hostile, folder)
     let aim = HostileAim(quiet: row)
@@ -42,23 +45,28 @@ extension LoadRun {
     }
     let folder = try folder.inner(round.name)
     let servers = try await servers(folder)
-    let attackers = AttackerProcess(
-      round, orders: orders(round, hostile, servers, folder), folder: folder, processes: processes)
+    let run = AttackRun(servers)
+    let target = AttackTarget(
+      edges: servers.edgeURLs, keys: servers.keys, app: servers.app,
+      otherApp: servers.keys.appNames.first { $0 != servers.app } ?? servers.app)
     var session = try await makeSession(servers, folder)
-    session.beside = { [control] in
+    session.beside = { [control, plan] in
       do {
-        try await attackers.run(beside: servers) { control.isWanted }
+        try await run.play(
+          round.attacks, on: target, seconds: hostile.attackSeconds, seed: plan.settings.seed
+        ) { control.isWanted }
       } catch {
         control.fail("\(error)")
       }
     }
     session.registrationsOfOthers = round.attacks.isEmpty ? 0 : Attack.registrationsMax
-    session.atEnd = { attackers.samplePeaks(servers) }
+    session.atEnd = { run.samplePeaks() }
     control.attach(session.source)
     control.begin(step: "")
     let report = try await session.run()
     await stopCluster()
-    let attackSeconds = attackers.endedAfterSeconds ?? hostile.attackSeconds
+    let attack = run.outcome
+    let attackSeconds = attack.seconds ?? hostile.attackSeconds
     let result = report.result
     var row = HostileRow(name: round.name)
     row.failures = result.failures.filter { $0.value > 0 }
@@ -68,8 +76,8 @@ extension LoadRun {
     row.calls = result.callsPlaced
     row.ringP50 = result.rings.percentile(0.5, before: attackSeconds)
     row.ringP99 = result.rings.percentile(0.99, before: attackSeconds)
-    row.peaks = attackers.peaks
-    row.accounts = attackers.accounts()
+    row.peaks = Array(attack.peaks.values)
+    row.accounts = attack.accounts
     row.recoveredSeconds = aim.flatMap { recovery(report, from: attackSeconds, hostile, $0) }
     return (report, row)
   }
@@ -86,16 +94,54 @@ extension LoadRun {
     await processes.stop()
     processes.reset()
   }
+}
 
-  private func orders(
-    _ round: HostilePlan.Round, _ hostile: HostilePlan, _ servers: Servers,
-    _ folder: TemporaryFolder
-  ) -> AttackOrders {
-    AttackOrders(
-      attacks: round.attacks, edges: servers.edgeURLs,
-      keysPath: servers.keysPath, app: servers.app,
-      otherApp: servers.keys.appNames.first { $0 != servers.app } ?? servers.app,
-      seconds: hostile.attackSeconds, seed: plan.settings.seed,
-      accountPath: folder.file("attack-account.json"))
+/// The attackers beside one run of the load, and each node's peak memory.
+private final class AttackRun: Sendable {
+  struct Outcome {
+    /// From the beginning of the load until the end of the attackers; nil without attackers.
+    var seconds: Double?
+    var accounts: [Attack: AttackAccount] = [:]
+    var peaks: [String: NodePeak] = [:]
+  }
+
+  private let servers: Servers
+  private let state = Mutex(Outcome())
+
+  init(_ servers: Servers) { self.servers = servers }
+
+  var outcome: Outcome { state.withLock { $0 } }
+
+  /// At their low priority, attackers may get no processor for this long on a busy machine, and an attack that has not
+  /// begun says nothing about the cluster.
+  private static let startSecondsMax: Double = 20
+
+  /// - Parameter isWanted: polled; the attackers are ended once it returns false.
+  func play(
+    _ attacks: [Attack], on target: AttackTarget, seconds: Double, seed: UInt64,
+    isWanted: @Sendable () -> Bool
+  ) async throws {
+    guard !attacks.isEmpty else { return }
+    let began = ContinuousClock.now
+    var passed: Double { began.duration(to: .now) / .seconds(1) }
+    let attackers = try await Attackers(attacks, on: target, seed: seed)
+    while isWanted() {
+      samplePeaks()
+      if passed >= seconds + Self.startSecondsMax { break }
+      if passed >= seconds, try await attackers.haveAllActed { break }
+      await Pause.milliseconds(50)
+    }
+    let accounts = try await attackers.stop()
+    state.withLock { ($0.seconds, $0.accounts) = (passed, accounts) }
+  }
+
+  /// Samples each node's peak memory until now, which the kernel counts.
+  func samplePeaks() {
+    for (role, name, sample) in servers.sample() where sample.residentPeakBytes > 0 {
+      let peak = NodePeak(role: role, name: name, bytes: sample.residentPeakBytes)
+      state.withLock { state in
+        state.peaks.merge([name: peak]) { $0.bytes > $1.bytes ? $0 : $1 }
+      }
+    }
   }
 }

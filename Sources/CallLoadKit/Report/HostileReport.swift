@@ -1,3 +1,5 @@
+import CallHostile
+
 struct HostileReport {
   let rows: [HostileRow]
   let aim: HostileAim

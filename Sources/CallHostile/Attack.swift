@@ -1,5 +1,5 @@
 /// The attacks of callload. Raw values are the names on the command line and in the report.
-package enum Attack: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
+package enum Attack: String, CaseIterable, Sendable {
   case pipelinedHTTP = "pipelined-http"
   case pingFlood = "ping-flood"
   case halfFrames = "half-frames"
@@ -67,12 +67,6 @@ package enum Attack: String, CaseIterable, Codable, CodingKeyRepresentable, Send
     }
   }
 
-  var help: String {
-    let facts = self.facts
-    let on = facts.connections > 0 ? " on \(Units.count(facts.connections)) connections" : ""
-    return "\(facts.summary): \(Units.count(Int(facts.perSecond))) \(facts.unit)/s\(on)"
-  }
-
   /// Devices that attacks may leave registered, at most: 200 of `app-flood`, 20 of `garbage`.
-  static let registrationsMax = 220
+  package static let registrationsMax = 220
 }

@@ -12,8 +12,7 @@ final class AttackContext {
   let edges: [EdgeAddress]
   var random: SplitMix64
   var account = AttackAccount()
-  private let orders: AttackOrders
-  private let keys: AppKeys
+  private let target: AttackTarget
   private let eventLoop: any EventLoop
   private let loop: NIODeviceLoop
   private let network: NIODeviceNetwork
@@ -25,18 +24,18 @@ final class AttackContext {
   static let addresses = 4
 
   /// To be called on the event loop.
-  init(_ attack: Attack, orders: AttackOrders, keys: AppKeys, eventLoop: any EventLoop) throws {
+  init(_ attack: Attack, target: AttackTarget, seed: UInt64, eventLoop: any EventLoop) {
     self.attack = attack
-    self.orders = orders
-    self.keys = keys
+    self.target = target
     self.eventLoop = eventLoop
-    edges = orders.edges.compactMap { EdgeAddress($0) }
-    guard !edges.isEmpty else { throw SetupError("no edge among \(orders.edges)") }
+    edges = target.edges.compactMap { EdgeAddress($0) }
+    precondition(!edges.isEmpty, "the load has connected to one")
     // 127.66.0.x, 127.67.0.x and so on.
     let number = Attack.allCases.firstIndex(of: attack) ?? 0
     sources = SourceAddresses(second: UInt8(66 + number), count: Self.addresses)
-    random = SplitMix64(seed: orders.seed &+ UInt64(number) &* 0x9E37)
-    loop = NIODeviceLoop(eventLoop: eventLoop, wallClock: .wallClock)
+    random = SplitMix64(seed: seed &+ UInt64(number) &* 0x9E37)
+    // Attacks need spans only.
+    loop = NIODeviceLoop(eventLoop: eventLoop, wallClock: Timestamp(microseconds: 0))
     network = NIODeviceNetwork(eventLoop: eventLoop, codec: .protobuf, sources: sources)
   }
 
@@ -144,22 +143,23 @@ final class AttackContext {
 
   func link(_ delegate: any DeviceLinkDelegate) -> any DeviceLink {
     connects += 1
-    return network.connect(to: orders.edges[connects % orders.edges.count], delegate: delegate)
+    return network.connect(to: target.edges[connects % target.edges.count], delegate: delegate)
   }
 
   // MARK: Credentials
 
-  var app: String { attack == .appFlood ? orders.otherApp : orders.app }
+  var app: String { attack == .appFlood ? target.otherApp : target.app }
 
   /// A valid token of a hostile user; empty where none can be made.
   func token(user: String) -> String {
     let now = Int64(time(nil))
-    return (try? keys.mintToken(app: app, user: user, lifetimeSeconds: 3_600, now: now)) ?? ""
+    return (try? target.keys.mintToken(app: app, user: user, lifetimeSeconds: 3_600, now: now))
+      ?? ""
   }
 
   /// Tokens of one user with wrong signatures, each with another.
   func forgedTokens(_ count: Int, user: String) -> [String] {
-    let kid = keys.keyID(app: app, algorithm: "ES256") ?? "dev-es256"
+    let kid = target.keys.keyID(app: app, algorithm: "ES256") ?? "dev-es256"
     let header = Base64URL.text(Array(#"{"alg":"ES256","kid":"\#(kid)","typ":"JWT"}"#.utf8))
     let claims = token(user: user).split(separator: ".").dropFirst().first ?? ""
     return (0..<count).map { _ in
