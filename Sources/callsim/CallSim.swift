@@ -34,7 +34,7 @@ struct CallSim: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Put a mistake into the product: \(Sabotage.allCases.map(\.rawValue).joined(separator: ", ")). "
+      "Put a mistake into the product: \(Sabotage.allCases.map(\.name).joined(separator: ", ")). "
         + "By default worlds are then as hard and, without --seed and --minutes, as many as it takes "
         + "to find it.", valueName: "name"))
   var sabotage: String?
@@ -71,10 +71,10 @@ struct CallSim: AsyncParsableCommand {
     if let intensity, SimIntensity(rawValue: intensity) == nil {
       throw ValidationError("--intensity \(intensity): give calm, usual or brutal")
     }
-    if let sabotage, Sabotage(rawValue: sabotage) == nil {
+    if let sabotage, Sabotage(name: sabotage) == nil {
       throw ValidationError(
         "--sabotage \(sabotage): give one of "
-          + Sabotage.allCases.map(\.rawValue).joined(separator: ", "))
+          + Sabotage.allCases.map(\.name).joined(separator: ", "))
     }
     if let seeds, seeds < 1 { throw ValidationError("--seeds \(seeds): give 1 or more") }
     if let minutes, minutes <= 0 { throw ValidationError("--minutes \(minutes): give more than 0") }
@@ -91,17 +91,17 @@ struct CallSim: AsyncParsableCommand {
     if trace != nil, seeds ?? 1 > 1 { throw ValidationError("--trace is for one seed") }
   }
 
-  private var mistake: Sabotage? { sabotage.flatMap(Sabotage.init(rawValue:)) }
+  private var mistake: Sabotage? { sabotage.flatMap(Sabotage.init(name:)) }
 
   private var hardness: SimIntensity {
-    intensity.flatMap(SimIntensity.init(rawValue:)) ?? mistake?.intensity ?? .usual
+    intensity.flatMap(SimIntensity.init(rawValue:)) ?? mistake?.facts.intensity ?? .usual
   }
 
   /// nil: as many as there is time for.
   private var count: Int? {
     if let seeds { return seeds }
     if minutes != nil { return nil }
-    return seed == nil ? mistake?.seedsMost ?? 1 : 1
+    return seed == nil ? mistake?.facts.seeds ?? 1 : 1
   }
 
   func run() async throws {

@@ -45,7 +45,7 @@ struct SimPlan {
 
   /// Whether the rule is broken that has to find the sabotage. Without such a rule any will do.
   private func isMeant(_ failure: SimFailure) -> Bool {
-    sabotage?.rule.map { failure.reason.hasPrefix($0.rawValue) } ?? true
+    sabotage?.facts.rule.map { failure.reason.hasPrefix($0.rawValue) } ?? true
   }
 
   /// The number of seeds that must have run; nil if the time, or a failure, ends the run.

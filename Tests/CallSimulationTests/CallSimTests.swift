@@ -131,21 +131,22 @@ import Testing
 
   @Test(arguments: Sabotage.allCases)
   func sabotageIsFound(_ sabotage: Sabotage) throws {
-    let arguments = ["--sabotage", sabotage.rawValue, "--first"]
+    let arguments = ["--sabotage", sabotage.name, "--first"]
     var outcome = try callsim(
       arguments + (Self.foundAt[sabotage].map { ["--seed", "\($0)"] } ?? []))
-    let mark = sabotage.rule.map { " ms: \($0.rawValue)" } ?? " ms: "
+    let mark = sabotage.facts.rule.map { " ms: \($0.rawValue)" } ?? " ms: "
     if outcome.status != 1 || !outcome.output.contains(mark) { outcome = try callsim(arguments) }
-    #expect(outcome.status == 1, "\(sabotage.rawValue) was not found: \(outcome.output)")
+    #expect(outcome.status == 1, "\(sabotage.name) was not found: \(outcome.output)")
     #expect(outcome.output.contains(mark), "\(outcome.output)")
-    let again = "--intensity \(sabotage.intensity.rawValue) --sabotage \(sabotage.rawValue) --trace"
+    let again =
+      "--intensity \(sabotage.facts.intensity.rawValue) --sabotage \(sabotage.name) --trace"
     #expect(outcome.output.contains(again))
     // The trace follows it.
     #expect(outcome.output.contains("STOP: "), "\(outcome.output)")
   }
 
   @Test func whateverIsAppliedTwiceIsFound() throws {
-    let outcome = try callsim("--sabotage", Sabotage.appliedTwice.rawValue)
+    let outcome = try callsim("--sabotage", Sabotage.appliedTwice.name)
     for what in ["hears signal", "placed twice", "answered twice", "ended twice"] {
       #expect(outcome.output.contains(what), "\(what): \(outcome.output)")
     }
@@ -154,8 +155,8 @@ import Testing
   @Test(
     "a sabotage brings its seeds and its intensity, unless told otherwise",
     arguments: [
-      (["stop-without-reason"], Sabotage.stopWithoutReason.seedsMost, "usual"),
-      (["stop-without-reason", "--jobs", "2"], Sabotage.stopWithoutReason.seedsMost, "usual"),
+      (["stop-without-reason"], Sabotage.stopWithoutReason.facts.seeds, "usual"),
+      (["stop-without-reason", "--jobs", "2"], Sabotage.stopWithoutReason.facts.seeds, "usual"),
       (["stop-without-reason", "--seed", "3", "--seeds", "2", "--intensity", "calm"], 2, "calm"),
       (["registration-unfenced", "--seed", "3"], 1, "brutal"),
       (["registration-unfenced", "--seeds", "2"], 2, "brutal"),

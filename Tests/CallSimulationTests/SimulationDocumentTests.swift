@@ -9,12 +9,19 @@ import Testing
     return try String(contentsOf: path.standardized, encoding: .utf8)
   }
 
-  @Test func everySabotageIsNamed() throws {
+  @Test func theTableOfSabotagesIsThatOfTheCode() throws {
     let text = try text()
-    let start = try #require(text.range(of: "\nThe sabotages are "))
-    let list = text[start.upperBound...].components(separatedBy: "\n\n")[0]
-    let named = list.matches(of: /[a-z]+(?:-[a-z]+)+/).map { String($0.output) }
-    #expect(named.count == Set(named).count)
-    #expect(Set(named) == Set(Sabotage.allCases.map(\.rawValue)))
+    let start = try #require(text.range(of: "\n| sabotage |"))
+    let table = text[start.upperBound...].components(separatedBy: "\n\n")[0]
+    let rows = table.components(separatedBy: "\n").dropFirst(2)
+    let expected = Sabotage.allCases.map { sabotage in
+      let facts = sabotage.facts
+      let isUsual = facts.intensity == .usual && facts.seeds == 20
+      return [
+        sabotage.name, facts.summary, facts.seam.rawValue, facts.rule?.rawValue ?? "",
+        isUsual ? "" : "\(facts.seeds) \(facts.intensity.rawValue)",
+      ].map { $0.isEmpty ? "| " : "| \($0) " }.joined() + "|"
+    }
+    #expect(Array(rows) == expected)
   }
 }

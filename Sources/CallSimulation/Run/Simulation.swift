@@ -40,51 +40,45 @@ package final class Simulation {
     self.sabotage = sabotage
     world = SimWorld(seed: seed, trace: trace)
     random = world.fork("simulation")
+    func needs(_ what: Sabotage.Needs) -> Bool { sabotage?.facts.needs.contains(what) == true }
     var options = base
     let isBusyByChance = random.chance(0.3)
-    options.limits.busyWhileInCall = isBusyByChance || sabotage == .talkingNotTold
+    options.limits.busyWhileInCall = isBusyByChance || needs(.busyWhileInCall)
     var crowd = world.fork("crowd")
     options.mostly =
       sabotage != nil
-      ? sabotage?.callKind : crowd.chance(0.4) ? crowd.pick(CallScript.Kind.crowded) : nil
+      ? sabotage?.facts.calls : crowd.chance(0.4) ? crowd.pick(CallScript.Kind.crowded) : nil
     var part = world.fork("ongoing")
-    options.showsOngoing = part.chance(0.5) || sabotage?.rule == .ongoingSeen
+    options.showsOngoing = part.chance(0.5) || needs(.ongoing)
     var past = world.fork("history")
-    let isOfHistory =
-      sabotage?.rule == .historyOnBothSides || sabotage?.rule == .historySeen
-    options.keepsHistory = isOfHistory || (sabotage == nil && past.chance(0.5))
+    options.keepsHistory = needs(.history) || (sabotage == nil && past.chance(0.5))
     var hook = world.fork("hook")
-    let isOfHook =
-      sabotage?.rule == .divertedRing || sabotage?.rule == .divertedOnce
-      || sabotage?.rule == .turnsInOrder
-    if isOfHook || (sabotage == nil && hook.chance(0.4)) {
+    if needs(.hook) || (sabotage == nil && hook.chance(0.4)) {
       options.hasHook = true
       world.count("world.with a hook")
     }
     var lot = world.fork("users and their server")
-    let isOfRules = sabotage?.isOfRules ?? false
-    let isOfServer = sabotage?.isOfServer ?? false
-    if isOfRules || (sabotage == nil && lot.chance(0.3)) {
+    if needs(.rules) || (sabotage == nil && lot.chance(0.3)) {
       options.hasRules = true
       world.count("world.with rules")
     }
-    if isOfServer || (sabotage == nil && lot.chance(0.3)) {
+    if needs(.server) || (sabotage == nil && lot.chance(0.3)) {
       options.hasServer = true
       world.count("world.with an app's server")
     }
     if sabotage == nil { options.secondCalls = lot.pick([nil, nil, nil, .allow, .busy]) ?? nil }
     var ring = world.fork("forwarded ring")
-    if sabotage == .chosenTimeIgnored || (sabotage == nil && ring.chance(0.3)) {
+    if needs(.callersTime) || (sabotage == nil && ring.chance(0.3)) {
       options.forwardedRing = .caller
       world.count("world.with callers' times")
     }
     var forgets = world.fork("apps that forget")
-    if sabotage == .winnerBelievedBack || (sabotage == nil && forgets.chance(0.3)) {
+    if needs(.appsForget) || (sabotage == nil && forgets.chance(0.3)) {
       options.appsForget = true
       world.count("world.with apps that forget")
     }
     var webhooks = world.fork("webhooks")
-    if sabotage?.rule == .learnsOfEachCall || (sabotage == nil && webhooks.chance(0.4)) {
+    if needs(.webhooks) || (sabotage == nil && webhooks.chance(0.4)) {
       options.hasWebhooks = true
       world.count("world.with webhooks")
     }
@@ -130,7 +124,7 @@ package final class Simulation {
     lastNodes = coordinators.map { _ in nil }
     lastLook = world.now
     var draw = world.fork("push")
-    if sabotage?.isOfPush ?? false || draw.chance(0.5) {
+    if needs(.push) || draw.chance(0.5) {
       push = SimPushGround(nats, options, edges) { [unowned self] in devices[$0] }
       push?.provider.givesUp = sabotage == .pushGivenUp
     }
@@ -142,7 +136,7 @@ package final class Simulation {
       world.count("world.processes with both roles")
     }
     var chosen = world.fork("taken")
-    if sabotage == .ticketsNotChecked || (sabotage == nil && chosen.chance(0.3)) {
+    if needs(.rogueEdge) || (sabotage == nil && chosen.chance(0.3)) {
       // A subscription of the world's own bus is never refused.
       taken = try? SimRogueEdge(nats, options)
     }
