@@ -58,7 +58,7 @@ package struct LoadRun: Sendable {
       control.begin(step: "")
       if let search = plan.search { return try await found(session, search) }
       let report = try await session.run()
-      await servers.ground?.stop()
+      await servers.pushProvider?.stop()
       await servers.webhooks?.stop()
       await servers.hook?.stop()
       try write(report)
@@ -106,15 +106,15 @@ package struct LoadRun: Sendable {
         edgeURLs: urls, trust: plan.trust, caFile: plan.command.ca, keys: keys,
         keysPath: plan.command.keys ?? "", app: app)
     case .local(var options):
-      let ground = try await pushGround(options, folder)
-      var webhooks: WebhookGround?
+      let pushProvider = try await startPushProvider(options, folder)
+      var webhooks: WebhookServer?
       if plan.settings.webhooks {
-        webhooks = try await WebhookGround.start(apps: options.apps)
+        webhooks = try await WebhookServer.start(apps: options.apps)
         options.webhook = webhooks?.address
       }
-      var hook: HookGround?
+      var hook: HookServer?
       if plan.command.hook {
-        hook = try await HookGround.start(apps: options.apps)
+        hook = try await HookServer.start(apps: options.apps)
         options.hook = hook?.address
       }
       let cluster = try await LocalCluster.start(
@@ -131,22 +131,22 @@ package struct LoadRun: Sendable {
         edgeURLs: cluster.edgeURLs,
         trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system,
         caFile: cluster.caFile, keys: cluster.keys, keysPath: folder.file("keys.json"),
-        app: options.app, local: cluster, ground: ground, webhooks: webhooks,
+        app: options.app, local: cluster, pushProvider: pushProvider, webhooks: webhooks,
         hook: hook)
     }
   }
 
   /// nil without gateways. A gateway needs a provider, also where it only delivers to webhooks.
-  private func pushGround(
+  private func startPushProvider(
     _ options: LocalClusterOptions, _ folder: TemporaryFolder
-  ) async throws -> PushGround? {
+  ) async throws -> LocalPushProvider? {
     guard options.pushGateways > 0 else { return nil }
     control.begin(step: "starting the push provider")
     var roster = Roster(
       devices: plan.settings.devices, devicesPerUser: plan.settings.devicesPerUser)
     roster.hasStrictApp = options.hasStrictApp
     let sleep = plan.sleep ?? SleepOptions(share: 0)
-    return try await PushGround.start(
+    return try await LocalPushProvider.start(
       SleepPlan(sleep, roster: roster, seed: plan.settings.seed), roster, in: folder)
   }
 
@@ -171,7 +171,7 @@ package struct LoadRun: Sendable {
     options.keepsRings = plan.hostile != nil
     options.sleep = plan.sleep
     let engine = LoadEngine(options: options, progress: progress)
-    servers.ground?.attach(engine)
+    servers.pushProvider?.attach(engine)
     return engine
   }
 

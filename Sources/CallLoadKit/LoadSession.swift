@@ -116,7 +116,7 @@ package struct LoadSession: Sendable {
     atEnd()
     result.registrationsOfUnknownFate += registrationsOfOthers
     if control.isWanted { await auditRegistrations(&result) }
-    servers.ground?.report(into: &result)
+    servers.pushProvider?.report(into: &result)
     servers.hook?.report(into: &result)
     await judgeWebhooks(&result)
 

@@ -137,7 +137,7 @@ package struct RunResult: Codable, Sendable {
   package var chaos: ChaosResult?
   /// Only where devices sleep.
   package var pushes: PushResult?
-  /// The webhook's events that are due, until ``WebhookGround`` has judged them. Only with `--webhooks`.
+  /// The webhook's events that are due, until ``WebhookServer`` has judged them. Only with `--webhooks`.
   package var webhooksDue: [WebhookDue] = []
   package var webhooks: WebhookResult?
   /// Only with `--history`.

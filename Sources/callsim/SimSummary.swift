@@ -69,14 +69,14 @@ struct SimSummary {
         if count <= 0 {
           open[index].fd = -1
         } else {
-          take(buffer[..<count], behind: &lines[index], results: &results[index])
+          read(buffer[..<count], behind: &lines[index], results: &results[index])
         }
       }
     }
     return results
   }
 
-  private mutating func take(
+  private mutating func read(
     _ bytes: ArraySlice<UInt8>, behind line: inout [UInt8], results: inout Int
   ) {
     for byte in bytes {

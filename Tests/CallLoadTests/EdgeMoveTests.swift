@@ -8,10 +8,10 @@ import Testing
 @Suite("At which edge a device is") struct EdgeMoveTests {
   private static let devices = 12
 
-  private struct Rig {
+  private struct Fixture {
     let loop: VirtualDeviceLoop
     let twin: FaultyTwin
-    let rig: LoadRig
+    let fleet: DeviceFleet
 
     init() throws {
       let loop = VirtualDeviceLoop()
@@ -23,42 +23,42 @@ import Testing
       }
       options.devices = EdgeMoveTests.devices
       options.seed = 5
-      rig = LoadRig(
+      fleet = DeviceFleet(
         options: options, progress: LoadProgress(), loop: loop, network: twin, nonce: 5)
       var isConnected = false
-      try rig.connect { isConnected = true }
+      try fleet.connect { isConnected = true }
       try #require(loop.run(for: .seconds(60), until: { isConnected }))
     }
 
-    var places: [[Int]] { [rig.devices(at: 0), rig.devices(at: 1)] }
+    var places: [[Int]] { [fleet.devices(at: 0), fleet.devices(at: 1)] }
   }
 
   @Test("a device that moves is at its new edge, and no other is")
   func movers() throws {
-    let rig = try Rig()
-    let before = rig.places
+    let fixture = try Fixture()
+    let before = fixture.places
     #expect(before[0].count + before[1].count == Self.devices)
     #expect(!before[0].isEmpty && !before[1].isEmpty, "the devices share the edges")
     // Half of those at the first edge are told to go.
     let movers = Set(before[0].prefix(before[0].count / 2))
     try #require(!movers.isEmpty)
-    for device in movers { rig.twin.sendAway(rig.rig.roster.party(device)) }
-    _ = rig.loop.run(for: .seconds(5), until: { false })
-    let after = rig.places
+    for device in movers { fixture.twin.sendAway(fixture.fleet.roster.party(device)) }
+    _ = fixture.loop.run(for: .seconds(5), until: { false })
+    let after = fixture.places
     #expect(after[0] == before[0].filter { !movers.contains($0) })
     #expect(after[1] == (before[1] + movers).sorted())
   }
 
   @Test("a device that is sent away twice is back where it was")
   func thereAndBack() throws {
-    let rig = try Rig()
-    let before = rig.places
+    let fixture = try Fixture()
+    let before = fixture.places
     let device = try #require(before[1].first)
-    rig.twin.sendAway(rig.rig.roster.party(device))
-    _ = rig.loop.run(for: .seconds(5), until: { false })
-    #expect(rig.rig.devices(at: 0).contains(device))
-    rig.twin.sendAway(rig.rig.roster.party(device))
-    _ = rig.loop.run(for: .seconds(5), until: { false })
-    #expect(rig.places == before)
+    fixture.twin.sendAway(fixture.fleet.roster.party(device))
+    _ = fixture.loop.run(for: .seconds(5), until: { false })
+    #expect(fixture.fleet.devices(at: 0).contains(device))
+    fixture.twin.sendAway(fixture.fleet.roster.party(device))
+    _ = fixture.loop.run(for: .seconds(5), until: { false })
+    #expect(fixture.places == before)
   }
 }

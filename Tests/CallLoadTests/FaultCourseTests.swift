@@ -30,34 +30,34 @@ import Testing
     options.isDisturbed = true
     options.shardCount = 4
     options.settleSeconds = 75
-    let rig = LoadRig(
+    let fleet = DeviceFleet(
       options: options, progress: LoadProgress(), loop: loop, network: twin, nonce: 5)
     var isConnected = false
-    try rig.connect { isConnected = true }
+    try fleet.connect { isConnected = true }
     try #require(loop.run(for: .seconds(60)) { isConnected })
     var result: RunResult?
-    rig.load(rate: 1, duration: duration) { result = $0 }
+    fleet.load(rate: 1, duration: duration) { result = $0 }
     let fault = ChaosFault(id: 1, kind: kind, node: "all", role: .edge, edges: lostEdges)
     let killAt = loop.now + .seconds(3)
     loop.schedule(at: killAt) {
-      rig.note(.begins(fault))
+      fleet.note(.begins(fault))
       twin.isDown = !silently
       for link in Array(twin.sessions.values) {
         if silently { link.isSilent = true } else { link.breakOff() }
       }
-      rig.note(.happened(fault))
+      fleet.note(.happened(fault))
     }
     loop.schedule(at: killAt + .seconds(backSeconds ?? 2)) { twin.isDown = backSeconds == nil }
     // A fault that has another one behind it is lifted at once, and no device can come back.
     let liftedAt = killAt + .seconds(next == nil ? backSeconds ?? 2 : 2)
-    loop.schedule(at: liftedAt) { rig.note(.lifted(fault)) }
+    loop.schedule(at: liftedAt) { fleet.note(.lifted(fault)) }
     if let next {
       let other = ChaosFault(id: 2, kind: kind, node: "all", role: .edge, edges: lostEdges)
       loop.schedule(at: killAt + .seconds(next.lowerBound)) {
-        rig.note(.begins(other))
-        rig.note(.happened(other))
+        fleet.note(.begins(other))
+        fleet.note(.happened(other))
       }
-      loop.schedule(at: killAt + .seconds(next.upperBound)) { rig.note(.lifted(other)) }
+      loop.schedule(at: killAt + .seconds(next.upperBound)) { fleet.note(.lifted(other)) }
     }
     _ = loop.run(for: .seconds(300)) { result != nil }
     return result

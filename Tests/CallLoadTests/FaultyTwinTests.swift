@@ -75,7 +75,7 @@ import Testing
       Self.expected + SleepingTests.expected + HistoryTests.expected + GroupTests.expected
       + TransferTests.expected + SecondCallTests.expected
     #expect(Set(expected.map(\.0)) == Set(FaultyTwin.Fault.allCases))
-    // The provider and the app's server find the rest: see PushGroundTests and WebhookJudgeTests.
+    // The provider and the app's server find the rest: see LocalPushProviderTests and WebhookJudgeTests.
     let others = CorrectnessRule.allCases.filter { $0 == .pushContract || $0.isOfWebhooks }
     #expect(Set(expected.map(\.1)) == Set(CorrectnessRule.allCases).subtracting(others))
   }

@@ -11,7 +11,7 @@ import Testing
   func duringTheLoad() throws {
     let bench = try Bench(devices: 90)
     #expect(bench.twin.registered.count == 81)
-    #expect(bench.rig.setupResult.devicesRegistered == 81)
+    #expect(bench.fleet.setupResult.devicesRegistered == 81)
     bench.begin(seconds: 30)
     // Nine of them in the first 20 s.
     bench.pass(seconds: 9)
@@ -51,7 +51,7 @@ import Testing
     arguments: [false, true])
   func untilAcknowledged(isRefused: Bool) throws {
     let bench = try Bench(devices: 20)
-    bench.gate.held = bench.rig.roster.party(19)
+    bench.gate.held = bench.fleet.roster.party(19)
     bench.gate.refuses = isRefused
     bench.gate.until = bench.loop.now + .seconds(50)
     let began = bench.loop.now
@@ -71,7 +71,7 @@ import Testing
   @Test("who is never told fails the run; the cluster may know it, or not")
   func neverAcknowledged() throws {
     let bench = try Bench(devices: 20, settleSeconds: 15)
-    bench.gate.held = bench.rig.roster.party(19)
+    bench.gate.held = bench.fleet.roster.party(19)
     bench.begin(seconds: 10)
     let result = try bench.end()
     #expect(result.devicesRegistered == 19)
@@ -86,11 +86,11 @@ import Testing
   @Test("who has no session at the end could not be told")
   func awayAtTheEnd() throws {
     let bench = try Bench(devices: 20, settleSeconds: 15)
-    bench.gate.held = bench.rig.roster.party(19)
+    bench.gate.held = bench.fleet.roster.party(19)
     bench.begin(seconds: 10)
     // Its call, if it has one, is over.
     bench.pass(seconds: 14)
-    bench.gate.cutOff(bench.rig.roster.party(19))
+    bench.gate.cutOff(bench.fleet.roster.party(19))
     let result = try bench.end()
     #expect(result.devicesRegistered == 19)
     #expect(result.registrationsOfUnknownFate == 1)
@@ -103,10 +103,10 @@ import Testing
     let calm = try Bench(devices: 90, isDisturbed: false)
     #expect(calm.twin.registered.count == 90)
     let bench = try Bench(devices: 90, sleep: SleepOptions(share: 0.4))
-    let sleep = try #require(bench.rig.sleep)
+    let sleep = try #require(bench.fleet.sleep)
     for device in 0..<90 {
       let isLate = device % 10 == 9 && !sleep.sleeps(device)
-      let isRegistered = bench.twin.registered.contains(bench.rig.roster.party(device))
+      let isRegistered = bench.twin.registered.contains(bench.fleet.roster.party(device))
       #expect(isRegistered != isLate, "\(device)")
     }
   }
@@ -124,7 +124,7 @@ private final class Bench {
   let loop: VirtualDeviceLoop
   let twin: FaultyTwin
   let gate: Gate
-  let rig: LoadRig
+  let fleet: DeviceFleet
   private var result: RunResult?
 
   init(
@@ -143,19 +143,19 @@ private final class Bench {
     options.isDisturbed = isDisturbed
     options.settleSeconds = settleSeconds
     options.scenario = try #require(Scenario.named("answered"))
-    let rig = LoadRig(
+    let fleet = DeviceFleet(
       options: options, progress: LoadProgress(), loop: loop, network: gate, nonce: 5)
     self.loop = loop
     self.twin = twin
     self.gate = gate
-    self.rig = rig
+    self.fleet = fleet
     var isConnected = false
-    try rig.connect { isConnected = true }
+    try fleet.connect { isConnected = true }
     try #require(loop.run(for: .seconds(60), until: { isConnected }))
   }
 
   func begin(seconds: Double) {
-    rig.load(rate: 1, duration: seconds) { [weak self] in self?.result = $0 }
+    fleet.load(rate: 1, duration: seconds) { [weak self] in self?.result = $0 }
   }
 
   func pass(seconds: Int64) { _ = loop.run(for: .seconds(seconds), until: { false }) }

@@ -6,47 +6,47 @@ import CallWire
 import Testing
 
 @Suite struct LoadRunTests {
-  private func rig(
+  private func fleet(
     _ loop: VirtualDeviceLoop, _ network: any DeviceNetwork, devices: Int = 30
-  ) -> LoadRig {
+  ) -> DeviceFleet {
     var options = LoadOptions(edges: ["ws://twin:1"]) { user, _ in user }
     options.devices = devices
     options.seed = 3
     options.rampTimeoutSeconds = 20
-    return LoadRig(
+    return DeviceFleet(
       options: options, progress: LoadProgress(), loop: loop, network: network, nonce: 5)
   }
 
   @Test func severalStagesRunOnTheSameDevices() throws {
     let loop = VirtualDeviceLoop()
-    let rig = rig(loop, FaultyTwin(loop: loop))
+    let fleet = fleet(loop, FaultyTwin(loop: loop))
     var isConnected = false
-    try rig.connect { isConnected = true }
+    try fleet.connect { isConnected = true }
     #expect(loop.run(for: .seconds(30)) { isConnected })
     for rate in [2.0, 5.0] {
       var result: RunResult?
-      rig.load(rate: rate, duration: 10) { result = $0 }
+      fleet.load(rate: rate, duration: 10) { result = $0 }
       #expect(loop.run(for: .seconds(120)) { result != nil })
       #expect(result?.callsCompleted == Int(rate * 10))
       #expect(result?.loadSeconds == 10)
       #expect(result?.isCorrect == true)
     }
     var isDisconnected = false
-    rig.disconnect { isDisconnected = true }
+    fleet.disconnect { isDisconnected = true }
     #expect(loop.run(for: .seconds(5)) { isDisconnected })
   }
 
   @Test func aRunThatIsEndedEarlyReportsWhatThereIs() throws {
     let loop = VirtualDeviceLoop()
-    let rig = rig(loop, FaultyTwin(loop: loop))
+    let fleet = fleet(loop, FaultyTwin(loop: loop))
     var isConnected = false
-    try rig.connect { isConnected = true }
+    try fleet.connect { isConnected = true }
     #expect(loop.run(for: .seconds(30)) { isConnected })
     var result: RunResult?
-    rig.load(rate: 5, duration: 100) { result = $0 }
+    fleet.load(rate: 5, duration: 100) { result = $0 }
     let soon = loop.now + .seconds(10)
     _ = loop.run(for: .seconds(20)) { loop.now >= soon }
-    rig.interrupt()
+    fleet.interrupt()
     #expect(loop.run(for: .seconds(10)) { result != nil })
     let found = try #require(result)
     #expect(found.interrupted)
@@ -60,11 +60,11 @@ import Testing
   @Test func devicesThatCannotConnectAreCounted() throws {
     let loop = VirtualDeviceLoop()
     let network = DeadNetwork(loop: loop)
-    let rig = rig(loop, network)
+    let fleet = fleet(loop, network)
     var isConnected = false
-    try rig.connect { isConnected = true }
+    try fleet.connect { isConnected = true }
     #expect(loop.run(for: .seconds(40)) { isConnected })
-    let result = rig.setupResult
+    let result = fleet.setupResult
     #expect(result.devicesConnected == 0)
     #expect(result.failures["device: not connected"] == 30)
     #expect((result.failures["device: connect failed"] ?? 0) > 30)
@@ -84,14 +84,14 @@ import Testing
     var options = LoadOptions(edges: ["ws://twin:1"]) { user, _ in user }
     options.devices = 61
     options.devicesPerUser = count
-    let rig = LoadRig(
+    let fleet = DeviceFleet(
       options: options, progress: LoadProgress(), loop: loop, network: FaultyTwin(loop: loop),
       nonce: 5)
     var isConnected = false
-    try rig.connect { isConnected = true }
+    try fleet.connect { isConnected = true }
     #expect(loop.run(for: .seconds(30)) { isConnected })
     var result: RunResult?
-    rig.load(rate: 5, duration: 20) { result = $0 }
+    fleet.load(rate: 5, duration: 20) { result = $0 }
     #expect(loop.run(for: .seconds(120)) { result != nil })
     #expect(result?.callsCompleted == 100, "\(result?.failures ?? [:])")
     #expect(result?.isCorrect == true)

@@ -56,31 +56,31 @@ import Testing
     #expect(Set(seeds).isDisjoint(with: parts.map { seed($0, 6) }))
   }
 
-  /// The same load in three rigs, each with its own users on one cluster.
-  @Test("three parts make the calls of the whole") func rigs() throws {
+  /// The same load in three fleets, each with its own users on one cluster.
+  @Test("three parts make the calls of the whole") func fleets() throws {
     let loop = VirtualDeviceLoop()
     let twin = FaultyTwin(loop: loop)
     let parts = LoadPart.split(devices: 91, devicesPerUser: 3, count: 3)
-    let rigs = parts.map { part in
+    let fleets = parts.map { part in
       var options = LoadOptions(edges: ["ws://twin:1"]) { user, device in
         FaultyTwin.token(user: user, device: device)
       }
       options.devices = part.devices
       options.part = part
       options.seed = 3
-      return LoadRig(
+      return DeviceFleet(
         options: options, progress: LoadProgress(), loop: loop, network: twin,
         nonce: UInt64(part.number))
     }
     var connected = 0
-    for rig in rigs { try rig.connect { connected += 1 } }
+    for fleet in fleets { try fleet.connect { connected += 1 } }
     #expect(loop.run(for: .seconds(60)) { connected == 3 })
     var results: [RunResult] = []
-    for (rig, part) in zip(rigs, parts) {
-      rig.load(calls: part.share(of: 100), duration: 20) { results.append($0) }
+    for (fleet, part) in zip(fleets, parts) {
+      fleet.load(calls: part.share(of: 100), duration: 20) { results.append($0) }
     }
-    // A rig lives as long as somebody holds it.
-    withExtendedLifetime(rigs) {
+    // A fleet lives as long as somebody holds it.
+    withExtendedLifetime(fleets) {
       #expect(loop.run(for: .seconds(120)) { results.count == 3 })
     }
     var sum = RunResult()

@@ -35,7 +35,7 @@ import Testing
     var judge = Self.judge()
     judge.arrived(Self.push(), for: Self.call)
     judge.arrived(Self.push(to: 2, id: "b"), for: Self.call)
-    judge.over(Self.call, decidedAt: Self.at(500), heardAt: Self.at(501))
+    judge.over(Self.call, decidedAt: Self.at(500), learnedAt: Self.at(501))
     #expect(rules(judge) == [])
   }
 
@@ -50,7 +50,7 @@ import Testing
 
   @Test func decidedAfterTheEnd() {
     var judge = Self.judge()
-    judge.over(Self.call, decidedAt: Self.at(100), heardAt: Self.at(101))
+    judge.over(Self.call, decidedAt: Self.at(100), learnedAt: Self.at(101))
     judge.arrived(Self.push(at: 105, sent: 100), for: Self.call)
     #expect(rules(judge) == [])
     judge.arrived(Self.push(to: 2, at: 105, sent: 101), for: Self.call)
@@ -59,7 +59,7 @@ import Testing
 
   @Test func keptForTooLong() {
     var judge = Self.judge()
-    judge.over(Self.call, decidedAt: nil, heardAt: Self.at(100))
+    judge.over(Self.call, decidedAt: nil, learnedAt: Self.at(100))
     judge.arrived(Self.push(at: 1100, sent: 90), for: Self.call)
     var judged = judge
     let finding = judged.judge(Self.call) { "d\($0)" }
@@ -83,7 +83,7 @@ import Testing
   func cleanUps(purpose: PushPurpose, capability: PushCapabilities) {
     var judge = Self.judge(takes: capability)
     judge.arrived(Self.push(), for: Self.call)
-    judge.over(Self.call, decidedAt: Self.at(500), heardAt: Self.at(501))
+    judge.over(Self.call, decidedAt: Self.at(500), learnedAt: Self.at(501))
     judge.arrived(Self.push(purpose, id: "b", at: 505), for: Self.call)
     #expect(rules(judge) == [])
 
@@ -146,14 +146,14 @@ import Testing
   @Test func toldToRingAfterTheEnd() {
     var judge = Self.judge()
     judge.invited(Self.call, 1, decidedAt: Self.at(100))
-    judge.over(Self.call, decidedAt: Self.at(100), heardAt: Self.at(101))
+    judge.over(Self.call, decidedAt: Self.at(100), learnedAt: Self.at(101))
     #expect(rules(judge) == [])
     judge.invited(Self.call, 2, decidedAt: Self.at(101))
     #expect(rules(judge) == [.wokenRangAfterEnd])
 
     // After an end by a reply alone, an invite on its way is excused.
     var cancelled = Self.judge()
-    cancelled.over(Self.call, decidedAt: nil, heardAt: Self.at(100))
+    cancelled.over(Self.call, decidedAt: nil, learnedAt: Self.at(100))
     cancelled.invited(Self.call, 1, decidedAt: Self.at(350))
     #expect(rules(cancelled) == [])
     cancelled.invited(Self.call, 1, decidedAt: Self.at(351))

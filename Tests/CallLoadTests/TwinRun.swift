@@ -53,47 +53,47 @@ struct TwinRun {
     }
     twin.shardCount = 12
     let progress = LoadProgress()
-    let rig = LoadRig(
+    let fleet = DeviceFleet(
       options: options, progress: progress, loop: loop, network: twin, nonce: seed)
-    let roster = rig.roster
+    let roster = fleet.roster
     twin.isStrict = { roster.user($0).map(roster.isStrict) ?? false }
-    rig.setGroup = { name, group, completion in
+    fleet.setGroup = { name, group, completion in
       loop.schedule(at: loop.now + .milliseconds(2)) {
         twin.groups[name] = group
         completion(nil)
       }
     }
-    if sleep != nil { wakeByPushes(loop, twin, rig) }
+    if sleep != nil { wakeByPushes(loop, twin, fleet) }
     var isConnected = false
-    try rig.connect { isConnected = true }
+    try fleet.connect { isConnected = true }
     guard loop.run(for: .seconds(60), until: { isConnected }) else { return nil }
     var result: RunResult?
-    rig.load(rate: rate, duration: durationSeconds) { result = $0 }
-    if let outage { schedule(outage, loop, twin, rig) }
+    fleet.load(rate: rate, duration: durationSeconds) { result = $0 }
+    if let outage { schedule(outage, loop, twin, fleet) }
     guard loop.run(for: .seconds(300), until: { result != nil }), var result else { return nil }
     result.lost(registrations: twin.registered.count)
     return Outcome(
       result: result, faultsPlayed: twin.faultsPlayed, progress: progress.snapshot)
   }
 
-  /// The twin's pushes reach the rig as the provider would hand them on.
-  private func wakeByPushes(_ loop: VirtualDeviceLoop, _ twin: FaultyTwin, _ rig: LoadRig) {
-    let roster = rig.roster
-    let sleep = rig.sleep
+  /// The twin's pushes reach the fleet as the provider would hand them on.
+  private func wakeByPushes(_ loop: VirtualDeviceLoop, _ twin: FaultyTwin, _ fleet: DeviceFleet) {
+    let roster = fleet.roster
+    let sleep = fleet.sleep
     twin.takes = { party in
       roster.device(party).flatMap { sleep?.profile($0)?.takes } ?? []
     }
-    twin.onPush = { [weak rig] job, number in
+    twin.onPush = { [weak fleet] job, number in
       let capability = "\(job.user.user) \(job.device.text)"
       let outcome = PayloadEncoder.encode(PushContent(job: job, capability: capability))
       guard case .payload(let payload) = outcome else { return }
-      rig?.pushArrived(
+      fleet?.pushArrived(
         APNsPush(
           id: "push \(number)", token: job.token.token, type: .voip, topic: job.token.topic,
           bundle: SleepPlan.bundle, payload: payload.bytes, expiration: 0, at: loop.now,
           connection: 1))
     }
-    rig.actByPush = { [weak twin] action, completion in
+    fleet.actByPush = { [weak twin] action, completion in
       let words = action.capability.split(separator: " ").map(String.init)
       let party = Party(user: words[0], device: DeviceID(words[1]))
       var scope: DeclineScope?
@@ -109,7 +109,7 @@ struct TwinRun {
 
   private func schedule(
     _ outage: (from: Double, to: Double, isTold: Bool), _ loop: VirtualDeviceLoop,
-    _ twin: FaultyTwin, _ rig: LoadRig
+    _ twin: FaultyTwin, _ fleet: DeviceFleet
   ) {
     func after(_ seconds: Double, _ action: @escaping () -> Void) {
       loop.schedule(at: loop.now + Span(microseconds: Int64(seconds * 1_000_000)), action)
@@ -118,13 +118,13 @@ struct TwinRun {
     let fault = ChaosFault(
       id: 1, kind: .killCoordinator, node: "twin", role: .coordinator, shards: shards)
     after(outage.from) {
-      if outage.isTold { rig.note(.begins(fault)) }
+      if outage.isTold { fleet.note(.begins(fault)) }
       twin.silentShards = Set(shards)
-      if outage.isTold { rig.note(.happened(fault)) }
+      if outage.isTold { fleet.note(.happened(fault)) }
     }
     after(outage.to) {
       twin.speakAgain()
-      if outage.isTold { rig.note(.lifted(fault)) }
+      if outage.isTold { fleet.note(.lifted(fault)) }
     }
   }
 }

@@ -33,7 +33,7 @@ import Testing
   /// The counts that are not 0.
   private func judge(_ fates: [CallFate], _ events: [WebhookEvent]) -> [CorrectnessRule: Int] {
     var judge = WebhookJudge(apps: ["load"])
-    for event in events { judge.take(event) }
+    for event in events { judge.receive(event) }
     var result = RunResult()
     judge.judge(fates.map { WebhookDue($0) }, into: &result)
     for (rule, count) in result.correctness {

@@ -144,7 +144,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
   @Test func whatWasTakenAndGivenUpIsNamedWhileItStands() {
     let rig = Rig(seed: 12, nodes: 1)
     let log = Log()
-    rig.nats.observers.unheard.append { log.lines.append("\($0.name) \($1) \($2)") }
+    rig.nats.observers.unconfirmed.append { log.lines.append("\($0.name) \($1) \($2)") }
     rig.nats.faults.writeAnswerLost = 1
     rig.run(0) { bus in
       let bucket = try await bus.openBucket("b", BucketOptions())
@@ -168,7 +168,7 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
   func whatWasGivenUpAndTakenThen(_ lives: Bool) {
     let rig = Rig(seed: 13, nodes: 1)
     let log = Log()
-    rig.nats.observers.unheard.append { log.lines.append("\($0.name) \($1) \($2)") }
+    rig.nats.observers.unconfirmed.append { log.lines.append("\($0.name) \($1) \($2)") }
     rig.nats.faults.writeLate = 1
     // It is at least 20 ms late.
     rig.buses[0].storeTimeout = .milliseconds(10)

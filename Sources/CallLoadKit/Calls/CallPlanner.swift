@@ -61,7 +61,7 @@ final class CallPlanner {
             part.kind != .crossing && part.kind != .secondCall
               || devices[roster.devices(of: roster.user(of: caller))].allSatisfy(\.isThere),
             let third = drawThird(part, caller: caller, callees, devices, at: now, &random),
-            take(part, roster.user(of: caller), callees, route, third: third.user, at: now)
+            reserve(part, roster.user(of: caller), callees, route, third: third.user, at: now)
           else { continue }
           let seed = random.next()
           let hook = drawHook(part, route, caller: caller, callees, &random)
@@ -92,7 +92,7 @@ final class CallPlanner {
   }
 
   /// Reserves two users for a call, if they are free for it; of a group, all members.
-  private func take(
+  private func reserve(
     _ part: Scenario.Part, _ caller: Int, _ callees: Range<Int>, _ route: CallRoute,
     third: Int?, at now: Timestamp
   ) -> Bool {
@@ -106,10 +106,10 @@ final class CallPlanner {
       !isCrossing || livePairs[Self.pair(caller, callee)] == nil,
       isFree(caller, alone: part.kind == .callerReturns || isStrict, calls: calls),
       isFree(callee, alone: part.kind == .calleeReturns || isStrict, calls: calls),
-      recentPairs.take(caller, callee, at: now),
-      takePair(caller, route, at: now),
-      !isCrossing || recentPairs.take(callee, caller, at: now),
-      third.map({ takePairs(part, $0, sides: [caller, callee], at: now) }) ?? true
+      recentPairs.reserve(caller, callee, at: now),
+      reservePair(caller, route, at: now),
+      !isCrossing || recentPairs.reserve(callee, caller, at: now),
+      third.map({ reservePairs(part, $0, sides: [caller, callee], at: now) }) ?? true
     else { return false }
     if part.kind == .callerReturns { isReserved[caller] = true }
     if part.kind == .calleeReturns { isReserved[callee] = true }
@@ -120,32 +120,32 @@ final class CallPlanner {
     if let third {
       countThird(third, sides: [caller, callee], part.kind.hasSecondCall ? 2 : 1)
     }
-    if let terms = route.group { groups?.take(terms) }
+    if let terms = route.group { groups?.reserve(terms) }
     return true
   }
 
   /// A transfer counts as a call of the user who transfers, and whoever asks before has called as well.
-  private func takePairs(
+  private func reservePairs(
     _ part: Scenario.Part, _ third: Int, sides: [Int], at now: Timestamp
   ) -> Bool {
     sides.allSatisfy { side in
       switch part.kind {
-      case .secondCall: recentPairs.take(third, side, at: now)
+      case .secondCall: recentPairs.reserve(third, side, at: now)
       case .consulted:
-        recentPairs.take(side, third, at: now) && recentPairs.take(side, third, at: now)
-      default: recentPairs.take(side, third, at: now)
+        recentPairs.reserve(side, third, at: now) && recentPairs.reserve(side, third, at: now)
+      default: recentPairs.reserve(side, third, at: now)
       }
     }
   }
 
   /// A call that is sent on counts as one to each user to whom it goes.
-  private func takePair(_ caller: Int, _ route: CallRoute, at now: Timestamp) -> Bool {
+  private func reservePair(_ caller: Int, _ route: CallRoute, at now: Timestamp) -> Bool {
     switch route {
     case .direct: true
-    case .forwarded(let user): recentPairs.take(caller, user, at: now)
+    case .forwarded(let user): recentPairs.reserve(caller, user, at: now)
     // The first device is that of the first member, who is counted already.
     case .group(let terms):
-      terms.members.sorted().dropFirst().allSatisfy { recentPairs.take(caller, $0, at: now) }
+      terms.members.sorted().dropFirst().allSatisfy { recentPairs.reserve(caller, $0, at: now) }
     }
   }
 

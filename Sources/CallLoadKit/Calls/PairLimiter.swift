@@ -14,7 +14,7 @@ struct PairLimiter {
   private static let most = 5
 
   /// Whether one more call fits, counted if so.
-  mutating func take(_ caller: Int, _ callee: Int, at now: Timestamp) -> Bool {
+  mutating func reserve(_ caller: Int, _ callee: Int, at now: Timestamp) -> Bool {
     if sweepAt < now {
       sweepAt = now + Self.span
       windows = windows.filter { now < $0.value.begins + Self.span }

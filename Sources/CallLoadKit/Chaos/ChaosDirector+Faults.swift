@@ -72,12 +72,12 @@ extension ChaosDirector {
     for node in cluster.nodes {
       guard !Task.isCancelled else { return }
       let likes = (node.process.role == .edge ? cluster.edges : cluster.coordinators).map(\.name)
-      guard await claim({ await referee.take(node.name, among: likes) }) != nil else { continue }
+      guard await claim({ await referee.claim(node.name, among: likes) }) != nil else { continue }
       let fault = await makeFault(.rollingRestart, node.process)
       await play(
         fault,
         lift: {
-          if await !node.process.terminate(patience: .seconds(40)) {
+          if await !node.process.terminate(timeout: .seconds(40)) {
             say("\(node.name) did not end by itself with status 0")
             await source.note(.incident("\(node.name) did not end in good order"))
           }

@@ -21,7 +21,7 @@ extension ChaosDirector {
 
   private func isServed() async -> Bool {
     guard let callctl = cluster.callctl else { return true }
-    let status = await callctl.status(patience: .seconds(1))
+    let status = await callctl.status(timeout: .seconds(1))
     return status?.servedCount == cluster.shards
   }
 
@@ -54,7 +54,7 @@ extension ChaosDirector {
 
   func disturbAllEdges(_ entry: ChaosPlan.Entry) async {
     let names = cluster.edges.map(\.name)
-    guard await claim(attempts: 300, { await referee.takeAll(names) }) != nil else { return }
+    guard await claim(attempts: 300, { await referee.claimAll(names) }) != nil else { return }
     let fault = await makeFault(
       entry.kind, cluster.edges[0].process, node: names.joined(separator: " "),
       edges: cluster.edges.indices)
@@ -72,7 +72,7 @@ actor Referee {
 
   /// Takes a node that is free, while another one stays free; of a single one, that.
   /// - Parameter wanted: the node to take; nil: the one that `draw` chooses.
-  func take(_ wanted: String? = nil, among names: [String], draw: UInt64 = 0) -> String? {
+  func claim(_ wanted: String? = nil, among names: [String], draw: UInt64 = 0) -> String? {
     let free = names.filter { !taken.contains($0) }
     guard free.count > 1 || names.count == 1 && free.count == 1 else { return nil }
     let name = wanted ?? free[Int(draw % UInt64(free.count))]
@@ -81,7 +81,7 @@ actor Referee {
     return name
   }
 
-  func takeAll(_ names: [String]) -> [String]? {
+  func claimAll(_ names: [String]) -> [String]? {
     guard taken.isDisjoint(with: names) else { return nil }
     taken.formUnion(names)
     return names

@@ -84,7 +84,7 @@ package struct ChaosDirector: Sendable {
   ) async {
     let draw = random.next()
     let names = nodes.map(\.name)
-    guard let name = await claim({ await referee.take(among: names, draw: draw) }),
+    guard let name = await claim({ await referee.claim(among: names, draw: draw) }),
       let node = nodes.first(where: { $0.name == name })
     else { return }
     await body(node)
@@ -154,7 +154,7 @@ package struct ChaosDirector: Sendable {
       // Not at once: one more process would lengthen the pauses that are measured.
       try? await Task.sleep(for: .seconds(1))
       guard !Task.isCancelled else { return }
-      let found = await callctl.status(patience: .seconds(1))?.shards(of: fault.coordinator) ?? []
+      let found = await callctl.status(timeout: .seconds(1))?.shards(of: fault.coordinator) ?? []
       if !found.isEmpty, !Task.isCancelled { await source.note(.widened(fault, by: found)) }
     }
   }
@@ -169,8 +169,8 @@ package struct ChaosDirector: Sendable {
     let others = cluster.coordinators.map { $0.roleNames[0] }.filter { $0 != fault.coordinator }
     let end = ContinuousClock.now + .seconds(seconds)
     repeat {
-      let patience = max(.milliseconds(500), end - .now)
-      let status = await callctl.status(patience: patience)
+      let timeout = max(.milliseconds(500), end - .now)
+      let status = await callctl.status(timeout: timeout)
       let unserved = status?.unserved(by: others, of: cluster.shards) ?? []
       if !unserved.isEmpty { await source.note(.widened(fault, by: unserved.sorted())) }
       try? await Task.sleep(until: min(end, .now + Self.statusInterval))

@@ -1,10 +1,10 @@
 import CallClient
 import CallCore
 
-/// The faults of a stage: reports to the judge what they excuse, and has their shards probed. On the rig's loop.
+/// The faults of a stage: reports to the judge what they excuse, and has their shards probed. On the fleet's loop.
 final class FaultWatch {
   private unowned let stage: Stage
-  private unowned let rig: LoadRig
+  private unowned let fleet: DeviceFleet
   private(set) var result = ChaosResult()
   /// Faults that are not lifted, or whose shards do not all answer yet.
   private var open: [Int: Open] = [:]
@@ -59,27 +59,27 @@ final class FaultWatch {
   /// How stale a node's own list of its shards may be.
   private static let statusAge: Span = .seconds(1)
 
-  init(_ stage: Stage, _ rig: LoadRig) {
+  init(_ stage: Stage, _ fleet: DeviceFleet) {
     self.stage = stage
-    self.rig = rig
+    self.fleet = fleet
   }
 
   /// Whether a fault has not settled; the stage waits for it.
   var isSettling: Bool { !open.isEmpty }
 
-  private var now: Timestamp { rig.loop.now }
+  private var now: Timestamp { fleet.loop.now }
   private var unlifted: some Sequence<Open> { open.values.lazy.filter { !$0.isLifted } }
 
   // MARK: The course of a fault
 
   func begins(_ fault: ChaosFault) {
-    let carried = fault.edges.flatMap { rig.devices(at: $0) }
+    let carried = fault.edges.flatMap { fleet.devices(at: $0) }
     let course = ChaosResult.Course(
       fault: fault.id, kind: fault.kind, node: fault.node,
       atSeconds: (now - stage.startedAt).seconds)
     // One that sleeps need not come back.
     var new = Open(
-      fault: fault, beganAt: now, carried: Set(carried.filter { !rig.devices[$0].sleeps }),
+      fault: fault, beganAt: now, carried: Set(carried.filter { !fleet.devices[$0].sleeps }),
       course: course)
     if fault.kind.means == .kill { new.loseAll() }
     open[fault.id] = new
@@ -88,17 +88,17 @@ final class FaultWatch {
   }
 
   func happened(_ fault: ChaosFault) {
-    guard let since = open[fault.id]?.beganAt, let probes = rig.probes, !fault.shards.isEmpty
+    guard let since = open[fault.id]?.beganAt, let probes = fleet.probes, !fault.shards.isEmpty
     else { return }
     // In an outage of NATS a single edge may lose its connection, so each must be well again.
     let disturbed = unlifted.flatMap(\.fault.edges)
-    let edges = Set(rig.options.edges.indices).subtracting(disturbed)
+    let edges = Set(fleet.options.edges.indices).subtracting(disturbed)
     open[fault.id]?.isAsking = true
     probes.watch(fault, since: since, through: fault.kind.isOfNATS ? edges : [])
   }
 
   func widened(_ fault: ChaosFault, by shards: [Int]) {
-    guard let found = open[fault.id], let probes = rig.probes else { return }
+    guard let found = open[fault.id], let probes = fleet.probes else { return }
     let new = shards.filter { !probes.isAsking($0, for: fault.id) }
     guard !new.isEmpty else { return }
     // The measured time begins now, when the change is known; the excused one when it may have happened.
@@ -116,11 +116,11 @@ final class FaultWatch {
 
   func lifted(_ fault: ChaosFault) {
     let away = open[fault.id]?.away ?? []
-    stage.checker.timeline.lifted(fault: fault.id, at: now) { [rig] in
+    stage.checker.timeline.lifted(fault: fault.id, at: now) { [fleet] in
       // A device may not have noticed yet that its edge was killed.
-      !away.contains($0) && (rig.devices[$0].isAttached || rig.devices[$0].driver.isSuspended)
+      !away.contains($0) && (fleet.devices[$0].isAttached || fleet.devices[$0].driver.isSuspended)
     }
-    if fault.kind.isPlanned { rig.probes?.finishPlanned(fault.id) }
+    if fault.kind.isPlanned { fleet.probes?.finishPlanned(fault.id) }
     open[fault.id]?.liftedAt = now
     open[fault.id]?.calmWhenLifted = calmMicroseconds
     open[fault.id]?.course.liftedSeconds = (now - stage.startedAt).seconds
@@ -237,13 +237,13 @@ final class FaultWatch {
       calmMicroseconds += (now - tickedAt).microseconds
     }
     tickedAt = now
-    if let since = rig.processorsBusySince(at: now) {
+    if let since = fleet.processorsBusySince(at: now) {
       stage.checker.timeline.processorsWereBusy(from: since, until: now)
     }
-    let patience = Span(seconds: rig.options.settleSeconds).microseconds
+    let timeout = Span(seconds: fleet.options.settleSeconds).microseconds
     changeOpen { [calmMicroseconds] found in
-      guard found.isLifted, found.calmWhenLifted + patience < calmMicroseconds else { return }
-      found.course.neverBack += found.away.count { !rig.devices[$0].isAttached }
+      guard found.isLifted, found.calmWhenLifted + timeout < calmMicroseconds else { return }
+      found.course.neverBack += found.away.count { !fleet.devices[$0].isAttached }
       found.away = []
     }
   }

@@ -12,7 +12,7 @@ final class ProbeSession: DeviceLinkDelegate {
 
   /// Limit of questions without an answer, below an edge's limit for one session.
   static let outstandingMax = 60
-  static let patience: Span = .seconds(2)
+  static let timeout: Span = .seconds(2)
   static let pause: Span = .milliseconds(100)
 
   let edge: Int
@@ -75,7 +75,7 @@ final class ProbeSession: DeviceLinkDelegate {
     switch state {
     case .attached: break
     case .connecting(let since):
-      if since + Self.patience < now { restart() }
+      if since + Self.timeout < now { restart() }
     case .waiting(let until):
       guard until <= now else { return }
       state = .connecting(since: now)

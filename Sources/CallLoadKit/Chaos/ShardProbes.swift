@@ -31,13 +31,13 @@ final class ShardProbes {
     case complete(longest: Span)
     /// The sessions of shards that have not answered for `longWait`.
     case slow([String])
-    /// The same after `patience`, when the watch ends.
+    /// The same after `timeout`, when the watch ends.
     case gaveUp([String])
     /// A planned change is over: the longest wait for each of its shards.
     case paused([Int: Span])
   }
 
-  static let patience: Span = .seconds(60)
+  static let timeout: Span = .seconds(60)
   /// Longer than any fault should take.
   static let longWait: Span = .seconds(20)
 
@@ -157,7 +157,7 @@ final class ShardProbes {
     let age = now - watch.since
     if watch.isPlanned {
       guard !watch.isOver else { return finishWhenAnswered(watch, at: now) }
-    } else if Self.patience < age {
+    } else if Self.timeout < age {
       return finish(id, .gaveUp(accounts(watch)))
     } else if Self.longWait < age, !watch.isSlow {
       watches[id]?.isSlow = true

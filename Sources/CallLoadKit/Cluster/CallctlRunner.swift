@@ -51,10 +51,10 @@ package struct CallctlRunner: Sendable {
   }
 
   /// - Parameter window: the time in seconds in which nodes may answer.
-  /// - Returns: nil without an answer within `patience`.
-  package func status(window: Double = 0.2, patience: Duration = .seconds(40)) async -> Status? {
+  /// - Returns: nil without an answer within `timeout`.
+  package func status(window: Double = 0.2, timeout: Duration = .seconds(40)) async -> Status? {
     let words = ["status", "--json", "--once", "--timeout", "\(window)"]
-    let output = await run(words, patience: patience)?.output
+    let output = await run(words, timeout: timeout)?.output
     return output.flatMap { try? JSONDecoder().decode(Status.self, from: $0) }
   }
 
@@ -79,7 +79,7 @@ package struct CallctlRunner: Sendable {
   private func order(_ words: (_ secondsLeft: Int64) -> [String]) async -> Bool {
     let end = ContinuousClock.now + .seconds(Self.orderSeconds)
     while case let left = (end - .now).components.seconds, left > 0 {
-      let outcome = await run(words(left), patience: .seconds(left + 10))
+      let outcome = await run(words(left), timeout: .seconds(left + 10))
       if outcome?.end == .exited(0) { return true }
       await Pause.milliseconds(500)
     }
@@ -87,14 +87,14 @@ package struct CallctlRunner: Sendable {
   }
 
   private func run(
-    _ words: [String], patience: Duration = .seconds(40)
+    _ words: [String], timeout: Duration = .seconds(40)
   ) async -> (end: ProcessEnd, output: Data)? {
     let path = folder.file("callctl-\(Self.number.add(1, ordering: .relaxed).newValue).out")
     let command = ChildCommand(
       name: "callctl", executable: callctlPath,
       arguments: words + ["--nats-url", natsURL, "--cluster", cluster], logPath: path)
     guard let child = try? await ChildLauncher.start(command) else { return nil }
-    _ = await child.end(within: patience)
+    _ = await child.end(within: timeout)
     let end = await child.killed()
     defer { try? FileManager.default.removeItem(atPath: path) }
     return FileManager.default.contents(atPath: path).map { (end, $0) }

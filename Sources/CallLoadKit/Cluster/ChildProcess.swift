@@ -43,9 +43,9 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// Waits for its end; nil where it still runs after `patience`.
-  package func end(within patience: Duration) async -> ProcessEnd? {
-    let deadline = ContinuousClock.now + patience
+  /// Waits for its end; nil where it still runs after `timeout`.
+  package func end(within timeout: Duration) async -> ProcessEnd? {
+    let deadline = ContinuousClock.now + timeout
     while poll() == nil, ContinuousClock.now < deadline { await Pause.milliseconds(5) }
     return poll()
   }

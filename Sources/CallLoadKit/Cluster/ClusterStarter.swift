@@ -68,7 +68,7 @@ struct ClusterStarter {
     )
   }
 
-  /// Starts the nodes of a role. Gateways need ``PushGround/providersFile`` in the folder by then.
+  /// Starts the nodes of a role. Gateways need ``LocalPushProvider/providersFile`` in the folder by then.
   func startNodes(
     _ role: ProcessRole, _ count: Int, _ nats: [NATSMember]
   ) async throws -> [NodeMember] {
@@ -100,7 +100,7 @@ struct ClusterStarter {
     case .coordinator: ["coordinator"] + ofCoordinators
     case .edge: ["edge"] + ofEdges
     case .node: ["all"] + ofCoordinators + ofEdges
-    case .push: ["push", "--push-providers", folder.file(PushGround.providersFile)]
+    case .push: ["push", "--push-providers", folder.file(LocalPushProvider.providersFile)]
     case .nats: []
     }
   }
@@ -169,7 +169,7 @@ struct ClusterStarter {
   private func wait(
     for what: String, on process: SupervisedProcess, until isDone: () async -> Bool
   ) async throws {
-    let deadline = ContinuousClock.now + options.patience
+    let deadline = ContinuousClock.now + options.startTimeout
     while true {
       if await isDone() { return }
       guard isWanted() else { throw StartGivenUp() }
@@ -179,7 +179,7 @@ struct ClusterStarter {
       }
       guard ContinuousClock.now < deadline else {
         throw SetupError(
-          "waited \(options.patience.components.seconds) s in vain for \(what); "
+          "waited \(options.startTimeout.components.seconds) s in vain for \(what); "
             + "the last words of \(process.name):\n\(process.process.logTail())")
       }
       try await Task.sleep(for: .milliseconds(20))

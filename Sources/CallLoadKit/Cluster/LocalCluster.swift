@@ -44,7 +44,7 @@ package struct LocalClusterOptions: Sendable, Equatable {
   package var nodeSettings: [String: String] = [:]
   /// Whether nodes reach NATS through relays that can be cut.
   package var hasRelays = false
-  package var patience: Duration = .seconds(30)
+  package var startTimeout: Duration = .seconds(30)
 
   package init(natsPath: String, callnodePath: String) {
     self.natsPath = natsPath

@@ -49,9 +49,9 @@ package final class ProcessSet: Sendable {
   }
 
   /// Ends all: nodes first and NATS after them, so that nodes can still leave the bus. A process that does
-  /// not end within `patience` is killed. The task must not be cancelled.
-  package func stop(patience: Duration = .seconds(5)) async {
-    let children = takeAll()
+  /// not end within `timeout` is killed. The task must not be cancelled.
+  package func stop(timeout: Duration = .seconds(5)) async {
+    let children = stopAccepting()
     let buses = children.filter { $0.name.hasPrefix("nats") }
     let nodes = children.filter { !$0.name.hasPrefix("nats") }
     for group in [nodes, buses] {
@@ -60,7 +60,7 @@ package final class ProcessSet: Sendable {
         // A frozen process handles the signal only once it continues.
         child.send(SIGCONT)
       }
-      let deadline = ContinuousClock.now + patience
+      let deadline = ContinuousClock.now + timeout
       for child in group { _ = await child.end(within: deadline - .now) }
       for child in group where child.poll() == nil { child.send(SIGKILL) }
       for child in group { _ = await child.end(within: .seconds(2)) }
@@ -71,11 +71,11 @@ package final class ProcessSet: Sendable {
   package func reset() { state.withLock { $0 = State() } }
 
   package func killNow() {
-    for child in takeAll() where child.poll() == nil { child.send(SIGKILL) }
+    for child in stopAccepting() where child.poll() == nil { child.send(SIGKILL) }
   }
 
   /// All processes; one that starts from now on is killed.
-  private func takeAll() -> [ChildProcess] {
+  private func stopAccepting() -> [ChildProcess] {
     state.withLock { state in
       state.isStopping = true
       return state.children

@@ -38,12 +38,12 @@ package final class SupervisedProcess: Sendable {
 
   package func wake() { process.send(SIGCONT) }
 
-  /// Asks it to end in good order, and kills it after `patience`.
+  /// Asks it to end in good order, and kills it after `timeout`.
   /// - Returns: whether it ended by itself, with status 0.
-  package func terminate(patience: Duration) async -> Bool {
+  package func terminate(timeout: Duration) async -> Bool {
     expectEnd()
     process.send(SIGTERM)
-    if let end = await process.end(within: patience) { return end == .exited(0) }
+    if let end = await process.end(within: timeout) { return end == .exited(0) }
     process.send(SIGKILL)
     return false
   }

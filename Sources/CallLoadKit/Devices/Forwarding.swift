@@ -4,9 +4,9 @@ import CallJudge
 import CallWire
 
 /// Users whose rules send all calls on to another user. Rules hold for every call to a user, so these are called by
-/// calls of the part `forwarded` alone. On the rig's loop.
+/// calls of the part `forwarded` alone. On the fleet's loop.
 final class Forwarding {
-  private unowned let rig: LoadRig
+  private unowned let fleet: DeviceFleet
   /// Those who send calls on.
   let users: Set<Int>
   /// Those of whom the cluster has said that it has their rules.
@@ -16,12 +16,12 @@ final class Forwarding {
 
   /// One user in so many.
   private static let every = 16
-  private static let patience: Span = .seconds(15)
+  private static let timeout: Span = .seconds(15)
 
-  init(_ rig: LoadRig) {
-    self.rig = rig
-    let isPlayed = rig.options.scenario.parts.contains { $0.kind == .forwarded && $0.weight > 0 }
-    let candidates = rig.options.forwards && isPlayed ? 0..<rig.roster.users : 0..<0
+  init(_ fleet: DeviceFleet) {
+    self.fleet = fleet
+    let isPlayed = fleet.options.scenario.parts.contains { $0.kind == .forwarded && $0.weight > 0 }
+    let candidates = fleet.options.forwards && isPlayed ? 0..<fleet.roster.users : 0..<0
     users = Set(candidates.filter { $0 % Self.every == Self.every - 1 })
   }
 
@@ -30,34 +30,34 @@ final class Forwarding {
 
   /// Sets the rules of these users, and waits for the replies.
   func begin(_ completion: @escaping () -> Void) {
-    guard !users.isEmpty, !rig.isInterrupted else { return completion() }
+    guard !users.isEmpty, !fleet.isInterrupted else { return completion() }
     self.completion = completion
     for user in users.sorted() {
-      let devices = rig.devices[rig.roster.devices(of: user)]
+      let devices = fleet.devices[fleet.roster.devices(of: user)]
       guard let device = devices.first(where: \.isAttached) else { continue }
-      let target = rig.roster.userName(Self.target(of: user))
+      let target = fleet.roster.userName(Self.target(of: user))
       let rules = UserRules(always: UserRules.Forward(users: [target]))
       if device.submit(.rules(.write(rules))) != nil { open.insert(user) }
     }
-    rig.loop.schedule(at: rig.loop.now + Self.patience) { [weak self] in self?.finish() }
+    fleet.loop.schedule(at: fleet.loop.now + Self.timeout) { [weak self] in self?.finish() }
     if open.isEmpty { finish() }
   }
 
   /// - Parameter reply: nil where none came.
   func replied(_ device: LoadDevice, _ reply: ServerReply?) {
-    let user = rig.roster.user(of: device.index)
+    let user = fleet.roster.user(of: device.index)
     guard open.remove(user) != nil else { return }
     switch reply {
     case .rules: ready.append(user)
-    case .error(let error): rig.count("rules refused: \(error.code.name)")
-    default: rig.count("rules: no reply")
+    case .error(let error): fleet.count("rules refused: \(error.code.name)")
+    default: fleet.count("rules: no reply")
     }
     if open.isEmpty { finish() }
   }
 
   private func finish() {
     ready.sort()
-    for _ in open { rig.count("rules: no reply") }
+    for _ in open { fleet.count("rules: no reply") }
     open = []
     completion.take()?()
   }

@@ -1,8 +1,8 @@
 import CallClient
 import CallCore
 
-/// Groups of users, which the rig makes as the app's server would. Their members are called by calls of the part `group`
-/// alone, and place none, since who is in a call is left out. On the rig's loop.
+/// Groups of users, which the fleet makes as the app's server would. Their members are called by calls of the part `group`
+/// alone, and place none, since who is in a call is left out. On the fleet's loop.
 final class Groups {
   private struct Group {
     var terms: GroupTerms
@@ -14,7 +14,7 @@ final class Groups {
     var talkedUntil: [Int: Timestamp] = [:]
   }
 
-  private unowned let rig: LoadRig
+  private unowned let fleet: DeviceFleet
   private var groups: [Group]
   /// The members of all groups.
   let members: Set<Int>
@@ -27,25 +27,26 @@ final class Groups {
   private static let every = 16
   private static let size = 3
   private static let turnSeconds: UInt32 = 5
-  private static let patience: Span = .seconds(30)
+  private static let timeout: Span = .seconds(30)
   /// Who has answered such a call counts as in it for up to 15 s after the end: for so long the shards of other users
   /// remember it. Under faults a device may be told of the end later, and its acknowledgement may be lost.
   private static let rest: Span = .seconds(16)
   private static let restUnderFaults: Span = .seconds(30)
 
-  init(_ rig: LoadRig) {
-    self.rig = rig
-    let isPlayed = rig.options.scenario.parts.contains { $0.kind == .group && $0.weight > 0 }
+  init(_ fleet: DeviceFleet) {
+    self.fleet = fleet
+    let isPlayed = fleet.options.scenario.parts.contains { $0.kind == .group && $0.weight > 0 }
     groups = []
-    let candidates = rig.options.forwards && isPlayed && rig.setGroup != nil ? rig.roster.users : 0
+    let candidates =
+      fleet.options.forwards && isPlayed && fleet.setGroup != nil ? fleet.roster.users : 0
     for first in stride(from: 0, to: candidates - Self.size + 1, by: Self.every) {
       let members = Array(first..<first + Self.size)
       let devices =
-        rig.roster.devices(of: first).lowerBound..<rig.roster.devices(of: first + 2).upperBound
+        fleet.roster.devices(of: first).lowerBound..<fleet.roster.devices(of: first + 2).upperBound
       // A group is called for what its members do, so all of them have sessions.
-      if let sleep = rig.sleep, devices.contains(where: sleep.sleeps) { continue }
+      if let sleep = fleet.sleep, devices.contains(where: sleep.sleeps) { continue }
       let order = CallGroup.Order.allCases[groups.count % CallGroup.Order.allCases.count]
-      let name = "group-\(rig.roster.userName(first))"
+      let name = "group-\(fleet.roster.userName(first))"
       groups.append(
         Group(
           terms: GroupTerms(
@@ -56,16 +57,16 @@ final class Groups {
 
   /// Makes the groups, and waits until the cluster has them.
   func begin(_ completion: @escaping () -> Void) {
-    guard let setGroup = rig.setGroup, !groups.isEmpty, !rig.isInterrupted else {
+    guard let setGroup = fleet.setGroup, !groups.isEmpty, !fleet.isInterrupted else {
       return completion()
     }
     self.completion = completion
     open = Set(groups.indices)
-    rig.loop.schedule(at: rig.loop.now + Self.patience) { [weak self] in self?.finish() }
+    fleet.loop.schedule(at: fleet.loop.now + Self.timeout) { [weak self] in self?.finish() }
     for index in groups.indices {
       let terms = groups[index].terms
       let group = CallGroup(
-        users: terms.members.map(rig.roster.userName), order: terms.order,
+        users: terms.members.map(fleet.roster.userName), order: terms.order,
         turnSeconds: Self.turnSeconds)
       setGroup(terms.name, group) { [weak self] error in self?.made(index, error) }
     }
@@ -73,12 +74,12 @@ final class Groups {
 
   private func made(_ index: Int, _ error: CallError?) {
     guard open.remove(index) != nil else { return }
-    if let error { rig.count("group refused: \(error.code.name)") } else { ready.append(index) }
+    if let error { fleet.count("group refused: \(error.code.name)") } else { ready.append(index) }
     if open.isEmpty { finish() }
   }
 
   private func finish() {
-    for _ in open { rig.count("group: no reply") }
+    for _ in open { fleet.count("group: no reply") }
     open = []
     ready.sort()
     completion.take()?()
@@ -103,11 +104,11 @@ final class Groups {
   /// The devices of the members of a group.
   func devices(of terms: GroupTerms) -> Range<Int> {
     let users = terms.members.sorted()
-    return rig.roster.devices(of: users[0])
-      .lowerBound..<rig.roster.devices(of: users[users.count - 1]).upperBound
+    return fleet.roster.devices(of: users[0])
+      .lowerBound..<fleet.roster.devices(of: users[users.count - 1]).upperBound
   }
 
-  func take(_ terms: GroupTerms) { change(terms) { $0.isTaken = true } }
+  func reserve(_ terms: GroupTerms) { change(terms) { $0.isTaken = true } }
 
   /// The call of a group is over.
   /// - Parameters:
@@ -116,7 +117,7 @@ final class Groups {
   func release(_ terms: GroupTerms, answeredBy member: Int?, isSettled: Bool, at now: Timestamp) {
     change(terms) {
       $0.isTaken = false
-      $0.isFreeAt = now + (rig.options.isDisturbed ? Self.restUnderFaults : Self.rest)
+      $0.isFreeAt = now + (fleet.options.isDisturbed ? Self.restUnderFaults : Self.rest)
       if let member { $0.talkedUntil[member] = now }
       if !isSettled { $0.terms.isOrderKnown = false }
     }

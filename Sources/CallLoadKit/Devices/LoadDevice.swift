@@ -9,7 +9,7 @@ final class LoadDevice {
   let index: Int
   /// It has a session only during calls that a push wakes it for.
   let sleeps: Bool
-  private unowned let rig: LoadRig
+  private unowned let fleet: DeviceFleet
   /// The indices of its edges among the load's, in the order in which it tries them.
   private let edges: [Int]
   private let configuration: ClientMachine.Configuration
@@ -28,21 +28,21 @@ final class LoadDevice {
   /// The request of a ping that waits for its reply, and when it was due.
   var ping: (request: UInt64, due: Timestamp)?
 
-  init(index: Int, edges: [Int], rig: LoadRig, configuration: ClientMachine.Configuration) {
+  init(index: Int, edges: [Int], fleet: DeviceFleet, configuration: ClientMachine.Configuration) {
     self.index = index
     self.edges = edges
-    self.rig = rig
+    self.fleet = fleet
     self.configuration = configuration
-    self.sleeps = rig.sleep?.sleeps(index) == true
+    self.sleeps = fleet.sleep?.sleeps(index) == true
   }
 
   private func makeDriver() -> DeviceDriver {
-    let driver = DeviceDriver(configuration) { [unowned rig] in
-      rig.host
+    let driver = DeviceDriver(configuration) { [unowned fleet] in
+      fleet.host
     } renewToken: { [unowned self] _ in
-      rig.renewToken(self)
+      fleet.renewToken(self)
     } onEvent: { [unowned self] event in
-      rig.handle(event, self)
+      fleet.handle(event, self)
     }
     driver.observer = self
     return driver
@@ -62,16 +62,16 @@ final class LoadDevice {
   @discardableResult
   func submit(_ command: ClientCommand) -> UInt64? {
     let request = driver.submit(command)
-    if request == nil { rig.count("device: too many commands wait") }
+    if request == nil { fleet.count("device: too many commands wait") }
     return request
   }
 
   /// The socket breaks without a close frame. The device connects again after a while.
   func drop(for span: Span) {
     guard isAttached else { return }
-    rig.willDisconnect(self)
+    fleet.willDisconnect(self)
     driver.suspend()
-    rig.loop.schedule(at: rig.loop.now + span) { [driver] in driver.resume() }
+    fleet.loop.schedule(at: fleet.loop.now + span) { [driver] in driver.resume() }
   }
 
   /// The operating system suspends a sleeping device's app, unless it has a call: its connection breaks.
@@ -79,7 +79,7 @@ final class LoadDevice {
     guard sleeps, !isAsleep, calls.isEmpty else { return }
     isAsleep = true
     wokenFor = nil
-    rig.willDisconnect(self)
+    fleet.willDisconnect(self)
     driver.suspend()
   }
 
@@ -92,17 +92,19 @@ final class LoadDevice {
 
 extension LoadDevice: DeviceObserver {
   func sending(_ frame: ClientFrame) {
-    rig.stage?.checker.sent(device: index, frame, at: rig.loop.now)
+    fleet.stage?.checker.sent(device: index, frame, at: fleet.loop.now)
   }
 
   func received(_ frame: ServerFrame) {
-    rig.arrivedAt = rig.loop.arrivedAt
-    rig.stage?.received(self, frame)
+    fleet.arrivedAt = fleet.loop.arrivedAt
+    fleet.stage?.received(self, frame)
   }
 
   func processed(_ frame: ServerFrame) {
-    if case .delivery(let delivery) = frame { rig.stage?.finishIfSettled(delivery.call) }
+    if case .delivery(let delivery) = frame { fleet.stage?.finishIfSettled(delivery.call) }
   }
 
-  func closed(_ link: ClientMachine.Link, _ cause: LinkClosed) { rig.linkClosed(self, link, cause) }
+  func closed(_ link: ClientMachine.Link, _ cause: LinkClosed) {
+    fleet.linkClosed(self, link, cause)
+  }
 }

@@ -6,7 +6,7 @@ import CallWire
 final class Ramp {
   private enum Step { case connecting, registering, over }
 
-  private unowned let rig: LoadRig
+  private unowned let fleet: DeviceFleet
   private var step = Step.connecting
   private let startedAt: Timestamp
   private let giveUpAt: Timestamp
@@ -16,11 +16,11 @@ final class Ramp {
   private(set) var book = LatencyBook()
   private(set) var seconds: Double = 0
 
-  init(_ rig: LoadRig, _ completion: @escaping () -> Void) {
-    self.rig = rig
+  init(_ fleet: DeviceFleet, _ completion: @escaping () -> Void) {
+    self.fleet = fleet
     self.completion = completion
-    startedAt = rig.loop.now
-    giveUpAt = startedAt + Span(seconds: rig.options.rampTimeoutSeconds)
+    startedAt = fleet.loop.now
+    giveUpAt = startedAt + Span(seconds: fleet.options.rampTimeoutSeconds)
   }
 
   func begin() {
@@ -37,21 +37,21 @@ final class Ramp {
     }
   }
 
-  private var mayBegin: Bool { next < rig.devices.count && !rig.isInterrupted }
+  private var mayBegin: Bool { next < fleet.devices.count && !fleet.isInterrupted }
 
   private func connectMore() {
-    guard let rate = rig.options.rampPerSecond else {
-      while mayBegin, inFlight < rig.options.connectsInFlight { connectNext(rig.loop.now) }
+    guard let rate = fleet.options.rampPerSecond else {
+      while mayBegin, inFlight < fleet.options.connectsInFlight { connectNext(fleet.loop.now) }
       return
     }
     guard mayBegin else { return }
     let due = startedAt + Span(seconds: Double(next) / rate)
-    if due <= rig.loop.now { connectNext(due) }
-    rig.loop.schedule(at: max(due, rig.loop.now)) { [weak self] in self?.advance() }
+    if due <= fleet.loop.now { connectNext(due) }
+    fleet.loop.schedule(at: max(due, fleet.loop.now)) { [weak self] in self?.advance() }
   }
 
   private func connectNext(_ intended: Timestamp) {
-    let device = rig.devices[next]
+    let device = fleet.devices[next]
     next += 1
     inFlight += 1
     device.setup = .connecting
@@ -62,9 +62,9 @@ final class Ramp {
   func attached(_ device: LoadDevice) {
     guard device.setup == .connecting else { return }
     device.setup = .connected
-    rig.connectedCount += 1
+    fleet.connectedCount += 1
     guard step == .connecting else { return }
-    book.record(.connect, rig.loop.now - device.connectAt)
+    book.record(.connect, fleet.loop.now - device.connectAt)
     stepDone()
   }
 
@@ -76,59 +76,59 @@ final class Ramp {
   }
 
   private func registerMore() {
-    while mayBegin, inFlight < rig.options.connectsInFlight {
-      let device = rig.devices[next]
+    while mayBegin, inFlight < fleet.options.connectsInFlight {
+      let device = fleet.devices[next]
       next += 1
       guard registersNow(device) else { continue }
       inFlight += 1
-      device.registerAt = rig.loop.now
-      rig.registrations.register(device)
+      device.registerAt = fleet.loop.now
+      fleet.registrations.register(device)
     }
   }
 
   private func registersNow(_ device: LoadDevice) -> Bool {
-    device.setup == .connected && rig.registrations.registers(device)
-      && !rig.registrations.registersLate(device)
+    device.setup == .connected && fleet.registrations.registers(device)
+      && !fleet.registrations.registersLate(device)
   }
 
   /// - Parameter isAcknowledged: the cluster has stored the registration.
   func registerReplied(_ device: LoadDevice, isAcknowledged: Bool) {
-    if isAcknowledged { book.record(.register, rig.loop.now - device.registerAt) }
+    if isAcknowledged { book.record(.register, fleet.loop.now - device.registerAt) }
     if step == .registering { stepDone() }
   }
 
   private func stepDone() {
     inFlight -= 1
     // Later, since this may be called while a device reads.
-    rig.loop.schedule(at: rig.loop.now) { [weak self] in
+    fleet.loop.schedule(at: fleet.loop.now) { [weak self] in
       self?.advance()
       self?.finishIfDone()
     }
   }
 
   private func finishIfDone() {
-    guard next >= rig.devices.count, inFlight == 0 else { return }
+    guard next >= fleet.devices.count, inFlight == 0 else { return }
     if step == .connecting { beginRegistering() } else { finish() }
   }
 
   private func beginRegistering() {
-    seconds = (rig.loop.now - startedAt).seconds
+    seconds = (fleet.loop.now - startedAt).seconds
     step = .registering
     (next, inFlight) = (0, 0)
-    let registering = rig.devices.count { registersNow($0) }
-    rig.progress.begin(.registering, of: registering)
+    let registering = fleet.devices.count { registersNow($0) }
+    fleet.progress.begin(.registering, of: registering)
     begin()
   }
 
   func tick(at now: Timestamp) {
     guard step != .over else { return }
-    rig.progress.update {
-      $0.done = step == .connecting ? rig.connectedCount : rig.registrations.count
-      $0.devicesConnected = rig.connectedCount
-      $0.errors = rig.setupFailures.values.reduce(0, +)
+    fleet.progress.update {
+      $0.done = step == .connecting ? fleet.connectedCount : fleet.registrations.count
+      $0.devicesConnected = fleet.connectedCount
+      $0.errors = fleet.setupFailures.values.reduce(0, +)
     }
     guard giveUpAt < now else { return }
-    if step == .connecting, rig.connectedCount > 0 {
+    if step == .connecting, fleet.connectedCount > 0 {
       // Devices that still try may connect later, but do not count here.
       beginRegistering()
     } else {
@@ -138,7 +138,7 @@ final class Ramp {
 
   func finish() {
     guard step != .over else { return }
-    if step == .connecting { seconds = (rig.loop.now - startedAt).seconds }
+    if step == .connecting { seconds = (fleet.loop.now - startedAt).seconds }
     step = .over
     completion()
   }

@@ -6,7 +6,7 @@ import CallWire
 /// Which devices register, when, and what the cluster has acknowledged. Under faults one in ten registers
 /// during the load: the cluster must not lose these registrations either.
 final class Registrations {
-  private unowned let rig: LoadRig
+  private unowned let fleet: DeviceFleet
   private(set) var count = 0
   /// The next attempt of each device that registers late. nil: not planned yet.
   private var askAt: [Int: Timestamp]?
@@ -24,21 +24,21 @@ final class Registrations {
   /// ``ChaosDirector/lastFaultSeconds(_:duration:)``.
   private static let faultless: Span = .seconds(10)
 
-  init(_ rig: LoadRig) { self.rig = rig }
+  init(_ fleet: DeviceFleet) { self.fleet = fleet }
 
   var unknownFate: Int { unacknowledged.count }
 
   /// Whether a device registers at all. One that sleeps must.
   func registers(_ device: LoadDevice) -> Bool {
-    guard rig.roster.registers(device.index) else { return false }
-    guard rig.options.unregistered > 0, !device.sleeps else { return true }
-    let user = UInt64(rig.roster.user(of: device.index))
-    var random = SplitMix64(seed: rig.options.ownSeed &* 0x9E6D &+ user)
-    return rig.options.unregistered <= Double.random(in: 0..<1, using: &random)
+    guard fleet.roster.registers(device.index) else { return false }
+    guard fleet.options.unregistered > 0, !device.sleeps else { return true }
+    let user = UInt64(fleet.roster.user(of: device.index))
+    var random = SplitMix64(seed: fleet.options.ownSeed &* 0x9E6D &+ user)
+    return fleet.options.unregistered <= Double.random(in: 0..<1, using: &random)
   }
 
   func registersLate(_ device: LoadDevice) -> Bool {
-    rig.options.isDisturbed && device.index % Self.lateEvery == Self.lateEvery - 1
+    fleet.options.isDisturbed && device.index % Self.lateEvery == Self.lateEvery - 1
       && registers(device) && !device.sleeps
   }
 
@@ -47,7 +47,7 @@ final class Registrations {
   func register(_ device: LoadDevice) -> Bool {
     var request = RegistrationRequest(
       deviceName: "Device \(device.index)", sdkName: "callload", sdkVersion: "1")
-    if let sleep = rig.sleep, let profile = sleep.profile(device.index) {
+    if let sleep = fleet.sleep, let profile = sleep.profile(device.index) {
       request.voipToken = sleep.voipToken(device.index)
       request.alertToken = sleep.alertToken(device.index)
       request.dialect = profile.dialect.rawValue
@@ -70,14 +70,14 @@ final class Registrations {
       unacknowledged.remove(device.index)
     case .error(let error):
       if !isLate || !error.code.asksForRetry {
-        rig.count("register refused: \(error.code.name)")
+        fleet.count("register refused: \(error.code.name)")
       }
-    case nil: if !isLate { rig.count("register: no reply") }
+    case nil: if !isLate { fleet.count("register: no reply") }
     case .done, .attached, .call, .answer, .calls, .history, .rules:
-      rig.count("register: wrong kind of reply")
+      fleet.count("register: wrong kind of reply")
     }
     if !isLate {
-      rig.ramp?.registerReplied(device, isAcknowledged: isAcknowledged)
+      fleet.ramp?.registerReplied(device, isAcknowledged: isAcknowledged)
     } else if !isAcknowledged {
       askAgain(device)
     }
@@ -85,30 +85,30 @@ final class Registrations {
 
   /// Registers the devices whose time has come, and keeps the stage open until all are acknowledged.
   func tick(_ stage: Stage, at now: Timestamp) {
-    guard rig.options.isDisturbed, !stage.isInterrupted else { return }
+    guard fleet.options.isDisturbed, !stage.isInterrupted else { return }
     if askAt == nil { plan(stage) }
     guard !isOver, let planned = askAt else { return }
-    for index in planned.filter({ $0.value <= now }).keys.sorted() { ask(rig.devices[index]) }
+    for index in planned.filter({ $0.value <= now }).keys.sorted() { ask(fleet.devices[index]) }
 
     // A device that was refused for good does not come back in this run.
     let open = unacknowledged.union(askAt?.keys.map { $0 } ?? [])
-      .filter { rig.devices[$0].setup == .connected }
+      .filter { fleet.devices[$0].setup == .connected }
     guard !open.isEmpty else { return }
     if stage.mayStillBeDisturbed {
       giveUpAt = max(giveUpAt, now + settle)
     } else if now < giveUpAt {
-      stage.stay(until: now + LoadRig.tick)
+      stage.stay(until: now + DeviceFleet.tick)
     } else {
       giveUp(open.sorted(), stage)
     }
   }
 
   /// A device is given up after this time without faults.
-  private var settle: Span { Span(seconds: rig.options.settleSeconds) }
+  private var settle: Span { Span(seconds: fleet.options.settleSeconds) }
 
   /// Spreads the devices evenly over the time in which faults happen.
   private func plan(_ stage: Stage) {
-    let late = rig.devices.filter {
+    let late = fleet.devices.filter {
       registersLate($0) && $0.setup == .connected && !$0.isRegistered
     }
     let whole = Double((stage.arrivalsEndAt - stage.startedAt).microseconds)
@@ -130,16 +130,16 @@ final class Registrations {
   }
 
   private func askAgain(_ device: LoadDevice) {
-    askAt?[device.index] = rig.loop.now + Self.lateAgain
+    askAt?[device.index] = fleet.loop.now + Self.lateAgain
   }
 
   /// Faults are over, and these devices still have no acknowledgement.
   private func giveUp(_ open: [Int], _ stage: Stage) {
     isOver = true
     // A device without a session can get none.
-    let waiting = open.filter { rig.devices[$0].isAttached }
-    for _ in waiting { rig.count("register: never acknowledged") }
-    let names = waiting.prefix(3).map { rig.roster.party($0).text }.joined(separator: ", ")
+    let waiting = open.filter { fleet.devices[$0].isAttached }
+    for _ in waiting { fleet.count("register: never acknowledged") }
+    let names = waiting.prefix(3).map { fleet.roster.party($0).text }.joined(separator: ", ")
     stage.checker.broken(
       .commandLost, count: waiting.count,
       "\(waiting.count) devices were never told that they are registered: \(names)")

@@ -87,13 +87,13 @@ extension FaultTimeline {
 
   /// A call waits for the shard of a user to whom it went on for 15 s (`Guest.answerTimeout`). A bit less, since nobody
   /// sees here when it asked.
-  private static let visitPatience: Span = .seconds(13)
+  private static let visitTimeout: Span = .seconds(13)
 
   /// The fault by which a shard was silent for so long that a call which had gone on to one of its users waited no
   /// longer, at a moment.
   package func silence(ofShard shard: Int, until moment: Timestamp) -> ChaosFault? {
     guard let silence = stretch(of: windows(.shard(shard)), until: moment),
-      silence.since + Self.visitPatience <= moment
+      silence.since + Self.visitTimeout <= moment
     else { return nil }
     return faults[silence.last]?.fault
   }

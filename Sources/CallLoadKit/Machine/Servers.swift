@@ -12,9 +12,9 @@ package struct Servers: Sendable {
   package var keysPath: String
   package var app: String
   package var local: LocalCluster?
-  package var ground: PushGround?
-  package var webhooks: WebhookGround?
-  package var hook: HookGround?
+  package var pushProvider: LocalPushProvider?
+  package var webhooks: WebhookServer?
+  package var hook: HookServer?
 
   func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
     guard let local else { return [] }

@@ -61,7 +61,7 @@ final class PartedLoad: LoadSource {
 
   /// A part that is lost counts only with what was expected of it.
   func load(rate: Double, duration: Double) async throws -> RunResult {
-    let calls = LoadRig.calls(rate: rate, duration: duration)
+    let calls = DeviceFleet.calls(rate: rate, duration: duration)
     return try await withThrowingTaskGroup(of: RunResult.self) { group in
       for process in parts {
         let part = process.part

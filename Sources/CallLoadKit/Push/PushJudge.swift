@@ -25,7 +25,7 @@ package struct PushJudge: Sendable {
     var arrivals: [Arrival] = []
     /// When ringing was over: by the decision, on the cluster's clock, and by the first news of it here.
     var overDecidedAt: Timestamp?
-    var overHeardAt: Timestamp?
+    var overLearnedAt: Timestamp?
     var answered = false
     var winner: Int?
     var attachedAt: [Int: Timestamp] = [:]
@@ -54,10 +54,10 @@ package struct PushJudge: Sendable {
 
   /// The call no longer rings: it was answered, or ended.
   /// - Parameter decidedAt: by the cluster's clock; nil: by a reply, which has no such time.
-  package mutating func over(_ id: CallID, decidedAt: Timestamp?, heardAt: Timestamp) {
+  package mutating func over(_ id: CallID, decidedAt: Timestamp?, learnedAt: Timestamp) {
     guard var call = calls[id] else { return }
     call.overDecidedAt = [call.overDecidedAt, decidedAt].compactMap(\.self).min()
-    call.overHeardAt = call.overHeardAt ?? heardAt
+    call.overLearnedAt = call.overLearnedAt ?? learnedAt
     calls[id] = call
   }
 
@@ -112,7 +112,7 @@ package struct PushJudge: Sendable {
         continue
       }
       seen[arrival.device, default: [:]][arrival.purpose] = arrival.id
-      if let over = call.overHeardAt {
+      if let over = call.overLearnedAt {
         let isLate = arrival.purpose == .ring ? over < arrival.at : over + Self.slack < arrival.at
         if isLate { finding.late[arrival.purpose, default: 0] += 1 }
       }
@@ -122,7 +122,7 @@ package struct PushJudge: Sendable {
         judgeCleanUp(arrival, call, what, faults, &finding)
       }
     }
-    let over = call.overDecidedAt ?? call.overHeardAt.map { $0 + Self.skew }
+    let over = call.overDecidedAt ?? call.overLearnedAt.map { $0 + Self.skew }
     for (device, invited) in call.invitedAt.sorted(by: { $0.key < $1.key }) {
       guard let over, over < invited else { continue }
       finding.add(.wokenRangAfterEnd, "\(name(device)) was told to ring after the end")
@@ -137,7 +137,7 @@ package struct PushJudge: Sendable {
       return finding.add(.pushedAfterEnd, "\(what), decided after the end")
     }
     // The job waited for the server, or was handed out again when a gateway had died with it.
-    if let over = call.overHeardAt, over + Self.slack < arrival.at,
+    if let over = call.overLearnedAt, over + Self.slack < arrival.at,
       !faults.ringUncertain(call.plannedAt, arrival.at)
     {
       let milliseconds = (arrival.at - over).microseconds / 1000

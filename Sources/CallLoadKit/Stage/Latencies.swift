@@ -39,7 +39,7 @@ struct LatencyBook {
   }
 
   /// The 99th percentile of ring since the last call of this method.
-  mutating func takeRecentRingP99() -> UInt64? {
+  mutating func drainRecentRingP99() -> UInt64? {
     guard !recentRings.isEmpty else { return nil }
     recentRings.sort()
     let value = recentRings[min(recentRings.count - 1, recentRings.count * 99 / 100)]

@@ -15,7 +15,7 @@ package final class LoadEngine: LoadSource {
   private struct Running: Sendable {
     let group: MultiThreadedEventLoopGroup
     let loop: any EventLoop
-    let rig: NIOLoopBound<LoadRig>
+    let fleet: NIOLoopBound<DeviceFleet>
     let runner: PushActionRunner?
     let server: AppServer?
   }
@@ -39,13 +39,13 @@ package final class LoadEngine: LoadSource {
       (continuation: CheckedContinuation<Void, any Error>) in
       running.loop.execute {
         do {
-          try running.rig.value.connect { continuation.resume() }
+          try running.fleet.value.connect { continuation.resume() }
         } catch {
           continuation.resume(throwing: error)
         }
       }
     }
-    let setup = try await running.loop.submit { running.rig.value.setupResult }.get()
+    let setup = try await running.loop.submit { running.fleet.value.setupResult }.get()
     if setup.devicesConnected == 0, !setup.interrupted {
       let causes = setup.failures.greatestFirst.map { "\($0.key) (\($0.value))" }
       throw SetupError("no device could connect: \(causes.joined(separator: ", "))")
@@ -53,7 +53,7 @@ package final class LoadEngine: LoadSource {
   }
 
   package func load(rate: Double, duration: Double) async throws -> RunResult {
-    try await load(calls: LoadRig.calls(rate: rate, duration: duration), duration: duration)
+    try await load(calls: DeviceFleet.calls(rate: rate, duration: duration), duration: duration)
   }
 
   func load(calls: Int, duration: Double) async throws -> RunResult {
@@ -62,7 +62,7 @@ package final class LoadEngine: LoadSource {
     }
     return await withCheckedContinuation { continuation in
       running.loop.execute {
-        running.rig.value.load(calls: calls, duration: duration) {
+        running.fleet.value.load(calls: calls, duration: duration) {
           continuation.resume(returning: $0)
         }
       }
@@ -71,13 +71,13 @@ package final class LoadEngine: LoadSource {
 
   package func note(_ step: FaultStep) async {
     guard let running else { return }
-    try? await running.loop.submit { running.rig.value.note(step) }.get()
+    try? await running.loop.submit { running.fleet.value.note(step) }.get()
   }
 
   /// A push reached the provider. From any thread.
   package func arrived(_ push: APNsPush) {
     guard let running else { return }
-    running.loop.execute { running.rig.value.pushArrived(push) }
+    running.loop.execute { running.fleet.value.pushArrived(push) }
   }
 
   package func disconnect() async {
@@ -86,7 +86,7 @@ package final class LoadEngine: LoadSource {
     running.server?.close()
     await withCheckedContinuation { continuation in
       running.loop.execute {
-        running.rig.value.disconnect { continuation.resume() }
+        running.fleet.value.disconnect { continuation.resume() }
       }
     }
     try? await running.group.shutdownGracefully()
@@ -97,7 +97,7 @@ package final class LoadEngine: LoadSource {
       $0.isStopped = true
       return $0.running
     }
-    running?.loop.execute { running?.rig.value.interrupt() }
+    running?.loop.execute { running?.fleet.value.interrupt() }
   }
 
   private func start() async throws -> Running {
@@ -110,24 +110,25 @@ package final class LoadEngine: LoadSource {
     let server = options.mintServerToken.map {
       AppServer(edges: options.edges, trust: options.trust, mintToken: $0)
     }
-    let rig = try await eventLoop.submit { [options, progress] in
-      let rig = LoadRig(
+    let fleet = try await eventLoop.submit { [options, progress] in
+      let fleet = DeviceFleet(
         options: options, progress: progress,
         loop: NIODeviceLoop(eventLoop: eventLoop, wallClock: .wallClock),
         network: NIODeviceNetwork(
           eventLoop: eventLoop, codec: options.codec, trust: options.trust, sources: Self.sources),
         nonce: UInt64.random(in: 0 ... .max))
-      rig.setGroup = server.map { Self.making($0, on: eventLoop) }
-      rig.actByPush = runner.map { Self.acting($0, on: eventLoop) }
-      if options.isDisturbed { rig.processors = ProcessorMeter() }
-      return NIOLoopBound(rig, eventLoop: eventLoop)
+      fleet.setGroup = server.map { Self.making($0, on: eventLoop) }
+      fleet.actByPush = runner.map { Self.acting($0, on: eventLoop) }
+      if options.isDisturbed { fleet.processors = ProcessorMeter() }
+      return NIOLoopBound(fleet, eventLoop: eventLoop)
     }.get()
-    let running = Running(group: group, loop: eventLoop, rig: rig, runner: runner, server: server)
+    let running = Running(
+      group: group, loop: eventLoop, fleet: fleet, runner: runner, server: server)
     let isStopped = state.withLock {
       $0.running = running
       return $0.isStopped
     }
-    if isStopped { eventLoop.execute { rig.value.interrupt() } }
+    if isStopped { eventLoop.execute { fleet.value.interrupt() } }
     return running
   }
 

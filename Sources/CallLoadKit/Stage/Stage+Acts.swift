@@ -15,7 +15,7 @@ extension Stage {
 
   /// The address under which a device that rings refers to the call. Only its own user goes without saying.
   func calleesAddress(_ plan: CallPlan) -> CallAddress {
-    CallAddress(callee: plan.route.called(rig.roster) ?? "", call: plan.call)
+    CallAddress(callee: plan.route.called(fleet.roster) ?? "", call: plan.call)
   }
 
   func scheduleActs(_ live: LiveCall, from since: Timestamp) {
@@ -83,7 +83,7 @@ extension Stage {
 
   /// The callee's other devices that rang take the call over.
   func pull(_ live: LiveCall, from winner: Int) {
-    let (plan, holder) = (live.plan, rig.roster.party(winner).device)
+    let (plan, holder) = (live.plan, fleet.roster.party(winner).device)
     for callee in plan.callees
     where callee != winner && live.invited.contains(callee) && devices[callee].isAttached {
       live.pulling.insert(callee)

@@ -65,7 +65,7 @@ extension Stage {
     if live.plan.transfer != nil, transferHappened(live, event, device) { return }
     switch event {
     case .invited: invited(live, device)
-    case .answered(let answered): self.answered(live, by: rig.roster.device(answered.by))
+    case .answered(let answered): self.answered(live, by: fleet.roster.device(answered.by))
     case .won: won(live, device)
     case .stopped(let stop): stopped(live, stop.reason, device)
     case .signal(let signal): checker.appReceived(device: device.index, in: live.plan.call, signal)
@@ -84,7 +84,7 @@ extension Stage {
       if live.awakeInvited == live.expectedInvites, live.plan.route.isDirect,
         live.plan.hook?.delays != true
       {
-        rang(live.plan, at: rig.arrivedAt)
+        rang(live.plan, at: fleet.arrivedAt)
       }
     }
     if live.ringsSince == nil {

@@ -6,7 +6,7 @@ extension Stage {
   /// A device of a group's member rings. With the first one of a member that member's part begins.
   func rangMember(_ live: LiveCall, _ device: Int) {
     guard let script = live.plan.script, let terms = live.plan.route.group else { return }
-    let member = rig.roster.user(of: device)
+    let member = fleet.roster.user(of: device)
     guard !live.rungMembers.contains(member) else { return }
     live.rungMembers.append(member)
     let place = live.rungMembers.count - 1
@@ -25,7 +25,7 @@ extension Stage {
     _ place: Int, of member: Int, _ script: GroupScript, _ live: LiveCall, after span: Span
   ) {
     let time = loop.now + span
-    let devices = rig.roster.devices(of: member)
+    let devices = fleet.roster.devices(of: member)
     var random = SplitMix64(seed: live.plan.seed ^ UInt64(member))
     let actor = Int.random(in: devices, using: &random)
     if place < script.passes.count {

@@ -4,11 +4,11 @@ import CallWire
 
 extension Stage {
   func showProgress() {
-    let p99 = book.takeRecentRingP99()
+    let p99 = book.drainRecentRingP99()
     let placedSince = result.callsPlaced - placedAtLastLook
     placedAtLastLook = result.callsPlaced
-    rig.progress.update {
-      $0.devicesConnected = rig.connectedCount
+    fleet.progress.update {
+      $0.devicesConnected = fleet.connectedCount
       $0.callsLive = live.count
       $0.callsPlaced = result.callsPlaced
       $0.callsCompleted = result.callsCompleted
@@ -23,7 +23,7 @@ extension Stage {
   }
 
   func finalResult() -> RunResult {
-    let setup = rig.setupResult
+    let setup = fleet.setupResult
     result.devicesConnected = setup.devicesConnected
     result.devicesRegistered = setup.devicesRegistered
     result.nearerMoves = setup.nearerMoves
@@ -87,6 +87,6 @@ extension Stage {
   func pingReplied(_ device: LoadDevice, _ request: UInt64, _ reply: ServerReply) {
     guard let ping = device.ping, ping.request == request else { return }
     device.ping = nil
-    if case .done = reply { book.record(.hop, rig.arrivedAt - ping.due) }
+    if case .done = reply { book.record(.hop, fleet.arrivedAt - ping.due) }
   }
 }

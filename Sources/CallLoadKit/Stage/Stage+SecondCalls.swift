@@ -5,7 +5,7 @@ import CallWire
 /// Calls that are placed while another one is answered, by a third user or to one.
 extension Stage {
   /// A first call is not held up for longer by a second one, as faults may have it.
-  private static let patience: Span = .seconds(40)
+  private static let timeout: Span = .seconds(40)
 
   /// Schedules the steps after the answer, other than that somebody hangs up.
   /// - Returns: whether there are any.
@@ -13,7 +13,7 @@ extension Stage {
     let plan = live.plan
     if plan.second != nil {
       after(plan.then, plan.call) { [unowned self] in placeSecond($0, winner) }
-      after(Self.patience, plan.call) { [unowned self] in hangUp($0, winner: winner) }
+      after(Self.timeout, plan.call) { [unowned self] in hangUp($0, winner: winner) }
       return true
     }
     if let during = plan.during, plan.kind == .consulted {
@@ -21,7 +21,7 @@ extension Stage {
         guard let script = first.plan.transfer, let holder = first.winner else { return }
         transfer(first, script, holder, asked: winner)
       }
-      after(Self.patience, plan.call) { [unowned self] in hangUp($0, winner: winner) }
+      after(Self.timeout, plan.call) { [unowned self] in hangUp($0, winner: winner) }
       return true
     }
     guard let script = plan.transfer else { return false }
@@ -60,7 +60,7 @@ extension Stage {
       }
     }
     if plan.during == nil {
-      rig.planner.release(
+      fleet.planner.release(
         plan, winner: call.winner, isSettled: checker.isSettled(plan.call), at: loop.now)
     } else if let first = waitingForSecond.removeValue(forKey: plan.call) {
       release(first)

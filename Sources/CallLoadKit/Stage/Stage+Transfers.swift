@@ -5,7 +5,7 @@ import CallWire
 /// Calls that one side hands over to a third user after the answer.
 extension Stage {
   /// A transfer that came to nothing without a word, as faults may have it, is waited for so long.
-  private static let patience: Span = .seconds(40)
+  private static let timeout: Span = .seconds(40)
   private static let informationDelaysMs: [Int64] = [5, 25, 60]
 
   /// - Parameter asked: the device that has been asked before.
@@ -13,17 +13,17 @@ extension Stage {
     _ live: LiveCall, _ script: TransferScript, _ winner: Int, asked: Int? = nil
   ) {
     let device = devices[script.terms.ofCaller ? live.plan.caller : winner]
-    let user = rig.roster.userName(script.terms.user)
+    let user = fleet.roster.userName(script.terms.user)
     var request = TransferRequest(to: user)
     if let asked, let second = script.terms.consulted {
       live.asked = asked
-      request.device = rig.roster.party(asked).device
+      request.device = fleet.roster.party(asked).device
       request.consulted = ConsultedCall(call: second, callee: user)
     }
     if !live.isOver.contains(device.index) {
       device.submit(.call(device.address(live.plan.call), .transfer(request)))
     }
-    after(Self.patience, live.plan.call) { [unowned self] in hangUpTransferred($0) }
+    after(Self.timeout, live.plan.call) { [unowned self] in hangUpTransferred($0) }
   }
 
   /// - Returns: whether nothing else is to be done about the event.

@@ -5,9 +5,9 @@ import CallWire
 import Glibc
 import NIOCore
 
-/// A stage of load: arrivals at a rate, then settling, then the result. On the rig's loop.
+/// A stage of load: arrivals at a rate, then settling, then the result. On the fleet's loop.
 final class Stage {
-  unowned let rig: LoadRig
+  unowned let fleet: DeviceFleet
   let loop: any DeviceLoop
   let options: LoadOptions
   let startedAt: Timestamp
@@ -35,9 +35,9 @@ final class Stage {
   var interruptedAt: Timestamp?
   /// The stage does not end before: devices are about to wake or to register.
   private var staysUntil = Timestamp.zero
-  private(set) lazy var faults = FaultWatch(self, rig)
-  private(set) lazy var pushes = rig.sleep.map { PushDesk(self, rig, $0) }
-  private(set) lazy var histories = options.readsHistories ? HistoryDesk(self, rig) : nil
+  private(set) lazy var faults = FaultWatch(self, fleet)
+  private(set) lazy var pushes = fleet.sleep.map { PushReceiver(self, fleet, $0) }
+  private(set) lazy var histories = options.readsHistories ? HistoryReader(self, fleet) : nil
 
   /// A call that is over is watched for retransmissions for this long, then judged.
   static let quietSpan: Span = .milliseconds(1700)
@@ -46,12 +46,12 @@ final class Stage {
   private static let busyAfterFault: Span = .seconds(10)
 
   init(
-    _ rig: LoadRig, calls: Int, duration: Double, _ completion: @escaping (RunResult) -> Void
+    _ fleet: DeviceFleet, calls: Int, duration: Double, _ completion: @escaping (RunResult) -> Void
   ) {
-    self.rig = rig
-    self.loop = rig.loop
-    self.options = rig.options
-    result = rig.setupResult
+    self.fleet = fleet
+    self.loop = fleet.loop
+    self.options = fleet.options
+    result = fleet.setupResult
     callsToDraw = calls
     result.callsExpected = calls
     if options.keepsSeries { result.series = LatencySeries(durationSeconds: duration) }
@@ -62,13 +62,14 @@ final class Stage {
     random = SplitMix64(seed: options.ownSeed)
     pingRandom = SplitMix64(seed: options.ownSeed)
     checker = CallChecker(
-      roster: rig.roster, seed: options.seed,
-      timeline: FaultTimeline(roster: rig.roster, app: options.app, shardCount: options.shardCount))
-    arrivalsDone = rig.isInterrupted
-    interruptedAt = rig.isInterrupted ? startedAt : nil
+      roster: fleet.roster, seed: options.seed,
+      timeline: FaultTimeline(
+        roster: fleet.roster, app: options.app, shardCount: options.shardCount))
+    arrivalsDone = fleet.isInterrupted
+    interruptedAt = fleet.isInterrupted ? startedAt : nil
   }
 
-  var devices: [LoadDevice] { rig.devices }
+  var devices: [LoadDevice] { fleet.devices }
   var isInterrupted: Bool { interruptedAt != nil }
   /// Calls are placed, or faults are not settled.
   var mayStillBeDisturbed: Bool { !arrivalsDone || faults.isSettling }
@@ -77,8 +78,8 @@ final class Stage {
   func stay(until time: Timestamp) { staysUntil = max(staysUntil, time) }
 
   func begin() {
-    rig.progress.restart(
-      .calling, of: result.callsExpected, devicesConnected: rig.connectedCount)
+    fleet.progress.restart(
+      .calling, of: result.callsExpected, devicesConnected: fleet.connectedCount)
     for device in devices where device.isAttached && options.showsOngoing(to: device.index) {
       checker.beginsToWatch(device.index, device.driver.machine.ongoing, at: loop.now)
     }
@@ -111,7 +112,7 @@ final class Stage {
 
   private func endArrivals() {
     arrivalsDone = true
-    rig.progress.update {
+    fleet.progress.update {
       $0.phase = .settling
       $0.total = isInterrupted ? result.callsPlaced : drawn
     }
@@ -120,14 +121,14 @@ final class Stage {
   private func arrive(_ number: Int, _ intended: Timestamp) {
     guard !arrivalsDone else { return }
     scheduleArrival()
-    let plan = rig.planner.draw(
+    let plan = fleet.planner.draw(
       number: number, intended: intended, now: loop.now,
       mayPair: drawn < callsToDraw, devices)
     guard let plan else { return noFreePair(at: intended) }
     place(plan)
     // Those of two that belong together are both of the calls that are to be placed.
     if plan.second != nil { drawn += 1 }
-    let callees = rig.roster.devices(of: rig.roster.user(of: plan.caller))
+    let callees = fleet.roster.devices(of: fleet.roster.user(of: plan.caller))
     guard let back = CallPlan(callBackOf: plan, to: callees) else { return }
     drawn += 1
     loop.schedule(at: back.placeAt) { [weak self] in self?.place(back) }
@@ -160,7 +161,7 @@ final class Stage {
     faults.placed(plan.call)
     pushes?.planned(plan)
     for device in plan.devices { devices[device].calls.append(plan.call) }
-    let callee = plan.callee(rig.roster)
+    let callee = plan.callee(fleet.roster)
     devices[plan.caller].submit(
       .place(
         CallAddress(callee: callee, call: plan.call),
@@ -194,7 +195,7 @@ final class Stage {
   }
 
   func tick(at now: Timestamp, ticks: Int) {
-    rig.registrations.tick(self, at: now)
+    fleet.registrations.tick(self, at: now)
     while let next = quiet.first, next.until <= now { judge(quiet.removeFirst().call, at: now) }
     pushes?.judge(at: now)
     if ticks % 10 == 0 {

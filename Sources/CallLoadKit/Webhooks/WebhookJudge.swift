@@ -69,7 +69,7 @@ package struct WebhookJudge: Sendable {
 
   // MARK: What arrives
 
-  package mutating func take(_ event: WebhookEvent) {
+  package mutating func receive(_ event: WebhookEvent) {
     guard apps.contains(event.app) else {
       return find(.webhookInvented, event.call, "\(event.kind.type) is another app's, \(event.app)")
     }
@@ -96,7 +96,7 @@ package struct WebhookJudge: Sendable {
   }
 
   /// A request that the app's server could not trust, or not read.
-  package mutating func takeNoEvent(_ what: String) {
+  package mutating func receiveUnreadable(_ what: String) {
     findings[.webhookInvented, default: (0, [])].count += 1
     note(.webhookInvented, what)
   }

@@ -8,7 +8,7 @@ extension HistoryChecker {
   mutating func told(_ who: Who, _ event: ClientEvent) throws(HistoryViolation) {
     switch event {
     case .call(let call, let event):
-      heardOf(call, who)
+      notified(call, who)
       try appHears(who, call, event)
     case .gaveUp(_, let command):
       if case .call(_, .signal(_, let body)) = command { senders.gaveUp(body) }
@@ -93,7 +93,7 @@ extension HistoryChecker {
     try require(
       signal.kind != .information || facts.journalWinner != nil, .signalsInPlace, call,
       "\(what), an information before the answer")
-    let flaw = app.signals[sender, default: HeardSignals()].receive(
+    let flaw = app.signals[sender, default: ReceivedSignals()].receive(
       number, epoch: signal.index >> 20, senders.place(of: signal.body),
       judged: &judged[.signalsInOrder, default: 0])
     try require(flaw != .doubled, .signalsInPlace, call, "\(what) twice")

@@ -111,7 +111,7 @@ extension HistoryChecker {
     var won = false
     var stopped = false
     /// By sender.
-    var signals: [Who: HeardSignals] = [:]
+    var signals: [Who: ReceivedSignals] = [:]
   }
 
   struct Asked: Sendable {

@@ -10,7 +10,7 @@ extension HistoryChecker {
     case .claim(let fingerprint, let owner):
       history.claims[fingerprint] = owner.map { ($0, now) }
     case .raced(let fingerprint): history.raced.insert(fingerprint)
-    case .unheard(let who): history.unheard.insert(who)
+    case .unconfirmed(let who): history.unconfirmed.insert(who)
     case .wants(let who, let request):
       for token in [request.voipToken, request.alertToken].compactMap(\.self) {
         history.wanted[token.fingerprint, default: []].insert(who)
@@ -121,7 +121,7 @@ extension HistoryChecker {
     let isGuest = facts?.isGuest(key.who.user) ?? false
     let known =
       isGuest ? decided + Span(microseconds: -bounds.takeover.microseconds) : decided
-    if !history.unheard.contains(key.who),
+    if !history.unconfirmed.contains(key.who),
       let owner = otherOwner(of: job.token, than: key.who, known)
     {
       try require(
@@ -164,7 +164,7 @@ extension HistoryChecker {
   // MARK: Woken devices
 
   /// A device was notified of a call.
-  mutating func heardOf(_ call: CallID, _ who: Who) { history.woken[who]?[call] = nil }
+  mutating func notified(_ call: CallID, _ who: Who) { history.woken[who]?[call] = nil }
 
   mutating func unsteady(_ who: Who?) {
     if let who, history.woken[who] != nil { history.unsteady[who] = now }

@@ -76,7 +76,7 @@ extension HistoryChecker {
         registrations[Who(who.user, device.text), default: Registered()].removalAskedAt = now
       }
       try registered(who)
-      if case .register(let request) = question.command { heard(who, request) }
+      if case .register(let request) = question.command { confirmed(who, request) }
     case .call(let state):
       if case .place(let address, _) = question.command {
         calls[address.call]?.accepted = true

@@ -7,10 +7,10 @@ extension HistoryChecker {
   mutating func keep(_ who: Who, _ registration: Registration?) throws(HistoryViolation) {
     var all = history.registrations[who] ?? []
     let former = all.last.flatMap { $0.until == nil ? $0.registration : nil }
-    // Its writer learns the result, unless `unheard` says otherwise. A later owner that rewrites the same
+    // Its writer learns the result, unless `unconfirmed` says otherwise. A later owner that rewrites the same
     // registration, without a token or with a new last-seen time, does not learn who owns its tokens.
     if registration == nil || registration?.registeredAt != former?.registeredAt {
-      history.unheard.remove(who)
+      history.unconfirmed.remove(who)
     }
     if let last = all.indices.last, all[last].until == nil { all[last].until = now }
     // A call that rings may have begun before.
@@ -32,12 +32,12 @@ extension HistoryChecker {
   }
 
   /// The device's registration was acknowledged, so its shard has it.
-  mutating func heard(_ who: Who, _ request: RegistrationRequest) {
+  mutating func confirmed(_ who: Who, _ request: RegistrationRequest) {
     guard let stored = storedRegistration(of: who)?.request,
       stored.voipToken?.token == request.voipToken?.token,
       stored.alertToken?.token == request.alertToken?.token
     else { return }
-    history.unheard.remove(who)
+    history.unconfirmed.remove(who)
   }
 
   /// A shard gets a report of a push: a provider may have reported the token as invalid.
@@ -83,7 +83,7 @@ extension HistoryChecker {
   func tokensWithoutOwner() -> [HistoryViolation] {
     var found: [HistoryViolation] = []
     for (who, all) in history.registrations.inOrder {
-      guard let last = all.last, last.until == nil, !history.unheard.contains(who) else {
+      guard let last = all.last, last.until == nil, !history.unconfirmed.contains(who) else {
         continue
       }
       for token in last.registration.tokens {

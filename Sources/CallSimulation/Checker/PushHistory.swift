@@ -12,7 +12,7 @@ package enum PushEvent: Sendable {
   case raced(fingerprint: String)
   /// The stored registration may differ from what its shard believes: its writer gave the write up,
   /// or was a former owner.
-  case unheard(Who)
+  case unconfirmed(Who)
   case wants(Who, RegistrationRequest)
   case report(Who, PushReport)
   /// Something is wrong with the gateways, or with the provider of one lane.
@@ -61,7 +61,7 @@ struct PushHistory: Sendable {
   var raced: Set<String> = []
   /// Devices whose stored registration may differ from what their shard believes, until they register
   /// again: a later owner's read does not change that. The product allows this (docs/reliability.md).
-  var unheard: Set<Who> = []
+  var unconfirmed: Set<Who> = []
   var wanted: [String: Set<Who>] = [:]
   /// Those of which a provider said for good that they are gone.
   var saidGone: Set<String> = []

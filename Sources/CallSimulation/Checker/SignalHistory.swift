@@ -30,7 +30,7 @@ struct SignalSenders: Sendable {
 
 /// The signals of one sender and call that an app received: in the order in which the sender's app sent
 /// them. Signals of a former process of the sender may arrive at any time.
-struct HeardSignals: Sendable {
+struct ReceivedSignals: Sendable {
   private var process = 0
   private var stream = SignalStream()
 

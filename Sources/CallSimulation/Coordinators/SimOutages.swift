@@ -3,7 +3,7 @@ internal import CallCore
 /// Long outages by seed: of NATS, for all nodes or for one, and frozen edges, one or all.
 final class SimOutages: FaultSource {
   /// The time after which a node closes a connection on which its server is silent.
-  static let patience: Span = .seconds(6)
+  static let timeout: Span = .seconds(6)
   private static let longest: Span = .seconds(15)
 
   /// A node, or its line, was out of service until a time.
@@ -61,10 +61,10 @@ final class SimOutages: FaultSource {
       nats.kill(downFor: span)
     } else {
       world.count("fault.NATS stopped")
-      nats.freeze(for: span, patience: Self.patience)
+      nats.freeze(for: span, timeout: Self.timeout)
     }
     for node in nodes() {
-      onDisturbance(node, world.now + max(span, Self.patience) + .milliseconds(500))
+      onDisturbance(node, world.now + max(span, Self.timeout) + .milliseconds(500))
     }
   }
 
@@ -72,7 +72,7 @@ final class SimOutages: FaultSource {
     guard let node = random.pick(nodes()) else { return }
     world.count("fault.cut off for long")
     let span = length(from: .seconds(2))
-    let notice = random.chance(0.5) ? Span.milliseconds(1) : Self.patience
+    let notice = random.chance(0.5) ? Span.milliseconds(1) : Self.timeout
     nats.cut([node], for: span, notice: notice)
     onDisturbance(node, world.now + max(span, notice) + .milliseconds(500))
   }

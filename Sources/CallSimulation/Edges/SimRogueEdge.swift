@@ -15,11 +15,11 @@ final class SimRogueEdge: SimActor, @unchecked Sendable {
   private let shardCount: Int
   private let secret: EdgeSecret
   private var random: SimRandom
-  private var heard: [Command] = []
+  private var seen: [Command] = []
   private var lastRequest = SimRogueEdge.firstRequest
   private var isActive = true
 
-  private static let heardMax = 64
+  private static let seenMax = 64
   /// No device numbers its commands so.
   static let firstRequest: UInt64 = 1 << 40
 
@@ -69,15 +69,15 @@ final class SimRogueEdge: SimActor, @unchecked Sendable {
     for var command in batch.commands where !command.isReachabilityProbe {
       // The session's number is secret as well.
       if command.ticket == nil { command.credential = .none }
-      heard.append(command)
+      seen.append(command)
     }
-    if heard.count > Self.heardMax { heard.removeFirst(heard.count - Self.heardMax) }
+    if seen.count > Self.seenMax { seen.removeFirst(seen.count - Self.seenMax) }
   }
 
   private func act() {
     later(random.span(.milliseconds(20), .milliseconds(600))) { edge in
       guard edge.isActive else { return }
-      if let command = edge.random.pick(edge.heard) { edge.forge(command) }
+      if let command = edge.random.pick(edge.seen) { edge.forge(command) }
       edge.act()
     }
   }

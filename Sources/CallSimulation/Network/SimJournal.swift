@@ -113,7 +113,7 @@ package final class SimBucket: KeyValueBucket, @unchecked Sendable {
         nats.put(name, key, value, expecting: expecting, from: node)
       },
       // A write that is pending when the world ends must not retain it.
-      unheard: { [weak nats, weak node = bus.node, name] sequence in
+      unconfirmed: { [weak nats, weak node = bus.node, name] sequence in
         if let nats, let node { nats.gaveUp(node, name, key, sequence) }
       },
       completion: completion)

@@ -23,7 +23,7 @@ final class SimLink: SimActor, @unchecked Sendable {
       return last
     }
 
-    func take(_ body: @escaping () -> Void, at now: Timestamp) {
+    func receive(_ body: @escaping () -> Void, at now: Timestamp) {
       if now >= cut { return }
       if held != nil { held!.append(body) } else { body() }
     }
@@ -93,7 +93,7 @@ final class SimLink: SimActor, @unchecked Sendable {
       return true
     }
     world.schedule(at: connection.up.arrival(nats.hop(), from: world.now)) { [world] in
-      connection.up.take(serve, at: world.now)
+      connection.up.receive(serve, at: world.now)
     }
     return true
   }
@@ -140,7 +140,7 @@ final class SimLink: SimActor, @unchecked Sendable {
 
   private func arrive(at time: Timestamp, _ connection: Connection, _ body: @escaping () -> Void) {
     world.schedule(at: time) { [node, world] in
-      connection.down.take({ node.arrive(body) }, at: world.now)
+      connection.down.receive({ node.arrive(body) }, at: world.now)
     }
   }
 

@@ -76,7 +76,7 @@ extension SimNATS {
   /// A live node gave up a write that was stored with this revision.
   func gaveUp(_ node: SimNode, _ bucket: String, _ key: String, _ revision: UInt64) {
     guard store.get(bucket, key)?.revision == revision else { return }
-    for look in observers.unheard { look(node, bucket, key) }
+    for look in observers.unconfirmed { look(node, bucket, key) }
   }
 
   // MARK: Jobs
@@ -104,7 +104,7 @@ extension SimNATS {
     watches.append(watch)
     let entries = store.entries(
       watch.bucket, behind: watch.lastRevision, deletions: deletions, watch.filter.matches)
-    if !entries.isEmpty { watch.link.reply { for entry in entries { watch.take(entry) } } }
+    if !entries.isEmpty { watch.link.reply { for entry in entries { watch.receive(entry) } } }
   }
 
   func end(_ watch: SimWatch) { watches.removeAll { $0 === watch } }
@@ -114,7 +114,7 @@ extension SimNATS {
   func tell(_ bucket: String, _ entry: KeyValueEntry) {
     for look in observers.written { look(bucket, entry) }
     for watch in watches where watch.bucket == bucket && watch.filter.matches(entry.key) {
-      watch.link.reply { watch.take(entry) }
+      watch.link.reply { watch.receive(entry) }
     }
   }
 }
@@ -138,7 +138,7 @@ final class SimWatch: @unchecked Sendable {
 
   var isCancelled: Bool { handler == nil }
 
-  func take(_ entry: KeyValueEntry) {
+  func receive(_ entry: KeyValueEntry) {
     guard entry.revision > lastRevision else { return }
     lastRevision = entry.revision
     handler?(entry)

@@ -28,7 +28,7 @@ package final class SimNATS: @unchecked Sendable {
     package var put: [(BucketPut) -> Void] = []
     /// A bucket's present entry is from a write that its live writer gave up, before or after it was
     /// stored.
-    package var unheard: [(_ node: SimNode, _ bucket: String, _ key: String) -> Void] = []
+    package var unconfirmed: [(_ node: SimNode, _ bucket: String, _ key: String) -> Void] = []
     /// A compare-and-set was stored although another came first.
     package var raced: [(_ bucket: String, _ key: String) -> Void] = []
     /// The work queue has a new push job. `node` sent it, and another node may have decided it.
@@ -139,7 +139,7 @@ package final class SimNATS: @unchecked Sendable {
   func route(_ message: OutgoingMessage, from publisher: Int) {
     var groups: [(String, [Subscription])] = []
     var count = 0
-    func take(_ subscription: Subscription) {
+    func add(_ subscription: Subscription) {
       count += 1
       guard let queue = subscription.queue else {
         return hand(message, to: subscription, from: publisher)
@@ -150,10 +150,10 @@ package final class SimNATS: @unchecked Sendable {
         groups.append((queue, [subscription]))
       }
     }
-    for subscription in subscriptions[message.subject] ?? [] { take(subscription) }
+    for subscription in subscriptions[message.subject] ?? [] { add(subscription) }
     for subscription in subscriptions[""] ?? []
     where subscription.filter.matches(message.subject) {
-      take(subscription)
+      add(subscription)
     }
     for (_, members) in groups {
       hand(message, to: members[random.below(members.count)], from: publisher)
@@ -198,16 +198,16 @@ package final class SimNATS: @unchecked Sendable {
     }
   }
 
-  /// Stops the server's process. Connections stay open until nodes close them after `patience` of
+  /// Stops the server's process. Connections stay open until nodes close them after `timeout` of
   /// silence; what is in flight then is lost, and new connections are not served before the process
   /// continues.
-  package func freeze(for span: Span, patience: Span) {
+  package func freeze(for span: Span, timeout: Span) {
     world.incident("nats", "stopped for \(span.microseconds / 1000) ms")
     for link in links where !link.isClosed {
-      if span < patience {
+      if span < timeout {
         link.stall(until: world.now + span)
       } else {
-        link.cut(until: world.now + span, notice: patience)
+        link.cut(until: world.now + span, notice: timeout)
       }
     }
   }

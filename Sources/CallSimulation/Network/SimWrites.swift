@@ -23,14 +23,14 @@ final class SimWrites: SimActor, @unchecked Sendable {
 
   /// Whether the server stored a write, and whether its writer gave it up.
   private final class Fate {
-    let unheard: (_ sequence: UInt64) -> Void
+    let unconfirmed: (_ sequence: UInt64) -> Void
     var sequence: UInt64? { didSet { report() } }
     var isGivenUp = false { didSet { report() } }
 
-    init(_ unheard: @escaping (_ sequence: UInt64) -> Void) { self.unheard = unheard }
+    init(_ unconfirmed: @escaping (_ sequence: UInt64) -> Void) { self.unconfirmed = unconfirmed }
 
     private func report() {
-      if isGivenUp, let sequence { unheard(sequence) }
+      if isGivenUp, let sequence { unconfirmed(sequence) }
     }
   }
 
@@ -51,11 +51,11 @@ final class SimWrites: SimActor, @unchecked Sendable {
   /// - Parameters:
   ///   - mayBeRefused: whether the write is conditional.
   ///   - apply: performs the write at the server; called at most once.
-  ///   - unheard: called once, with the record's sequence, if the server stored a write that its
+  ///   - unconfirmed: called once, with the record's sequence, if the server stored a write that its
   ///     live writer gave up.
   func write(
     _ lane: Lane, timeout: Span, mayBeRefused: Bool, apply: @escaping () -> AppendResult,
-    unheard: @escaping (_ sequence: UInt64) -> Void = { _ in },
+    unconfirmed: @escaping (_ sequence: UInt64) -> Void = { _ in },
     completion: @escaping Completion
   ) {
     let token = nats.newID()
@@ -67,7 +67,7 @@ final class SimWrites: SimActor, @unchecked Sendable {
     let timer = world.schedule(after: timeout) { [unowned self] in
       link.node.fire { [unowned self] in end(token, .unknown("no acknowledgement in time")) }
     }
-    let fate = Fate(unheard)
+    let fate = Fate(unconfirmed)
     pending[token] = Pending(completion: completion, timer: timer, fate: fate)
     let sent = link.send(
       isWanted: { [unowned self] in pending[token] != nil },
@@ -98,15 +98,15 @@ final class SimWrites: SimActor, @unchecked Sendable {
       let time = world.now + random.span(.milliseconds(20), faults.writeLateLongest)
       lateUntil[lane] = max(lateUntil[lane] ?? time, time)
     }
-    guard let late = lateUntil[lane], late > world.now else { return take(token, apply, fate) }
-    world.schedule(at: late) { [self] in take(token, apply, fate) }
+    guard let late = lateUntil[lane], late > world.now else { return carryOut(token, apply, fate) }
+    world.schedule(at: late) { [self] in carryOut(token, apply, fate) }
   }
 
   private func isHeldBack(_ lane: Lane) -> Bool {
     if case .bucket(let name) = lane { nats.tamper.holdsPutBack(name) } else { false }
   }
 
-  private func take(_ token: UInt64, _ apply: () -> AppendResult, _ fate: Fate) {
+  private func carryOut(_ token: UInt64, _ apply: () -> AppendResult, _ fate: Fate) {
     let result = apply()
     if case .appended(let sequence) = result { fate.sequence = sequence }
     if random.chance(nats.faults.writeAnswerLost) { return world.count("fault.write answer lost") }

@@ -121,7 +121,7 @@ final class SimProvider: SimActor, @unchecked Sendable {
   }
 
   /// An attempt of a gateway's process, which is answered once, unless the process dies first.
-  func take(_ message: PushMessage, lane: PushLane, _ sending: SimSending) {
+  func receive(_ message: PushMessage, lane: PushLane, _ sending: SimSending) {
     let process = sending.process
     waiting[ObjectIdentifier(sending)] = sending
     guard let job = jobs[message.id] else { return give(.rejected("no such job"), to: sending) }

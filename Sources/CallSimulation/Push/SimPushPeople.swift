@@ -151,7 +151,7 @@ final class SimPushPeople: FaultSource {
   // MARK: Sleep
 
   /// An app that was notified may go to sleep soon.
-  func heard(_ device: SimDevice, _ event: ClientEvent) {
+  func received(_ device: SimDevice, _ event: ClientEvent) {
     guard isActive, sleepers.contains(device.who), profiles[device.who]?.wakes ?? false else {
       return
     }

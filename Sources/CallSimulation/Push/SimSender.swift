@@ -49,7 +49,7 @@ struct SimSender: PushSender {
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         sending.continuation = continuation
-        provider.take(message, lane: lane, sending)
+        provider.receive(message, lane: lane, sending)
         if Task.isCancelled { sending.end(.none) }
       }
     } onCancel: {

@@ -95,7 +95,7 @@ extension Simulation: SimDeviceObserver {
   package func told(_ device: SimDevice, _ event: ClientEvent) {
     world.note("\(device.who)", call: event.call, "app: \(SimText.text(event))")
     note(.told(device.who, event))
-    workload.heard(device, event)
+    workload.received(device, event)
   }
 
   package func newLink() -> Int {

@@ -6,7 +6,7 @@ internal import CallPush
 internal import CallWire
 
 extension Simulation {
-  func prepare(_ push: SimPushGround) {
+  func prepare(_ push: SimPush) {
     push.people.begin(workload.allDevices)
     push.people.signOut = { [unowned self] in workload.signOut($0) }
     for gateway in push.gateways { gateway.start() }
@@ -22,7 +22,7 @@ extension Simulation {
       coverage.claimed(fingerprint, who)
       note(.push(.claim(fingerprint: fingerprint, who)))
     }
-    observeUnheard()
+    observeUnconfirmed()
     nats.observers.raced.append { [unowned self] bucket, key in
       guard bucket == SimOptions.tokenBucket else { return }
       note(.push(.raced(fingerprint: SimOptions.fingerprint(tokenKey: key))))
@@ -44,23 +44,23 @@ extension Simulation {
   }
 
   /// Registrations that their shards may not count on, though the store has them.
-  private func observeUnheard() {
+  private func observeUnconfirmed() {
     nats.observers.put.append { [unowned self] put in
       guard put.bucket == SimOptions.registrationBucket, !put.isRemoval else { return }
       // The later owner may have read the entry that this write replaces.
-      if invariants.isFormerOwner(put.node, ofRegistration: put.key) { unheard(put.key) }
+      if invariants.isFormerOwner(put.node, ofRegistration: put.key) { unconfirmed(put.key) }
     }
-    nats.observers.unheard.append { [unowned self] node, bucket, key in
+    nats.observers.unconfirmed.append { [unowned self] node, bucket, key in
       guard bucket == SimOptions.registrationBucket else { return }
       // A later owner has read the entries that existed when it took over.
-      if !invariants.isFormerOwner(node, ofRegistration: key) { unheard(key) }
+      if !invariants.isFormerOwner(node, ofRegistration: key) { unconfirmed(key) }
     }
   }
 
-  private func unheard(_ key: String) {
+  private func unconfirmed(_ key: String) {
     guard let who = SimOptions.who(registrationKey: key) else { return }
     world.note("store", "\(who)'s registration is of unknown fate to its shard")
-    note(.push(.unheard(who)))
+    note(.push(.unconfirmed(who)))
   }
 
   private func observe(_ provider: SimProvider) {

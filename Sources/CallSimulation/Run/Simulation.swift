@@ -28,7 +28,7 @@ package final class Simulation {
   var lines: [Int: SimLine] = [:]
   var tampering: Tampering?
   var devices: [Who: SimDevice] = [:]
-  var push: SimPushGround?
+  var push: SimPush?
   /// Whether edges still crash, freeze and drain.
   package internal(set) var isActive = true
   var taken: SimRogueEdge?
@@ -125,7 +125,7 @@ package final class Simulation {
     lastLook = world.now
     var draw = world.fork("push")
     if needs(.push) || draw.chance(0.5) {
-      push = SimPushGround(nats, options, edges) { [unowned self] in devices[$0] }
+      push = SimPush(nats, options, edges) { [unowned self] in devices[$0] }
       push?.provider.givesUp = sabotage == .pushGivenUp
     }
     var shared = world.fork("shared processes")

@@ -136,7 +136,7 @@ package final class StoreInvariants: @unchecked Sendable {
     shards[shard].lastIsRelease = record.released
     shards[shard].records += 1
     shards[shard].marks[stored.sequence] = (mark, node.number)
-    for entry in record.entries { take(entry, shard, record) }
+    for entry in record.entries { apply(entry, shard, record) }
     shards[shard].all.replay(record.entries, now: record.at)
   }
 
@@ -211,7 +211,7 @@ package final class StoreInvariants: @unchecked Sendable {
 
   // MARK: Entries
 
-  private func take(_ entry: JournalEntry, _ shard: Int, _ record: JournalRecord) {
+  private func apply(_ entry: JournalEntry, _ shard: Int, _ record: JournalRecord) {
     switch entry.change {
     case .placed: shards[shard].placed.insert(entry.call)
     case .answered(let facts):

@@ -16,8 +16,8 @@ extension Workload {
   }
 
   /// A device's app was notified.
-  func heard(_ device: SimDevice, _ event: ClientEvent) {
-    push?.heard(device, event)
+  func received(_ device: SimDevice, _ event: ClientEvent) {
+    push?.received(device, event)
     switch event {
     case .attached(_, let again):
       if random.chance(again ? 0.2 : 0.8) { register(device) }
@@ -27,14 +27,14 @@ extension Workload {
         device.kill(silently: false)
         $0.comeBack(device, after: .milliseconds(50))
       }
-    case .call(let call, let event): heard(device, call, event)
+    case .call(let call, let event): received(device, call, event)
     case .replied(_, .history(.list), .history(let page)):
       newestRead[device.who] = page.items.first?.cursor
     case .detached, .notTrusted, .replied, .gaveUp, .notice, .ongoing, .history, .relays: break
     }
   }
 
-  private func heard(_ device: SimDevice, _ call: CallID, _ event: CallEvent) {
+  private func received(_ device: SimDevice, _ call: CallID, _ event: CallEvent) {
     guard let script = running[call]?.script else { return }
     switch event {
     case .invited(let invite):

@@ -95,7 +95,7 @@ struct SimulatorConnectionTests {
     }
     try await withSimulator(options) { simulator in
       simulator.register(sampleToken, topic: topic, device: "phone")
-      simulator.takeAway(device: "phone")
+      simulator.unregister(device: "phone")
       let sender = try await TestSender.connect(to: simulator)
       let ids = (1...3).map { String(sampleID.dropLast()) + "\($0)" }
       for id in ids {

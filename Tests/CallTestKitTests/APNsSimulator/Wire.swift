@@ -35,7 +35,7 @@ struct Wire {
 
   mutating func receive(_ input: inout ByteBuffer) {
     transport.receive(&input)
-    events += transport.takeEvents()
+    events += transport.drainEvents()
   }
 
   mutating func send(_ bytes: [UInt8]) {

@@ -162,7 +162,7 @@ public final class APNsSimulator: Sendable {
   }
 
   /// Makes a device unreachable. The last push of each bundle to it is stored.
-  public func takeAway(device: String) { core.withLock { $0.shelf.leave(device) } }
+  public func unregister(device: String) { core.withLock { $0.shelf.leave(device) } }
 
   public func bringBack(device: String) {
     let pushes = core.withLock { $0.shelf.comeBack(device, now: options.clock()) }

@@ -4,7 +4,7 @@ internal import Synchronization
 
 extension APNsSimulatorConnection {
   /// Judges a request and applies the faults of the script.
-  func take(_ request: APNsRequest, _ stream: UInt32) {
+  func handle(_ request: APNsRequest, _ stream: UInt32) {
     // An earlier request may have ended the connection.
     guard transport.isOpen(stream), !transport.isDead else { return }
     guard spend(stream) else {

@@ -76,11 +76,11 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
     transport.receive(&input)
     input.discardReadBytes()
     // A black hole reads and answers nothing.
-    let events = transport.takeEvents()
+    let events = transport.drainEvents()
     if fault == .blackHole { return transport.output.clear() }
     for event in events {
       switch event {
-      case .request(let stream, let request): take(request, stream)
+      case .request(let stream, let request): handle(request, stream)
       case .abandoned(let stream): held.removeAll { $0.stream == stream }
       }
     }
@@ -188,7 +188,7 @@ final class APNsSimulatorConnection: ChannelInboundHandler {
   }
 
   private func reportCounts() {
-    simulator.note(transport.takeViolations(), connection: number)
+    simulator.note(transport.drainViolations(), connection: number)
     guard transport.counts != countsReported else { return }
     simulator.core.withLock {
       $0.report.note(transport.counts, since: countsReported, connection: number)

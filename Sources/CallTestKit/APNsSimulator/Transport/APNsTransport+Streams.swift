@@ -104,7 +104,7 @@ extension APNsTransport {
       return
     }
     guard streams[frame.head.stream]?.ended == false else { throw Failure(.streamClosed) }
-    try takeBody(frame)
+    try receiveBody(frame)
     if frame.head.has(HTTP2.Flag.endStream) {
       streams[frame.head.stream]?.ended = true
       handOut(frame.head.stream)
@@ -114,7 +114,7 @@ extension APNsTransport {
     }
   }
 
-  private mutating func takeBody(_ frame: Frame) throws(Failure) {
+  private mutating func receiveBody(_ frame: Frame) throws(Failure) {
     guard let window = streams[frame.head.stream]?.receiveWindow, frame.head.length <= window else {
       throw Failure(.flowControl, .windowOverrun)
     }

@@ -224,13 +224,13 @@ package struct APNsTransport {
   }
 
   /// Returns the events since the last call.
-  package mutating func takeEvents() -> [Event] {
+  package mutating func drainEvents() -> [Event] {
     defer { events.removeAll() }
     return events
   }
 
   /// Returns the violations since the last call.
-  package mutating func takeViolations() -> [APNsViolation] {
+  package mutating func drainViolations() -> [APNsViolation] {
     defer { violations.removeAll() }
     return violations
   }

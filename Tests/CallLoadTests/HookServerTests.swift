@@ -7,13 +7,13 @@ import Testing
 
 /// The server that callload plays for the hook of its apps, and what the command line and the report say of it and of the
 /// second app.
-@Suite struct HookGroundTests {
+@Suite struct HookServerTests {
   private static let all: [HookTerms] =
     [.allow, .name("Caller 7"), .slowName("Caller 7"), .forward("u17"), .late, .broken]
     + HookTerms.Refusal.allCases.map { .refuse($0) }
 
   private func question(
-    _ ground: HookGround, _ terms: String, app: String = "load", isSigned: Bool = true
+    _ server: HookServer, _ terms: String, app: String = "load", isSigned: Bool = true
   ) -> SimulatedRequest {
     let body = [UInt8](
       """
@@ -21,7 +21,7 @@ import Testing
       "app":"\(app)","caller":{"user":"u1","device":"d0"},"callee":{"user":"u2"},"video":false,\
       "headers":[{"name":"\(HookTerms.header)","value":"\(terms)"}]}}
       """.utf8)
-    let secret = isSigned ? ground.address.secret : [UInt8](repeating: 1, count: 32)
+    let secret = isSigned ? server.address.secret : [UInt8](repeating: 1, count: 32)
     let signature = SignedEndpoint(url: "", secrets: [secret])
       .signature(id: "call_x", seconds: 9, body: body)
     return SimulatedRequest(
@@ -42,45 +42,45 @@ import Testing
   }
 
   @Test func itAnswersWhatItIsAskedFor() async throws {
-    let ground = try await HookGround.start(apps: ["load", "strict"])
+    let server = try await HookServer.start(apps: ["load", "strict"])
     func body(_ reply: SimulatedReply) -> String? {
       if case .answer(200, _, let body) = reply { body } else { nil }
     }
-    let allow = ground.answer(question(ground, "allow"))
+    let allow = server.answer(question(server, "allow"))
     #expect(body(allow) == #"{"action":"allow"}"#)
-    let named = ground.answer(question(ground, "name Caller 7", app: "strict"))
+    let named = server.answer(question(server, "name Caller 7", app: "strict"))
     #expect(body(named) == #"{"action":"allow","callerName":"Caller 7"}"#)
-    let sent = ground.answer(question(ground, "forward u17"))
+    let sent = server.answer(question(server, "forward u17"))
     #expect(body(sent) == #"{"action":"forward","to":["u17"]}"#)
-    let refused = ground.answer(question(ground, "refuse unavailable"))
+    let refused = server.answer(question(server, "refuse unavailable"))
     #expect(body(refused)?.contains(#""reason":"unavailable""#) == true)
-    if case .blackHole = ground.answer(question(ground, "late")) {} else { Issue.record("late") }
-    if case .later(_, .answer(200, _, _)) = ground.answer(question(ground, "slowName x")) {
+    if case .blackHole = server.answer(question(server, "late")) {} else { Issue.record("late") }
+    if case .later(_, .answer(200, _, _)) = server.answer(question(server, "slowName x")) {
     } else {
       Issue.record("slow")
     }
     var result = RunResult()
-    ground.report(into: &result)
+    server.report(into: &result)
     #expect(result.isCorrect && result.hook?.questions == 6)
     #expect(result.hook?.answers["name"] == 1 && result.hook?.answers["refuse"] == 1)
-    await ground.stop()
+    await server.stop()
   }
 
   @Test func questionsThatAreNotSignedOrNotReadableCount() async throws {
-    let ground = try await HookGround.start(apps: ["load"])
+    let server = try await HookServer.start(apps: ["load"])
     for wrong in [
-      question(ground, "allow", isSigned: false), question(ground, "allow", app: "other"),
-      question(ground, "nap"),
+      question(server, "allow", isSigned: false), question(server, "allow", app: "other"),
+      question(server, "nap"),
     ] {
-      guard case .answer(403, _, _) = ground.answer(wrong) else {
+      guard case .answer(403, _, _) = server.answer(wrong) else {
         Issue.record("it was answered")
         continue
       }
     }
     var result = RunResult()
-    ground.report(into: &result)
+    server.report(into: &result)
     #expect(result.correctness[.hookDisagrees] == 3 && result.hook?.questions == 0)
-    await ground.stop()
+    await server.stop()
   }
 
   // MARK: Command line and report

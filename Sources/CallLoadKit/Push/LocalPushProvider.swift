@@ -7,7 +7,7 @@ import Synchronization
 
 /// The provider of a local cluster: a strict APNs with both of its environments, and the files that configure it in the
 /// gateways.
-package struct PushGround: Sendable {
+package struct LocalPushProvider: Sendable {
   package static let providersFile = "push-providers.json"
 
   package let simulator: APNsSimulator
@@ -22,7 +22,7 @@ package struct PushGround: Sendable {
   /// - Throws: what the simulator throws where it cannot listen; ``SetupError`` where a file cannot be written.
   package static func start(
     _ sleepers: SleepPlan, _ roster: Roster, in folder: TemporaryFolder
-  ) async throws -> PushGround {
+  ) async throws -> LocalPushProvider {
     let state = State()
     // A clean-up may overtake its ring, and a fault may leave it without one: the judge considers both.
     let devices = APNsDevices(endsNeedCalls: false)
@@ -44,7 +44,7 @@ package struct PushGround: Sendable {
     ]
     let providers: JSONObject = ["apns": entries]
     try folder.write(String(decoding: providers.encoded(), as: UTF8.self), to: providersFile)
-    return PushGround(simulator: simulator, sandbox: sandbox, state: state)
+    return LocalPushProvider(simulator: simulator, sandbox: sandbox, state: state)
   }
 
   /// One push in five is refused for the moment. In a wave the provider does not know tokens that it has accepted before.

@@ -5,10 +5,10 @@ import CallTestKit
 import CallWire
 import NIOCore
 
-/// The pushes of a stage: how sleeping devices react to them, and when they are judged. On the rig's loop.
-final class PushDesk {
+/// The pushes of a stage: how sleeping devices react to them, and when they are judged. On the fleet's loop.
+final class PushReceiver {
   private unowned let stage: Stage
-  private unowned let rig: LoadRig
+  private unowned let fleet: DeviceFleet
   private let sleep: SleepPlan
   private(set) var result = PushResult()
   private var pushJudge: PushJudge
@@ -21,9 +21,9 @@ final class PushDesk {
   /// The last pushes of a call may arrive this long after it is judged.
   private static let quietSpan: Span = .seconds(6)
 
-  init(_ stage: Stage, _ rig: LoadRig, _ sleep: SleepPlan) {
+  init(_ stage: Stage, _ fleet: DeviceFleet, _ sleep: SleepPlan) {
     self.stage = stage
-    self.rig = rig
+    self.fleet = fleet
     self.sleep = sleep
     pushJudge = PushJudge { sleep.profile($0)?.takes }
     result.sleeping = sleep.sleepers.count
@@ -33,7 +33,7 @@ final class PushDesk {
 
   func arrived(_ push: APNsPush) {
     guard let index = sleep.device(token: push.token), let profile = sleep.profile(index) else {
-      return rig.count("push: for no device of ours")
+      return fleet.count("push: for no device of ours")
     }
     noteCleanUp(PushPurpose(ofPayload: push.payload), profile, in: &result.cleanUpsSent)
     let news: PushNews
@@ -42,7 +42,7 @@ final class PushDesk {
         .read(push.payload)
     } catch {
       result.unreadable += 1
-      return rig.count("push: \(error)")
+      return fleet.count("push: \(error)")
     }
     let purpose = news.purpose
     result.pushes[purpose, default: 0] += 1
@@ -63,12 +63,12 @@ final class PushDesk {
 
   private func rang(_ invite: PushInvite, _ index: Int, at arrived: Timestamp) {
     guard let plan = stage.plans[invite.call] else { return }
-    guard plan.callees.contains(index) else { return rig.count("push: for a call of others") }
+    guard plan.callees.contains(index) else { return fleet.count("push: for a call of others") }
     // The device recognises a second copy by its call.
     guard pushed[invite.call, default: []].insert(index).inserted else { return }
     result.toProvider.record(arrived - plan.placeAt)
     // Too old to ring: the app reports it and ends it at once.
-    if case .expired = invite.freshness(at: rig.loop.now, serverOffset: .seconds(0)) {
+    if case .expired = invite.freshness(at: fleet.loop.now, serverOffset: .seconds(0)) {
       result.expired += 1
       return
     }
@@ -76,10 +76,10 @@ final class PushDesk {
     case .never: result.neverWoken += 1
     case .afterTheCall: lateWakes[invite.call, default: []].append(index)
     case .after(let span):
-      if sleep.actsByPush(index, in: plan), rig.devices[index].isAsleep {
-        return act(index, plan, with: invite.capability, at: rig.loop.now + span + plan.act)
+      if sleep.actsByPush(index, in: plan), fleet.devices[index].isAsleep {
+        return act(index, plan, with: invite.capability, at: fleet.loop.now + span + plan.act)
       }
-      wake(index, for: invite.call, at: rig.loop.now + span)
+      wake(index, for: invite.call, at: fleet.loop.now + span)
     }
   }
 
@@ -87,20 +87,20 @@ final class PushDesk {
 
   private func wake(_ index: Int, for call: CallID, at time: Timestamp) {
     stage.stay(until: time + .seconds(2))
-    rig.loop.schedule(at: time) { [weak self] in self?.wakeNow(index, for: call) }
+    fleet.loop.schedule(at: time) { [weak self] in self?.wakeNow(index, for: call) }
   }
 
   private func wakeNow(_ index: Int, for call: CallID) {
-    let device = rig.devices[index]
+    let device = fleet.devices[index]
     // Another call may have woken it meanwhile: the cluster then notifies it as any device with a session.
-    guard !rig.isInterrupted, device.isAsleep else { return }
+    guard !fleet.isInterrupted, device.isAsleep else { return }
     result.woken += 1
     stage.checker.woken(index, for: call)
     device.wake(for: call)
   }
 
   func wokenAttached(_ device: LoadDevice, _ call: CallID) {
-    let now = rig.loop.now
+    let now = fleet.loop.now
     pushJudge.attached(call, device.index, at: now)
     if let plan = stage.plans[call] {
       result.toAttached.record(now - plan.placeAt)
@@ -109,28 +109,28 @@ final class PushDesk {
 
   /// The call is judged: its devices sleep again, and those that missed it wake now.
   func callJudged(_ plan: CallPlan) {
-    for callee in plan.callees { rig.devices[callee].fallAsleep() }
+    for callee in plan.callees { fleet.devices[callee].fallAsleep() }
     pushed[plan.call] = nil
-    quiet.append((plan.call, rig.loop.now + Self.quietSpan))
+    quiet.append((plan.call, fleet.loop.now + Self.quietSpan))
     for index in lateWakes.removeValue(forKey: plan.call) ?? [] {
       result.wokenLate += 1
-      wake(index, for: plan.call, at: rig.loop.now + .milliseconds(100))
+      wake(index, for: plan.call, at: fleet.loop.now + .milliseconds(100))
     }
   }
 
   // MARK: Without a session
 
   private func act(_ index: Int, _ plan: CallPlan, with capability: String?, at time: Timestamp) {
-    guard let capability else { return rig.count("push: without a capability") }
+    guard let capability else { return fleet.count("push: without a capability") }
     stage.live[plan.call]?.actsByPush.insert(index)
     stage.at(time, plan.call) { [weak self] live in self?.actNow(index, live, capability) }
   }
 
   private func actNow(_ index: Int, _ live: LiveCall, _ capability: String) {
-    guard let actByPush = rig.actByPush, !live.isOver.contains(index) else { return }
+    guard let actByPush = fleet.actByPush, !live.isOver.contains(index) else { return }
     let plan = live.plan
     let address = CallAddress(
-      callee: rig.roster.userName(rig.roster.user(of: index)), call: plan.call)
+      callee: fleet.roster.userName(fleet.roster.user(of: index)), call: plan.call)
     let scope: DeclineScope = plan.kind == .declinedHere ? .here : .everywhere
     let (verb, what): (CallVerb, PushActions.Action) =
       plan.kind == .busy ? (.busy, .busy) : (.decline(scope), .decline(scope))
@@ -139,7 +139,7 @@ final class PushDesk {
     let request = 1 << 34 + httpRequests
     result.actedByPush += 1
     let frame = ClientFrame(id: request, command: .call(address, verb))
-    stage.checker.sent(device: index, frame, at: rig.loop.now)
+    stage.checker.sent(device: index, frame, at: fleet.loop.now)
     actByPush(
       PushAction(callee: address.callee, call: plan.call, capability: capability, what: what)
     ) { [weak self] in self?.acted(index, plan.call, request, $0) }
@@ -148,16 +148,16 @@ final class PushDesk {
   private func acted(
     _ index: Int, _ call: CallID, _ request: UInt64, _ result: Result<CallState, CallError>
   ) {
-    let now = rig.loop.now
+    let now = fleet.loop.now
     switch result {
     case .success(let state):
       // A refusal that crossed another device's answer, or the end, has no effect.
-      if let by = state.by, rig.roster.device(by) == index { pushJudge.acted(call, index) }
+      if let by = state.by, fleet.roster.device(by) == index { pushJudge.acted(call, index) }
       stage.checker.received(device: index, .reply(id: request, .call(state)), at: now)
     case .failure(let error):
       stage.checker.received(device: index, .reply(id: request, .error(error)), at: now)
       stage.checker.refused(device: index, request: request, error.code, at: now)
-      rig.count("by push: \(error.code.name)")
+      fleet.count("by push: \(error.code.name)")
     }
     stage.live[call]?.isOver.insert(index)
     stage.finishIfSettled(call)
@@ -174,19 +174,19 @@ final class PushDesk {
     guard let plan = stage.plans[delivery.call] else { return }
     switch delivery.event {
     case .answered(let answered):
-      pushJudge.over(delivery.call, decidedAt: delivery.at, heardAt: now)
-      if let winner = rig.roster.device(answered.by) { pushJudge.won(delivery.call, winner) }
+      pushJudge.over(delivery.call, decidedAt: delivery.at, learnedAt: now)
+      if let winner = fleet.roster.device(answered.by) { pushJudge.won(delivery.call, winner) }
     case .stop:
       // A callee's device may have ended its own part alone.
       guard device.index == plan.caller else { return }
-      pushJudge.over(delivery.call, decidedAt: delivery.at, heardAt: now)
+      pushJudge.over(delivery.call, decidedAt: delivery.at, learnedAt: now)
     case .invite, .ringing, .ringsUntil, .signal, .moved, .transfer: break
     }
   }
 
   func cancelled(_ call: CallID, _ device: LoadDevice) {
     guard stage.plans[call]?.caller == device.index else { return }
-    pushJudge.over(call, decidedAt: nil, heardAt: rig.loop.now)
+    pushJudge.over(call, decidedAt: nil, learnedAt: fleet.loop.now)
   }
 
   func judge(at now: Timestamp) {
@@ -194,7 +194,7 @@ final class PushDesk {
   }
 
   private func judge(_ call: CallID) {
-    let (roster, timeline) = (rig.roster, stage.checker.timeline)
+    let (roster, timeline) = (fleet.roster, stage.checker.timeline)
     var faults = PushJudge.Faults()
     faults.disturbed = { device, begin, end in
       let shard = timeline.shard(ofDevice: device)

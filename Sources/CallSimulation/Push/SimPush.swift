@@ -3,7 +3,7 @@ internal import CallCore
 internal import CallPush
 
 /// Push in a world: gateways, providers, phones, and their faults. Half of the worlds have it.
-final class SimPushGround: FaultSource {
+final class SimPush: FaultSource {
   let world: SimWorld
   private let nats: SimNATS
   private let options: SimOptions

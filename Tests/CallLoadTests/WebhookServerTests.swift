@@ -6,16 +6,16 @@ import CallTestKit
 import Testing
 
 /// The app's server that callload plays, and what the command line and the report say of it and of histories.
-@Suite struct WebhookGroundTests {
+@Suite struct WebhookServerTests {
   private func request(
-    _ ground: WebhookGround, _ call: CallID, _ kind: AppEventKind, isSigned: Bool = true
+    _ server: WebhookServer, _ call: CallID, _ kind: AppEventKind, isSigned: Bool = true
   ) -> SimulatedRequest {
     let id = "call_\(call)_5_\(kind.name)"
     let end = kind == .ended ? #","reason":"hungUp","missed":false"# : ""
     let body = [UInt8](
       #"{"type":"\#(kind.type)","id":"\#(id)","app":"load","data":{"call":"\#(call)"\#(end)}}"#.utf8
     )
-    let secret = isSigned ? ground.address.secret : [UInt8](repeating: 1, count: 32)
+    let secret = isSigned ? server.address.secret : [UInt8](repeating: 1, count: 32)
     let signature = SignedEndpoint(url: "", secrets: [secret])
       .signature(id: id, seconds: 9, body: body)
     return SimulatedRequest(
@@ -36,50 +36,50 @@ import Testing
   }
 
   @Test func eventsAreTakenAndSomeAreRefusedOnce() async throws {
-    let ground = try await WebhookGround.start(apps: ["load"])
+    let server = try await WebhookServer.start(apps: ["load"])
     var result = RunResult()
     var refused = 0
     for number in 1...500 as ClosedRange<UInt64> {
       let call = CallID(high: number, low: number &* 0x9E37_79B9_7F4A_7C15)
       result.webhooksDue.append(WebhookDue(fate(call)))
       for kind in [AppEventKind.placed, .answered, .ended] {
-        let request = request(ground, call, kind)
-        let first = status(ground.answer(request))
+        let request = request(server, call, kind)
+        let first = status(server.answer(request))
         guard first != 204 else { continue }
         #expect(first == 503)
         refused += 1
-        #expect(status(ground.answer(request)) == 204, "it is refused once")
+        #expect(status(server.answer(request)) == 204, "it is refused once")
       }
     }
     #expect(refused > 2 && refused < 60)
-    await ground.judge(&result, within: .zero, isWanted: { true })
+    await server.judge(&result, within: .zero, isWanted: { true })
     #expect(result.isCorrect, "\(result.examples)")
     #expect(
       result.webhooks == WebhookResult(calls: 500, events: 1_500, repeated: 0, refused: refused))
     #expect(result.webhooksDue.isEmpty)
-    await ground.stop()
+    await server.stop()
   }
 
   @Test func whatIsNotSignedIsNotTaken() async throws {
-    let ground = try await WebhookGround.start(apps: ["load"])
+    let server = try await WebhookServer.start(apps: ["load"])
     let call = CallID(high: 1, low: 2)
-    #expect(status(ground.answer(request(ground, call, .placed, isSigned: false))) == 403)
-    var strange = request(ground, call, .placed)
+    #expect(status(server.answer(request(server, call, .placed, isSigned: false))) == 403)
+    var strange = request(server, call, .placed)
     strange.headers[0].value = "another"
-    #expect(status(ground.answer(strange)) == 403)
+    #expect(status(server.answer(strange)) == 403)
     var result = RunResult()
-    await ground.judge(&result, within: .zero, isWanted: { true })
+    await server.judge(&result, within: .zero, isWanted: { true })
     #expect(result.correctness[.webhookInvented] == 2)
-    await ground.stop()
+    await server.stop()
   }
 
   @Test func aRunThatWasEndedIsNotJudged() async throws {
-    let ground = try await WebhookGround.start(apps: ["load"])
+    let server = try await WebhookServer.start(apps: ["load"])
     var result = RunResult()
     result.webhooksDue = [WebhookDue(fate(CallID(high: 1, low: 2)))]
-    await ground.judge(&result, within: .seconds(60), isWanted: { false })
+    await server.judge(&result, within: .seconds(60), isWanted: { false })
     #expect(result.webhooks == nil && result.isCorrect && result.webhooksDue.isEmpty)
-    await ground.stop()
+    await server.stop()
   }
 
   // MARK: Command line and report

@@ -10,7 +10,7 @@ package struct WebhookAddress: Sendable, Equatable {
 
 /// The server of the local cluster's apps. It verifies and takes each event, but refuses one in a hundred once, so
 /// that retries are part of every run.
-package struct WebhookGround: Sendable {
+package struct WebhookServer: Sendable {
   package let address: WebhookAddress
   private let server: SimulatedHTTPServer
   private let state: State
@@ -33,11 +33,11 @@ package struct WebhookGround: Sendable {
   private static let pollInterval: Duration = .milliseconds(100)
 
   /// - Throws: where it cannot listen.
-  package static func start(apps: [String]) async throws -> WebhookGround {
+  package static func start(apps: [String]) async throws -> WebhookServer {
     let secret = (0..<32).map { _ in UInt8.random(in: 0 ... .max) }
     let state = State(apps: apps, secret: secret)
     let server = try await SimulatedHTTPServer.start(authority: nil) { Self.answer($0, state) }
-    return WebhookGround(
+    return WebhookServer(
       address: WebhookAddress(url: "\(server.origin)/events", secret: secret), server: server,
       state: state)
   }
@@ -56,15 +56,15 @@ package struct WebhookGround: Sendable {
     let event = WebhookEvent(json: request.body)
     let status = state.inside.withLock { inside in
       guard request.header("webhook-signature") == signature else {
-        inside.judge.takeNoEvent("a request was not signed with the webhook's secret: \(id)")
+        inside.judge.receiveUnreadable("a request was not signed with the webhook's secret: \(id)")
         return 403
       }
       guard let event, event.id == id else {
-        inside.judge.takeNoEvent("a request was no event: \(id)")
+        inside.judge.receiveUnreadable("a request was no event: \(id)")
         return 400
       }
       if hash(id).isMultiple(of: refusedEvery), inside.refused.insert(id).inserted { return 503 }
-      inside.judge.take(event)
+      inside.judge.receive(event)
       return 204
     }
     return .answer(status: status)

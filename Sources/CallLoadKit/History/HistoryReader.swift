@@ -5,8 +5,8 @@ import CallWire
 import NIOCore
 
 /// At the end of a stage, users on both sides of some calls read their histories, and again until each has all that
-/// it must have. On the rig's loop.
-final class HistoryDesk {
+/// it must have. On the fleet's loop.
+final class HistoryReader {
   private struct Reading {
     /// The device that was asked, until it has its reply.
     var device: Int?
@@ -19,7 +19,7 @@ final class HistoryDesk {
   }
 
   private unowned let stage: Stage
-  private let rig: LoadRig
+  private let fleet: DeviceFleet
   /// The newest calls of the stage.
   private var fates = CircularBuffer<CallFate>()
   private var hasDropped = false
@@ -37,12 +37,12 @@ final class HistoryDesk {
   private static let entriesMax = 1_000
   private static let pause: Span = .milliseconds(500)
   /// Entries are stored after the end of their call.
-  private static let patience: Span = .seconds(20)
-  private static let patienceUnderFaults: Span = .seconds(60)
+  private static let timeout: Span = .seconds(20)
+  private static let timeoutUnderFaults: Span = .seconds(60)
 
-  init(_ stage: Stage, _ rig: LoadRig) {
+  init(_ stage: Stage, _ fleet: DeviceFleet) {
     self.stage = stage
-    self.rig = rig
+    self.fleet = fleet
   }
 
   func judged(_ fate: CallFate) {
@@ -72,12 +72,12 @@ final class HistoryDesk {
 
   private func begin(at now: Timestamp) {
     judge = HistoryJudge(
-      fates, isWhole: !hasDropped, hasFormer: !rig.options.isOneVersion, roster: rig.roster)
-    giveUpAt = now + (rig.options.isDisturbed ? Self.patienceUnderFaults : Self.patience)
-    var random = SplitMix64(seed: rig.options.ownSeed)
-    var wanted = max(1, rig.options.part.share(of: Self.callsRead))
+      fates, isWhole: !hasDropped, hasFormer: !fleet.options.isOneVersion, roster: fleet.roster)
+    giveUpAt = now + (fleet.options.isDisturbed ? Self.timeoutUnderFaults : Self.timeout)
+    var random = SplitMix64(seed: fleet.options.ownSeed)
+    var wanted = max(1, fleet.options.part.share(of: Self.callsRead))
     for fate in fates.shuffled(using: &random) where wanted > 0 {
-      let readers = HistoryJudge.readers(of: fate, rig.roster)
+      let readers = HistoryJudge.readers(of: fate, fleet.roster)
       guard !readers.isEmpty, readers.allSatisfy(canRead) else { continue }
       for user in readers { readings[user] = Reading() }
       wanted -= 1
@@ -85,13 +85,13 @@ final class HistoryDesk {
   }
 
   private func canRead(_ user: Int) -> Bool {
-    rig.devices[rig.roster.devices(of: user)].contains { !$0.sleeps && $0.setup == .connected }
+    fleet.devices[fleet.roster.devices(of: user)].contains { !$0.sleeps && $0.setup == .connected }
   }
 
   // MARK: Reading
 
   private func ask(_ user: Int) {
-    let device = rig.devices[rig.roster.devices(of: user)].first(where: \.isThere)
+    let device = fleet.devices[fleet.roster.devices(of: user)].first(where: \.isThere)
     guard let device, let reading = readings[user] else { return askAgain(user) }
     let command = HistoryCommand.list(before: reading.before, limit: Self.pageSize)
     readings[user]?.device = device.submit(.history(command)).map { _ in device.index }
@@ -103,18 +103,18 @@ final class HistoryDesk {
     readings[user]?.device = nil
     readings[user]?.before = nil
     readings[user]?.pages = []
-    readings[user]?.againAt = rig.loop.now + Self.pause
+    readings[user]?.againAt = fleet.loop.now + Self.pause
   }
 
   /// - Parameter reply: nil where none came.
   func replied(_ device: LoadDevice, _ reply: ServerReply?) {
-    let user = rig.roster.user(of: device.index)
+    let user = fleet.roster.user(of: device.index)
     guard readings[user]?.device == device.index else { return }
     readings[user]?.device = nil
     switch reply {
     case .history(let page): took(page, user)
     case .error(let error) where !error.code.asksForRetry:
-      rig.count("history refused: \(error.code.name)")
+      fleet.count("history refused: \(error.code.name)")
       readings[user]?.isDone = true
     default: askAgain(user)
     }
@@ -140,7 +140,7 @@ final class HistoryDesk {
     let found = Dictionary(grouping: judge.judge(histories), by: \.rule)
     for (rule, violations) in found {
       let stories = violations.prefix(CallChecker.examplesMax).map {
-        "call \($0.call.map(\.description) ?? "?"), seed \(rig.options.seed): \($0.reason)"
+        "call \($0.call.map(\.description) ?? "?"), seed \(fleet.options.seed): \($0.reason)"
       }
       stage.checker.broken(rule, count: violations.count, stories.joined(separator: "\n"))
     }

@@ -2,8 +2,8 @@ import CallClient
 import CallCore
 import CallWire
 
-/// The rig's devices, and what they pass on to the ramp, the registrations and the stage.
-extension LoadRig {
+/// The fleet's devices, and what they pass on to the ramp, the registrations and the stage.
+extension DeviceFleet {
   func makeDevice(_ index: Int) throws -> LoadDevice {
     let user = roster.userName(roster.user(of: index))
     let name = roster.deviceName(index)
@@ -30,7 +30,7 @@ extension LoadRig {
     configuration.followsNearer = options.followsNearer
     configuration.nearerSpread = Self.nearerSpread
     configuration.nearerPause = .seconds(10)
-    return LoadDevice(index: index, edges: edges, rig: self, configuration: configuration)
+    return LoadDevice(index: index, edges: edges, fleet: self, configuration: configuration)
   }
 
   func renewToken(_ device: LoadDevice) {

@@ -5,7 +5,7 @@ import CallWire
 
 /// The devices of a load and its stages, on one loop: no locks, no tasks. Tests run it against a cluster in
 /// memory, in virtual time.
-package final class LoadRig {
+package final class DeviceFleet {
   let options: LoadOptions
   package let roster: Roster
   package let loop: any DeviceLoop

@@ -16,7 +16,7 @@ package struct HookResult: Codable, Sendable, Equatable {
 
 /// The server of the local cluster's apps, which edges ask about each call before it rings. It says what a header of the
 /// call wants it to say.
-package struct HookGround: Sendable {
+package struct HookServer: Sendable {
   package let address: WebhookAddress
   private let server: SimulatedHTTPServer
   private let state: State
@@ -46,11 +46,11 @@ package struct HookGround: Sendable {
   }
 
   /// - Throws: where it cannot listen.
-  package static func start(apps: [String]) async throws -> HookGround {
+  package static func start(apps: [String]) async throws -> HookServer {
     let secret = (0..<32).map { _ in UInt8.random(in: 0 ... .max) }
     let state = State(apps: apps, secret: secret)
     let server = try await SimulatedHTTPServer.start(authority: nil) { Self.answer($0, state) }
-    return HookGround(
+    return HookServer(
       address: WebhookAddress(url: "\(server.origin)/hook", secret: secret), server: server,
       state: state)
   }

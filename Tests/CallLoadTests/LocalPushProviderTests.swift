@@ -6,42 +6,43 @@ import FoundationEssentials
 import Testing
 
 /// The provider that callload plays.
-@Suite struct PushGroundTests {
+@Suite struct LocalPushProviderTests {
   static let roster = Roster(devices: 60, devicesPerUser: 3)
   static let plan = SleepPlan(SleepOptions(share: 0.5), roster: roster, seed: 3)
 
-  func ground(_ folder: TemporaryFolder) async throws -> PushGround {
-    try await PushGround.start(Self.plan, Self.roster, in: folder)
+  func provider(_ folder: TemporaryFolder) async throws -> LocalPushProvider {
+    try await LocalPushProvider.start(Self.plan, Self.roster, in: folder)
   }
 
   @Test func whatTheProviderFindsWrongIsCountedOnce() async throws {
     let folder = try TemporaryFolder()
     defer { folder.remove() }
-    let ground = try await ground(folder)
+    let provider = try await provider(folder)
     var result = RunResult()
     result.pushes = PushResult()
-    ground.report(into: &result)
+    provider.report(into: &result)
     #expect(result.correctness[.pushContract] ?? 0 == 0)
 
-    ground.simulator.note(.indexedPath, about: push(to: Self.plan.sleepers[0], [UInt8]("{}".utf8)))
-    ground.report(into: &result)
+    provider.simulator.note(
+      .indexedPath, about: push(to: Self.plan.sleepers[0], [UInt8]("{}".utf8)))
+    provider.report(into: &result)
     #expect(result.correctness[.pushContract] == 1)
     #expect(result.examples[.pushContract]?.first?.contains("indexedPath") == true)
 
     // The next stage is judged by what is new.
     var next = RunResult()
     next.pushes = PushResult()
-    ground.report(into: &next)
+    provider.report(into: &next)
     #expect(next.correctness[.pushContract] ?? 0 == 0)
-    await ground.stop()
+    await provider.stop()
   }
 
   /// The devices behind the provider read what each one's SDK reads, and no other.
   @Test func devicesKnowTheirDialect() async throws {
     let folder = try TemporaryFolder()
     defer { folder.remove() }
-    let ground = try await ground(folder)
-    let devices = try #require(ground.simulator.options.devices)
+    let provider = try await provider(folder)
+    let devices = try #require(provider.simulator.options.devices)
     for device in Self.plan.sleepers {
       let profile = try #require(Self.plan.profile(device))
       for dialect in PushDialect.allCases {
@@ -56,21 +57,21 @@ import Testing
         #expect(violations.contains(.unwantedEndPush) != profile.takes.contains(.cancel))
       }
     }
-    await ground.stop()
+    await provider.stop()
   }
 
   @Test func theGatewaysAreToldWhereItIs() async throws {
     let folder = try TemporaryFolder()
     defer { folder.remove() }
-    let ground = try await ground(folder)
+    let provider = try await provider(folder)
     let bytes = try #require(
-      FileManager.default.contents(atPath: folder.file(PushGround.providersFile)))
+      FileManager.default.contents(atPath: folder.file(LocalPushProvider.providersFile)))
     let text = String(decoding: bytes, as: UTF8.self)
-    #expect(text.contains("\(ground.simulator.port)"))
+    #expect(text.contains("\(provider.simulator.port)"))
     #expect(text.contains(SleepPlan.bundle))
     // The key stands in a file of its own.
     #expect(!text.contains("PRIVATE KEY"))
-    await ground.stop()
+    await provider.stop()
   }
 
   private func encoded(_ purpose: PushPurpose, _ dialect: PushDialect, _ device: Int) -> [UInt8]? {
