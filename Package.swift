@@ -6,7 +6,7 @@ import PackageDescription
 let warnings: [SwiftSetting] =
   Context.environment["CALLMESH_WARNINGS"] == "errors" ? [.treatAllWarnings(as: .error)] : []
 
-/// `make fuzz` sets this: libFuzzer is told what of our code an input runs, and the address sanitizer
+/// `make fuzz` sets this: libFuzzer learns what of our code an input runs, and the address sanitizer
 /// sees what it touches; and there is the program that is driven by libFuzzer.
 let isFuzzing = Context.environment["CALLMESH_FUZZ"] == "1"
 let instruments: [SwiftSetting] =

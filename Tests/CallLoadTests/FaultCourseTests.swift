@@ -13,7 +13,7 @@ import Testing
   ///   - backSeconds: when they are up again, after that; nil: never.
   ///   - duration: of the load, in seconds.
   ///   - next: when another fault of the same kind is there, in seconds after the first one.
-  ///   - silently: the connections that there are stay open, and nothing passes through them any more.
+  ///   - silently: the present connections stay open, but pass nothing on.
   private func course(
     backSeconds: Int64?, lostEdges: [Int] = [0, 1], kind: ChaosKind = .killAllEdges,
     duration: Double = 20, silently: Bool = false, next: ClosedRange<Int64>? = nil

@@ -67,7 +67,7 @@ import Testing
     #expect(try call.count(.unreachableThoughAttached) == 1)
   }
 
-  /// Nobody answers. The caller and device 3 are away at the ring timeout, and device 3 is back at 45 s.
+  /// The call is unanswered. The caller and device 3 are away at the ring timeout, and device 3 is back at 45 s.
   @Test("the call knows of another user's new session up to a second later")
   func newSession() throws {
     for (told, broken) in [(46.9, 0), (47.1, 1)] {

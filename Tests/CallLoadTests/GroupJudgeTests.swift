@@ -51,15 +51,15 @@ import Testing
     Set(try call.judge().violations.map(\.rule))
   }
 
-  /// User 1 lets its turn pass until `next`, when its devices hear `told` and those of user 2 ring.
+  /// User 1 lets its turn pass until `next`, when its devices get `stop` and those of user 2 ring.
   private func passes(
-    at next: Double, told: Stop = Stop(reason: .unanswered),
+    at next: Double, with stop: Stop = Stop(reason: .unanswered),
     _ prepare: (inout JudgedCall) -> Void = { _ in }
   ) throws -> Set<CorrectnessRule> {
     var call = called()
     prepare(&call)
     ring(1, 10.1, &call)
-    stop(3..<6, told, next, &call)
+    self.stop(3..<6, stop, next, &call)
     ring(2, next, &call)
     answers(7, next + 1, &call)
     return try broken(&call)
@@ -71,8 +71,8 @@ import Testing
     #expect(try passes(at: 13) == [.forwardedWrongly])
     // Nobody has missed the call yet, and nobody had answered it.
     #expect(
-      try passes(at: 15.1, told: Stop(reason: .unanswered, missed: true)) == [.wrongReason])
-    #expect(try passes(at: 15.1, told: Stop(reason: .cancelled)).contains(.wrongReason))
+      try passes(at: 15.1, with: Stop(reason: .unanswered, missed: true)) == [.wrongReason])
+    #expect(try passes(at: 15.1, with: Stop(reason: .cancelled)).contains(.wrongReason))
   }
 
   @Test(

@@ -214,7 +214,7 @@ private final class Gate: DeviceNetwork {
   /// It is asked to try again, in place of silence.
   var refuses = false
   var heldBack = 0
-  /// Gets no session any more.
+  /// Gets no session from now on.
   private(set) var away: Party?
   fileprivate var links: [Party: Link] = [:]
 

@@ -9,13 +9,13 @@ import Testing
 @Suite("The judge and calls that are handed over") struct TransferJudgeTests {
   private struct Course {
     var ofCaller = false
-    /// Devices of the third user that are told to ring.
+    /// Devices of the third user that get an invite.
     var rung = [6, 7, 8]
     /// Device 7 answers at 14 s; else it declines.
     var isAnswered = true
     var isFormerTold = true
     var isStayerTold = true
-    /// The reason that the other devices that rang are told; nil: nothing.
+    /// The reason that the other devices that rang get; nil: no stop.
     var others: EndReason? = .answeredElsewhere
     var faults: (inout JudgedCall) -> Void = { _ in }
   }

@@ -128,7 +128,7 @@ import Testing
     #expect(sum.webhooksDue.map(\.reason) == ["hungUp", "cancelled"])
   }
 
-  /// The calls of a run, by what devices were told: the twin has no webhooks of its own.
+  /// The calls of a run, as devices saw them: the twin has no webhooks of its own.
   @Test func everyCallOfARunIsReported() throws {
     let result = try #require(try TwinRun(durationSeconds: 10).outcome()).result
     #expect(result.webhooksDue.count == result.callsPlaced)

@@ -111,7 +111,7 @@ extension HistoryCheckerTests {
     return bench
   }
 
-  /// Bob's, as his devices were told.
+  /// Bob's, as his devices know it.
   private func left(_ change: (inout HistoryEntry) -> Void = { _ in }) -> HistoryEvent {
     entry(isPlaced: false) {
       ($0.device, $0.answeredAt, $0.endedAt) = (nil, nil, self.at(0))

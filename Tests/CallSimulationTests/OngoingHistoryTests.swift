@@ -96,7 +96,7 @@ import Testing
       for who in [alice, alice2] { show(who, version, isOver ? [] : [placed]) }
     }
 
-    /// The caller's device is told of the answer.
+    /// The caller's device learns of the answer.
     mutating func tellCaller() {
       let delivery = Delivery(
         call: call, callee: "bob", version: 9, at: at(22),

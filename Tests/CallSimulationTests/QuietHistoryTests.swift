@@ -61,7 +61,7 @@ import Testing
       if found == nil { found = checker.lateness(at: at(time))?.rule }
     }
 
-    /// The store has rules of a user, and somebody was told so.
+    /// The store has rules of a user, and has confirmed them.
     mutating func decide(_ rules: UserRules, of user: String) {
       now = 5
       note(.decided(user: user, rules))

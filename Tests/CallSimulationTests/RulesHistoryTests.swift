@@ -8,7 +8,7 @@ import Testing
 extension HistoryCheckerTests {
   private func forward(_ users: String...) -> UserRules.Forward { UserRules.Forward(users: users) }
 
-  /// Bob has rules: the store has them, and his device was told so.
+  /// Bob has rules: the store has them, and has confirmed them to his device.
   private func decide(_ bench: inout Bench, _ rules: UserRules, of who: Who? = nil, id: UInt64 = 77)
   {
     let who = who ?? bob1

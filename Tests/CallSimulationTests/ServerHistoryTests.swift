@@ -9,7 +9,7 @@ import Testing
 extension HistoryCheckerTests {
   private var carol: Who { Who("carol", "c1") }
 
-  /// Carol's side, while nobody has it.
+  /// Carol's side, while it is vacant.
   private var vacant: Party { Party(user: "carol", device: "", name: "Dr. Carol") }
 
   private var errand: AppErrand {

@@ -52,7 +52,7 @@ extension CallPlanner {
     return forwarders.isDisjoint(with: [callee, calledBack]) ? (callee, .direct) : nil
   }
 
-  /// To whom a call is to be handed over, or who calls meanwhile; nil: nobody.
+  /// The user to whom a call is to be handed over, or who calls meanwhile; nil: none.
   struct Third { var user: Int? }
 
   /// Draws a third user all of whose devices are there.

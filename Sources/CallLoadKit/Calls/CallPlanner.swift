@@ -192,8 +192,8 @@ final class CallPlanner {
 
   /// The call of a plan is over, and so is the second one, where there is one.
   /// - Parameters:
-  ///   - winner: the device that answered, as the caller was told.
-  ///   - isSettled: whether all devices were told of the end.
+  ///   - winner: the device that answered, as the caller knows.
+  ///   - isSettled: whether all devices were notified of the end.
   func release(_ plan: CallPlan, winner: Int?, isSettled: Bool, at now: Timestamp) {
     if let terms = plan.route.group {
       groups?.release(

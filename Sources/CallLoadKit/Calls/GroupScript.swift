@@ -8,7 +8,7 @@ struct GroupScript: Sendable, Equatable {
     case declines
     /// All devices are busy.
     case isBusy
-    /// Nobody does anything. Where all ring together that gives nothing on.
+    /// No member reacts. Where all ring together that gives nothing on.
     case waits
   }
 

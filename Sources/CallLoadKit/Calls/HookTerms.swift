@@ -95,7 +95,7 @@ package enum HookTerms: Sendable, Equatable {
     switch share {
     case ..<0.2: self = .name(name)
     case ..<0.25: self = .slowName(name)
-    // So few that hardly ever five in a row fail at one edge, which then asks nobody for some seconds.
+    // So few that hardly ever five in a row fail at one edge, which then asks no server for some seconds.
     case ..<0.27 where allows || Self.mayBeRefused(kind, route): self = .late
     case ..<0.29 where allows || Self.mayBeRefused(kind, route): self = .broken
     case 0.29..<0.39 where !allows && Self.mayBeRefused(kind, route): self = .refuse(refusal)

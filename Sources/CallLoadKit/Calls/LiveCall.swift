@@ -45,7 +45,7 @@ final class LiveCall {
   var isTalkOver = false
   /// Devices that have hung up.
   var hangingUp: Set<Int> = []
-  /// The device that answered, as the caller was told.
+  /// The device that answered, as the caller knows.
   var winner: Int?
   /// Members of a group who have rung, the first one first.
   var rungMembers: [Int] = []

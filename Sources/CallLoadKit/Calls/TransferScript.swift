@@ -6,7 +6,7 @@ package struct TransferTerms: Sendable, Equatable {
   package var user: Int
   /// It is the caller's side; else the callee's.
   package var ofCaller: Bool
-  /// The call in which the user is asked before; nil: nobody asks.
+  /// The call in which the user is asked before; nil: the user is not asked.
   package var consulted: CallID?
 
   package init(user: Int, ofCaller: Bool, consulted: CallID? = nil) {
@@ -28,7 +28,7 @@ struct TransferScript: Sendable, Equatable {
   /// It answers; else it declines for its user.
   let answers: Bool
 
-  /// A transfer that nobody answers ends after this time: the cluster's own ring timeout.
+  /// An unanswered transfer ends after this time: the cluster's own ring timeout.
   static let ringTimeout: Span = .seconds(30)
 
   init(

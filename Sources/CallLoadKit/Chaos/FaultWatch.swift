@@ -16,7 +16,7 @@ final class FaultWatch {
     let beganAt: Timestamp
     /// The devices that were connected to its edges and have not lost their sessions.
     var carried: Set<Int>
-    /// Those that lost them and have no new ones.
+    /// Devices that lost them and have no new ones.
     var away: Set<Int> = []
     var course: ChaosResult.Course
     var liftedAt: Timestamp?

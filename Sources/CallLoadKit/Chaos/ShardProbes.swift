@@ -185,7 +185,7 @@ final class ShardProbes {
     }
   }
 
-  /// Ends the watch of a planned change once no question waits any more, or for 6 s.
+  /// Ends the watch of a planned change once no question waits for an answer, or after 6 s.
   private func finishWhenAnswered(_ watch: Watch, at now: Timestamp) {
     let waiting = watch.missing.keys.contains { shard in
       sessions[shard].contains { session in

@@ -69,7 +69,7 @@ package struct LocalClusterOptions: Sendable, Equatable {
     return limits
   }
 
-  /// Those that the devices belong to.
+  /// The apps that the devices belong to.
   var apps: [String] { hasStrictApp ? [app, Roster.strictApp] : [app] }
 }
 

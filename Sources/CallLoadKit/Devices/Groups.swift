@@ -8,7 +8,7 @@ final class Groups {
     var terms: GroupTerms
     /// A call of it is under way.
     var isTaken = false
-    /// From when on nobody counts as in an earlier call of it.
+    /// From when on no member counts as in an earlier call of it.
     var isFreeAt = Timestamp.zero
     /// By member: when the last call ended that the member had.
     var talkedUntil: [Int: Timestamp] = [:]
@@ -29,7 +29,7 @@ final class Groups {
   private static let turnSeconds: UInt32 = 5
   private static let timeout: Span = .seconds(30)
   /// Who has answered such a call counts as in it for up to 15 s after the end: for so long the shards of other users
-  /// remember it. Under faults a device may be told of the end later, and its acknowledgement may be lost.
+  /// remember it. Under faults a device may learn of the end later, and its acknowledgement may be lost.
   private static let rest: Span = .seconds(16)
   private static let restUnderFaults: Span = .seconds(30)
 
@@ -112,8 +112,8 @@ final class Groups {
 
   /// The call of a group is over.
   /// - Parameters:
-  ///   - member: who answered; nil: nobody, as far as devices were told.
-  ///   - isSettled: whether all devices were told of the end.
+  ///   - member: who answered; nil: no member, as far as devices know.
+  ///   - isSettled: whether all devices were notified of the end.
   func release(_ terms: GroupTerms, answeredBy member: Int?, isSettled: Bool, at now: Timestamp) {
     change(terms) {
       $0.isTaken = false

@@ -21,7 +21,7 @@ struct OngoingBook: Sendable {
 struct OngoingSight: Sendable {
   var device: Int
   var at: Timestamp
-  /// nil: the call is not listed any more.
+  /// nil: the call is no longer listed.
   var entry: OngoingCall?
 }
 
@@ -69,7 +69,7 @@ extension CallChecker {
     }
   }
 
-  /// The call is judged, or nobody placed it.
+  /// The call is judged, or was not placed.
   private mutating func shownLate(_ device: Int, _ call: CallID, at now: Timestamp) {
     // After a fault a call is listed until its caller's device is back, for a minute at most.
     guard timeline.isEmpty || remembered[call] == nil else { return }

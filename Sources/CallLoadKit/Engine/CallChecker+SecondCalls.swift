@@ -2,8 +2,8 @@ import CallCore
 import CallJudge
 import CallWire
 
-/// Judges calls to a user who is in an answered call: devices are told so, or the call is busy at once where the user's app
-/// takes no second call. And nobody is said to be in a call, or is busy, who is in none.
+/// Judges calls to a user who is in an answered call: devices are notified of that, or the call is busy at once where
+/// the user's app takes no second call. And a user who is in no call is neither said to be in one nor busy.
 extension CallChecker {
   /// A user who took a side of a call of another user's counts as in it for 15 s after its end.
   private static let memory: Span = .seconds(16)

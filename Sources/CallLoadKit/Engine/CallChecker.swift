@@ -102,7 +102,7 @@ package struct CallChecker: Sendable {
   }
 
   /// The device gave a command up: none of its attempts got a final reply.
-  /// - Parameter isAttached: else it was without a connection for so long that nobody waits for the call any longer.
+  /// - Parameter isAttached: else it was without a connection for so long that its user has given the call up.
   package mutating func gaveUp(
     device: Int, request: UInt64, _ command: ClientCommand, isAttached: Bool = true,
     at now: Timestamp
@@ -112,7 +112,7 @@ package struct CallChecker: Sendable {
       return refused(device: device, request: request, refusal, at: now)
     }
     guard let waited = finish(device, request, at: now) else {
-      // It was never sent. Without a connection for so long a client does not place a call any more.
+      // It was never sent. Without a connection for so long a client gives a call up.
       guard case .place(let address, _) = command else { return }
       return change(address.call) { record in
         record.note(.gaveUp, of: device, at: now)

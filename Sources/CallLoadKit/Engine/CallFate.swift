@@ -1,7 +1,7 @@
 package import CallCore
 import CallJudge
 
-/// A call's fate, as devices were told it. The app's webhooks and its users' histories must agree with it.
+/// A call's fate, as devices saw it. The app's webhooks and its users' histories must agree with it.
 package struct CallFate: Sendable, Equatable {
   package var call: CallID
   /// The device that placed it.
@@ -10,17 +10,17 @@ package struct CallFate: Sendable, Equatable {
   package var callee: String
   /// The cluster has confirmed the call to its caller.
   package var isAccepted = false
-  /// The caller was told that a device alerts its user.
+  /// The caller was notified that a device alerts its user.
   package var hasRung = false
-  /// The device that answered; nil: nobody was told of an answer.
+  /// The device that answered; nil: no device knows of an answer.
   package var answeredBy: Int?
   /// Another device may have taken the call over since.
   package var mayHaveMoved = false
-  /// How it ended, as the caller was told; nil: the caller does not know.
+  /// How it ended, as the caller knows; nil: the caller does not know.
   package var reason: EndReason?
-  /// The users of whom a device rang and was told of that end as of a missed call.
+  /// The users of whom a device rang and was notified of that end as of a missed call.
   package var missedBy: Set<Int> = []
-  /// The users to whom it went on, and of whom a device was told that another user's has answered.
+  /// The users to whom it went on, and of whom a device was notified that another user's has answered.
   package var outrung: Set<Int> = []
   /// It went on to other users than the one who was called.
   package var wentOn = false
@@ -31,7 +31,7 @@ package struct CallFate: Sendable, Equatable {
     package var terms: TransferTerms
     /// The device that has the side.
     package var takenBy: Int?
-    /// Why nobody has it. nil beside a nil `takenBy`: nobody was told what became of it.
+    /// Why it was not taken. nil beside a nil `takenBy`: no device knows what became of it.
     package var failure: EndReason?
 
     package init(terms: TransferTerms, takenBy: Int? = nil, failure: EndReason? = nil) {
@@ -47,7 +47,7 @@ package struct CallFate: Sendable, Equatable {
     self.callee = callee
   }
 
-  /// Whether nobody can have answered: the call ended in a way that only unanswered calls do.
+  /// Whether the call was certainly unanswered: it ended in a way that only unanswered calls do.
   package var excludesAnswer: Bool {
     switch reason {
     case .hungUp, .failed, .transferred, nil: false

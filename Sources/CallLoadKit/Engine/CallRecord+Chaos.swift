@@ -36,7 +36,7 @@ extension CallRecord {
     // The caller may have been away from before the answer until after the end.
     let winner = puller ?? answeredBy ?? winners.first?.device
     for callee in callees {
-      // A device that refused was notified of the end of its own part; a loser is not in the call any more.
+      // A device that refused was notified of the end of its own part; a loser has left the call.
       guard winner == nil || winner == callee.device, let told = callee.stop?.reason, told != end,
         callee.acts.isDisjoint(with: .refusal), !hasOwnEnd(callee),
         end != .glare || told != .answeredElsewhere

@@ -1,7 +1,7 @@
 import CallCore
 import CallJudge
 
-/// Judges calls to groups: who rings, in which order, for how long, and what those are told whom the call leaves.
+/// Judges calls to groups: who rings, in which order, for how long, and how devices that the call leaves are notified.
 extension CallRecord {
   /// A member may ring, and the next one may ring after it, by this much off its time.
   static let turnSlack: Span = .seconds(1)
@@ -82,7 +82,7 @@ extension CallRecord {
         + "\(name(of: one)), whose turn was not over")
   }
 
-  /// The turn of the last one that rang was over, and nobody's began.
+  /// The turn of the last one that rang was over, and no other began.
   private mutating func examineNext(
     after last: Member, _ members: [Member], _ group: GroupTerms, _ timeline: FaultTimeline
   ) {

@@ -2,7 +2,7 @@ import CallCore
 import CallJudge
 import CallWire
 
-/// Judges whether devices were told what the app's server had said in time.
+/// Judges whether devices got the answer that the app's server had given in time.
 extension CallRecord {
   /// The error with which a call is refused; nil: it is not.
   var refusalByHook: CallError.Code? {

@@ -201,7 +201,7 @@ extension CallRecord {
       !$0.acts.isDisjoint(with: [.busy, .declineHere])
     }
     evidence.isReachable = rung.contains { !$0.wasAway }
-    // The callee's device that placed the other call is named, and told the same.
+    // The callee's device that placed the other call is named, and gets the same end.
     evidence.crossed = facts.crosses != nil && survivor == facts.crosses
     evidence.mayHaveFailed = (everybody + thirdDevices).contains { $0.wasAway }
     return evidence

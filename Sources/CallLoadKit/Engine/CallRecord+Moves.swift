@@ -5,7 +5,7 @@ import CallWire
 /// Judges calls that another device of the callee took over.
 extension CallRecord {
   /// Checks that exactly one of the devices that pull at once has the call. That device, the former one and the other
-  /// side must each be told.
+  /// side must each be notified.
   mutating func examineMoves(_ timeline: FaultTimeline, isAttached: (Int) -> Bool) {
     let pullers = callees.filter { $0.tookOver != nil }
     if pullers.count > 1 {
@@ -35,7 +35,7 @@ extension CallRecord {
   // MARK: Pulls without a reply
 
   /// A device whose pull took effect may lose the reply to it with its edge, and be back only when the call is over. Then
-  /// the reply is the call's end. Nothing that it was told itself says that it had the call, but others were told.
+  /// the reply is the call's end. No message to it says that it had the call, but those to others do.
   mutating func examineUnrepliedPulls(_ timeline: FaultTimeline) {
     for callee in callees where callee.mayHaveTakenOver {
       guard let asked = callee.pulledAt else { continue }
@@ -50,7 +50,7 @@ extension CallRecord {
     }
   }
 
-  /// The device that had the call, or the other side, was told so, and no reply said the opposite.
+  /// The device that had the call, or the other side, was notified of that, and no reply said the opposite.
   private func isKnownToHaveTakenOver(_ callee: DeviceRecord) -> Bool {
     let isTold =
       caller.moves.contains(callee.device)

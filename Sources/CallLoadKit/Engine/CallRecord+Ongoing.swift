@@ -7,7 +7,7 @@ extension CallRecord {
   private struct Side {
     let user: Int
     let isPlaced: Bool
-    /// From when to when it was the user's, as far as devices were told.
+    /// From when to when it was the user's, as far as devices know.
     let begun: Timestamp
     var over: Timestamp
     /// The devices that had it, and the users at the other side, the last ones last.

@@ -25,7 +25,7 @@ extension CallRecord {
 
   // MARK: Who took it
 
-  /// All name the same device, and it was told so, too.
+  /// All name the same device, and that device was notified, too.
   private mutating func examineNames(isAttached: (Int) -> Bool) {
     let named = Set(everybody.flatMap { [$0.handedOver?.by].compactMap(\.self) + $0.moves })
     for device in named.sorted() where device != taker {
@@ -77,7 +77,7 @@ extension CallRecord {
     }
   }
 
-  // MARK: Nobody took it
+  // MARK: The side was not taken
 
   private mutating func examineFailure(_ transfer: TransferRecord, _ timeline: FaultTimeline) {
     guard let asked = transfer.asked else { return }
@@ -104,7 +104,7 @@ extension CallRecord {
     }
   }
 
-  /// A device of the third user answered or declined in time, and nobody heard of it.
+  /// A device of the third user answered or declined in time, and no other device learned of it.
   private mutating func examineUntold(
     _ transfer: TransferRecord, by device: Int, _ timeline: FaultTimeline
   ) {
@@ -121,7 +121,7 @@ extension CallRecord {
       "\(name(of: device)) was not told what became of its transfer")
   }
 
-  /// When one of the two sides hung up, or was told of the end.
+  /// When one of the two sides hung up, or was notified of the end.
   private var talkOverAt: Timestamp? {
     let sides = [true, false].compactMap { side(ofCaller: $0, winner: calleesWinner) }
       .compactMap { record(of: $0) }
@@ -138,7 +138,7 @@ extension CallRecord {
 
   // MARK: The third user's devices
 
-  /// Those that rang are told the truth about the end of that.
+  /// Devices that rang learn the true reason for the end of that.
   private mutating func examineThird(isAttached: (Int) -> Bool) {
     for device in transfer?.devices ?? [] where device.invitedAt != nil {
       let name = name(of: device.device)
@@ -192,7 +192,7 @@ extension CallRecord {
 
   // MARK: Both sides
 
-  /// Signals reach who has the other side, and nobody else.
+  /// Signals reach the device that has the other side, and no other.
   private mutating func examineReceivers() {
     guard let winner = calleesWinner, let one = side(ofCaller: true, winner: winner),
       let other = side(ofCaller: false, winner: winner)
@@ -206,7 +206,7 @@ extension CallRecord {
     }
   }
 
-  /// Both are told of the end, of the same one, and it has a cause.
+  /// Both are notified of the end, of the same one, and it has a cause.
   private mutating func examineSides(isAttached: (Int) -> Bool) {
     guard let taker, let new = record(of: taker), let stayer, let other = record(of: stayer) else {
       return

@@ -51,14 +51,14 @@ struct DeviceRecord: Sendable {
   var wasThere = false
   /// When it first asked to take the answered call over.
   var pulledAt: Timestamp?
-  /// When it was told that it has taken the call over, and the version at that time.
+  /// When it learned that it has taken the call over, and the version at that time.
   var tookOver: (at: Timestamp, version: UInt64)?
-  /// The first end of an answered call that it was told after it had asked to take that over, and had no reply.
+  /// The first end of an answered call that it received after it had asked to take that over, and had no reply.
   /// Others' deliveries decide what it means.
   var endAfterPull: End?
-  /// It was told that a device of another user has its side.
+  /// It was notified that a device of another user has its side.
   var handedOver: End?
-  /// The devices that the other side goes on with, as it was told.
+  /// The devices that the other side goes on with, as far as it knows.
   var moves: [Int] = []
 
   init(device: Int) { self.device = device }
@@ -72,7 +72,7 @@ struct DeviceRecord: Sendable {
   }
   var end: End? { stop ?? replied }
   var pulls: Bool { pulledAt != nil }
-  /// It asked to take the call over, and was not told whether it has.
+  /// It asked to take the call over, and does not know whether it has.
   var mayHaveTakenOver: Bool { pulls && tookOver == nil && wonAt == nil }
 
   mutating func act(_ act: CallActs, at now: Timestamp) {
@@ -82,7 +82,7 @@ struct DeviceRecord: Sendable {
   /// When the device first did something; of one act only.
   func time(of act: CallActs) -> Timestamp? { actedAt[act] }
 
-  /// It has the call: what it was told of its part before is over.
+  /// It has the call, so what it knew of its part before is over.
   mutating func tookOver(at now: Timestamp, version: UInt64) {
     guard tookOver == nil else { return }
     tookOver = (now, version)
@@ -116,21 +116,21 @@ struct CallRecord: Sendable {
   /// The winner by the first delivery to the caller, and when that came.
   var answeredBy: Int?
   var answeredToldAt: Timestamp?
-  /// The caller was told that a device alerts its user.
+  /// The caller was notified that a device alerts its user.
   var hasRungAtCaller = false
-  /// From this time on no device may be told to ring.
+  /// From this time on no device may get an invite.
   var ringOverAt: Timestamp?
   /// The end of ringing that the cluster stated, by this machine's clock.
   var ringsOutAt: Timestamp?
   /// Invites and ends that look wrong, unless a fault explains them.
   var oddities: [Oddity] = []
-  /// A device that was told that there is no such call, after the call was accepted.
+  /// A device that got the answer that there is no such call, after the call was accepted.
   var forgottenBy: Int?
   /// Violations found while the call was under way; `examine` adds those of the call as a whole.
   var violations: [Violation<CorrectnessRule>] = []
   var errors: [(device: Int, command: ClientCommand, code: CallError.Code, at: Timestamp)] = []
   var signals = SignalLedger()
-  /// The call that goes on, as devices were told that this one gave way.
+  /// The call that goes on, since this one gave way, as devices know.
   var survivor: CallID?
   /// An error of the app's hook that it did not cause.
   var hookOddity: CallError.Code?
@@ -178,7 +178,7 @@ struct CallRecord: Sendable {
   var accepted: Bool { acceptedAt != nil }
   var deadline: Timestamp { facts.placedAt + facts.ringTimeout }
 
-  /// The caller, and every device that was told to ring, were notified of the end.
+  /// The caller, and every device that got an invite, were notified of the end.
   var isSettled: Bool {
     outstanding == 0 && caller.isOver
       && (callees + thirdDevices).allSatisfy { $0.invitedAt == nil || $0.isOver }

@@ -24,7 +24,7 @@ struct CrossingJudge: Sendable {
 }
 
 extension CallRecord {
-  /// A device was told that the call gave way to another one.
+  /// A device was notified that the call gave way to another one.
   mutating func gaveWay(_ device: Int, _ reason: EndReason?, to call: CallID?) {
     if reason == .transferred, let first = facts.during?.first, call != first {
       violate(

@@ -85,8 +85,8 @@ extension FaultTimeline {
       ?? false
   }
 
-  /// A call waits for the shard of a user to whom it went on for 15 s (`Guest.answerTimeout`). A bit less, since nobody
-  /// sees here when it asked.
+  /// A call waits for the shard of a user to whom it went on for 15 s (`Guest.answerTimeout`). A bit less, since the
+  /// time at which it asked is not seen here.
   private static let visitTimeout: Span = .seconds(13)
 
   /// The fault by which a shard was silent for so long that a call which had gone on to one of its users waited no

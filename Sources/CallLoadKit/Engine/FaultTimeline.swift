@@ -138,7 +138,7 @@ package struct FaultTimeline: Sendable {
     }
   }
 
-  /// The shards of a fault are not probed any more.
+  /// Stops the probes of the shards of a fault.
   package mutating func end(shardsOf fault: Int, at now: Timestamp) {
     for case .shard(let shard) in Array(calendars.keys) {
       answered(shard: shard, fault: fault, at: now)

@@ -13,7 +13,7 @@ struct TalkIndex: Sendable {
     if calls[user]?.isEmpty == true { calls[user] = nil }
   }
 
-  /// The last call of a user that may have been answered is over, as far as devices were told.
+  /// The last call of a user that may have been answered is over, as far as devices know.
   mutating func talked(_ user: Int, at now: Timestamp) { lastTalks[user] = now }
 
   /// Calls that are not judged yet.
@@ -31,13 +31,13 @@ struct UserTalk: Sendable {
 }
 
 extension CallRecord {
-  /// Whether a device may have answered, whatever others were told.
+  /// Whether a device may have answered, whatever others know.
   var mayBeAnswered: Bool {
     answeredBy != nil || facts.crosses != nil
       || callees.contains { $0.wonAt != nil || $0.acts.contains(.answer) }
   }
 
-  /// Whether the call was answered by then, and nobody had done or been told anything that ends or moves it.
+  /// Whether the call was answered by then, and no device had sent or received what ends or moves it.
   func goesOn(at time: Timestamp) -> Bool {
     guard let answered = answeredToldAt, answered <= time, facts.crosses == nil,
       transfer?.asked.map({ time < $0.at }) ?? true

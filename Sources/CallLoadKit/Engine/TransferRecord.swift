@@ -10,9 +10,9 @@ struct TransferRecord: Sendable {
   var devices: [DeviceRecord]
   /// The device that asks for it, how, and when it did first.
   var asked: (by: Int, request: TransferRequest, at: Timestamp)?
-  /// When it was told that the transfer is under way.
+  /// When it was notified that the transfer is under way.
   var acceptedAt: Timestamp?
-  /// The end of the transfer that it was told, where nobody took the side, and the time at which it was told.
+  /// The end of the transfer that it received, where the side was not taken, and when it did.
   var failure: (end: CallEnd<Int>, at: Timestamp)?
 
   init(_ terms: TransferTerms, _ roster: Roster, attached: Set<Int>, shard: Int) {
@@ -35,7 +35,7 @@ struct TransferRecord: Sendable {
 extension CallRecord {
   func isThird(_ device: Int) -> Bool { transfer?.index(of: device) != nil }
 
-  /// The third user's device that has the side, by what it or others were told.
+  /// The third user's device that has the side, by what it or others received.
   var taker: Int? {
     guard let transfer else { return nil }
     if let taker = transfer.devices.first(where: { $0.wonAt != nil }) { return taker.device }

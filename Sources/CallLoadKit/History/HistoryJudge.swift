@@ -1,7 +1,7 @@
 package import CallCore
 package import CallJudge
 
-/// Compares histories that users read with what devices were told of the calls.
+/// Compares histories that users read with the calls as devices saw them.
 package struct HistoryJudge: Sendable {
   let roster: Roster
   private let fates: [CallID: CallFate]
@@ -34,14 +34,14 @@ package struct HistoryJudge: Sendable {
     self.dues = dues.mapValues { Array($0.suffix(Self.duesMax)) }
   }
 
-  /// The users whose histories must have the call; nobody where that is not known, or the call gave way to another.
+  /// The users whose histories must have the call; empty where that is not known, or the call gave way to another.
   static func readers(of fate: CallFate, _ roster: Roster) -> [Int] {
     guard fate.isAccepted, let reason = fate.reason, reason != .glare else { return [] }
     let caller = roster.user(of: fate.caller)
     guard fate.wentOn else {
       return [caller] + (roster.user(fate.callee).map { [$0] } ?? []) + thirdReader(of: fate)
     }
-    // Users at whom it rang in vain have missed it, or see who answered. The answerer has it, whatever a device was told.
+    // Users at whom it rang in vain have missed it, or see who answered. The answerer has it, whatever a device saw.
     let answerer = fate.answeredBy.map { [roster.user(of: $0)] }
     return [caller] + (answerer ?? fate.missedBy.sorted())
       + fate.outrung.subtracting(answerer ?? []).sorted()
@@ -107,7 +107,7 @@ package struct HistoryJudge: Sendable {
         && one.endedAt == other.endedAt && one.reason == other.reason && one.video == other.video
   }
 
-  /// The mismatch between an entry and what devices were told; nil where all fits.
+  /// The mismatch between an entry and what devices saw; nil where all fits.
   private func objection(to entry: HistoryEntry, of user: Int) -> String? {
     guard let fate = fates[entry.call] else {
       return isWhole ? "has a call that nobody placed" : nil
@@ -123,7 +123,7 @@ package struct HistoryJudge: Sendable {
     if entry.peer != peer { return "names \(entry.peer) as the other side, and not \(peer)" }
     if let what = objection(toAnswererOf: entry, fate, of: user) { return what }
     if !fate.wentOn, !entry.wentTo.isEmpty { return "says that it went on to \(entry.wentTo)" }
-    // It says what the user's devices were told when the call left them.
+    // It has the end that the user's devices got when the call left them.
     if entry.isOfUserAlone { return fate.wentOn ? nil : "says that the call went on" }
     if let reason = Self.reason(in: fate, isPlaced: isPlaced) {
       if reason == .glare { return "has a call that gave way to another one" }

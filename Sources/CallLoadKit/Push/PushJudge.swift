@@ -30,7 +30,7 @@ package struct PushJudge: Sendable {
     var winner: Int?
     var attachedAt: [Int: Timestamp] = [:]
     var acted: Set<Int> = []
-    /// Sleeping devices that were told to ring, and when that was decided.
+    /// Sleeping devices that got an invite, and when that was decided.
     var invitedAt: [Int: Timestamp] = [:]
   }
 
@@ -71,7 +71,7 @@ package struct PushJudge: Sendable {
     if calls[call]?.attachedAt[device] == nil { calls[call]?.attachedAt[device] = now }
   }
 
-  /// A device that had slept was told to ring.
+  /// A device that had slept got an invite.
   /// - Parameter decidedAt: by the cluster's clock.
   package mutating func invited(_ call: CallID, _ device: Int, decidedAt: Timestamp) {
     calls[call]?.invitedAt.merge([device: decidedAt], uniquingKeysWith: max)

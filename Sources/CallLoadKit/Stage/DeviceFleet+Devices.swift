@@ -86,8 +86,8 @@ extension DeviceFleet {
     }
   }
 
-  /// Its session is over. Where the device itself has closed the connection, since it was told that its session was
-  /// replaced, or heard nothing for too long, nothing else says so.
+  /// Its session is over. Where the device itself has closed the connection, since it learned that its session was
+  /// replaced, or received nothing for too long, nothing else says so.
   private func detached(_ device: LoadDevice) {
     guard options.isDisturbed, !device.driver.isSuspended, device.hasSession else { return }
     device.lostAt = loop.now

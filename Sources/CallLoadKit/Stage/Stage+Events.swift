@@ -139,7 +139,7 @@ extension Stage {
     case .cancelled where rang: live.lastCancelAt = loop.now
     case .unanswered:
       // Compares lengths alone, so that clocks may differ.
-      // A group's member is told so when its turn is over.
+      // A group's member is notified when its turn is over.
       guard live.plan.script == nil, let since = live.ringsSince, let span = live.ringSpan else {
         return
       }

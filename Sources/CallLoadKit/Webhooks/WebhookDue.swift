@@ -7,7 +7,7 @@ package struct WebhookDue: Codable, Sendable, Equatable {
   private var low: UInt64
   private var must: UInt8
   private var may: UInt8
-  /// The name of the end reason, as the caller was told; nil: the caller does not know it.
+  /// The name of the end reason, as the caller knows it; nil: the caller does not.
   package var reason: String?
 
   package var call: CallID { CallID(high: high, low: low) }

@@ -47,7 +47,7 @@ package struct WebhookEvent: Sendable, Equatable {
   }
 }
 
-/// Compares what the app's server got with what devices were told of the calls.
+/// Compares the events that the app's server got with the calls as devices saw them.
 package struct WebhookJudge: Sendable {
   private struct Seen: Sendable {
     var kinds: AppEventKinds = []
@@ -103,7 +103,7 @@ package struct WebhookJudge: Sendable {
 
   // MARK: Judging
 
-  /// Whether nothing is missing any more.
+  /// Whether nothing is missing.
   package func hasAll(_ dues: [WebhookDue]) -> Bool {
     dues.allSatisfy { missing($0).isEmpty }
   }

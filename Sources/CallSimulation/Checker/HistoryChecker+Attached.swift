@@ -35,7 +35,7 @@ extension HistoryChecker {
       case .declinedHere, .busy: return false
       case .gone, nil: break
       }
-      // An attach that nobody answered may replace the session whenever it arrives.
+      // An unanswered attach may replace the session whenever it arrives.
       return unansweredAttaches[link.who]?.isEmpty ?? true
     }
     return all.sorted { $0.key < $1.key }.map(\.value)

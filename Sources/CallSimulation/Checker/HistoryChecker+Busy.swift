@@ -4,7 +4,7 @@ internal import CallJudge
 /// Rules for second calls, where a user in an answered call is busy.
 extension HistoryChecker {
   /// A call rings only where its callee is not known to be in another one. Of calls to it its shard knows at once; of
-  /// those that it placed it learns from the edge that has told the caller's device.
+  /// those that it placed it learns from the edge that has notified the caller's device.
   mutating func mayRing(
     _ placed: PlacedFacts, _ call: CallID, _ shard: Int
   ) throws(HistoryViolation) {
@@ -22,7 +22,7 @@ extension HistoryChecker {
     }
   }
 
-  /// Whether the caller's device was told of the answer a while ago, on a connection that it still has, and nothing was
+  /// Whether the caller's device got the answer a while ago, on a connection that it still has, and nothing was
   /// wrong between its edge and its user's shard.
   private func isKnown(_ facts: Facts, to shard: Int) -> Bool {
     guard let toldAt = facts.callerToldAt, toldAt + bounds.merge < now, facts.moves.isEmpty,

@@ -1,14 +1,14 @@
 internal import CallCore
 internal import CallJudge
 
-/// The decisions about calls to users, by the store and by what devices and the app's server were told.
+/// The decisions about calls to users, by the store and by the confirmations to devices and the app's server.
 extension HistoryChecker {
   struct Decided: Sendable {
     /// The newest that the store has.
     var stored: UserRules
     /// All that it had before.
     var former: [UserRules] = []
-    /// When somebody was told that the newest is stored; nil: nobody was.
+    /// When the newest was confirmed to somebody; nil: it was not.
     var toldAt: Timestamp?
 
     func ever(_ isSo: (UserRules) -> Bool) -> Bool { isSo(stored) || former.contains(where: isSo) }
@@ -23,7 +23,7 @@ extension HistoryChecker {
     decided[key] = Decided(stored: rules, former: former)
   }
 
-  /// Somebody is told that a user's rules are stored.
+  /// Somebody learns that a user's rules are stored.
   mutating func toldRules(
     _ rules: UserRules, asked: UserRules, of user: String
   ) throws(HistoryViolation) {
@@ -69,7 +69,7 @@ extension HistoryChecker {
 }
 
 extension UserRules {
-  /// Without what is not decided about calls, as a device is told them.
+  /// The part that decides about calls, as devices get it.
   fileprivate var asTold: UserRules {
     var rules = self
     (rules.name, rules.group) = ("", nil)

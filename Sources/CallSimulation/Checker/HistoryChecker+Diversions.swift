@@ -123,7 +123,7 @@ extension HistoryChecker {
     return diverted.to.count == 1 && next?.hasBytes(of: diverted.to[0]) ?? false
   }
 
-  /// Who is invited to another user's call is told by whom it was sent there.
+  /// An invite to another user's call names who sent it there.
   func invitedElsewhere(_ who: Who, _ invite: Invite, _ call: CallID) throws(HistoryViolation) {
     guard knowsJournal, let facts = calls[call] else { return }
     let from = facts.source(of: who.user)
@@ -132,7 +132,7 @@ extension HistoryChecker {
       "\(who) hears that \(invite.divertedBy) sent the call there, in place of \(from)")
   }
 
-  /// A device is told that the call has left its user, and the call rings on.
+  /// A device learns that the call has left its user, and the call rings on.
   /// - Returns: whether that is true.
   func toldLeft(_ who: Who, _ end: CallEnd<Who>, _ call: CallID, _ facts: Facts)
     throws(HistoryViolation) -> Bool
@@ -171,7 +171,7 @@ extension HistoryChecker {
     return nil
   }
 
-  /// A call ends because nobody is left to answer: no device of a user to whom it went on waits for the user's first ones.
+  /// A call ends because no user is left: no device of a user to whom it went on waits for the user's first ones.
   mutating func endsByStages(
     _ end: EndedFacts, _ facts: Facts, _ call: CallID
   ) throws(HistoryViolation) {

@@ -2,7 +2,7 @@ internal import CallCore
 internal import CallJudge
 internal import CallWire
 
-/// Checks what devices are told about the winner and the end of a call.
+/// Checks what devices receive about the winner and the end of a call.
 extension HistoryChecker {
   mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
     let facts = calls[call, default: Facts()]
@@ -86,13 +86,13 @@ extension HistoryChecker {
     }
   }
 
-  /// Who is told that a call gave way is told for which one.
+  /// A stop of a call that gave way names the one that stays.
   func toldSurvivor(
     _ who: Who, _ reason: EndReason?, _ survivor: CallID?, _ call: CallID
   ) throws(HistoryViolation) {
     let ended = calls[call]?.ended?.survivor
     let truth = reason == .glare || reason == .transferred ? ended : nil
-    // A device that had refused before is told of its own part, and that the call went on under another id.
+    // A device that had refused before is notified of its own part, and that the call went on under another id.
     let isOfOwnPart = (reason == .declined || reason == .busy) && survivor == ended
     try require(
       survivor == truth || isOfOwnPart || !knowsJournal, .crossingsMerge, call,

@@ -96,9 +96,9 @@ extension HistoryChecker {
     var end: CallEnd<Who>?
     var endVersion: UInt64?
     var signals: [UInt64: String] = [:]
-    /// By index, the other side's moves that it was told of.
+    /// By index, the other side's moves that it was notified of.
     var moves: Set<Int> = []
-    /// By index, transfers of which it was told that nobody took the call.
+    /// By index, transfers of which it knows that the call was not taken.
     var transfers: Set<Int> = []
     /// The app was started again.
     var forgot = false

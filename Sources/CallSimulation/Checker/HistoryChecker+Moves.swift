@@ -4,7 +4,7 @@ internal import CallWire
 
 /// Rules for answered calls that another device of the same user takes over.
 extension HistoryChecker.Facts {
-  /// Who has a side of the answered call; nil: nobody has answered.
+  /// Who has a side of the answered call; nil: it is unanswered.
   func holder(ofCaller: Bool) -> Who? {
     moves.last { $0.ofCaller == ofCaller }.map { Who($0.to) }
       ?? (ofCaller ? journalCaller : journalWinner)
@@ -51,12 +51,12 @@ extension HistoryChecker {
     } else {
       (facts.connected.winner, facts.lostUntil.winner) = (false, nil)
     }
-    // The end that the device was told of its former part in the call no longer counts.
+    // The end of the device's former part in the call no longer counts.
     facts.told[Who(move.to)]?.end = nil
     facts.told[Who(move.to)]?.endVersion = nil
   }
 
-  /// A device is told that it has the call: it has, from the device that it named. Of two that pull at once one has.
+  /// A device learns that it has the call: it has, from the device that it named. Of two that pull at once one has.
   func toldPulled(_ who: Who, _ request: PullRequest, _ call: CallID) throws(HistoryViolation) {
     let isTrue = calls[call, default: Facts()].moves.contains {
       Who($0.to) == who && $0.from.device == request.from
@@ -66,7 +66,7 @@ extension HistoryChecker {
       "\(who) is told that it took it over from \(request.from); no record says so")
   }
 
-  /// A device is told that another one has the call now.
+  /// A device learns that another one has the call now.
   mutating func toldMovedAway(
     _ who: Who, _ end: CallEnd<Who>, _ call: CallID, version: UInt64?
   ) throws(HistoryViolation) {
@@ -80,7 +80,7 @@ extension HistoryChecker {
     if let version { calls[call]?.told[who]?.endVersion = version }
   }
 
-  /// A device is told that the other side goes on with another one.
+  /// A device learns that the other side goes on with another one.
   mutating func toldMove(_ who: Who, _ moved: Moved, _ call: CallID) throws(HistoryViolation) {
     let moves = calls[call, default: Facts()].moves
     let index = Int(moved.number) - 1
@@ -90,7 +90,7 @@ extension HistoryChecker {
     calls[call, default: Facts()].told[who, default: Told()].moves.insert(index)
   }
 
-  /// The other side's device, or the one that had the call, was not told of the newest move, though it is attached and
+  /// The other side's device, or the one that had the call, did not get the newest move, though it is attached and
   /// nothing was wrong.
   mutating func notToldOfMove(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let move = facts.moves.last, let movedAt = facts.moveTimes.last,

@@ -6,7 +6,7 @@ internal import CallJudge
 extension HistoryChecker {
   struct StoredName: Sendable {
     var name: String
-    /// When somebody was told that it is stored; nil: nobody was.
+    /// When it was confirmed to somebody; nil: it was not.
     var toldAt: Timestamp?
   }
 
@@ -102,7 +102,7 @@ extension HistoryChecker {
     }
   }
 
-  /// A device is told whether its user was in a call.
+  /// A device learns whether its user was in a call.
   func toldSecondCall(
     _ who: Who, _ isSecond: Bool, _ facts: Facts, _ call: CallID
   ) throws(HistoryViolation) {

@@ -116,7 +116,7 @@ extension HistoryChecker {
     try require(
       decided - .milliseconds(1) <= over, .noPushAfterEnd, job.call,
       "\(key): decided after the call was over")
-    // Nobody can notify a shard that its registration lost a token if that shard lacks the registration.
+    // A shard that lacks a registration cannot be notified that it lost a token.
     // And the shard of a call that went on knows the registrations of other users as their shards said last.
     let isGuest = facts?.isGuest(key.who.user) ?? false
     let known =

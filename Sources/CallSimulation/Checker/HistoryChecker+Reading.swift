@@ -74,7 +74,7 @@ extension HistoryChecker {
 }
 
 extension HistoryChecker.Facts {
-  /// Whether the call is listed as one of a user: it is to the user, or the user placed it, and nobody else has that side.
+  /// Whether the call is listed as one of a user: it is to the user, or the user placed it, and no other has that side.
   fileprivate func isOf(_ user: String) -> Bool {
     guard let placed else { return false }
     return placed.callee.user.hasBytes(of: user)

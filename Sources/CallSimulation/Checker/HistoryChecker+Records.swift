@@ -64,7 +64,7 @@ extension HistoryChecker.Facts {
       var own = ([transfer.start] + transfer.diversions).map(diversion)
       own[0].failed = transfer.end?.reason
       own[0].takenBy = transfer.move.map { moves[$0].to }
-      // Nobody hands over the vacant side of a call that the app's server placed.
+      // The vacant side of a call that the app's server placed is not handed over.
       all += own.filter { !$0.from.isEmpty }
     }
     return all

@@ -1,12 +1,12 @@
 internal import CallCore
 internal import CallJudge
 
-/// Rules of users (R27): what is decided about calls to a user holds once somebody was told that it is stored. Judged are
+/// Rules of users (R27): what is decided about calls to a user holds once it was confirmed to somebody. Judged are
 /// calls that came to the user after that, as long as nothing else is decided.
 extension HistoryChecker {
   // MARK: Calls
 
-  /// A call is placed: nobody rings whose rules send it on, or keep it away, and the first devices ring first.
+  /// A call is placed: a user whose rules send it on, or keep it away, is not rung, and the first devices ring first.
   mutating func ringsByRules(_ facts: inout Facts, _ call: CallID) throws(HistoryViolation) {
     guard let placed = facts.placed, let rules = rulesOfCallee(facts) else { return }
     if let always = rules.always, !fresh(always, facts).isEmpty {
@@ -124,7 +124,7 @@ extension HistoryChecker {
       default: return
       }
     }
-    // Its whole time passed while no owner could decide, so it went on to nobody.
+    // Its whole time passed while no owner could decide, so it did not go on.
     if isRingFixed(facts), end.at + bounds.skew >= placed.deadline,
       !calendar.isCalm(from: placed.placedAt - bounds.calmBefore, until: now)
     {
@@ -136,7 +136,7 @@ extension HistoryChecker {
   }
 
   /// The callee's rules. The app's hook, which overrules them, is not asked about the calls that the app's server places.
-  /// One that is for a device only goes on to nobody.
+  /// A call that is for a device only does not go on.
   private func rulesOfCallee(_ facts: Facts) -> UserRules? {
     guard let placed = facts.placed, !hasHook || facts.isForServer,
       var rules = rules(of: placed.callee.user, since: placed.placedAt - bounds.skew)
@@ -154,7 +154,7 @@ extension HistoryChecker {
 }
 
 extension UserRules {
-  /// Whether calls of a user ring nobody. No simulated user gives a time until when.
+  /// Whether calls to a user do not ring. No simulated user gives a time until when.
   func silences(_ caller: String) -> Bool {
     doNotDisturb.map { !$0.except.contains { $0.hasBytes(of: caller) } } ?? false
   }

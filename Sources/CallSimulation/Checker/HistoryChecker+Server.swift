@@ -168,7 +168,7 @@ extension HistoryChecker.Facts {
   /// Whether the app's server placed it.
   var isForServer: Bool { placed?.callerRings != nil }
 
-  /// Whether nobody has the caller's side.
+  /// Whether the caller's side is vacant.
   var isVacant: Bool { isForServer && holder(ofCaller: true)?.device.isEmpty ?? false }
 
   /// The point on which the entry of the second user and the journal disagree. A user who was not rung has no entry.

@@ -33,7 +33,7 @@ extension HistoryChecker.Facts {
   /// Whether a transfer rang a user's devices.
   func transferRang(_ user: String) -> Bool { transfers.contains { $0.rang(user) } }
 
-  /// Whether a device that rang for a transfer is told the truth about the end of that.
+  /// Whether a device that rang for a transfer learns the true reason for the end of that.
   func isEndOfTransfer(_ end: CallEnd<Who>, of who: Who) -> Bool {
     transfers.contains { transfer in
       guard transfer.rang(who.user) else { return false }
@@ -128,7 +128,7 @@ extension HistoryChecker {
     facts.transfers[facts.transfers.count - 1].endedAt = now
   }
 
-  /// A device rings for a transfer: what it was told of an earlier part in the call is over.
+  /// A device rings for a transfer, so what it knew of an earlier part in the call is over.
   func rungForTransfer(_ party: Party, _ facts: inout Facts, _ call: CallID)
     throws(HistoryViolation)
   {
@@ -150,7 +150,7 @@ extension HistoryChecker {
     facts.pushedBefore[facts.key(who), default: []].formUnion(before)
   }
 
-  // MARK: What devices are told
+  // MARK: Devices' messages
 
   func invitedToTransfer(_ who: Who, _ invite: Invite, _ by: Party, _ call: CallID)
     throws(HistoryViolation)
@@ -165,7 +165,7 @@ extension HistoryChecker {
       "\(who) hears that \(Who(by)) transfers \(Who(invite.caller)); no record says so")
   }
 
-  /// A device is told that the transfer for which it rang is over, or that it has handed the call over.
+  /// A device learns that the transfer for which it rang is over, or that it has handed the call over.
   /// - Returns: whether that is so.
   mutating func toldTransferEnd(
     _ who: Who, _ end: CallEnd<Who>, _ call: CallID, _ facts: Facts, version: UInt64?
@@ -197,7 +197,7 @@ extension HistoryChecker {
     }
   }
 
-  /// The side that transferred the call was not told that nobody took it, though it is attached and nothing was wrong.
+  /// The side that transferred the call does not know that it was not taken, though it is attached and all was well.
   mutating func notToldOfTransfer(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let transfer = facts.transfers.last, let end = transfer.end, end.reason != .cancelled,
       let endedAt = transfer.endedAt, let who = facts.holder(ofCaller: transfer.ofCaller),

@@ -158,7 +158,7 @@ package struct HistoryChecker: Sendable {
     case .detach: links[link]?.attachedAt = nil
     case .call(let address, .signal(let kind, let body)):
       senders.sent(who, body)
-      // It is refused; if that is not heard, it is sent again, and may be taken behind later ones.
+      // It is refused; if the refusal is lost, it is sent again, and may be taken behind later ones.
       if kind == .information, calls[address.call]?.answered == nil { senders.gaveUp(body) }
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]

@@ -6,7 +6,7 @@ package import CallWire
 package enum PushEvent: Sendable {
   /// A registration was written as it is now, or removed.
   case registration(Who, Registration?)
-  /// The owner of a token by the bucket of claims; nil: nobody.
+  /// The owner of a token by the bucket of claims; nil: none.
   case claim(fingerprint: String, Who?)
   /// The store took two racing claims of a token. Either may be the valid one.
   case raced(fingerprint: String)

@@ -124,7 +124,7 @@ package final class SimChannel: Channel, ChannelCore, @unchecked Sendable {
     loop.post { [self] in end() }
   }
 
-  /// Nobody closes the sockets of a process that died. An edge keeps a request that it has not answered, and with it
+  /// The sockets of a process that died stay open. An edge keeps a request that it has not answered, and with it
   /// the whole world, until its connection is gone.
   private func endWithWorld() {
     if isActive {

@@ -10,7 +10,7 @@ final class SimHook: HookClient {
   static let settings = HookSettings(
     url: "https://app.example/hook", secrets: [[UInt8](repeating: 9, count: 32)])
 
-  /// Nobody delivers to it: the stream of its events is what counts.
+  /// No gateway delivers to it: the stream of its events is what counts.
   static let webhooks = [
     WebhookSettings(SignedEndpoint(url: "https://app.example/events", secrets: [[9]]))
   ]

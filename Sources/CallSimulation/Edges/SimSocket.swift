@@ -32,7 +32,7 @@ package final class SimSocket {
 
   func detach(_ side: Side) { ends[side.rawValue] = nil }
 
-  /// Nothing arrives any more, in either direction.
+  /// From now on nothing arrives, in either direction.
   package func fallSilent() { isSilent = true }
 
   /// The connection ends: silently, or as one that its kernel closes.

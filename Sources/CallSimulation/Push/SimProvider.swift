@@ -66,7 +66,7 @@ final class SimProvider: SimActor, @unchecked Sendable {
   private var upSince: [PushLane: Timestamp] = [:]
   /// A sabotage: a sender takes the first answer for final.
   var givesUp = false
-  /// The gateways are in trouble, and owe nobody anything until then.
+  /// The gateways are in trouble, and owe no push until then.
   var gatewaysTroubled = Timestamp(microseconds: 0)
   private var waiting: [ObjectIdentifier: SimSending] = [:]
   /// It says for good that a token is gone.

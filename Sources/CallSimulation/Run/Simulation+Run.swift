@@ -83,8 +83,8 @@ extension Simulation {
     }
   }
 
-  /// To the cluster an edge that is cut off alone looks like one that ended. Once nobody waits for
-  /// it, its devices' sessions do not count.
+  /// To the cluster an edge that is cut off alone looks like one that ended. Once the
+  /// cluster has given it up, its devices' sessions do not count.
   func giveUpLostEdges() {
     for line in lines.values {
       guard let node = line.edge.node, let absence = nats.absence(of: node) else { continue }

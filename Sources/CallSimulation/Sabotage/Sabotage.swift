@@ -28,7 +28,6 @@ package enum Sabotage: String, Sendable, CaseIterable {
 
   package struct Facts: Sendable {
     package var seam: Seam
-    /// What is broken.
     package var summary: String
     /// The rule that has to find it, if only this sabotage breaks that rule.
     package var rule: HistoryRule?

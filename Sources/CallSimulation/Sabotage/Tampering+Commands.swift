@@ -117,7 +117,7 @@ extension Tampering {
   private func repeatSignals(_ batch: inout CommandBatch) {
     for var command in batch.commands {
       guard case .call(_, .signal) = command.body else { continue }
-      // Nobody waits for its reply.
+      // Its reply is not awaited.
       command.request = 0
       batch.commands.append(command)
     }

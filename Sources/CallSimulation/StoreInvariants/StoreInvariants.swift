@@ -32,7 +32,7 @@ package final class StoreInvariants: @unchecked Sendable {
     /// Devices that have taken the call over.
     var holders: [CallID: Set<DeviceID>] = [:]
     var ended: Set<CallID> = []
-    /// Those that ended because they gave way to a crossing call.
+    /// Calls that ended because they gave way to a crossing one.
     var gaveWay: Set<CallID> = []
     /// Devices that declined, or were busy, for themselves.
     var refusers: [CallID: Set<DeviceID>] = [:]

@@ -78,7 +78,7 @@ struct CallScript {
     case consulted
     case placedByServer = "placed by the app's server"
 
-    /// Those that devices place, of which one is drawn for each call.
+    /// The kinds that devices place, of which one is drawn for each call.
     static let ofDevices = allCases.filter { $0 != .placedByServer }
     /// Those in which most can happen at the same time, of which some worlds have many.
     static let crowded = [twoAnswer, crossing, pulled, transferred, consulted]

@@ -41,7 +41,7 @@ extension CallScriptWriter {
   }
 
   /// Mostly one device answers. Then the side that waits hangs up now and then before the other one is there, or loses
-  /// its connection, or sends signals to nobody.
+  /// its connection, or sends signals to a vacant side.
   mutating func fillPlacedByServer() {
     switch random.below(8) {
     case 0: add(soon, one, .say(.decline(.everywhere)), ifRinging: true)

@@ -25,7 +25,7 @@ struct RuleScript {
         always: UserRules.Forward(users: [SimOptions.user(next)]),
         doNotDisturb: random.chance(0.2) ? UserRules.DoNotDisturb() : nil)
     }
-    // Nobody of this user's can be reached.
+    // No device of this user can be reached.
     if user == 0 { return UserRules(onUnreachable: others(than: user)) }
     var rules = UserRules(noAnswerSeconds: 5, firstSeconds: UserRules.firstRange.lowerBound)
     switch random.below(10) {

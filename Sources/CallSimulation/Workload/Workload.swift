@@ -7,7 +7,7 @@ internal import CallWire
 final class Workload: FaultSource {
   struct Running {
     var script: CallScript
-    /// nil while nobody has that side of a call that the app's server placed.
+    /// nil while that side of a call that the app's server placed is vacant.
     var caller: SimDevice?
     var callees: [SimDevice]
     var request: PlaceRequest
@@ -32,7 +32,7 @@ final class Workload: FaultSource {
   private(set) var isActive = true
   /// The newest entry of the user's history that each device has read.
   var newestRead: [Who: HistoryCursor] = [:]
-  /// nil: nobody has push here.
+  /// nil: the world has no push.
   var push: SimPushPeople?
   /// nil: the app's server asks nothing.
   var server: SimAppServer?
@@ -153,7 +153,7 @@ final class Workload: FaultSource {
     let address = isPlacer ? running.address : device.address(call)
     switch step.act {
     case .say(let verb):
-      // Nobody can answer or decline a call that the app does not show.
+      // A call that the app does not show can be neither answered nor declined.
       let needsCall: CallActs = [.answer, .refusal]
       if !needsCall.isDisjoint(with: CallActs(verb)), device.calls[call] == nil { return }
       device.submit(.call(address, verb))

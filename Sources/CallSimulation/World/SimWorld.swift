@@ -130,8 +130,8 @@ package final class SimWorld: @unchecked Sendable {
     ready.removeAll(keepingCapacity: true)
   }
 
-  /// Runs on for a moment, stopped or not, so that the tasks of killed nodes end. No observer is
-  /// called any more.
+  /// Runs on for a moment, stopped or not, so that the tasks of killed nodes end. Calls no
+  /// observer.
   package func unwind() {
     isOver = true
     runJobs()

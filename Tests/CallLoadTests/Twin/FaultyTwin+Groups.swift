@@ -34,7 +34,7 @@ extension FaultyTwin {
   }
 
   /// The next member's turn begins.
-  /// - Returns: false where nobody is left.
+  /// - Returns: false where no member is left.
   @discardableResult
   func ringNext(_ call: Call) -> Bool {
     guard case .ringing = call.stage, !call.queue.isEmpty else { return false }

@@ -42,7 +42,7 @@ extension FaultyTwin {
     return user == answerer?.user || miss(&entry, call, user, reason) ? entry : nil
   }
 
-  /// The call went on to the user, and nobody answered there.
+  /// The call went on to the user, and was not answered there.
   /// - Returns: false where the user has nothing of it.
   private func miss(
     _ entry: inout HistoryEntry, _ call: Call, _ user: String, _ reason: EndReason

@@ -50,7 +50,7 @@ extension FaultyTwin {
     case ringsOutOfOrder
     /// Rings the next member of a group while it is the turn of another one.
     case cutsATurnShort
-    /// Rings nobody when a member has given the call on.
+    /// Rings no member when one has given the call on.
     case forgetsTheNextMember
     /// Tells a member whose turn is over of a missed call.
     case tellsAMemberThatItMissed
@@ -82,7 +82,7 @@ extension FaultyTwin {
     case namesNoConsultation
     /// Lets the call in which a device was asked go on.
     case keepsTheConsultation
-    /// Shows nobody an ongoing call, or its end, or with somebody else.
+    /// Shows no device an ongoing call, or its end, or with somebody else.
     case hidesOngoing, keepsOngoing, showsAnotherPeer
     /// Does not do what the app's server said.
     case ignoresTheHook

@@ -7,7 +7,7 @@ final class FaultyTwinLink: DeviceLink {
   private weak var delegate: (any DeviceLinkDelegate)?
   private unowned let twin: FaultyTwin
   private var isOpen = true
-  /// Nothing reaches the device through it any more.
+  /// From now on nothing reaches the device through it.
   var isSilent = false
   private var queued: [ClientFrame] = []
   private var arrivesAt = Timestamp(microseconds: 0)
