@@ -17,10 +17,14 @@ format() {
   swift format lint --strict --parallel --recursive --configuration .swift-format "${paths[@]}"
 }
 
-# A comment has its subject first: none begins with a word that leaves the reader to look for it.
+# A comment has its subject first: none begins with a word that leaves the reader to look for it. A doc comment names
+# who does something: "notified of" or "learns" says more than "told".
 comments() {
-  ! git grep -nE '^[[:space:]]*(//+|#|\*|/\*\*)[[:space:]]*(Of|What|Whose|Whoever)[[:space:]]' -- \
-    '*.swift' '*.js' '*.ts' '*.py' '*.sh' '*.proto' '*.c' '*.h' ':!*.pb-c.*'
+  local code=0
+  git grep -nE '^[[:space:]]*(//+|#|\*|/\*\*)[[:space:]]*(Of|What|Whose|Whoever|Those that)[[:space:]]' -- \
+    '*.swift' '*.js' '*.ts' '*.py' '*.sh' '*.proto' '*.c' '*.h' ':!*.pb-c.*' && code=1
+  git grep -nE '^[[:space:]]*///.*\b(any more|told|heard|[Nn]obody)\b' -- '*.swift' && code=1
+  return $code
 }
 
 # Warnings in our own sources are errors: Package.swift reads this.
