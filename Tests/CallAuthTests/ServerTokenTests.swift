@@ -2,7 +2,7 @@ import CallAuth
 import Foundation
 import Testing
 
-/// Tokens of an app's server: nobody's device, and a user's token is none.
+/// Tokens of an app's server. Such a token is no device's, and a user's token is not a server's.
 @Suite struct ServerTokenTests {
   private let now: Int64 = 1_800_000_000
   private let keys = AppKeys.generateDevelopment(apps: ["demo", "other"]).0

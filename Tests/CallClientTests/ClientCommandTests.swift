@@ -117,7 +117,7 @@ import Testing
     #expect(device.take().events == [.gaveUp(request: request, command)])
   }
 
-  /// Nobody expects a call that begins a minute late.
+  /// No user expects a call that begins a minute late.
   @Test("a place that finds no connection is given up, with what waits behind it")
   func aPlaceWithoutAConnection() {
     var device = Device()

@@ -17,7 +17,7 @@ import Testing
     return device
   }
 
-  /// Attaches, and is told the user's calls.
+  /// Attaches, and learns the user's calls.
   private func attach(_ device: inout Device, _ ongoing: OngoingCalls?) {
     var info = AttachedInfo.sample
     info.ongoing = ongoing

@@ -32,7 +32,7 @@ import Testing
     #expect(device.machine.calls[address.call]?.isEnded == true)
   }
 
-  /// Nobody expects that somebody rings a minute late.
+  /// No user expects that a device rings a minute late.
   @Test func aPlaceWithoutAReplyIsCancelledWhenTheDeviceWasAwayForLong() {
     var device = Device()
     device.attach()

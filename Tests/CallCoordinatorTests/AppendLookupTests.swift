@@ -68,7 +68,7 @@ import Testing
     #expect(evaluate(StoredRecord(sequence: 9, bytes: [0xff])) == .foreign)
   }
 
-  /// Both were taken by the store; the first counts, whatever the second's writer was told.
+  /// The store took both. The first counts, whatever result the second's writer got.
   @Test func somebodyElsesRecordBeforeOurs() {
     #expect(
       evaluate(record(9, "you", previous: 8, epoch: 4), record(10, "me", previous: 8)) == .foreign)

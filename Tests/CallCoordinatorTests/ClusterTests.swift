@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  /// R23: a former owner that does not know it is fenced speaks to nobody.
+  /// R23: a former owner that does not know it is fenced speaks to no device and no node.
   @Test func aFencedOwnerIsSilentAndTheShardGoesOn() async throws {
     try await withCluster(shards: 1) { bench in
       bench.start("a")
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  /// Nobody listens any more at a killed node's address: that is known long before its silence counts.
+  /// No process listens at a killed node's address. The others know that long before its silence counts.
   @Test func aCrashIsNoticedBeforeTheTimeout() async throws {
     func quick(_ configuration: inout CoordinatorConfiguration) {
       configuration.probeTime = .milliseconds(60)

@@ -60,7 +60,7 @@ import Testing
     #expect(outbox.notified(item(1)) == false)
   }
 
-  /// Those that are to be told may be away for long, which holds back no other call.
+  /// The shards to be notified may be away for long, which holds back no other call.
   @Test func whatIsToBeToldIsNotUnderWay() {
     var outbox = HistoryOutbox(atOnce: 2)
     for number: UInt64 in 1...2 { outbox.add(item(number)) }

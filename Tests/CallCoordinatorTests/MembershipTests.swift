@@ -190,7 +190,7 @@ import Testing
     #expect(!membership.isLiving(owner: "x", incarnation: 9))
   }
 
-  /// A new owner is told which edges may return with sessions.
+  /// A new owner learns which edges may return with sessions.
   @Test func edgesThatMayReturnAreKnown() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
     for number: UInt64 in [7, 8, 9] {
@@ -261,7 +261,7 @@ import Testing
     #expect(membership.received(edge("e7", 7), now: at(3000)) == [.edgeReturned(7)])
   }
 
-  /// Nobody is left who could tell: any edge may be missing.
+  /// No node is left that could say which edges are missing, so any edge may be.
   @Test func withoutAnybodyWhoCouldTellAnyEdgeMayBeMissing() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
     #expect(membership.beginsWithoutKnowing(now: at(1000)) == [.edgeLost(0, .silent)])
@@ -272,7 +272,7 @@ import Testing
       "and the others are told so")
   }
 
-  /// The node that told of the silence may crash before it counts the edge as lost.
+  /// The node that reported the silence may crash before it counts the edge as lost.
   @Test func anEdgeThatIsSilentAndNotLostYetIsKnownFromOthers() {
     var membership = Membership(timeout: Self.timeout, now: at(0))
     var other = heartbeat("b", 2)

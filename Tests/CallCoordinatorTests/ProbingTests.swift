@@ -170,8 +170,8 @@ import Testing
     #expect(sent == [200, 700, 1200, 1700])
   }
 
-  /// It dies right after a probe reached it. The next ones find nobody; that the former was never answered is
-  /// known in the midst of them, and says nothing of now.
+  /// It dies right after a probe reached it. The next probes find no process. In the midst of them the prober learns
+  /// that the former one was never answered, which says nothing of now.
   @Test func theTimeoutOfAnEarlierProbeDoesNotClearIt() throws {
     var membership = eagerMembership([1, 2])
     let early = try #require(membership.probes(now: at(200)).first { $0.incarnation == 1 })

@@ -4,7 +4,7 @@ import CallCore
 import CallWire
 import Synchronization
 
-/// A work queue that does as it is told.
+/// A work queue that behaves as the test sets it to.
 final class TestOutlet: WorkQueue {
   enum Mood: Sendable {
     case takes, refuses

@@ -10,7 +10,7 @@ struct RegistrationWritesTests {
   let phone = RegistrationWrites.Key(.user("bob"), "phone")
   let tablet = RegistrationWrites.Key(.user("bob"), "tablet")
 
-  /// The requests to the store, and the results that the rules are told.
+  /// The requests to the store, and the results that the rules are notified of.
   struct Bench {
     var writes: RegistrationWrites
     var steps: [Step] = []

@@ -6,7 +6,7 @@ import CallWire
 import Synchronization
 import Testing
 
-/// R23: a former owner that wakes after its shard moved speaks to nobody, whatever it is asked.
+/// R23: a former owner that wakes after its shard moved speaks to no device and no node, whatever it is asked.
 @Suite struct SilenceTests {
   /// Everything that a device may ask for, each with its request number.
   static func commands(_ user: UserKey) -> [Command.Body] {
@@ -142,8 +142,8 @@ import Testing
     }
   }
 
-  /// While a node does not receive its own heartbeats, nobody can tell it that he is back: a caller's grace does
-  /// not run out, and begins anew when the node hears itself again.
+  /// While a node does not receive its own heartbeats, no edge can notify it that a caller is back. The caller's grace
+  /// does not run out, and begins anew when the node hears itself again.
   @Test func graceDoesNotRunOutWhileTheNodeDoesNotHearItself() async throws {
     try await WorkerBench { $0.leaseTimeout = .milliseconds(400) }.run { bench in
       var limits = CallLimits()

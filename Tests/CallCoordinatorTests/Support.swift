@@ -67,7 +67,7 @@ final class FakeEdge: Sendable {
     var user: UserKey
     var device: DeviceID
     var attachedAt: Timestamp
-    /// False: its shard was never told of it.
+    /// False: its shard was never notified of it.
     var isAttached = true
   }
   struct Placed {
@@ -153,7 +153,7 @@ final class FakeEdge: Sendable {
 
   func stopHeart() { heart.withLock { $0.take() }?.cancel() }
 
-  /// No more heartbeats, and nothing is heard.
+  /// The edge sends no more heartbeats, and receives nothing.
   func die() {
     stopHeart()
     for subscription in subscriptions.withLock({ $0 }) { subscription.cancel() }

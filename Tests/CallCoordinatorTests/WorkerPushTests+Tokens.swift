@@ -37,7 +37,7 @@ extension WorkerPushTests {
     }
   }
 
-  /// It took the token before, and the device of the first app was not reached any more.
+  /// An app once took the token, and pushes no longer reached the device of the first app.
   @Test("an app takes no token from another") func apps() async throws {
     try await WorkerBench().run { bench in
       for shard in 0..<WorkerBench.shards { try await bench.adopt(shard) }

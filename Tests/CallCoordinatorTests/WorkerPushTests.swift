@@ -202,7 +202,7 @@ import Testing
   }
 }
 
-/// Calls that gateways were told of.
+/// Calls that gateways were notified of.
 private final class Told: Sendable {
   private let state = Mutex<[CallID]>([])
   var calls: [CallID] { state.withLock { $0 } }

@@ -62,7 +62,7 @@ extension WorkerTests {
     #expect(isFresh(7, 0), "an earlier version does not say")
     requests.isComplete(7)
     #expect(isFresh(7, 3))
-    // Those that are never back are forgotten, the oldest first.
+    // The tracker forgets edges that never come back, the oldest first.
     for edge in 100..<300 {
       _ = requests.next()
       requests.noteLoss(of: UInt64(edge))

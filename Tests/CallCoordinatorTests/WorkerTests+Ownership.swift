@@ -59,7 +59,7 @@ extension WorkerTests {
     }
   }
 
-  /// Else the claim counts as a success, and nobody serves the shard.
+  /// Else the claim counts as a success, and no node serves the shard.
   @Test func aTermThatIsLostBeforeItsRecoveryEndsIsReported() async throws {
     try await WorkerBench().run { bench in
       let term = ShardTerm(shard: 0, epoch: 1)

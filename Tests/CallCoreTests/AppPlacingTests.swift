@@ -353,7 +353,7 @@ import Testing
 }
 
 extension Bench {
-  /// Those that the other bench has taken, too.
+  /// Invites to a device, also the ones that the other bench has taken.
   fileprivate func allInvites(_ device: String, _ bench: DivertingBench) -> [Invite] {
     let session = Self.session(device)
     return bench.effects.compactMap {

@@ -37,7 +37,7 @@ private let twins: [(one: String, other: String)] = [
     }
   }
 
-  /// Who has a twin of a user's name heard the user's calls, answered them and replaced its session.
+  /// A user whose name was a twin of another's once got that user's calls, answered them and replaced its session.
   @Test(arguments: twins) func callsGoToTheOneOnly(one: String, other: String) {
     var bench = Bench()
     bench.say(.attach(Attach()), user: one, device: "one1", callee: one)

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// Both sides have their time to connect from when they could be told of the answer.
+/// Both sides have their time to connect from the moment when they could be notified of the answer.
 @Suite struct ConnectTimeTests {
   /// Bob's phone has answered. Default: 15 s to connect.
   private func answered() -> Bench {

@@ -84,7 +84,7 @@ struct CrossingBench {
 
   // MARK: Between the shards
 
-  /// Collects what the shards told each other since.
+  /// Collects the messages that the shards have sent each other since.
   mutating func collect() {
     for (effects, isAlices) in [(alice.effects, true), (bob.effects, false)] {
       for case .tell(let user, let device, let body, _) in effects {

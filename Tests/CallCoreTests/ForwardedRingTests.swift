@@ -3,7 +3,7 @@ import Testing
 
 /// How long a call rings that goes on to others (R25): as its caller chose, or anew at each of them.
 @Suite struct ForwardedRingTests {
-  /// Nobody answers at carol, nor at those to whom the call goes on from her, each after ten seconds.
+  /// No device answers at carol, nor at the users to whom the call goes on from her, each after ten seconds.
   private func bench(ring: UInt32, anew: Bool = false) -> DivertingBench {
     var bench = DivertingBench()
     let users = ["carol", "dave", "erin"]

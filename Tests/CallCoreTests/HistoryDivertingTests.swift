@@ -128,7 +128,7 @@ import Testing
     #expect(entries(next).map(\.entry) == entries(bench).map(\.entry))
   }
 
-  /// No device of dave's rang, so he is told of nothing.
+  /// No device of dave's rang, so he is notified of nothing.
   @Test func whoHasNoDeviceHasNothingOfIt() {
     var bench = DivertingBench()
     bench.owner.shard.storedParts = .history

@@ -1,7 +1,8 @@
 import CallCore
 import Testing
 
-/// A state that only a bug of ours brings about is told apart from errors of a peer, and from commands that come late.
+/// The shard distinguishes a state that only a bug of ours brings about from errors of a peer, and from commands that
+/// come late.
 @Suite struct MachineFaultTests {
   private func unbegun() -> Bench {
     var bench = Bench(

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// Who has missed a call that came to several users: what devices are told, notices and histories agree.
+/// Who has missed a call that came to several users: events to devices, notices and histories agree.
 @Suite struct MissedTests {
   private static let carol = UserKey(app: Bench.app, user: "carol")
   private static let dave = UserKey(app: Bench.app, user: "dave")

@@ -1,8 +1,8 @@
 import CallCore
 import Testing
 
-/// An edge is silent, or came back and has not announced its sessions: the shard does not know who is
-/// attached, and nobody is unreachable at once.
+/// An edge is silent, or came back and has not announced its sessions. The shard does not know who is attached, and no
+/// user is unreachable at once.
 @Suite struct MissingEdgeTests {
   private let edge: UInt64 = 1
 

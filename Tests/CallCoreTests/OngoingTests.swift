@@ -232,8 +232,8 @@ import Testing
     #expect(bench.shard.nextDeadline > bench.now + .seconds(60))
   }
 
-  /// A device that has seen the first version of a board that is gone is told the next one. Its edge, which passes that on
-  /// late, does not know of it when the session begins anew.
+  /// A device that has seen the first version of a board that is gone is notified of the next one. Its edge, which
+  /// passes that on late, does not know of it when the session begins anew.
   @Test func aVersionThatWasOnlyToldIsNotUsedAgain() throws {
     var bench = bench()
     let first = bench.watch("b1")

@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  /// b1 sleeps and is rung by a push; b2 has a session, unless the call is to reach nobody.
+  /// b1 sleeps and is rung by a push. b2 has a session, unless the call is to reach no device.
   private func ringing(_ cell: Cell) -> Bench {
     var bench = Bench()
     enrol(cell.row, &bench)

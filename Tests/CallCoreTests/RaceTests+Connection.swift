@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// From the answer to the end, and calls that reach nobody.
+/// From the answer to the end, and calls that reach no device.
 extension RaceTests {
   @Test("R15: answered, never connected", arguments: [0, 1])
   func r15NeverConnected(reports: Int) {

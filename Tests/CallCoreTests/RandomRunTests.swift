@@ -16,7 +16,7 @@ import Testing
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
   }
 
-  /// Everything that devices were told, across takeovers.
+  /// Everything that devices were notified of, across takeovers.
   struct Witness {
     var winners: Set<String> = []
     var ringing: Set<String> = []

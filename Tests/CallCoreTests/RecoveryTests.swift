@@ -50,7 +50,7 @@ import Testing
     #expect(reply?.state?.phase == .placed)
   }
 
-  /// Its caller announces itself before the new owner has told anybody.
+  /// Its caller announces itself before the new owner has notified any device.
   @Test(arguments: [false, true])
   func anEndThatNobodyHeardIsToldAfterTheCallerWasAnnounced(checkpoint: Bool) {
     var bench = Bench()
@@ -203,7 +203,7 @@ import Testing
     #expect(next.signals("alice1").isEmpty)
   }
 
-  /// Its session was lost for too long, which ended the call; so does nobody tell it again.
+  /// Its session was lost for too long, which ended the call. No other node notifies it of that end.
   @Test func aCallerWhoseAbsenceEndedTheCallHearsOfItFromTheNewOwner() {
     var bench = Bench()
     bench.attach("b1")
@@ -292,7 +292,7 @@ import Testing
     #expect(bench.closed.isEmpty)
   }
 
-  /// Nobody waits for an answer to what an edge announces.
+  /// No device waits for an answer to an edge's announcement.
   @Test func anAnnouncementIsNotAnswered() {
     var bench = Bench()
     let reply = bench.say(

@@ -57,7 +57,7 @@ import Testing
     #expect(bench.stops("b1").count == 1)
   }
 
-  /// Its app was started anew while nobody served, and was told of the call again.
+  /// Its app was started anew while no node served the shard, and was notified of the call again.
   @Test func whoEndsACallOnAFormerSessionIsToldOnTheNewOne() {
     let later = Bench.session("b1", edge: 2)
     var hungUp = Bench()

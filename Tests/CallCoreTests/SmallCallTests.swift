@@ -2,9 +2,9 @@ import CallCore
 import TestSupport
 import Testing
 
-/// A small call in all orders: whatever reaches its shard once, twice or late, and whoever owns it then, one device has each
-/// side, who is told that it won has it in the journal, and nobody is told another story. `docs/simulation.md` has
-/// the numbers.
+/// A small call in all orders. Whatever reaches its shard once, twice or late, and whoever owns it then: one device has
+/// each side, a device that is notified that it won has it in the journal, and no device is notified of another story.
+/// `docs/simulation.md` has the numbers.
 @Suite struct SmallCallTests {
   typealias Line = SmallCallWorld.Line
 

@@ -1,8 +1,8 @@
 import CallCore
 
-/// One call of two users with two devices each, and of a third user, to whom it may be handed over. A few commands reach its
-/// shard once, twice or not at all, in any order, and the shard gets a new owner at any moment: also one that dies
-/// when the journal has what it decided, and nobody was told.
+/// One call of two users with two devices each, and of a third user, to whom it may be handed over. A few commands
+/// reach its shard once, twice or not at all, in any order. The shard gets a new owner at any moment, also when its
+/// owner dies after the journal has its decision and before any device is notified.
 struct SmallCallWorld {
   struct Line: Sendable {
     var user: String
@@ -25,11 +25,11 @@ struct SmallCallWorld {
 
   /// A mistake that a judge has to find.
   enum Sabotage {
-    /// Who answers a call that another device has, is told that it won.
+    /// A device that answers a call that another device has is notified that it won.
     case confirmsEveryAnswer
-    /// The next owner reads a journal that lacks the last record, although devices were told of it.
+    /// The next owner reads a journal that lacks the last record, although devices were notified of it.
     case losesTheLastRecord
-    /// A device is told that the call is over before it is.
+    /// A device is notified of the end of the call before it is over.
     case endsForTheWinner
   }
 
@@ -173,7 +173,7 @@ struct SmallCallWorld {
 
   private func isHolder(_ device: String) -> Bool { device == caller || device == callee }
 
-  /// Who is told that it won has it in the journal, and is the only one of its side.
+  /// A device that is notified that it won has it in the journal, and is the only one of its side.
   private mutating func check(_ session: SessionRef, won: Bool, _ state: CallState) {
     guard let device = Self.name(session) else { return }
     if won, !isHolder(device) { violation = "one winner: \(device) is told that it won" }
@@ -193,7 +193,7 @@ struct SmallCallWorld {
     }
   }
 
-  /// The end that a device is told agrees with the journal: the call's end, or the end of a part in it.
+  /// The end that a device is notified of agrees with the journal: the call's end, or the end of a part in it.
   private mutating func check(_ session: SessionRef, ended reason: EndReason?, _ by: Party?) {
     guard let device = Self.name(session), let reason else { return }
     switch reason {

@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// Why a call ended as unreachable: nobody is there, nobody can be woken, or everybody was lost.
+/// Why a call ended as unreachable: no device is there, no device can be woken, or all devices were lost.
 @Suite struct UnreachableTests {
   @Test("R19: the user has no device")
   func nobody() {

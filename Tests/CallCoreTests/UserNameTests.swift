@@ -1,7 +1,7 @@
 import CallCore
 import Testing
 
-/// Names of users that the app's server has set: stored by the user's shard, and told to the user's sessions.
+/// Names of users that the app's server has set. The user's shard stores them and notifies the user's sessions of them.
 @Suite struct UserNameTests {
   private let bob = UserKey(app: Bench.app, user: "bob")
   private static let toCarol = UserRules(always: UserRules.Forward(users: ["carol"]))
@@ -158,7 +158,7 @@ import Testing
     #expect(bench.namesShown("b1").isEmpty)
   }
 
-  /// Edges announce every half a minute: what was lost is told again.
+  /// Edges announce every half a minute. The shard sends a lost name again.
   @Test func anAnnouncementWithAnotherNameIsCorrected() {
     var bench = Bench()
     bench.attach("b1")

@@ -268,7 +268,7 @@ import callctl
     #expect(line.hasSuffix(#","phase":"ended"}"#) && line.contains(#""reason":"hungUp""#))
   }
 
-  /// "Why did my phone not ring", when no node knows the call any more.
+  /// "Why did my phone not ring", when no node knows the call any longer.
   @Test func whyAPhoneDidNotRing() {
     let text = CallText.render(CallView(CallReport(Self.record(1)), user: nil))
     #expect(text.contains("From    its record, written when it had ended"), "\(text)")

@@ -103,7 +103,7 @@ import callctl
     #expect(Self.screen(ClusterView(Sample.healthy, pushQueue: ["fcm": 2])).contains("fcm 2"))
   }
 
-  /// Where nobody asked the queue itself, gateways say what they last saw.
+  /// Where callctl did not ask the queue itself, gateways say what they last saw.
   @Test func theDeepestThatAGatewaySawCounts() {
     let view = ClusterView(
       Sample.healthy + [

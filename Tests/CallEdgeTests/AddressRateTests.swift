@@ -45,7 +45,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
     }
   }
 
-  /// Nobody who shares an address keeps out what has a good credential.
+  /// No client that shares an address keeps out requests with a good credential.
   @Test func credentialsDoNotCountAtTheirAddress() async throws {
     try await run {
       $0.peers.requestsPerAddress = 1
@@ -75,7 +75,7 @@ private let id = "11111111-2222-3333-4444-555555555555"
     }
   }
 
-  /// The verifications that a good token costs have a limit, too, and nobody else pays for them.
+  /// The verifications that a good token costs have a limit, too, and no other user pays for them.
   @Test func whoFloodsWithAGoodTokenWaits() async throws {
     try await run {
       $0.peers.requestsPerAddress = 1

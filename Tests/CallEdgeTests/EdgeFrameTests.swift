@@ -29,7 +29,7 @@ extension EdgeSessionTests {
     }
   }
 
-  /// Before the attach nobody may send as much as an attached device in JSON.
+  /// Before its attach no client may send as much in JSON as an attached device may.
   @Test func jsonMayBeLongerForItsEscapes() async throws {
     try await EdgeFixture.run { edge in
       let stranger = try await edge.client()

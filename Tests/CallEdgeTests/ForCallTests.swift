@@ -11,8 +11,8 @@ private let bob = UserKey(app: "demo", user: "bob")
 /// A device that attaches because of a push for a call gets exactly one of six answers; the rules
 /// themselves answer, behind a real edge.
 @Suite struct ForCallTests {
-  /// ann calls bob, whose tablet rings. What happens before bob's phone has woken up is told as
-  /// commands, in order, each a second after the one before.
+  /// ann calls bob, whose tablet rings. Commands, in order, bring about the events before bob's phone has woken up,
+  /// each a second after the one before.
   private struct Story {
     let shards = RealShards()
     var seconds: Int64 = 0
@@ -153,7 +153,7 @@ private let bob = UserKey(app: "demo", user: "bob")
     try await expectEnd(story, .unanswered, by: nil, missed: true, after: .seconds(40))
   }
 
-  /// Ten minutes after its end, nobody knows any more why it ended.
+  /// Ten minutes after its end, no node knows any longer why it ended.
   @Test(arguments: [(599, true), (601, false)]) func forgotten(seconds: Int64, known: Bool)
     async throws
   {

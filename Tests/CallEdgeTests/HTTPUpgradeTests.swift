@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  /// Behind a CONNECT nothing is HTTP any more.
+  /// Bytes behind a CONNECT are no longer HTTP.
   @Test func connectEndsTheConnection() async throws {
     try await EdgeFixture.run { edge in
       let client = try await edge.client()

@@ -60,7 +60,7 @@ import Testing
     #expect(try read(text).get() == .allow(callerName: name, forward: to))
   }
 
-  /// Nobody is rung whom the app did not mean.
+  /// No user is rung whom the app did not mean.
   @Test(arguments: [
     #"{"action":"forward"}"#, #"{"action":"forward","to":[]}"#, #"{"action":"forward","to":[""]}"#,
     #"{"action":"forward","to":["carl","a\u0000b"]}"#,

@@ -70,7 +70,7 @@ private struct Stage {
     edge.metric("callmesh_hook_calls_total{app=\"demo\",outcome=\"\(outcome)\"}")
   }
 
-  /// That nothing of it waits any more.
+  /// Waits until nothing of it waits any longer.
   func isSettled() async throws {
     try await edge.until("callmesh_hook_outstanding{app=\"demo\"}") { $0 == 0 }
     try await edge.until("callmesh_edge_commands_pending") { $0 == 0 }

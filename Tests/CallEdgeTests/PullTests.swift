@@ -23,7 +23,7 @@ private let call = CallID(high: 1, low: 1)
       call: call, callee: "bob", phase: .answered, by: Party(user: user, device: device))
   }
 
-  /// The calls that a shard is told of when the socket breaks.
+  /// The calls that a shard is notified of when the socket breaks.
   private func callsPlaced(_ machine: SessionMachine) -> [CallID] {
     var session = machine.session
     return session.takeEnd()?.calls.values.flatMap { $0 } ?? []

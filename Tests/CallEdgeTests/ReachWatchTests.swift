@@ -90,7 +90,7 @@ import Testing
   }
 }
 
-/// An edge that no shard answers any more. It has sockets, it even has its connection to the bus.
+/// An edge that no shard answers any longer. It has sockets, it even has its connection to the bus.
 @Suite struct EdgeCutOffTests {
   @Test(.timeLimit(.minutes(1)))
   func itsDevicesAreToldToTryElsewhereAndMayStay() async throws {

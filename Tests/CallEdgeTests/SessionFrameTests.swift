@@ -51,7 +51,7 @@ private let call = CallID(high: 1, low: 2)
     #expect(machine.session.isAttached)
   }
 
-  /// They count as commands do, so that nobody says nonsense as fast as it can, and for ever.
+  /// They count as commands do, so that no device sends nonsense as fast as it can, and for ever.
   @Test func refusedFramesCountAgainstTheRate() {
     var machine = SessionMachine.attached()
     for id in 2...60 { machine.bad(.invalidCallee, id: UInt64(id)) }

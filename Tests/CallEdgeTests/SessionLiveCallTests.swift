@@ -67,7 +67,7 @@ private let call = CallID(high: 1, low: 2)
     #expect(machine.take().count(where: { if case .forward = $0 { true } else { false } }) == 1)
   }
 
-  /// Calls that a shard did not take, or of which nobody knows, use up nothing.
+  /// Calls that a shard did not take, or may not have taken, use up nothing.
   @Test(arguments: [CallError.Code.tryAgain, .overloaded, .draining, .internalError])
   func anOutageDoesNotUseUpTheCallsOfADevice(code: CallError.Code) throws {
     var machine = SessionMachine.attached { $0.commandsBurst = 1000 }

@@ -38,7 +38,7 @@ private let asked = CallID(high: 2, low: 2)
     machine.reply(5, .call(call, .answer(description: "offer")), reply)
   }
 
-  /// The calls that a shard is told of when the socket breaks.
+  /// The calls that a shard is notified of when the socket breaks.
   private func callsPlaced(_ machine: SessionMachine) -> [UserKey: [CallID]] {
     var session = machine.session
     return session.takeEnd()?.calls ?? [:]

@@ -58,7 +58,7 @@ extension FuzzTarget {
       timeLeft: .seconds(30), chance: 5)
   }
 
-  /// Files that operators write: mistakes in them are told, not died of.
+  /// Files that operators write. The reader reports mistakes in them, and does not die of them.
   static let files = FuzzTarget("files") { bytes in
     _ = try? PushProviders.read(json: bytes, path: "/etc/push.json", origin: nil)
     _ = try? ServiceAccount(json: bytes, file: "account.json", sender: "fcm")

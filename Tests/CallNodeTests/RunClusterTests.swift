@@ -9,7 +9,7 @@ import Testing
     var errors: String
   }
 
-  /// A folder of programs; those that are named here do as told, the others wait.
+  /// A folder of programs. The programs that are named here run their scripts, the others wait.
   private struct Stage: ~Copyable {
     let folder: URL
 

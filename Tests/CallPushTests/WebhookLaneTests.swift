@@ -24,7 +24,7 @@ import Testing
     var taken: [String] { ids.withLock { $0 } }
   }
 
-  /// A bucket that cannot be read while it is told to.
+  /// A bucket that cannot be read while a test makes it fail.
   private final class Bucket: KeyValueBucket {
     private let whole: InProcessBucket
     private let fails = Atomic(false)

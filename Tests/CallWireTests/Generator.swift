@@ -263,7 +263,7 @@ extension Generator {
     }
   }
 
-  /// As devices may send them: with nobody twice.
+  /// Rules as devices may send them: they name no user or device twice.
   private mutating func distinctRules() -> UserRules {
     var rules = userRules()
     rules.firstDevices = Array(rules.firstDevices.prefix(1))

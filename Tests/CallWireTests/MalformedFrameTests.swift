@@ -129,7 +129,7 @@ import Testing
     #expect(error?.error.code == .invalidField)
   }
 
-  /// The number is told even where the command is cut off or of the wrong wire type.
+  /// The refusal has the number even where the command is cut off or of the wrong wire type.
   @Test func theNumberIsRecovered() {
     let whole = Self.frame(8, Self.ref())
     for count in 3..<whole.count {

@@ -235,7 +235,7 @@ import Testing
 @Suite struct ReadPushTests {
   private let call = "00000000-0000-0001-0000-000000000001"
 
-  /// A phone whose clock is wrong, and that has not been told the cluster's time, must not end a fresh call.
+  /// A phone whose clock is wrong, and that does not know the cluster's time yet, must not end a fresh call.
   @Test func onlyTheClustersTimeMakesAPushOld() {
     let payload: [AnyHashable: Any] = [
       "callmesh": [

@@ -161,7 +161,7 @@ struct AppServerTests {
     let bob = try await TestDevice(cluster, user: "bob", "b1", edges: ["e2"])
     defer { for device in [alice, bob] { device.stop() } }
     let path = "/v1/app/users/alice/name"
-    /// Alice calls until bob sees the name, five times at most: what her session is told leaves with the answer to her
+    /// Alice calls until bob sees the name, five times at most. The notice to her session leaves with the answer to her
     /// app's server, and may arrive a moment later.
     func isSeen(_ name: String) async throws -> Bool {
       for attempt in 0..<5 {

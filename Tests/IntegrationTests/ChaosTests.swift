@@ -1,8 +1,8 @@
 import TestSupport
 import Testing
 
-/// Real processes that are killed, frozen, cut off and restarted while calls go on; `callload` judges
-/// what every device was told. Each run prints its seed: the same command repeats it.
+/// Real processes that are killed, frozen, cut off and restarted while calls go on. `callload` judges what every device
+/// was notified of. Each run prints its seed: the same command repeats it.
 @Suite("Chaos among nodes", .serialized) struct ChaosTests {
   @Test(
     arguments: Proof.arguments(

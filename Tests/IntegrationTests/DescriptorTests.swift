@@ -52,7 +52,7 @@ import Testing
     let silent = Silent()
     silent.open(200, port: cluster.port("e1"))
     try await cluster.waitForLog("e1", "no file descriptor left")
-    // Those that it has go on.
+    // The connections that the edge has go on.
     let call = CallID.random()
     try await alice.device.place(PlaceRequest(call: call), to: "bob")
     try await bob.waitForInvite(call)
@@ -70,7 +70,7 @@ import Testing
     #expect(attempts >= 1 && attempts < 1000, "\(attempts)")
   }
 
-  /// Where nobody says how many connections there may be, some descriptors are left.
+  /// Where no option says how many connections there may be, some descriptors are left.
   @Test func theDefaultLeavesSome() async throws {
     let cluster = try await TestCluster.start(coordinators: 1, edges: 0, waits: false)
     defer { cluster.stop() }

@@ -50,7 +50,7 @@ import Testing
 /// One run of all attacks, for all tests of them.
 private struct HostileTestRun: @unchecked Sendable {
   let text: String
-  /// The values that JSONSerialization made, which nobody changes.
+  /// The values that JSONSerialization made, which no code changes.
   let rows: [String: Any]
 
   static let shared = Task {

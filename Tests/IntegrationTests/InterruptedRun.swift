@@ -93,7 +93,7 @@ struct ProcessFacts: Sendable {
       .filter { $0.parent == parent }
   }
 
-  /// One that nobody has asked for its status yet is not alive.
+  /// A process that has ended is not alive, even if its parent has not asked for its status yet.
   var isAlive: Bool {
     guard let now = ProcessFacts(id) else { return false }
     return now.began == began && now.state != "Z"

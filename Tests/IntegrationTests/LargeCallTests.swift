@@ -27,7 +27,7 @@ import Testing
     try await aCancelPassesBehindCandidates(ann, phone)
   }
 
-  /// As the device itself is told, and as the others are.
+  /// The names that the device itself learns, and that the others learn.
   @inline(never)
   private func namesAreCut(_ ann: TestDevice, _ bob: TestDevice, shown: String) async throws {
     #expect(shown.utf8.count == 126)

@@ -4,7 +4,7 @@ import CallWire
 import Foundation
 import Testing
 
-/// The statements of docs/operations.md on metrics and on topics that nobody serves, on real processes.
+/// The statements of docs/operations.md on metrics and on topics that no gateway serves, on real processes.
 @Suite("Metrics and what operators are told", .serialized, .timeLimit(.minutes(5)))
 struct MetricsTests {
   private func metrics(_ stage: PushCluster, _ node: String) async -> String {

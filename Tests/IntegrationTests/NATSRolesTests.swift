@@ -7,8 +7,8 @@ import Foundation
 import NATSBus
 import Testing
 
-/// The configurations of NATS that come with the programs. Every cluster of these tests runs with them (`TestCluster`);
-/// here nobody may do more than its role needs.
+/// The configurations of NATS that come with the programs. Every cluster of these tests runs with them (`TestCluster`).
+/// Here no login may do more than its role needs.
 @Suite(.timeLimit(.minutes(4)), .serialized)
 struct NATSRolesTests {
   /// The permissions in the committed file are those of the programs.
@@ -27,7 +27,7 @@ struct NATSRolesTests {
     #expect(printed.text.contains("  allow_responses: { max: 3 }\n"))
   }
 
-  /// The subjects of orders name the operator, so nobody gives one in another's name.
+  /// The subjects of orders name the operator, so no operator gives an order in another's name.
   @Test func everyOrderIsAudited() async throws {
     let cluster = try await TestCluster.start()
     defer { cluster.stop() }
@@ -168,7 +168,7 @@ struct NATSRolesTests {
     }
   }
 
-  /// Nobody comes in without a password, or without TLS.
+  /// No client comes in without a password, or without TLS.
   @Test func strangersAreRefused() async throws {
     let ground = try await NATSGround()
     defer { ground.server.stop() }

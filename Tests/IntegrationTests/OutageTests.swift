@@ -1,8 +1,8 @@
 import TestSupport
 import Testing
 
-/// Outages of NATS and of all edges, with calls placed at every moment of them; `callload` judges what
-/// every device was told. A fault excuses lateness and "try again", never a wrong end.
+/// Outages of NATS and of all edges, with calls placed at every moment of them. `callload` judges what every device was
+/// notified of. A fault excuses lateness and "try again", never a wrong end.
 @Suite("Outages", .serialized) struct OutageTests {
   @Test(
     "a call to an attached device is not unreachable, and every attached device rings",

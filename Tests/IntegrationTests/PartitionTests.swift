@@ -11,8 +11,8 @@ import Testing
     if: HostNetwork.isPossible,
     "partitions need root, iproute2 and a kernel that allows namespaces, veth and bridges"))
 struct PartitionTests {
-  /// The host that is cut off had a third of the shards, of the callers and of the ringing devices.
-  /// Its devices still reach its edge, which cannot help them any more: it sends them to the others.
+  /// The host that is cut off had a third of the shards, of the callers and of the ringing devices. Its devices still
+  /// reach its edge, which can no longer help them: it sends them to the others.
   @Test func aHostThatIsCutOffTakesNothingWithIt() async throws {
     let cluster = try await HostCluster.start(hosts: 3)
     defer { cluster.stop() }

@@ -29,8 +29,8 @@ final class PushCluster: Sendable {
 
   /// - Parameters:
   ///   - script: what APNs does wrong from the first connection on.
-  ///   - options: what every node is told beside the rest.
-  ///   - gatewayOptions: what gateways are told beside that.
+  ///   - options: the options of every node beside the rest.
+  ///   - gatewayOptions: the options of gateways beside that.
   static func run(
     coordinators: Int = 1, gateways: Int = 1, hasSandbox: Bool = false,
     script: APNsScript = APNsScript(),

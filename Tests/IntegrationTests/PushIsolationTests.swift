@@ -5,7 +5,7 @@ import CallWire
 import PushSimulators
 import Testing
 
-/// R14: a provider that answers nobody delays none but its own.
+/// R14: a provider that answers no request delays only its own pushes.
 @Suite("A dead provider", .serialized, .timeLimit(.minutes(4))) struct PushIsolationTests {
   private static let users = 60
   /// A caller may have five calls at a time.

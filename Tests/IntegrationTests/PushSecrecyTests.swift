@@ -41,8 +41,8 @@ import Testing
     return call
   }
 
-  /// A VoIP push whose call is declined from the lock screen; its token is renewed, and the next call
-  /// is given up, which is told to the alert token.
+  /// A VoIP push whose call is declined from the lock screen. Its token is renewed. The caller gives up the next call,
+  /// and a push to the alert token reports that.
   @inline(never)
   private func declined(_ stage: PushCluster, _ alice: TestDevice, _ played: inout Played)
     async throws
@@ -209,7 +209,7 @@ import Testing
 
   // MARK: What is printed
 
-  /// Logs, metrics, and what operators are told, by where it is from.
+  /// Logs, metrics, and the answers to operators, by where each is from.
   @inline(never)
   private func printed(_ stage: PushCluster, _ played: Played) async throws -> [String: String] {
     var texts = played.answers

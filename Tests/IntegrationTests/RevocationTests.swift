@@ -139,7 +139,7 @@ import Testing
     #expect(metrics.contains(#"callmesh_edge_tokens_refused_total{part="sub"} 1"#))
   }
 
-  /// An edge that cannot know what was revoked takes nobody, and says what it waits for.
+  /// An edge that cannot know which tokens were revoked takes no device, and says what it waits for.
   @Test func anEdgeReadsTheListFirst() async throws {
     let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
     defer { cluster.stop() }

@@ -5,7 +5,7 @@ import CallWire
 import Foundation
 import Synchronization
 
-/// A device that remembers all it heard, so that a test can wait for a fact.
+/// A device that remembers all its events, so that a test can wait for a fact.
 final class TestDevice: Sendable {
   let device: CallDevice
   let name: String
@@ -36,7 +36,7 @@ final class TestDevice: Sendable {
 
   /// - Parameters:
   ///   - edges: their URLs, in the order in which they are tried.
-  ///   - call: a push told of it.
+  ///   - call: the call for which a push has woken the device.
   ///   - deviceName: as others are shown it; nil: from user and name.
   init(
     keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf,

@@ -4,7 +4,7 @@ import CallTestKit
 import Foundation
 import Synchronization
 
-/// The app's server: fails while it is told to, and keeps what it has taken.
+/// The app's server: fails while a test makes it fail, and keeps what it has taken.
 final class WebhookReceiver: Sendable {
   private static let secretBytes = [UInt8](repeating: 7, count: 32)
   /// The app's secret in the file of keys.

@@ -3,7 +3,7 @@ import CallTestKit
 import NATSBus
 import Testing
 
-/// Servers that want a password: it is shown to nobody, and its end is the bus's.
+/// Servers that want a password. No error or event shows it, and its end is the bus's.
 @Suite(.timeLimit(.minutes(2)))
 struct CredentialsTests {
   private static let password = "s3cr3t"
@@ -68,8 +68,7 @@ struct CredentialsTests {
     }
   }
 
-  /// The library gives a connection up for good when it is refused twice: nobody could know but by
-  /// this event.
+  /// The library gives a connection up for good when it is refused twice. Only this event lets the program know.
   @Test func aServerThatRefusesUsFromNowOnEndsTheBus() async throws {
     let server = try await start()
     defer { server.stop() }

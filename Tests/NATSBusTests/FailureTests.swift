@@ -25,7 +25,7 @@ struct FailureTests {
     #expect(text.hasPrefix("no nats-server can be reached: "))
   }
 
-  /// Waiting does not help, so it is told apart from a server that is not there.
+  /// Waiting does not help, so the error differs from the one for a server that is not there.
   @Test func aServerThatRefusesIsNotWaitedFor() async throws {
     let server = try await NATSServerProcess.start(arguments: ["--user", "u", "--pass", "right"])
     defer { server.stop() }

@@ -1,5 +1,5 @@
-/// What a call leaves behind: its record (`CallRecord`), its events for webhooks and its entries in users' histories,
-/// all made of the state that the shard keeps anyway.
+/// A call leaves behind its record (`CallRecord`), its events for webhooks and its entries in users' histories. All are
+/// made of the state that the shard keeps anyway.
 extension Call {
   /// The parts of an ended call that are still to be stored.
   /// - Parameter stored: the parts that the cluster stores at all.

@@ -33,7 +33,7 @@ FLAGS = [
     "--disable-gpu",
     "--mute-audio",
     "--no-first-run",
-    # Those that are made for a run.
+    # The certificates are made for a run.
     "--ignore-certificate-errors",
     "--disable-background-networking",
     "--disable-component-update",

@@ -25,7 +25,7 @@
       if (roll < 0.45) {
         counts.late += 1;
         this.#held.push(event);
-        // Those that are held overtake one another.
+        // Deliveries that are held overtake one another.
         setTimeout(() => take(this.#held.splice(Math.floor(random() * this.#held.length), 1)[0]), random() * 800);
         return;
       }

@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import phones  # noqa: E402
 
-# Those that use the cluster of `make phone`. The others kill processes of one of their own.
+# These tests use the cluster of `make phone`. The others kill processes of one of their own.
 FIRST_LANE = ["test_access", "test_calls", "test_devices", "test_firefox", "test_groups", "test_looks", "test_rules"]
 
 
