@@ -213,7 +213,9 @@ let package = Package(
     library(
       "CallLoadKit",
       [
-        "CallClient", "CallWire", "CallCore", "CallAuth", "CallHostile", "CallJudge", "CallTestKit",
+        "CallClient", "CallWire", "CallCore", "CallAuth", "CallTelemetry", "CallHostile",
+        "CallJudge",
+        "CallTestKit",
         .arguments, .histogram, .log, .lifecycle, .unixSignals,
       ] + Target.Dependency.nio),
     .executableTarget(

@@ -4,7 +4,7 @@ nodes of both roles, which 100,000 devices need), by coordinators at 200 calls a
 them, and with three nats-servers. Without names: all four. Prints tables, and draws a chart of each in FOLDER (./scale, or OUT=FOLDER), where the reports are, too. Half an hour
 on two processors; nothing else should run. Three servers need a nats-server that keeps replicas: NATS_SERVER_NEWER=PATH,
 or $(deploy/dev/nats-newer.sh)."""
-import json, os, pathlib, subprocess, sys
+import json, os, pathlib, resource, subprocess, sys
 
 SERIES = {
     "devices": [
@@ -29,8 +29,14 @@ SERIES = {
 def run(binary, folder, series, label, arguments):
     report = folder / f"{series}-{label.replace(',', '')}.json"
     print(f"{series} {label} …", file=sys.stderr, flush=True)
-    command = [f"{binary}/callload", "--rate", "200", *arguments, "--duration", "20s"]
-    command += ["--scenario", "answered", "--idle", "20s", "--seed", "1", "--json", str(report)]
+    # As few callloads as the limit of open files allows.
+    devices = int(arguments[arguments.index("--devices") + 1])
+    slices = -(-devices // (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 300))
+    start = [f"{binary}/callload", "--json", str(report)]
+    if slices > 1:
+        start = [pathlib.Path(__file__).with_name("slices.sh"), binary, str(slices), str(report)]
+    command = [*map(str, start), "--rate", "200", *arguments, "--duration", "20s"]
+    command += ["--scenario", "answered", "--idle", "20s", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         sys.exit(f"scale.py: {' '.join(command)} ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-2000:]}")
@@ -69,7 +75,7 @@ def main():
         for label, report in reports:
             print(row(label, report))
         chart = folder / f"{series}.svg"
-        subprocess.run([f"{binary}/callload", "--plot", chart, "--from", *(r for _, r in reports)], check=True)
+        subprocess.run([pathlib.Path(__file__).with_name("plot.py"), chart, *(r for _, r in reports)], check=True)
         print(f"\n{chart}", flush=True)
 
 

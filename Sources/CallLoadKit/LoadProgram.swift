@@ -4,14 +4,14 @@ import Glibc
 /// callload, without its entry point.
 package enum LoadProgram {
   package static func main() async {
-    let command = parse()
-    if command.part { await PartProgram.run(command) }
-    if !command.from.isEmpty { exit(SeriesPlot.draw(command)) }
+    let words = Array(CommandLine.arguments.dropFirst())
+    if words.first == MergeCommand.name { merge(Array(words.dropFirst())) }
+    let command: LoadCommand = parse(words)
     let plan: RunPlan
     do {
       plan = try RunPlan(
-        command, seed: command.seed ?? UInt64.random(in: 1...999_999),
-        files: FileLimit.raise(toward: FileLimit.needed(devices: command.devices)))
+        command, seed: command.load.seed ?? UInt64.random(in: 1...999_999),
+        files: FileLimit.raise(toward: FileLimit.needed(devices: command.load.devices)))
     } catch {
       fail("callload: \(error)")
     }
@@ -21,12 +21,25 @@ package enum LoadProgram {
     exit(await run.execute())
   }
 
-  private static func parse() -> LoadCommand {
+  private static func merge(_ words: [String]) -> Never {
+    let command: MergeCommand = parse(words)
     do {
-      return try LoadCommand.parse()
+      let report = try command.merged()
+      Output.write(
+        report.text(Terminal.standardOutput.style).joined(separator: "\n") + "\n",
+        to: STDOUT_FILENO)
+      exit(Verdict(report).exitStatus)
     } catch {
-      if LoadCommand.exitCode(for: error).isSuccess { LoadCommand.exit(withError: error) }
-      fail(LoadCommand.fullMessage(for: error))
+      fail("callload merge: \(error)")
+    }
+  }
+
+  private static func parse<Command: ParsableCommand>(_ words: [String]) -> Command {
+    do {
+      return try Command.parse(words)
+    } catch {
+      if Command.exitCode(for: error).isSuccess { Command.exit(withError: error) }
+      fail(Command.fullMessage(for: error))
     }
   }
 

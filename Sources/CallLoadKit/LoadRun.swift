@@ -11,8 +11,6 @@ package struct LoadRun: Sendable {
   let processes = ProcessSet()
   let control = RunControl()
   let progress = LoadProgress()
-  /// The command line, which processes of devices get as well.
-  private let words = Array(ProcessInfo.processInfo.arguments.dropFirst())
 
   enum Outcome: Sendable {
     case report([String], exitStatus: Int32)
@@ -53,8 +51,8 @@ package struct LoadRun: Sendable {
     do {
       if let hostile = plan.hostile { return try await self.hostile(hostile, folder) }
       let servers = try await servers(folder)
-      let session = try await makeSession(servers, folder)
-      control.attach(session.source)
+      let session = makeSession(servers)
+      control.attach(session.engine)
       control.begin(step: "")
       if let search = plan.search { return try await found(session, search) }
       let report = try await session.run()
@@ -86,14 +84,14 @@ package struct LoadRun: Sendable {
     return .report(lines, exitStatus: status)
   }
 
-  func makeSession(_ servers: Servers, _ folder: TemporaryFolder) async throws -> LoadSession {
+  func makeSession(_ servers: Servers) -> LoadSession {
     var session = LoadSession(
-      plan: plan, servers: servers, source: try await makeSource(servers, folder), control: control)
+      plan: plan, servers: servers, engine: makeEngine(servers), control: control)
     session.summarise = { [console, control] text in
       console.say("[\(Units.duration(seconds: control.secondsSinceStart.rounded()))] \(text)")
     }
     session.say = { [console, plan, control] text in
-      guard plan.command.verbose else { return }
+      guard plan.command.output.verbose else { return }
       console.say("[\(Units.fixed(control.secondsSinceStart, 1)) s] \(text)")
     }
     return session
@@ -103,8 +101,15 @@ package struct LoadRun: Sendable {
     switch plan.target {
     case .edges(let urls, let keys, let app):
       return Servers(
-        edgeURLs: urls, trust: plan.trust, caFile: plan.command.ca, keys: keys,
-        keysPath: plan.command.keys ?? "", app: app)
+        edgeURLs: urls, trust: plan.trust, keys: keys, app: app)
+    case .local where plan.slice.number > 1:
+      guard let meeting = plan.meeting else { throw StartGivenUp() }
+      control.begin(step: "waiting for the cluster")
+      let cluster = try await meeting.cluster { control.isWanted }
+      return Servers(
+        edgeURLs: cluster.edges,
+        trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system,
+        keys: try AppKeys.load(path: cluster.keysPath), app: cluster.app)
     case .local(var options):
       let pushProvider = try await startPushProvider(options, folder)
       var webhooks: WebhookServer?
@@ -113,7 +118,7 @@ package struct LoadRun: Sendable {
         options.webhook = webhooks?.address
       }
       var hook: HookServer?
-      if plan.command.hook {
+      if plan.command.judged.hook {
         hook = try await HookServer.start(apps: options.apps)
         options.hook = hook?.address
       }
@@ -121,17 +126,21 @@ package struct LoadRun: Sendable {
         options, in: folder, processes: processes,
         say: { step in
           control.begin(step: step)
-          if plan.command.verbose { console.say(step) }
+          if plan.command.output.verbose { console.say(step) }
         }, isWanted: { control.isWanted })
-      if plan.command.verbose {
+      if plan.command.output.verbose {
         console.say("\(cluster.natsURL), edges \(cluster.edgeURLs.joined(separator: " "))")
         for child in processes.all { console.say("  \(child.name): process \(child.processID)") }
       }
+      try plan.meeting?.announce(
+        Meeting.Cluster(
+          edges: cluster.edgeURLs, app: options.app, keysPath: folder.file("keys.json"),
+          caFile: cluster.caFile))
       return Servers(
         edgeURLs: cluster.edgeURLs,
         trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system,
-        caFile: cluster.caFile, keys: cluster.keys, keysPath: folder.file("keys.json"),
-        app: options.app, local: cluster, pushProvider: pushProvider, webhooks: webhooks,
+        keys: cluster.keys, app: options.app, local: cluster, pushProvider: pushProvider,
+        webhooks: webhooks,
         hook: hook)
     }
   }
@@ -150,27 +159,8 @@ package struct LoadRun: Sendable {
       SleepPlan(sleep, roster: roster, seed: plan.settings.seed), roster, in: folder)
   }
 
-  private func makeSource(_ servers: Servers, _ folder: TemporaryFolder) async throws
-    -> any LoadSource
-  {
-    let target = LoadTarget(
-      edges: servers.edgeURLs, app: servers.app, keysPath: servers.keysPath,
-      caFile: servers.caFile, seed: plan.settings.seed,
-      shardCount: plan.chaos == nil ? nil : servers.local?.shards)
-    let parts = plan.parts
-    guard parts.count == 1 else {
-      control.begin(step: "starting \(parts.count) processes of devices")
-      return try await PartedLoad.start(
-        parts, target, words: words, progress: progress, folder: folder, processes: processes,
-        fail: { [console, control] what in
-          console.say(what)
-          control.fail(what)
-        })
-    }
-    var options = try LoadOptions(plan.command, target, keys: servers.keys, part: parts[0])
-    options.keepsRings = plan.hostile != nil
-    options.sleep = plan.sleep
-    let engine = LoadEngine(options: options, progress: progress)
+  private func makeEngine(_ servers: Servers) -> LoadEngine {
+    let engine = LoadEngine(options: LoadOptions(plan, servers), progress: progress)
     servers.pushProvider?.attach(engine)
     return engine
   }
@@ -209,14 +199,11 @@ package struct LoadRun: Sendable {
   }
 
   func write(_ report: RunReport, search: SearchReport? = nil) throws {
-    if let path = plan.command.json {
+    if let path = plan.command.output.json {
       save(try report.json(search: search).encoded(), to: path)
     }
-    if let path = plan.command.hgrm {
+    if let path = plan.command.output.hgrm {
       save(Data(report.percentileDistributions().utf8), to: path)
-    }
-    if let path = plan.command.plot, let plot = report.plot() {
-      save(Data(plot.svg().utf8), to: path)
     }
   }
 
@@ -229,7 +216,7 @@ package struct LoadRun: Sendable {
   }
 
   private func leave(_ folder: TemporaryFolder) {
-    guard plan.command.keep else { return folder.remove() }
+    guard plan.command.local.keep else { return folder.remove() }
     folder.keep()
     Output.write("store and logs are in \(folder.path)\n", to: STDERR_FILENO)
   }

@@ -2,7 +2,7 @@
 package struct LoadSession: Sendable {
   let plan: RunPlan
   let servers: Servers
-  let source: any LoadSource
+  let engine: LoadEngine
   let control: RunControl
   var say: @Sendable (String) -> Void = { _ in }
   /// Prints a summary at intervals.
@@ -19,7 +19,8 @@ package struct LoadSession: Sendable {
     let standing = try await connect()
     let report = try await stage(
       rate: plan.settings.callsPerSecond, seconds: plan.settings.durationSeconds, standing)
-    await source.disconnect()
+    try await meet(.over)
+    await engine.disconnect()
     return report
   }
 
@@ -49,11 +50,19 @@ package struct LoadSession: Sendable {
       }
       rates.record(rate, holds: holds)
     }
-    await source.disconnect()
+    await engine.disconnect()
     return (found, best)
   }
 
-  private var usageNow: Usage { Usage(servers, clients: source.processIDs) }
+  /// Waits for the other slices.
+  private func meet(_ point: Meeting.Point) async throws {
+    guard let meeting = plan.meeting else { return }
+    control.begin(step: "waiting for the other slices")
+    try await meeting.wait(at: point) { control.isWanted }
+    control.begin(step: "")
+  }
+
+  private var usageNow: Usage { Usage(servers) }
 
   /// The cost of connected devices that do nothing.
   private struct Standing {
@@ -64,14 +73,18 @@ package struct LoadSession: Sendable {
 
   private func connect() async throws -> Standing {
     let before = servers.edgeMemoryBytes()
-    try await source.connect()
-    let connected = source.progress.snapshot.devicesConnected
+    try await meet(.begun)
+    try await engine.connect()
+    try await meet(.connected)
+    // The other slices' devices are connected as well, or their reports say which are not.
+    let connected =
+      plan.slice.count > 1 ? plan.settings.devices : engine.progress.snapshot.devicesConnected
     var standing = Standing()
     // Allocators take memory in pieces, which would dominate the figure with few devices.
     if connected >= 500, let before, let after = servers.edgeMemoryBytes(), after > before {
       standing.bytesPerDevice = (after - before) / UInt64(connected)
     }
-    if let seconds = plan.command.idle?.seconds, control.isWanted {
+    if let seconds = plan.command.load.idle?.seconds, control.isWanted {
       standing.idle = await idle(seconds, devices: connected)
     }
     return standing
@@ -107,7 +120,7 @@ package struct LoadSession: Sendable {
           return nil
         }
       }
-      let result = try await source.load(rate: rate, duration: seconds)
+      let result = try await engine.load(rate: rate, duration: seconds)
       group.cancelAll()
       var usage: Usage?
       for try await found in group { usage = usage ?? found }
@@ -115,7 +128,8 @@ package struct LoadSession: Sendable {
     }
     atEnd()
     result.registrationsOfUnknownFate += registrationsOfOthers
-    if control.isWanted { await auditRegistrations(&result) }
+    // The other slices' registrations are not known here.
+    if control.isWanted, plan.slice.count == 1 { await auditRegistrations(&result) }
     servers.pushProvider?.report(into: &result)
     servers.hook?.report(into: &result)
     await judgeWebhooks(&result)
@@ -131,7 +145,7 @@ package struct LoadSession: Sendable {
     report.incidents = control.incidents
     report.edgeBytesPerDevice = standing.bytesPerDevice
     report.idle = standing.idle
-    if plan.command.checkGrowth { report.growth = growth.findings(files: journalFiles) }
+    if plan.command.output.checkGrowth { report.growth = growth.findings(files: journalFiles) }
     report.processes = after.processes(since: before)
     report.ownCPUMicroseconds = after.own.cpuMicroseconds(since: before.own)
     report.ownMemoryBytes = after.own.residentBytes
@@ -141,12 +155,12 @@ package struct LoadSession: Sendable {
   private func disturb(_ seconds: Double) async {
     guard let chaos = plan.chaos, let local = servers.local else { return }
     let director = ChaosDirector(
-      plan: chaos, cluster: local, source: source, seed: plan.settings.seed, say: say)
+      plan: chaos, cluster: local, engine: engine, seed: plan.settings.seed, say: say)
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
         await director.run(seconds: ChaosDirector.lastFaultSeconds(chaos, duration: seconds))
       }
-      // Polls, since only the source is notified when the run ends early.
+      // Polls, since only the engine is notified when the run ends early.
       group.addTask {
         while control.isWanted, !Task.isCancelled {
           try? await Task.sleep(for: .milliseconds(200))
@@ -167,8 +181,9 @@ package struct LoadSession: Sendable {
 
   /// Samples memory and store until the task is cancelled, and prints summaries.
   private func watchGrowth() async {
-    let summaryInterval = plan.command.summary?.seconds
-    guard plan.command.checkGrowth || summaryInterval != nil, let local = servers.local else {
+    let summaryInterval = plan.command.output.summary?.seconds
+    guard plan.command.output.checkGrowth || summaryInterval != nil, let local = servers.local
+    else {
       return
     }
     // At least twenty samples of the shortest run.
@@ -184,7 +199,7 @@ package struct LoadSession: Sendable {
       }
       // A server that is away has no figure.
       if let store, store > 0 { values["store"] = store }
-      if source.progress.snapshot.phase == .calling { growth.add(values) }
+      if engine.progress.snapshot.phase == .calling { growth.add(values) }
       guard summaryInterval != nil, nextSummary <= .now else { continue }
       nextSummary = .now + .seconds(summaryInterval ?? .infinity)
       summarise(summary(store: store ?? 0))
@@ -192,7 +207,7 @@ package struct LoadSession: Sendable {
   }
 
   private func summary(store: UInt64) -> String {
-    let now = source.progress.snapshot
+    let now = engine.progress.snapshot
     let memory = ProcessRole.allCases.compactMap { role in
       let bytes = servers.sample().filter { $0.role == role }.map(\.sample.residentBytes)
       return bytes.isEmpty ? nil : "\(role.rawValue) \(Units.bytes(bytes.reduce(0, +)))"
@@ -229,7 +244,7 @@ package struct LoadSession: Sendable {
     // The snapshot is of the former stage until this one begins.
     var hasBegun = false
     while !Task.isCancelled {
-      let now = source.progress.snapshot
+      let now = engine.progress.snapshot
       hasBegun = hasBegun || now.phase == .calling
       if hasBegun, now.phase == .settling, now.callsLive * 50 <= now.callsPlaced {
         return usageNow

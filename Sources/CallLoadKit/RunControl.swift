@@ -3,7 +3,7 @@ import Synchronization
 /// The causes that end a run early: signals, and servers that ended. Used from any task.
 package final class RunControl: Sendable {
   private struct State {
-    var source: (any LoadSource)?
+    var engine: LoadEngine?
     var wasInterrupted = false
     var incidents: [String] = []
     /// The present step outside of the load; empty while the load is at work.
@@ -21,9 +21,9 @@ package final class RunControl: Sendable {
   package func begin(step: String) { state.withLock { $0.step = step } }
 
   /// The end of the run ends the load from now on.
-  package func attach(_ source: any LoadSource) {
-    state.withLock { $0.source = source }
-    if !isWanted { source.stop() }
+  package func attach(_ engine: LoadEngine) {
+    state.withLock { $0.engine = engine }
+    if !isWanted { engine.stop() }
   }
 
   package func interrupt() { end { $0.wasInterrupted = true } }
@@ -34,10 +34,10 @@ package final class RunControl: Sendable {
   package func forgetIncidents() { state.withLock { $0.incidents = [] } }
 
   private func end(_ change: (inout State) -> Void) {
-    let source = state.withLock { state in
+    let engine = state.withLock { state in
       change(&state)
-      return state.source
+      return state.engine
     }
-    source?.stop()
+    engine?.stop()
   }
 }

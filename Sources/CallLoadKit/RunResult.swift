@@ -1,5 +1,5 @@
 /// The timed phases. Raw values are the names in the JSON report.
-package enum LatencyPhase: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
+package enum LatencyPhase: String, CaseIterable, Decodable, CodingKeyRepresentable, Sendable {
   /// TCP connect → WebSocket open and attached.
   case connect
   /// register → its reply.
@@ -19,7 +19,7 @@ package enum LatencyPhase: String, CaseIterable, Codable, CodingKeyRepresentable
 }
 
 /// One call's ring latency, and the intended time of placing.
-package struct RingSample: Codable, Sendable, Equatable {
+package struct RingSample: Sendable, Equatable {
   /// Seconds since the load began.
   package var dueSeconds: Double
   package var microseconds: UInt64
@@ -30,7 +30,7 @@ package struct RingSample: Codable, Sendable, Equatable {
 }
 
 /// The counts that must be 0. Raw values are the names in the JSON report.
-package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
+package enum CorrectnessRule: String, CaseIterable, Decodable, CodingKeyRepresentable, Sendable {
   case twoWinners, noWinner, ringingAfterEnd, toldToRingAfterEnd, wrongReason, winnerToldItLost
   case duplicateEnd, commandLost, unexplainedError, acceptedThenForgotten, timeoutLate
   case registrationLost
@@ -104,7 +104,7 @@ package enum CorrectnessRule: String, CaseIterable, Codable, CodingKeyRepresenta
 }
 
 /// The results of a load run, apart from the usage of processes.
-package struct RunResult: Codable, Sendable {
+package struct RunResult: Sendable {
   package var devicesExpected = 0
   package var devicesConnected = 0
   package var devicesRegistered = 0

@@ -10,7 +10,9 @@ func plan(_ words: [String]) throws -> RunPlan {
 }
 
 /// The message that a user gets for a command line that is refused.
-func refusal(_ words: String...) -> String {
+func refusal(_ words: String...) -> String { refusal(words) }
+
+func refusal(_ words: [String]) -> String {
   do {
     _ = try RunPlan(
       LoadCommand.parse(words + ["--nats", "/bin/sh", "--callnode", "/bin/sh"]), seed: 1)

@@ -5,15 +5,15 @@ import Testing
 @Suite("Command line of callload") struct ReportCommandLineTests {
   @Test("the defaults are those of the issue") func defaults() throws {
     let command = try LoadCommand.parse([])
-    #expect(command.devices == 10_000)
-    #expect(command.devicesPerUser == 3)
-    #expect(command.rate == 200)
-    #expect(command.duration.seconds == 30)
+    #expect(command.load.devices == 10_000)
+    #expect(command.load.devicesPerUser == 3)
+    #expect(command.load.rate == 200)
+    #expect(command.load.duration.seconds == 30)
     let settings = try plan().settings
     #expect(settings.coordinators == 2)
     #expect(settings.edges == 2)
     #expect(settings.processes == 1)
-    #expect(command.protocol == .pb)
+    #expect(command.load.protocol == .pb)
   }
 
   @Test(
@@ -35,7 +35,6 @@ import Testing
       refusal("--devices-per-user", "25") == "--devices-per-user 25: a user has 1 to 24 devices")
     #expect(refusal("--duration", "soon").contains("\"soon\" is not a length of time"))
     #expect(refusal("--edges", "0") == "--edges 0: give 1 to 64")
-    #expect(refusal("--ramp", "0").hasPrefix("--ramp 0.0: give connections per second"))
     #expect(
       refusal("--scenario", "nowhere.json")
         .hasPrefix("--scenario nowhere.json: neither a built-in scenario nor a file; built in are"))
@@ -90,5 +89,16 @@ import Testing
     #expect(text.contains("may have 1,024 (hard limit 4,096)"))
     #expect(text.contains("--nofile=10256:10256"))
     #expect(text.contains("at most --devices 768"))
+  }
+
+  @Test("the help has the options that people use, in groups") func help() {
+    let help = LoadCommand.helpMessage(columns: 120)
+    for group in ["\nLOAD:", "\nA CLUSTER OF ITS OWN:", "\nREPORTS:"] {
+      #expect(help.contains(group), "\(group)")
+    }
+    #expect(help.contains("--slice <i/n>") && help.contains("callload merge"))
+    for rare in ["--signals", "--unregistered", "--provider-trouble"] {
+      #expect(!help.contains(rare), "\(rare)")
+    }
   }
 }

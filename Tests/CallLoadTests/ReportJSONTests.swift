@@ -1,3 +1,4 @@
+import CallCore
 import CallLoadKit
 import Testing
 
@@ -63,5 +64,25 @@ import Testing
     #expect(fields["find_max.highest_rate"] == .number(200))
     #expect(fields["find_max.stages.0.holds"] == .bool(true))
     #expect(fields["find_max.stages.0.cpu_us_per_call"] == .number(410))
+  }
+
+  @Test("percentiles over time, in intervals that a chart can hold") func series() throws {
+    var report = makeReport()
+    var series = LatencySeries(durationSeconds: 86_400)
+    #expect(series.slotSeconds == 360)
+    for second in stride(from: 0, through: 90_000, by: 10) {
+      series.record(.ring, .milliseconds(1), dueSeconds: Double(second))
+    }
+    series.record(.connect, .milliseconds(1), dueSeconds: 1)
+    let points = series.points(.ring)
+    #expect(points.count == 240)
+    #expect(points.map { $0.1.count }.reduce(0, +) == 9_001, "what is due late is in the last one")
+    report.result.series = series
+    let fields = try fields(report)
+    #expect(fields["series.interval_seconds"] == .number(360))
+    #expect(fields["series.ring.seconds.239"] == .number(86_220))
+    #expect(fields["series.ring.max.0"] == .number(1_003), "the end of the histogram's interval")
+    #expect(fields["series.answer.p50.0"] == nil)
+    #expect(fields["series.connect.p50.0"] == nil)
   }
 }

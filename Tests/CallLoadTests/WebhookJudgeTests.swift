@@ -1,6 +1,5 @@
 import CallCore
 import CallLoadKit
-import FoundationEssentials
 import Testing
 
 /// The faults that callload finds in the events of webhooks.
@@ -116,18 +115,6 @@ import Testing
     #expect(judge([unknown], [event(.placed)]) == [:])
   }
 
-  @Test func whatIsDueTravelsBetweenProcesses() throws {
-    for fate in [fate(), missedCall()] {
-      let due = WebhookDue(fate)
-      let read = try JSONDecoder().decode(WebhookDue.self, from: JSONEncoder().encode(due))
-      #expect(read == due && read.call == Self.call)
-    }
-    var sum = RunResult()
-    sum.add(RunResult(due: WebhookDue(fate())))
-    sum.add(RunResult(due: WebhookDue(missedCall())))
-    #expect(sum.webhooksDue.map(\.reason) == ["hungUp", "cancelled"])
-  }
-
   /// The calls of a run, as devices saw them: the twin has no webhooks of its own.
   @Test func everyCallOfARunIsReported() throws {
     let result = try #require(try TwinRun(durationSeconds: 10).outcome()).result
@@ -153,12 +140,5 @@ import Testing
     for wrong in ["", "{}", text.replacing("call.ended", with: "call.napped")] {
       #expect(WebhookEvent(json: [UInt8](wrong.utf8)) == nil)
     }
-  }
-}
-
-extension RunResult {
-  fileprivate init(due: WebhookDue) {
-    self.init()
-    webhooksDue = [due]
   }
 }

@@ -102,7 +102,7 @@ import Testing
   @Test func theDefaultScenarioHasBoth() throws {
     func both(_ words: String...) throws -> [Bool] {
       let command = try LoadCommand.parse(words)
-      let scenario = try #require(Scenario.named(command.scenario))
+      let scenario = try #require(Scenario.named(command.load.scenario))
       return [command.readsHistories(scenario), command.hasWebhooks(scenario)]
     }
     #expect(try both() == [true, true] && both("--chaos", "all,kill-push=5s") == [true, true])
@@ -112,7 +112,7 @@ import Testing
     _ = try plan("--chaos", "kill-push=5s")
     for words in [
       ["--find-max"], ["--hostile", "each"], ["--apps", "2"], ["--check-growth"],
-      ["--edge", "ws://h:1"], ["--other-callnode", "x"],
+      ["--edge", "ws://h:1"], ["--other-callnode", "x"], ["--slice", "1/2"],
     ] {
       let command = try LoadCommand.parse(words)
       #expect(!command.readsHistories(.default) && !command.hasWebhooks(.default), "\(words)")

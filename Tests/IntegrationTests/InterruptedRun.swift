@@ -1,6 +1,6 @@
 import Foundation
 
-/// A run of callload that is sent SIGINT, or disturbed in another way, as soon as it says that calls were placed.
+/// A run of callload that is sent SIGINT as soon as it says that calls were placed.
 struct InterruptedRun: Sendable {
   var status: Int32
   /// Its standard output.
@@ -11,27 +11,18 @@ struct InterruptedRun: Sendable {
   var children: [ProcessFacts]
 
   /// Off the cooperative pool, as ``TestCluster/run(_:_:)``.
-  /// - Parameters:
-  ///   - folder: its folder for temporary files.
-  ///   - interrupt: is given its process and the children.
-  static func of(
-    _ arguments: [String], in folder: String,
-    interrupt: @escaping @Sendable (Int32, [ProcessFacts]) -> Void = { callload, _ in
-      kill(callload, SIGINT)
-    }
-  ) async throws -> InterruptedRun {
+  /// - Parameter folder: its folder for temporary files.
+  static func of(_ arguments: [String], in folder: String) async throws -> InterruptedRun {
     let program = try TestCluster.program("callload")
     return try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread {
-        continuation.resume(
-          with: Result { try runBlocking(program, arguments, folder, interrupt) })
+        continuation.resume(with: Result { try runBlocking(program, arguments, folder) })
       }
     }
   }
 
   private static func runBlocking(
-    _ program: String, _ arguments: [String], _ folder: String,
-    _ interrupt: (Int32, [ProcessFacts]) -> Void
+    _ program: String, _ arguments: [String], _ folder: String
   ) throws -> InterruptedRun {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: program)
@@ -52,9 +43,8 @@ struct InterruptedRun: Sendable {
       if data.isEmpty { break }
       said += String(decoding: data, as: UTF8.self)
       guard children == nil, said.contains(summary) else { continue }
-      let found = ProcessFacts.children(of: process.processIdentifier)
-      children = found
-      interrupt(process.processIdentifier, found)
+      children = ProcessFacts.children(of: process.processIdentifier)
+      kill(process.processIdentifier, SIGINT)
     }
     process.waitUntilExit()
     return InterruptedRun(

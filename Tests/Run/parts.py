@@ -25,7 +25,7 @@ LARGE = {
 OF_PROCESSES = ["IntegrationTests", "NATSBusTests"]
 
 # Suites that take longer than half a minute.
-LONG = {"AfterTheCallTests": 60, "CallloadProcessesTests": 45, "CallloadTests": 90, "ClusterTests": 40,
+LONG = {"AfterTheCallTests": 60, "CallloadSlicesTests": 35, "CallloadTests": 90, "ClusterTests": 40,
         "NATSBusContractTests": 40, "PartitionTests": 45, "PushWakingTests": 35, "StoreCrashTests": 50}
 
 # Suites that give this machine further network links. A browser then drops what it loads (ERR_NETWORK_CHANGED).

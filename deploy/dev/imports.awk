@@ -35,7 +35,7 @@ BEGIN {
   allow("callnode", "CallNodeKit")
   allow("callctl", seams " CallAuth NATSBus")
   allow("CallHostile", "CallCore CallWire CallAuth CallClient")
-  allow("CallLoadKit", "CallCore CallWire CallAuth CallClient CallHostile CallJudge CallTestKit")
+  allow("CallLoadKit", "CallCore CallWire CallAuth CallTelemetry CallClient CallHostile CallJudge CallTestKit")
   allow("callload", "CallLoadKit")
   allow("CallPhoneKit", "CallClient CallmeshClient CallmeshNIO")
   allow("callphone", "CallPhoneKit")

@@ -79,7 +79,7 @@ extension ChaosDirector {
         lift: {
           if await !node.process.terminate(timeout: .seconds(40)) {
             say("\(node.name) did not end by itself with status 0")
-            await source.note(.incident("\(node.name) did not end in good order"))
+            await engine.note(.incident("\(node.name) did not end in good order"))
           }
           await startAgain([Victim(node)])
           await untilServing(node)
@@ -96,11 +96,11 @@ extension ChaosDirector {
       fault,
       lift: {
         for name in node.roleNames where await !callctl.drain(name) {
-          await source.note(.incident("callctl drain \(name) failed"))
+          await engine.note(.incident("callctl drain \(name) failed"))
         }
         try? await Task.sleep(for: .seconds(entry.lengthSeconds))
         for name in node.roleNames where await !callctl.resume(name) {
-          await source.note(.incident("callctl resume \(name) failed"))
+          await engine.note(.incident("callctl resume \(name) failed"))
         }
         await untilServing(node)
       })

@@ -5,7 +5,7 @@ import CallCore
 package struct ChaosDirector: Sendable {
   let plan: ChaosPlan
   let cluster: LocalCluster
-  let source: any LoadSource
+  let engine: LoadEngine
   let seed: UInt64
   let say: @Sendable (String) -> Void
   let referee = Referee()
@@ -129,9 +129,9 @@ package struct ChaosDirector: Sendable {
   ) async {
     let shards = fault.shards.isEmpty ? "" : ", \(fault.shards.count) shards"
     say("\(fault.kind.rawValue): \(fault.node)\(shards)")
-    await source.note(.begins(fault))
+    await engine.note(.begins(fault))
     await begin()
-    await source.note(.happened(fault))
+    await engine.note(.happened(fault))
     if fault.kind.isPlanned {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await reportMovingShards(fault) }
@@ -144,7 +144,7 @@ package struct ChaosDirector: Sendable {
       await widened
       await lift()
     }
-    await source.note(.lifted(fault))
+    await engine.note(.lifted(fault))
   }
 
   /// Widens a planned change by all shards that it moves: those taken before the drain, and those that return.
@@ -155,7 +155,7 @@ package struct ChaosDirector: Sendable {
       try? await Task.sleep(for: .seconds(1))
       guard !Task.isCancelled else { return }
       let found = await callctl.status(timeout: .seconds(1))?.shards(of: fault.coordinator) ?? []
-      if !found.isEmpty, !Task.isCancelled { await source.note(.widened(fault, by: found)) }
+      if !found.isEmpty, !Task.isCancelled { await engine.note(.widened(fault, by: found)) }
     }
   }
 
@@ -172,7 +172,7 @@ package struct ChaosDirector: Sendable {
       let timeout = max(.milliseconds(500), end - .now)
       let status = await callctl.status(timeout: timeout)
       let unserved = status?.unserved(by: others, of: cluster.shards) ?? []
-      if !unserved.isEmpty { await source.note(.widened(fault, by: unserved.sorted())) }
+      if !unserved.isEmpty { await engine.note(.widened(fault, by: unserved.sorted())) }
       try? await Task.sleep(until: min(end, .now + Self.statusInterval))
     } while ContinuousClock.now < end && !Task.isCancelled
   }

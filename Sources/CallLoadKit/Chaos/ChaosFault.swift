@@ -1,7 +1,7 @@
 package import CallCore
 
 /// One fault, as the judge has to know it.
-package struct ChaosFault: Codable, Sendable, Equatable {
+package struct ChaosFault: Sendable, Equatable {
   package var id: Int
   package var kind: ChaosKind
   package var node: String
@@ -52,7 +52,7 @@ package struct ChaosFault: Codable, Sendable, Equatable {
   package var afterglow: Span { .milliseconds(losesMessages ? 4_500 : 1_500) }
 }
 
-package enum FaultStep: Codable, Sendable {
+package enum FaultStep: Sendable {
   /// It happens at this very moment. What it disturbs is excused from now on.
   case begins(ChaosFault)
   /// It has happened. The shards concerned are probed from now on.
@@ -66,9 +66,9 @@ package enum FaultStep: Codable, Sendable {
 }
 
 /// The effects of faults on devices and shards, as seen from outside. Times in microseconds.
-package struct ChaosResult: Codable, Sendable {
+package struct ChaosResult: Sendable {
   /// One fault that took shards away, until every one of them answered again.
-  package struct TakeOver: Codable, Sendable, Equatable {
+  package struct TakeOver: Sendable, Equatable {
     package var fault: Int
     package var kind: ChaosKind
     package var node: String
@@ -91,7 +91,7 @@ package struct ChaosResult: Codable, Sendable {
   }
 
   /// One fault, and the devices that lost their sessions by it.
-  package struct Course: Codable, Sendable, Equatable {
+  package struct Course: Sendable, Equatable {
     package var fault: Int
     package var kind: ChaosKind
     package var node: String
@@ -114,7 +114,7 @@ package struct ChaosResult: Codable, Sendable {
   }
 
   /// The fate of a call that was placed during a fault.
-  package enum Fate: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
+  package enum Fate: String, CaseIterable, Sendable {
     case asPlanned = "as_planned"
     /// With "try again" or the like.
     case refused
@@ -141,8 +141,6 @@ package struct ChaosResult: Codable, Sendable {
   package var reconnects = 0
   /// Calls that a fault made end otherwise than planned: outcome and fault → count.
   package var changed: [String: Int] = [:]
-
-  static let slowMax = 100
 
   package init() {}
 

@@ -1,4 +1,4 @@
-package enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable, Hashable {
+package enum ChaosKind: String, CaseIterable, Sendable, Hashable {
   case killCoordinator = "kill-coordinator"
   case freezeCoordinator = "freeze-coordinator"
   case killEdge = "kill-edge"

@@ -43,8 +43,8 @@ final class ShardProbes {
 
   private let loop: any DeviceLoop
   private let shardCount: Int
-  /// The interval of questions to a shard; longer where other processes ask as well.
-  private let cadence: Span
+  /// The interval of questions to a shard.
+  private static let cadence: Span = .milliseconds(25)
   private var sessions: [[ProbeSession]] = []
   private var watches: [Int: Watch] = [:]
   private var random: SplitMix64
@@ -58,9 +58,8 @@ final class ShardProbes {
   ) throws {
     self.loop = loop
     self.shardCount = shardCount
-    self.cadence = options.part.share(of: .milliseconds(25))
     self.random = SplitMix64(seed: options.ownSeed ^ 0x70_726f_6265)
-    let users = Self.users(app: options.app, shardCount: shardCount, of: options.part)
+    let users = Self.users(app: options.app, shardCount: shardCount)
     for (shard, user) in users.enumerated() {
       sessions.append(
         try options.edges.indices.map { edge in
@@ -73,10 +72,10 @@ final class ShardProbes {
     }
   }
 
-  /// Users of which each has another shard, and each process others.
-  static func users(app: String, shardCount: Int, of part: LoadPart = .whole) -> [String] {
+  /// Users of which each has another shard.
+  static func users(app: String, shardCount: Int) -> [String] {
     var found: [Int: String] = [:]
-    var number = part.number * 1_000_000
+    var number = 0
     while found.count < shardCount {
       let name = "probe-\(number)"
       number += 1
@@ -149,7 +148,7 @@ final class ShardProbes {
       for session in sessions.joined() where !session.isAttached { session.tick() }
     }
     for id in watches.keys.sorted() { step(id, at: now) }
-    loop.schedule(at: now + cadence) { [weak self] in self?.tick() }
+    loop.schedule(at: now + Self.cadence) { [weak self] in self?.tick() }
   }
 
   private func step(_ id: Int, at now: Timestamp) {
@@ -164,7 +163,7 @@ final class ShardProbes {
       onFinding(watch.fault, .slow(accounts(watch)))
     }
     let step =
-      watch.isPlanned ? cadence : max(cadence, Span(microseconds: age.microseconds / 40))
+      watch.isPlanned ? Self.cadence : max(Self.cadence, Span(microseconds: age.microseconds / 40))
     guard watch.lastAsked + step <= now + .milliseconds(1) else { return }
     watches[id]?.lastAsked = now
     for (shard, asked) in watch.missing { ask(shard, through: asked.edges) }

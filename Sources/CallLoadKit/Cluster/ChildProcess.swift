@@ -94,8 +94,6 @@ package struct ChildCommand: Sendable {
   package var otherExecutable: String?
   package var arguments: [String]
   package var logPath: String
-  /// A descriptor of this process; nil: nothing can be read.
-  package var standardInput: CInt?
   /// In addition to callload's own environment.
   package var environment: [String: String] = [:]
 
@@ -168,11 +166,7 @@ package enum ChildLauncher {
     var files = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&files)
     defer { posix_spawn_file_actions_destroy(&files) }
-    if let input = command.standardInput {
-      posix_spawn_file_actions_adddup2(&files, input, 0)
-    } else {
-      posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)
-    }
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(
       &files, 1, command.logPath, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     posix_spawn_file_actions_adddup2(&files, 1, 2)

@@ -6,20 +6,22 @@ extension LoadCommand {
     _ scenario: Scenario, chaos: ChaosPlan?, sleep: SleepOptions?, hostile: HostilePlan?,
     files: FileLimit
   ) throws -> LocalClusterOptions {
-    for (option, value) in [("--keys", keys), ("--app", app)] {
+    for (option, value) in [("--keys", remote.keys), ("--app", remote.app)] {
       try need(
         value == nil, option, value ?? "",
         "goes with --edge only; a local cluster makes its own keys")
     }
     // Debian installs it in a folder that only root has in PATH.
-    guard let nats = nats ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
+    guard
+      let nats = local.nats
+        ?? Executables.find("nats-server", also: ["/usr/sbin", "/usr/local/bin"])
     else {
       throw SetupError(
         "nats-server is not in PATH; install it (Debian: apt-get install nats-server) "
           + "or say where it is with --nats")
     }
     try needProgram("--nats", nats, "nats-server")
-    guard let callnode = callnode ?? Executables.beside("callnode") else {
+    guard let callnode = local.callnode ?? Executables.beside("callnode") else {
       throw SetupError(
         "callnode is not beside callload; build it (make build) or say where it is with --callnode")
     }
@@ -27,18 +29,20 @@ extension LoadCommand {
     var options = LocalClusterOptions(natsPath: nats, callnodePath: callnode)
     options.otherCallnodePath = try restartProgram()
     options.edges = try edgeCount(files)
-    options.coordinators = coordinators ?? options.coordinators
-    options.nodes = nodes ?? 0
-    options.nearer = nearer
-    options.natsServers = natsServers
+    options.coordinators = local.coordinators ?? options.coordinators
+    options.nodes = local.nodes ?? 0
+    options.nearer = local.nearer
+    options.natsServers = local.natsServers
     // Nodes with both roles deliver to webhooks themselves.
     let hasWebhooks = hasWebhooks(scenario)
-    if sleep != nil || hasWebhooks && options.nodes == 0 { options.pushGateways = pushGateways }
+    if sleep != nil || hasWebhooks && options.nodes == 0 {
+      options.pushGateways = judged.pushGateways
+    }
     options.keepsHistory = readsHistories(scenario)
-    options.showsOngoing = ongoing
+    options.showsOngoing = judged.ongoing
     options.hasStrictApp = hasStrictApp(scenario)
-    options.shards = shards
-    options.tls = tls
+    options.shards = local.shards
+    options.tls = local.tls
     if hostile != nil {
       options.otherApps = ["hostile"]
       options.hasStandardLimits = true
@@ -55,29 +59,30 @@ extension LoadCommand {
   }
 
   /// Whether users may send their calls on. A cluster that is already there would keep their rules.
-  var forwards: Bool { edge.isEmpty }
+  var forwards: Bool { remote.edge.isEmpty }
 
   /// Whether the cluster has an app whose users take no second call, for the scenario's parts that need one. Attackers
   /// have a second app of their own, and a node of another version may not know its terms.
   package func hasStrictApp(_ scenario: Scenario) -> Bool {
-    forwards && otherCallnode == nil && hostile.isEmpty && apps == 1
+    forwards && trouble.otherCallnode == nil && trouble.hostile.isEmpty && trouble.apps == 1
       && scenario.parts.contains { $0.kind.hasSecondCall && $0.weight > 0 }
   }
 
   /// Whether some users read their histories at the end: `--history`, or the scenario where nothing speaks against it.
   package func readsHistories(_ scenario: Scenario) -> Bool {
-    history || scenario.history && judgesMore
+    judged.history || scenario.history && judgesMore
   }
 
   /// Whether the app has a webhook: `--webhooks`, or the scenario where nothing speaks against it.
   package func hasWebhooks(_ scenario: Scenario) -> Bool {
-    webhooks || scenario.webhooks && judgesMore
+    judged.webhooks || scenario.webhooks && judgesMore
   }
 
   /// Whether what a scenario wants to be judged beside the calls can be. A store with histories and events grows for
   /// days.
   private var judgesMore: Bool {
-    forwards && otherCallnode == nil && hostile.isEmpty && apps == 1 && !findMax && !checkGrowth
+    forwards && trouble.otherCallnode == nil && trouble.hostile.isEmpty && trouble.apps == 1
+      && !load.findMax && !output.checkGrowth && load.slice.count == 1
   }
 
   private func needProgram(_ option: String, _ path: String, _ name: String) throws {
@@ -86,9 +91,9 @@ extension LoadCommand {
   }
 
   private func restartProgram() throws -> String? {
-    guard let path = otherCallnode else { return nil }
+    guard let path = trouble.otherCallnode else { return nil }
     try need(
-      !chaos.isEmpty, "--other-callnode", path,
+      !trouble.chaos.isEmpty, "--other-callnode", path,
       "no node is started again; add --chaos rolling-restart=10s, or another")
     try needProgram("--other-callnode", path, "callnode")
     return path
@@ -96,7 +101,7 @@ extension LoadCommand {
 
   private func nodeSettings() throws -> [String: String] {
     var settings: [String: String] = [:]
-    for text in nodeSetting {
+    for text in local.nodeSetting {
       let parts = text.split(separator: "=", maxSplits: 1)
       guard parts.count == 2, parts[0].allSatisfy({ $0.isASCII && $0.isLetter }) else {
         throw SetupError("--node-setting \(text): give it as key=value, such as leaseTimeout=2s")
@@ -108,7 +113,7 @@ extension LoadCommand {
 
   /// The keys to sign tokens with, and the app that the devices belong to.
   func edgeKeys() throws -> (AppKeys, app: String) {
-    guard let path = keys else {
+    guard let path = remote.keys else {
       throw SetupError("--edge needs --keys FILE, the key file of the edges, to sign tokens with")
     }
     let keys: AppKeys
@@ -118,7 +123,7 @@ extension LoadCommand {
       throw SetupError("--keys \(error)")
     }
     let names = keys.appNames
-    guard let app = app ?? (names.count == 1 ? names[0] : nil) else {
+    guard let app = remote.app ?? (names.count == 1 ? names[0] : nil) else {
       throw SetupError(
         "--keys \(path) has several apps; choose one with --app: \(names.joined(separator: ", "))")
     }

@@ -4,8 +4,22 @@ package struct LoadCommand: ParsableCommand, Sendable {
   package static let configuration = CommandConfiguration(
     commandName: "callload",
     abstract: "Puts devices and calls on a Callmesh cluster, and checks what each device was told.",
-    discussion: LoadHelp.text)
+    usage: """
+      callload [OPTIONS]
+      callload merge REPORT... [--json FILE]
+      """, discussion: LoadHelp.text)
 
+  @OptionGroup(title: "Load") package var load: LoadArguments
+  @OptionGroup(title: "A cluster of its own") package var local: LocalArguments
+  @OptionGroup(title: "A cluster that is there") package var remote: RemoteArguments
+  @OptionGroup(title: "What is judged beside calls") package var judged: JudgedArguments
+  @OptionGroup(title: "Trouble") package var trouble: TroubleArguments
+  @OptionGroup(title: "Reports") package var output: OutputArguments
+
+  package init() {}
+}
+
+package struct LoadArguments: ParsableArguments, Sendable {
   @Option(help: "How many devices connect.") package var devices = 10_000
 
   @Option(help: "How many devices each user has; all of them ring.") package var devicesPerUser = 3
@@ -19,79 +33,75 @@ package struct LoadCommand: ParsableCommand, Sendable {
 
   @Option(
     help: ArgumentHelp(
-      "Before the first call, measure for this long what the connected devices cost the servers. "
-        + "Default: not at all.", valueName: "time"), transform: RunDuration.parse)
-  package var idle: RunDuration?
-
-  @Option(
-    help: ArgumentHelp(
-      "Connections begun per second. Default: as fast as the edges answer.", valueName: "rate"))
-  package var ramp: Double?
-
-  @Option(
-    help: ArgumentHelp(
-      "A device that loses its edge connects again at a random moment of this span. (default: 1s)",
-      valueName: "time"), transform: RunDuration.parse) package var reconnectSpread: RunDuration?
-
-  @Option(
-    help: ArgumentHelp(
       "Built-in scenario or scenario file; loadtest/scenarios describes both.",
       valueName: "name|file")) package var scenario = "default"
-
-  @Option(
-    help: ArgumentHelp(
-      "Each side of every call sends so many numbered candidates, half of them while it rings. "
-        + "Default: a few in some calls.", valueName: "count")) package var signals = 0
-
-  @Option(
-    help: ArgumentHelp(
-      "The devices of so many users attach and do not register, such as 50%. (default: 0%)",
-      valueName: "share"), transform: Share.parse) package var unregistered = Share(value: 0)
-
-  @Option(
-    help: ArgumentHelp(
-      "Spreads the devices over so many processes. Default: as few as the limit of open files "
-        + "allows.", valueName: "count")) package var processes: Int?
-
-  @Option(help: "What the devices speak: pb (protobuf) or json.")
-  package var `protocol`: WireProtocol = .pb
 
   @Option(help: "Decides who calls whom, when, and what happens then. Default: random.")
   package var seed: UInt64?
 
-  @Option(
-    help: ArgumentHelp(
-      "Use this edge, not a cluster of our own. Repeatable. Needs --keys.", valueName: "url"))
-  package var edge: [String] = []
-
-  @Flag(help: "Devices of the local cluster connect over TLS, and verify the edges' certificate.")
-  package var tls = false
+  @Option(help: "What the devices speak: pb (protobuf) or json.")
+  package var `protocol`: WireProtocol = .pb
 
   @Option(
     help: ArgumentHelp(
-      "With --edge wss://…: the authorities that devices trust, in PEM. Default: the machine's.",
-      valueName: "file")) package var ca: String?
+      "Before the first call, measure for this long what the connected devices cost the servers. "
+        + "Default: not at all.", valueName: "time"), transform: RunDuration.parse)
+  package var idle: RunDuration?
 
-  @Option(help: ArgumentHelp("The key file of the edges, to sign tokens with.", valueName: "file"))
-  package var keys: String?
-
-  @Option(help: "The app in the key file that the devices belong to.") package var app: String?
+  @Flag(help: "Search for the highest rate that holds, from --rate.") package var findMax = false
 
   @Option(
     help: ArgumentHelp(
-      "How long the devices' tokens are good; they are renewed before they expire. (default: 48h)",
-      valueName: "time"), transform: RunDuration.parse) package var tokenLifetime = RunDuration(
-      seconds: 2 * 86_400)
-
-  @Option(help: "Coordinators of the local cluster. (default: 2)") package var coordinators: Int?
+      "This callload has one of so many slices of the devices and calls, such as 2/3. See MANY "
+        + "DEVICES above.", valueName: "i/n"), transform: LoadSlice.parse)
+  package var slice = LoadSlice()
 
   @Option(
-    help: "Edges of the local cluster. (default: 2, or as many as the devices need with one down)")
+    help: ArgumentHelp(
+      "An empty folder in which slices on one machine wait for each other. Without --edge the first "
+        + "one starts the cluster of all.", valueName: "folder")) package var meet: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Length of a stage of --find-max. (default: 8s)", valueName: "time", visibility: .hidden),
+    transform: RunDuration.parse) package var stage = RunDuration(seconds: 8)
+
+  @Option(
+    help: ArgumentHelp(
+      "With --find-max: a rate holds only with p99 of ring at most this. (default: 25ms)",
+      valueName: "time", visibility: .hidden), transform: RunDuration.parse)
+  package var ringP99Max = RunDuration(seconds: 0.025)
+
+  @Option(
+    help: ArgumentHelp(
+      "A device that loses its edge connects again at a random moment of this span. (default: 1s)",
+      valueName: "time", visibility: .hidden), transform: RunDuration.parse)
+  package var reconnectSpread: RunDuration?
+
+  @Option(
+    help: ArgumentHelp(
+      "Each side of every call sends so many numbered candidates, half of them while it rings. "
+        + "Default: a few in some calls.", valueName: "count", visibility: .hidden))
+  package var signals = 0
+
+  @Option(
+    help: ArgumentHelp(
+      "The devices of so many users attach and do not register, such as 50%. (default: 0%)",
+      valueName: "share", visibility: .hidden), transform: Share.parse)
+  package var unregistered = Share(value: 0)
+
+  package init() {}
+}
+
+package struct LocalArguments: ParsableArguments, Sendable {
+  @Option(help: "Coordinators. (default: 2)") package var coordinators: Int?
+
+  @Option(help: "Edges. (default: 2, or as many as the devices need with one down)")
   package var edges: Int?
 
   @Option(
     help:
-      "Nodes of the local cluster, each an edge and a coordinator in one process, in place of --coordinators and --edges."
+      "Nodes, each an edge and a coordinator in one process, in place of --coordinators and --edges."
   ) package var nodes: Int?
 
   @Flag(
@@ -101,65 +111,54 @@ package struct LoadCommand: ParsableCommand, Sendable {
 
   @Option(
     help: ArgumentHelp(
-      "nats-servers of the local cluster: 1, or 3 that keep each record three times.",
-      valueName: "1|3")) package var natsServers = 1
+      "nats-servers: 1, or 3 that keep each record three times.", valueName: "1|3"))
+  package var natsServers = 1
 
-  @Option(help: "Shards of the local cluster.") package var shards = 64
+  @Option(help: "Shards.") package var shards = 64
 
-  @Option(
-    help: ArgumentHelp(
-      "A setting of all nodes of the local cluster, as docs/configuration.md names it, such as "
-        + "leaseTimeout=2s. Repeatable.", valueName: "key=value"))
-  package var nodeSetting: [String] = []
+  @Flag(help: "Devices connect over TLS, and verify the edges' certificate.")
+  package var tls = false
 
   @Option(
     help: ArgumentHelp(
-      "Injects faults into the local cluster: KIND, KIND=INTERVAL or KIND=INTERVAL/LENGTH, several "
-        + "by commas or by repeating the option. See CHAOS above.", valueName: "spec"))
-  package var chaos: [String] = []
+      "A setting of all nodes, as docs/configuration.md names it, such as leaseTimeout=2s. "
+        + "Repeatable.", valueName: "key=value")) package var nodeSetting: [String] = []
+
+  @Option(help: ArgumentHelp("nats-server program. Default: found in PATH.", valueName: "path"))
+  package var nats: String?
+
+  @Option(help: ArgumentHelp("callnode program. Default: beside this one.", valueName: "path"))
+  package var callnode: String?
+
+  @Flag(help: "Keep the store and logs, and say where they are.") package var keep = false
+
+  package init() {}
+}
+
+package struct RemoteArguments: ParsableArguments, Sendable {
+  @Option(
+    help: ArgumentHelp("Use this edge. Repeatable. Needs --keys.", valueName: "url"))
+  package var edge: [String] = []
+
+  @Option(help: ArgumentHelp("The key file of the edges, to sign tokens with.", valueName: "file"))
+  package var keys: String?
+
+  @Option(help: "The app in the key file that the devices belong to.") package var app: String?
 
   @Option(
     help: ArgumentHelp(
-      "Attacks to play beside the load: names, each or all, several by commas or by repeating the "
-        + "option. See HOSTILE above.", valueName: "names")) package var hostile: [String] = []
+      "With --edge wss://…: the authorities that devices trust, in PEM. Default: the machine's.",
+      valueName: "file")) package var ca: String?
 
-  @Option(help: "Apps of the cluster. 2: the second is hostile, which is --hostile app-flood.")
-  package var apps = 1
+  package init() {}
+}
 
-  @Option(
-    help: ArgumentHelp(
-      "How long the load goes on after an attack. (default: 10s)", valueName: "time"),
-    transform: RunDuration.parse)
-  package var recovery = RunDuration(seconds: HostilePlan.recoverySecondsMax)
-
-  /// For a process of devices only.
-  @Flag(help: .hidden) package var part = false
-
+package struct JudgedArguments: ParsableArguments, Sendable {
   @Option(
     help: ArgumentHelp(
       "So many of the devices have no session and are woken by pushes, such as 40%. The local "
         + "cluster then has push gateways, and callload plays the provider. See SLEEPING above.",
       valueName: "share"), transform: Share.parse) package var sleeping: Share?
-
-  @Option(
-    help: ArgumentHelp(
-      "From a push at the provider until the device connects; half of them take longer. "
-        + "(default: 300ms)", valueName: "time"), transform: RunDuration.parse) package
-    var wakeDelay = RunDuration(seconds: 0.3)
-
-  @Option(
-    help: ArgumentHelp("So many of the pushes wake nobody. (default: 2%)", valueName: "share"),
-    transform: Share.parse) package var neverWake = Share(value: 0.02)
-
-  @Option(
-    help: ArgumentHelp(
-      "So many of the pushes wake a device only when the call is over. (default: 2%)",
-      valueName: "share"), transform: Share.parse) package var lateWake = Share(value: 0.02)
-
-  @Flag(
-    help:
-      "The provider has trouble: it answers one push in five with an error for the moment, forgets good tokens in a wave, and one sleeping device in ten has registered the wrong environment, or none. Needs --sleeping."
-  ) package var providerTrouble = false
 
   @Option(help: "Push gateways of the local cluster, where devices sleep or the app has a webhook.")
   package var pushGateways = 1
@@ -184,30 +183,48 @@ package struct LoadCommand: ParsableCommand, Sendable {
       "The app of the local cluster shows users the calls that they are in, and all devices look. See THE APP above."
   ) package var ongoing = false
 
+  @Flag(
+    help: ArgumentHelp(
+      "The provider has trouble: it answers one push in five with an error for the moment, forgets good tokens in a wave, and one sleeping device in ten has registered the wrong environment, or none. Needs --sleeping.",
+      visibility: .hidden)) package var providerTrouble = false
+
+  package init() {}
+}
+
+package struct TroubleArguments: ParsableArguments, Sendable {
   @Option(
     help: ArgumentHelp(
-      "Say in one line how things stand, each time that so much has passed. Default: never.",
-      valueName: "time"), transform: RunDuration.parse) package var summary: RunDuration?
-
-  @Flag(
-    help:
-      "Fail where memory of a process or the store of the local cluster trends up; give 2m or more."
-  )
-  package var checkGrowth = false
-
-  @Option(help: ArgumentHelp("nats-server program. Default: found in PATH.", valueName: "path"))
-  package var nats: String?
-
-  @Option(help: ArgumentHelp("callnode program. Default: beside this one.", valueName: "path"))
-  package var callnode: String?
+      "Injects faults into the local cluster: KIND, KIND=INTERVAL or KIND=INTERVAL/LENGTH, several "
+        + "by commas or by repeating the option. See CHAOS above.", valueName: "spec"))
+  package var chaos: [String] = []
 
   @Option(
     help: ArgumentHelp(
       "With --chaos: another version of callnode. A node that is started again runs it, and the first one the next time: an upgrade, and the way back, under load. The other version must know rules of users.",
       valueName: "path")) package var otherCallnode: String?
 
-  @Option(help: ArgumentHelp("Write the report as JSON.", valueName: "file"))
-  package var json: String?
+  @Option(
+    help: ArgumentHelp(
+      "Attacks to play beside the load: names, each or all, several by commas or by repeating the "
+        + "option. See HOSTILE above.", valueName: "names")) package var hostile: [String] = []
+
+  @Option(help: "Apps of the cluster. 2: the second is hostile, which is --hostile app-flood.")
+  package var apps = 1
+
+  @Option(
+    help: ArgumentHelp(
+      "How long the load goes on after an attack. (default: 10s)", valueName: "time",
+      visibility: .hidden), transform: RunDuration.parse)
+  package var recovery = RunDuration(seconds: HostilePlan.recoverySecondsMax)
+
+  package init() {}
+}
+
+package struct OutputArguments: ParsableArguments, Sendable {
+  @Option(
+    help: ArgumentHelp(
+      "Write the report as JSON; loadtest/plot.py draws it, and callload merge adds slices up.",
+      valueName: "file")) package var json: String?
 
   @Option(
     help: ArgumentHelp(
@@ -216,31 +233,13 @@ package struct LoadCommand: ParsableCommand, Sendable {
 
   @Option(
     help: ArgumentHelp(
-      "Draw latencies over the time of the run, faults marked, as SVG. With --from: costs of several "
-        + "runs.", valueName: "file")) package var plot: String?
+      "Say in one line how things stand, each time that so much has passed. Default: never.",
+      valueName: "time"), transform: RunDuration.parse) package var summary: RunDuration?
 
-  @Option(
-    parsing: .upToNextOption,
-    help: ArgumentHelp(
-      "Run nothing, and draw with --plot what calls and idle devices cost in the runs that wrote these "
-        + "files with --json, by their numbers of devices or of coordinators.", valueName: "files"))
-  package var from: [String] = []
-
-  @Flag(help: "Search for the highest rate that holds, from --rate, in stages of --stage.")
-  package var findMax = false
-
-  @Option(
-    help: ArgumentHelp("Length of a stage of --find-max. (default: 8s)", valueName: "time"),
-    transform: RunDuration.parse) package var stage = RunDuration(seconds: 8)
-
-  @Option(
-    help: ArgumentHelp(
-      "With --find-max: a rate holds only with p99 of ring at most this. (default: 25ms)",
-      valueName: "time"), transform: RunDuration.parse) package var ringP99Max = RunDuration(
-      seconds: 0.025)
-
-  @Flag(help: "Keep the local cluster's store and logs, and say where they are.")
-  package var keep = false
+  @Flag(
+    help:
+      "Fail where memory of a process or the store of the local cluster trends up; give 2m or more."
+  ) package var checkGrowth = false
 
   @Flag(help: "Say each step.") package var verbose = false
 

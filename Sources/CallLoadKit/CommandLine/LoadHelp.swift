@@ -33,17 +33,20 @@ enum LoadHelp {
           Attackers beside the load: one attack after the other, then all together.
       callload --devices 3000 --nodes 2
           Nodes that are an edge and a coordinator in one process.
-      callload --devices 100000 --nodes 7 --idle 10s --json run.json
-          More devices than a process may have files: several processes, one report.
-      callload --devices 10000 --chaos kill-all-edges --duration 1m --plot run.svg
-          All devices lose their edges at once; the chart shows what calls notice of it.
-      callload --plot costs.svg --from 1000.json 10000.json 100000.json
-          What a call and an idle device cost, by devices.
+      callload --devices 10000 --chaos kill-all-edges --duration 1m --json run.json
+          All devices lose their edges at once; loadtest/plot.py run.json draws what calls notice of it.
       callload --devices 10000 --tls
           The same over wss://, with a certificate that the devices verify.
       callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\
                --keys keys.json --app demo
           A cluster that is already there.
+
+    MANY DEVICES
+      A callload has one thread, and each device is a file of its process. Several callloads share a run: \
+    each gets the same command line, --slice 1/3, 2/3 or 3/3, the same --seed, and a file with --json. Each \
+    has its own users, who call each other. callload merge adds the reports up to one. On one machine the first \
+    slice starts the cluster, and the others find it, with --meet FOLDER; loadtest/slices.sh runs all that. \
+    Against a cluster that is there, on machines anywhere, give each --edge and --keys.
 
     CHAOS
       A fault comes every INTERVAL, a quarter more or less by the seed, and lasts LENGTH, or by the \
@@ -56,12 +59,11 @@ enum LoadHelp {
 
     SLEEPING
       With --sleeping devices register push tokens and then let go of their connections. callload is \
-    the provider, a strict APNs: what the cluster pushes wakes the device after --wake-delay; it \
+    the provider, a strict APNs: what the cluster pushes wakes the device after 0.3 s, half of the times later; it \
     attaches for that call, rings, answers or declines, half of the refusals over HTTP with what the \
-    push allows, and sleeps again when the call is over. Callers are awake. The apps are a mix of \
-    SDKs, each with the payloads and the clean-up pushes that it knows. With --provider-trouble the \
-    provider answers one push in five with an error for the moment, does not know 40 tokens in a row that it has \
-    accepted before, and knows one device in ten in its other environment only: they ring all the same.
+    push allows, and sleeps again when the call is over. One push in fifty wakes nobody, and another one in fifty wakes \
+    the device when the call is over. Callers are awake. The apps are a mix of \
+    SDKs, each with the payloads and the clean-up pushes that it knows.
 
     THE APP
       A local cluster has a second app, strict, for the parts of a scenario in which users in a call are called: \
@@ -82,7 +84,7 @@ enum LoadHelp {
       With --hostile the load runs once alone, then once beside each attack that is named; each run has \
     a cluster of its own. Attackers are a thread of their own at a low priority, and have addresses of \
     their own (127.66.0.1 and up; the devices have 127.1.0.1 and up) and good tokens of users who are \
-    not those of the load. An attack lasts --duration; the load goes on for --recovery. The rates are \
+    not those of the load. An attack lasts --duration; the load goes on for 10 s. The rates are \
     those below, whatever the edges do, but no connection holds more than 256 kB unsent, and one that \
     the edge closed is opened again a second later.
     \(attacks)

@@ -11,12 +11,17 @@ package struct RunPlan: Sendable {
   package var target: Target
   package var settings: RunSettings
   package var scenario: Scenario
-  /// The devices of each process.
-  package var parts: [LoadPart]
+  /// The devices of this callload.
+  package var roster: Roster
   package var search: Search?
   package var chaos: ChaosPlan?
   package var sleep: SleepOptions?
   package var hostile: HostilePlan?
+  package var slice: LoadSlice { command.load.slice }
+  /// nil where no other slice is waited for.
+  package var meeting: Meeting? {
+    command.load.meet.map { Meeting(folder: $0, slice: slice) }
+  }
   /// The authorities that devices trust, with `--edge`.
   package var trust = EdgeTrust.system
 
@@ -34,36 +39,39 @@ package struct RunPlan: Sendable {
     self.command = command
     try command.check()
     try command.checkApp()
-    scenario = try Scenario(argument: command.scenario)
+    try command.checkSlice()
+    scenario = try Scenario(argument: command.load.scenario)
     chaos = try command.chaosPlan(scenario)
     sleep = try command.sleepOptions()
     hostile = try command.hostilePlan()
     trust = try command.trust()
-    if command.findMax {
+    if command.load.findMax {
       search = Search(
-        stageSeconds: command.stage.seconds,
-        ringP99Max: UInt64(min(command.ringP99Max.seconds, 1e6) * 1e6))
+        stageSeconds: command.load.stage.seconds,
+        ringP99Max: UInt64(min(command.load.ringP99Max.seconds, 1e6) * 1e6))
     }
     settings = RunSettings()
-    settings.devices = command.devices
-    settings.devicesPerUser = command.devicesPerUser
-    settings.callsPerSecond = command.rate
-    settings.durationSeconds = command.findMax ? command.stage.seconds : command.duration.seconds
+    settings.devices = command.load.devices
+    settings.devicesPerUser = command.load.devicesPerUser
+    settings.callsPerSecond = command.load.rate
+    settings.durationSeconds =
+      (command.load.findMax ? command.load.stage : command.load.duration).seconds
     settings.scenario = scenario.name
-    settings.protocolName = command.protocol.rawValue
+    settings.protocolName = command.load.protocol.rawValue
     settings.seed = seed
     settings.webhooks = command.hasWebhooks(scenario)
     settings.history = command.readsHistories(scenario)
-    (settings.ongoing, settings.hook) = (command.ongoing, command.hook)
+    (settings.ongoing, settings.hook) = (command.judged.ongoing, command.judged.hook)
     if let hostile {
       settings.durationSeconds = hostile.attackSeconds + hostile.recoverySeconds
       settings.attacks = hostile.rounds.map(\.name).joined(separator: ",")
     }
-    if command.edge.isEmpty {
+    if command.remote.edge.isEmpty {
       let options = try command.localCluster(
         scenario, chaos: chaos, sleep: sleep, hostile: hostile, files: files)
       target = .local(options)
-      parts = try command.parts(files, probes: chaos == nil ? 0 : options.shards * options.edges)
+      roster = try command.roster(
+        files, probes: chaos == nil ? 0 : options.shards * options.edges)
       settings.nodes = options.nodes
       settings.nearer = options.nearer
       if options.nodes == 0 {
@@ -76,17 +84,18 @@ package struct RunPlan: Sendable {
       settings.chaos = chaos?.description ?? ""
       settings.otherCallnode = options.otherCallnodePath
     } else {
-      settings.edgeURLs = try command.edge.map(Self.edgeURL)
+      settings.edgeURLs = try command.remote.edge.map(Self.edgeURL)
       let (keys, app) = try command.edgeKeys()
       target = .edges(settings.edgeURLs, keys: keys, app: app)
-      parts = try command.parts(files, probes: 0)
+      roster = try command.roster(files, probes: 0)
       if hostile?.needsOtherApp == true, keys.appNames.count < 2 {
         throw SetupError(
-          "--hostile app-flood: needs a second app in --keys \(command.keys ?? ""); add one")
+          "--hostile app-flood: needs a second app in --keys \(command.remote.keys ?? ""); add one")
       }
     }
-    settings.processes = parts.count
-    for path in [command.json, command.hgrm, command.plot] {
+    settings.processes = slice.count
+    settings.slice = slice.count > 1 ? slice.number : nil
+    for path in [command.output.json, command.output.hgrm] {
       if let path { try Self.checkWritable(path) }
     }
   }

@@ -28,7 +28,7 @@ final class Ramp {
     finishIfDone()
   }
 
-  /// Begins what the rate and the bound on what is under way allow.
+  /// Begins what the bound on what is under way allows.
   private func advance() {
     switch step {
     case .connecting: connectMore()
@@ -40,23 +40,14 @@ final class Ramp {
   private var mayBegin: Bool { next < fleet.devices.count && !fleet.isInterrupted }
 
   private func connectMore() {
-    guard let rate = fleet.options.rampPerSecond else {
-      while mayBegin, inFlight < fleet.options.connectsInFlight { connectNext(fleet.loop.now) }
-      return
+    while mayBegin, inFlight < fleet.options.connectsInFlight {
+      let device = fleet.devices[next]
+      next += 1
+      inFlight += 1
+      device.setup = .connecting
+      device.connectAt = fleet.loop.now
+      device.driver.start()
     }
-    guard mayBegin else { return }
-    let due = startedAt + Span(seconds: Double(next) / rate)
-    if due <= fleet.loop.now { connectNext(due) }
-    fleet.loop.schedule(at: max(due, fleet.loop.now)) { [weak self] in self?.advance() }
-  }
-
-  private func connectNext(_ intended: Timestamp) {
-    let device = fleet.devices[next]
-    next += 1
-    inFlight += 1
-    device.setup = .connecting
-    device.connectAt = intended
-    device.driver.start()
   }
 
   func attached(_ device: LoadDevice) {

@@ -4,8 +4,8 @@ package import CallCore
 package struct Roster: Sendable {
   package let devices: Int
   package let devicesPerUser: Int
-  /// The number in the name of the first user: other processes have the users before it.
-  private let firstUser: Int
+  /// The number in the name of the first user: other slices have the users before it.
+  package let firstUser: Int
   /// Some users are of a second app, whose users take no second call, and see their ongoing calls.
   package var hasStrictApp = false
 

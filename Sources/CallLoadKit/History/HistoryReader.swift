@@ -75,7 +75,7 @@ final class HistoryReader {
       fates, isWhole: !hasDropped, hasFormer: !fleet.options.isOneVersion, roster: fleet.roster)
     giveUpAt = now + (fleet.options.isDisturbed ? Self.timeoutUnderFaults : Self.timeout)
     var random = SplitMix64(seed: fleet.options.ownSeed)
-    var wanted = max(1, fleet.options.part.share(of: Self.callsRead))
+    var wanted = Self.callsRead
     for fate in fates.shuffled(using: &random) where wanted > 0 {
       let readers = HistoryJudge.readers(of: fate, fleet.roster)
       guard !readers.isEmpty, readers.allSatisfy(canRead) else { continue }

@@ -5,7 +5,7 @@ import FoundationEssentials
 import Synchronization
 
 /// Counts of what the app's server was asked in a run.
-package struct HookResult: Codable, Sendable, Equatable {
+package struct HookResult: Sendable, Equatable {
   package var questions = 0
   /// By the first word of ``HookTerms/text``.
   package var answers: [String: Int] = [:]

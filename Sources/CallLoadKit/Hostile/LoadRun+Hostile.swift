@@ -49,7 +49,7 @@ extension LoadRun {
     let target = AttackTarget(
       edges: servers.edgeURLs, keys: servers.keys, app: servers.app,
       otherApp: servers.keys.appNames.first { $0 != servers.app } ?? servers.app)
-    var session = try await makeSession(servers, folder)
+    var session = makeSession(servers)
     session.beside = { [control, plan] in
       do {
         try await run.play(
@@ -61,7 +61,7 @@ extension LoadRun {
     }
     session.registrationsOfOthers = round.attacks.isEmpty ? 0 : Attack.registrationsMax
     session.atEnd = { run.samplePeaks() }
-    control.attach(session.source)
+    control.attach(session.engine)
     control.begin(step: "")
     let report = try await session.run()
     await stopCluster()

@@ -46,8 +46,9 @@ package struct FileLimit: Sendable, Equatable {
   }
 
   /// Why `devices` are too many; nil where they are not.
-  package func refusal(devices: Int) -> String? {
-    let needed = Self.needed(devices: devices)
+  /// - Parameter probes: connections beside those of the devices.
+  package func refusal(devices: Int, probes: Int = 0) -> String? {
+    let needed = Self.needed(devices: devices + probes)
     guard soft < needed else { return nil }
     return """
       \(Units.count(devices)) devices in one process need \(Units.count(needed)) open files, and it may \
@@ -56,7 +57,7 @@ package struct FileLimit: Sendable, Equatable {
         sudo prlimit --pid $$ --nofile=\(needed):\(needed)    (this shell, until it ends)
         a line "* hard nofile \(needed)" in /etc/security/limits.conf    (from the next login)
         docker run --ulimit nofile=\(needed):\(needed)    (in a container)
-      or ask for at most --devices \(max(devicesMax, 0)).
+      or ask for at most --devices \(max(devicesMax - probes, 0)), or divide them: loadtest/slices.sh.
       """
   }
 }

@@ -6,10 +6,7 @@ import Glibc
 package struct Servers: Sendable {
   package var edgeURLs: [String]
   package var trust = EdgeTrust.system
-  /// The file of the authority that `trust` stands for; nil: the machine's.
-  package var caFile: String?
   package var keys: AppKeys
-  package var keysPath: String
   package var app: String
   package var local: LocalCluster?
   package var pushProvider: LocalPushProvider?
@@ -37,18 +34,13 @@ package struct Servers: Sendable {
 /// The usage of callload's and of the local cluster's processes at one time.
 struct Usage: Sendable {
   var servers: [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)]
-  /// The usage of this process and of the processes of the devices.
+  /// The usage of this process.
   var own = ProcessFiles.Sample()
   var at = ContinuousClock.now
 
-  /// - Parameter clients: the processes of the devices beside this one.
-  init(_ servers: Servers, clients: [Int32]) {
+  init(_ servers: Servers) {
     self.servers = servers.sample()
-    for process in [getpid()] + clients {
-      guard let sample = ProcessFiles.sample(processID: process) else { continue }
-      own.cpuMicroseconds += sample.cpuMicroseconds
-      own.residentBytes += sample.residentBytes
-    }
+    if let sample = ProcessFiles.sample(processID: getpid()) { own = sample }
   }
 
   func processes(since before: Usage) -> [ProcessUsage] {

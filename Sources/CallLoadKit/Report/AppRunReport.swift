@@ -1,5 +1,5 @@
 /// Counts of what the app's server received in a run.
-package struct WebhookResult: Codable, Sendable, Equatable {
+package struct WebhookResult: Sendable, Equatable {
   package var calls: Int
   /// Taken, each counted once.
   package var events: Int
@@ -16,7 +16,7 @@ package struct WebhookResult: Codable, Sendable, Equatable {
 }
 
 /// Counts of what users read in their histories at the end of a run.
-package struct HistoryResult: Codable, Sendable, Equatable {
+package struct HistoryResult: Sendable, Equatable {
   package var users = 0
   package var entries = 0
   /// Calls of which both users read.
@@ -25,7 +25,7 @@ package struct HistoryResult: Codable, Sendable, Equatable {
 }
 
 /// Counts of what devices were shown of the calls that their users are in.
-package struct OngoingResult: Codable, Sendable, Equatable {
+package struct OngoingResult: Decodable, Sendable, Equatable {
   package var states = 0
   /// Calls that joined such a state or changed in it, one for each device.
   package var calls = 0

@@ -8,11 +8,14 @@ extension RunReport {
     let app = AppRunReport(result)
     return [
       "ok": verdict.isOK, "problems": verdict.problems, "interrupted": result.interrupted,
+      "incidents": incidents.isEmpty ? nil : incidents,
       "devices": devicesJSON, "calls": callsJSON, "failures": result.failures,
       "latency_us": JSONObject(
         LatencyPhase.allCases.compactMap { phase in
           Percentiles(result.latency[phase]).map { (phase.rawValue, $0.json) }
         }),
+      "histograms": JSONObject(result.latency.map { ($0.key.rawValue, $0.value) }),
+      "series": result.series?.json,
       "cpu_us_per_call": cpuJSON, "memory_bytes": memoryJSON,
       "edge_bytes_per_device": edgeBytesPerDevice, "idle": idle?.json,
       "correctness": JSONObject(
@@ -72,7 +75,8 @@ extension RunReport {
 extension RunSettings {
   fileprivate var json: JSONObject {
     [
-      "processes": processes, "scenario": scenario, "protocol": protocolName, "seed": seed,
+      "processes": processes, "slice": slice, "scenario": scenario, "protocol": protocolName,
+      "seed": seed,
       "duration_seconds": durationSeconds, "coordinators": coordinators, "edges": edges,
       "nodes": nodes > 0 ? nodes : nil, "nearer": nearer ? true : nil,
       "nats_servers": edgeURLs.isEmpty ? natsServers : 0, "tls": tls ? true : nil,
@@ -97,6 +101,21 @@ extension IdleUsage {
       "seconds": seconds.toThousandth, "devices": devices, "cpu_us_per_second": cpu,
       "cpu_us_per_second_and_device": total.map { perDevice($0).toThousandth },
     ]
+  }
+}
+
+extension LatencySeries {
+  fileprivate var json: JSONObject {
+    var json: JSONObject = ["interval_seconds": slotSeconds]
+    for phase in Self.phases {
+      let points = points(phase)
+      json[phase.rawValue] =
+        [
+          "seconds": points.map(\.seconds), "p50": points.map(\.1.p50),
+          "p99": points.map(\.1.p99), "max": points.map(\.1.max),
+        ] as JSONObject
+    }
+    return json
   }
 }
 

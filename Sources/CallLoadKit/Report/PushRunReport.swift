@@ -1,6 +1,6 @@
 package import CallCore
 
-package struct PushResult: Codable, Sendable {
+package struct PushResult: Sendable {
   package var sleeping = 0
   /// Pushes at the provider, by purpose; each attempt counts.
   package var pushes: [PushPurpose: Int] = [:]

@@ -39,13 +39,18 @@ extension RunReport {
       + "\(Units.trimmed(settings.callsPerSecond, 1)) calls/s for "
       + "\(Units.duration(seconds: settings.durationSeconds)), scenario \(settings.scenario), "
       + "\(settings.protocolName), seed \(settings.seed)"
-      + (settings.processes > 1 ? ", in \(settings.processes) processes" : "")
+      + (settings.processes > 1 ? ", " + sliceText : "")
     let box =
       "\(counted(machine.cpus, "CPU"))" + (machine.cpuModel.isEmpty ? "" : " (\(machine.cpuModel))")
       + ", \(Units.bytes(machine.memoryBytes)) memory, \(machine.kernel)"
     let other = settings.otherCallnode.map { "restarts  every second life of a node runs \($0)" }
     return [style.bold("callload") + "  " + load, "cluster   " + clusterText]
       + (other.map { [$0] } ?? []) + ["machine   " + box]
+  }
+
+  private var sliceText: String {
+    settings.slice.map { "slice \($0) of \(settings.processes)" }
+      ?? "in \(settings.processes) slices"
   }
 
   private var clusterText: String {

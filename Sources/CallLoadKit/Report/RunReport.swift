@@ -2,8 +2,10 @@
 package struct RunSettings: Sendable, Equatable {
   package var devices = 0
   package var devicesPerUser = 3
-  /// The number of callload processes that have the devices.
+  /// The number of callloads that have the devices.
   package var processes = 1
+  /// Which of them this report is of, from 1; nil: of all.
+  package var slice: Int?
   package var callsPerSecond: Double = 0
   package var durationSeconds: Double = 0
   package var scenario = "default"
@@ -34,7 +36,7 @@ package struct RunSettings: Sendable, Equatable {
   package init() {}
 }
 
-package struct MachineFacts: Sendable, Equatable {
+package struct MachineFacts: Decodable, Sendable, Equatable {
   package var cpus = 0
   package var cpuModel = ""
   package var memoryBytes: UInt64 = 0
@@ -43,7 +45,7 @@ package struct MachineFacts: Sendable, Equatable {
   package init() {}
 }
 
-package enum ProcessRole: String, CaseIterable, Codable, Sendable {
+package enum ProcessRole: String, CaseIterable, Decodable, Sendable {
   /// `node`: edge and coordinator in one process.
   case node, edge, coordinator, push, nats
 }

@@ -1,8 +1,9 @@
+import CallTelemetry
+
 /// Aligned columns of text: the first to the left, all others to the right.
 package struct TextTable {
   package var rows: [[String]]
   private let indent: Int
-  private static let gap = "  "
 
   package init(_ header: [String] = [], indent: Int = 2) {
     rows = header.isEmpty ? [] : [header]
@@ -18,19 +19,8 @@ package struct TextTable {
   package mutating func add(_ cells: String...) { rows.append(cells) }
 
   package func lines() -> [String] {
-    let columns = 0..<(rows.map(\.count).max() ?? 0)
-    let widths = columns.map { column in
-      rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
-    }
-    return rows.map { row in
-      let cells = row.enumerated().map { column, cell in
-        let padding = String(repeating: " ", count: widths[column] - cell.count)
-        return column == 0 ? cell + padding : padding + cell
-      }
-      var line = String(repeating: " ", count: indent) + cells.joined(separator: Self.gap)
-      while line.last == " " { line.removeLast() }
-      return line
-    }
+    let margin = String(repeating: " ", count: indent)
+    return TextColumns.lines(rows) { $0 > 0 }.map { $0.isEmpty ? $0 : margin + $0 }
   }
 }
 

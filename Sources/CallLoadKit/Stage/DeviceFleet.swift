@@ -90,17 +90,11 @@ package final class DeviceFleet {
   }
 
   /// Puts load on the connected devices, waits until it has settled, and judges it.
+  /// - Parameter rate: of all slices.
   package func load(rate: Double, duration: Double, _ completion: @escaping (RunResult) -> Void) {
-    load(calls: Self.calls(rate: rate, duration: duration), duration: duration, completion)
-  }
-
-  static func calls(rate: Double, duration: Double) -> Int {
-    max(1, Int((rate * duration).rounded()))
-  }
-
-  package func load(calls: Int, duration: Double, _ completion: @escaping (RunResult) -> Void) {
     stageCount += 1
     planner.begin(stage: stageCount)
+    let calls = options.slice.share(of: max(1, Int((rate * duration).rounded())))
     let stage = Stage(self, calls: calls, duration: duration) { [unowned self] result in
       self.stage = nil
       completion(result)

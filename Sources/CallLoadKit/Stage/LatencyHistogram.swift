@@ -3,10 +3,10 @@ import Histogram
 
 /// Latencies in microseconds, up to five minutes.
 ///
-/// It is encoded as the values that were recorded and how often, so that histograms of several processes
-/// add up exactly.
+/// It is encoded as text, each value that was recorded with its count ("370:12 371:9"), so that the histograms of
+/// several reports add up exactly.
 package struct LatencyHistogram: Sendable {
-  package enum Precision: String, Codable, Sendable {
+  package enum Precision: Sendable {
     /// To a thousandth.
     case fine
     /// To a hundredth, in an eighth of the memory.
@@ -15,11 +15,9 @@ package struct LatencyHistogram: Sendable {
 
   static let highestMicroseconds: UInt64 = 300_000_000
 
-  private let precision: Precision
   private var counts: Histogram<UInt32>
 
   package init(_ precision: Precision = .fine) {
-    self.precision = precision
     counts = Histogram(
       lowestDiscernibleValue: 1, highestTrackableValue: Self.highestMicroseconds,
       numberOfSignificantValueDigits: precision == .fine ? .three : .two)
@@ -37,7 +35,11 @@ package struct LatencyHistogram: Sendable {
     counts.record(Swift.min(Self.highestMicroseconds, UInt64(Swift.max(1, span.microseconds))))
   }
 
-  package mutating func add(_ other: Self) {
+  /// - Throws: ``SetupError`` where there would be more values than can be counted.
+  package mutating func add(_ other: Self) throws {
+    guard totalCount + other.totalCount <= UInt64(UInt32.max) else {
+      throw SetupError("more than \(Units.count(UInt32.max)) values")
+    }
     for (value, count) in other.recorded { counts.record(value, count: count) }
   }
 
@@ -56,28 +58,26 @@ package struct LatencyHistogram: Sendable {
 }
 
 extension LatencyHistogram: Codable {
-  private enum CodingKeys: String, CodingKey { case precision, values }
-
   package init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    self.init(try container.decode(Precision.self, forKey: .precision))
-    let values = try container.decode([UInt32].self, forKey: .values)
-    let total = values.indices.reduce(UInt64(0)) { $0 + ($1 % 2 == 1 ? UInt64(values[$1]) : 0) }
-    var isSound = values.count % 2 == 0 && total <= UInt64(UInt32.max)
-    for index in stride(from: 0, to: values.count - 1, by: 2) where isSound {
-      isSound = counts.record(UInt64(values[index]), count: values[index + 1])
-    }
-    guard isSound else {
-      throw DecodingError.dataCorruptedError(
-        forKey: .values, in: container, debugDescription: "no values with their counts")
+    self.init()
+    let container = try decoder.singleValueContainer()
+    var total: UInt64 = 0
+    for pair in try container.decode(String.self).split(separator: " ") {
+      let parts = pair.split(separator: ":", omittingEmptySubsequences: false)
+      guard parts.count == 2, let value = UInt64(parts[0]), let count = UInt32(parts[1]) else {
+        throw DecodingError.dataCorruptedError(
+          in: container, debugDescription: "\"\(pair)\" is no value with its count")
+      }
+      total += UInt64(count)
+      guard total <= UInt64(UInt32.max), counts.record(value, count: count) else {
+        throw DecodingError.dataCorruptedError(
+          in: container, debugDescription: "\"\(pair)\" is too large")
+      }
     }
   }
 
   package func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(precision, forKey: .precision)
-    // All values that can be recorded fit 32 bits.
-    let values = recorded.flatMap { [UInt32(truncatingIfNeeded: $0.value), $0.count] }
-    try container.encode(values, forKey: .values)
+    var container = encoder.singleValueContainer()
+    try container.encode(recorded.map { "\($0.value):\($0.count)" }.joined(separator: " "))
   }
 }

@@ -1,7 +1,7 @@
 package import CallCore
 
 /// Latencies of a load over time: one histogram for each phase and interval. Bounded by ``slotsMax`` intervals.
-package struct LatencySeries: Codable, Sendable {
+package struct LatencySeries: Sendable {
   package static let phases: [LatencyPhase] = [.ring, .answer, .elsewhere]
   static let slotsMax = 240
 
@@ -21,10 +21,6 @@ package struct LatencySeries: Codable, Sendable {
     guard Self.phases.contains(phase) else { return }
     let slot = min(max(0, Int(dueSeconds) / slotSeconds), slotCount - 1)
     slots[phase, default: [:]][slot, default: LatencyHistogram(.coarse)].record(span)
-  }
-
-  package mutating func add(_ other: Self) {
-    for (phase, found) in other.slots { slots[phase, default: [:]].add(found) }
   }
 
   /// The intervals in which something was recorded: their middles in seconds, and the percentiles.

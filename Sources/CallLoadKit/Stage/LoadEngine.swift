@@ -6,10 +6,9 @@ import NIOPosix
 import Synchronization
 
 /// Connects devices, lets them call each other, and judges what each received, on its own event loop.
-package final class LoadEngine: LoadSource {
+package final class LoadEngine: Sendable {
   let options: LoadOptions
   package let progress: LoadProgress
-  package var processIDs: [Int32] { [] }
   private let state = Mutex(State())
 
   private struct Running: Sendable {
@@ -32,7 +31,8 @@ package final class LoadEngine: LoadSource {
     self.progress = progress
   }
 
-  /// - Throws: what minting a token threw as well.
+  /// Connects and registers all devices. A device that could not is counted and raises no error.
+  /// - Throws: ``SetupError`` where no device could connect; what minting a token threw.
   package func connect() async throws {
     let running = try await start()
     try await withCheckedThrowingContinuation {
@@ -52,23 +52,23 @@ package final class LoadEngine: LoadSource {
     }
   }
 
+  /// Runs one stage of load on the connected devices, and judges it once it has settled.
+  /// - Parameter rate: of all slices.
+  /// - Throws: ``SetupError`` without connected devices.
   package func load(rate: Double, duration: Double) async throws -> RunResult {
-    try await load(calls: DeviceFleet.calls(rate: rate, duration: duration), duration: duration)
-  }
-
-  func load(calls: Int, duration: Double) async throws -> RunResult {
     guard let running else {
       throw SetupError("load needs connected devices: call connect first")
     }
     return await withCheckedContinuation { continuation in
       running.loop.execute {
-        running.fleet.value.load(calls: calls, duration: duration) {
+        running.fleet.value.load(rate: rate, duration: duration) {
           continuation.resume(returning: $0)
         }
       }
     }
   }
 
+  /// Notifies the judge of the progress of a fault; returns once it has taken note.
   package func note(_ step: FaultStep) async {
     guard let running else { return }
     try? await running.loop.submit { running.fleet.value.note(step) }.get()
@@ -92,6 +92,7 @@ package final class LoadEngine: LoadSource {
     try? await running.group.shutdownGracefully()
   }
 
+  /// Ends a stage or a ramp early; `load` then reports the results so far.
   package func stop() {
     let running = state.withLock {
       $0.isStopped = true

@@ -4,45 +4,47 @@ import CallWire
 import Glibc
 
 extension LoadOptions {
-  /// The options of one process of a run.
-  /// - Throws: ``SetupError`` or another error that says which file cannot be read.
-  init(_ command: LoadCommand, _ target: LoadTarget, keys: AppKeys, part: LoadPart) throws {
-    let lifetimeSeconds = Int64(command.tokenLifetime.seconds)
-    let scenario = try Scenario(argument: command.scenario)
-    var roster = Roster(
-      devices: part.devices, devicesPerUser: command.devicesPerUser, firstUser: part.firstUser)
-    roster.hasStrictApp = command.hasStrictApp(scenario)
-    self.init(edges: target.edges) { [roster] user, device in
+  /// Tokens are renewed before they expire.
+  private static let tokenLifetimeSeconds: Int64 = 2 * 86_400
+
+  /// The options of a run on these servers.
+  init(_ plan: RunPlan, _ servers: Servers) {
+    let command = plan.command
+    let (keys, app) = (servers.keys, servers.app)
+    var roster = plan.roster
+    roster.hasStrictApp = command.hasStrictApp(plan.scenario)
+    self.init(edges: servers.edgeURLs) { [roster] user, device in
       try keys.mintToken(
-        app: roster.app(ofUser: user) ?? target.app, user: user, device: device,
-        lifetimeSeconds: lifetimeSeconds, now: Int64(time(nil)))
+        app: roster.app(ofUser: user) ?? app, user: user, device: device,
+        lifetimeSeconds: Self.tokenLifetimeSeconds, now: Int64(time(nil)))
     }
     hasStrictApp = roster.hasStrictApp
-    if let caFile = target.caFile { trust = try EdgeTrust(caFile: caFile) }
-    app = target.app
-    self.part = part
-    devices = part.devices
-    devicesPerUser = command.devicesPerUser
-    rampPerSecond = command.ramp.map(part.share)
-    reconnectSpreadSeconds = command.reconnectSpread?.seconds
-    connectsInFlight = max(1, connectsInFlight / part.count)
-    self.scenario = scenario
-    signals = command.signals
-    unregistered = command.unregistered.value
-    seed = target.seed
-    keepsSeries = command.plot != nil
-    followsNearer = command.nearer
+    trust = servers.trust
+    self.app = app
+    slice = plan.slice
+    (devices, devicesPerUser) = (roster.devices, roster.devicesPerUser)
+    firstUser = roster.firstUser
+    reconnectSpreadSeconds = command.load.reconnectSpread?.seconds
+    connectsInFlight = max(1, connectsInFlight / slice.count)
+    scenario = plan.scenario
+    signals = command.load.signals
+    unregistered = command.load.unregistered.value
+    seed = plan.settings.seed
+    sleep = plan.sleep
+    keepsSeries = command.output.json != nil
+    keepsRings = plan.hostile != nil
+    followsNearer = command.local.nearer
     forwards = command.forwards
-    isOneVersion = command.otherCallnode == nil
+    isOneVersion = command.trouble.otherCallnode == nil
     mintServerToken = {
-      try keys.mintServerToken(app: target.app, lifetimeSeconds: 60, now: Int64(time(nil)))
+      try keys.mintServerToken(app: app, lifetimeSeconds: 60, now: Int64(time(nil)))
     }
-    reportsWebhooks = command.hasWebhooks(scenario)
-    readsHistories = command.readsHistories(scenario)
-    showsOngoing = command.ongoing
-    hasHook = command.hook
-    codec = command.protocol == .pb ? .protobuf : .json
-    if let shardCount = target.shardCount {
+    reportsWebhooks = command.hasWebhooks(plan.scenario)
+    readsHistories = command.readsHistories(plan.scenario)
+    showsOngoing = command.judged.ongoing
+    hasHook = command.judged.hook
+    codec = command.load.protocol == .pb ? .protobuf : .json
+    if plan.chaos != nil, let shardCount = servers.local?.shards {
       isDisturbed = true
       self.shardCount = shardCount
       // An answered call whose sides have both lost their sockets ends after a minute.

@@ -6,10 +6,10 @@ import Synchronization
 package struct LoadOptions: Sendable {
   package var devices = 10_000
   package var devicesPerUser = 3
-  /// The users of this process among those of the run.
-  package var part = LoadPart.whole
-  /// Connections begun a second; nil: as many as `connectsInFlight` allows.
-  package var rampPerSecond: Double?
+  /// The share of this callload in the calls of the run.
+  package var slice = LoadSlice()
+  /// The number of the first user: other slices have those before.
+  package var firstUser = 0
   package var connectsInFlight = 64
   /// The reconnect spread of the devices' clients; nil: their default.
   package var reconnectSpreadSeconds: Double?
@@ -23,7 +23,7 @@ package struct LoadOptions: Sendable {
   package var unregistered = 0.0
   package var codec: DeviceCodec = .protobuf
   package var sleep: SleepOptions?
-  /// The seed of the run. With ``part`` it decides who calls whom, the part of each call, and all delays.
+  /// The seed of the run. With ``slice`` it decides who calls whom, the part of each call, and all delays.
   package var seed: UInt64 = 1
   package var app = "load"
   /// The cluster has a second app, whose users take no second call.
@@ -66,8 +66,7 @@ package struct LoadOptions: Sendable {
   }
 
   var roster: Roster {
-    var roster = Roster(
-      devices: devices, devicesPerUser: devicesPerUser, firstUser: part.firstUser)
+    var roster = Roster(devices: devices, devicesPerUser: devicesPerUser, firstUser: firstUser)
     roster.hasStrictApp = hasStrictApp
     return roster
   }
@@ -77,21 +76,21 @@ package struct LoadOptions: Sendable {
     showsOngoing || roster.isStrict(roster.user(of: device))
   }
 
-  /// The seed of this process: the run's seed, and another one for each further process.
+  /// The run's seed, and another one for each further slice.
   package var ownSeed: UInt64 {
-    guard part.number > 0 else { return seed }
-    var random = SplitMix64(seed: seed ^ UInt64(part.number) << 48)
+    guard slice.number > 1 else { return seed }
+    var random = SplitMix64(seed: seed ^ UInt64(slice.number - 1) << 48)
     return random.next()
   }
 }
 
 /// The live numbers of a run, written by the engine and read from any task.
 package final class LoadProgress: Sendable {
-  package enum Phase: String, CaseIterable, Codable, Sendable {
+  package enum Phase: String, Sendable {
     case idle, connecting, registering, calling, settling, disconnecting, done
   }
 
-  package struct Snapshot: Codable, Sendable {
+  package struct Snapshot: Sendable {
     package var phase: Phase = .idle
     /// Progress in the phase: devices connected or registered, calls placed, calls settled.
     package var done = 0

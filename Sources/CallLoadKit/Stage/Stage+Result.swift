@@ -62,14 +62,14 @@ extension Stage {
         microseconds: UInt64(max(1, (now - plan.placeAt).microseconds))))
   }
 
-  /// Interval of pings of all processes, each from another device. They measure the part of a ring that sockets and this loop take.
+  /// Interval of pings of all slices, each from another device. They measure the part of a ring that sockets and this loop take.
   private static let pingInterval: Span = .milliseconds(50)
 
   func schedulePing(at due: Timestamp) {
     loop.schedule(at: due) { [weak self] in
       guard let self, !arrivalsDone else { return }
       ping(due: due)
-      schedulePing(at: due + options.part.share(of: Self.pingInterval))
+      schedulePing(at: due + options.slice.share(of: Self.pingInterval))
     }
   }
 

@@ -2,23 +2,11 @@ internal import CallTelemetry
 
 /// A table in plain text.
 enum Columns {
-  /// Columns as wide as their widest cell, two spaces apart; what came from devices is safe on a terminal.
+  /// Makes text from devices safe for a terminal.
   /// - Parameter right: the columns that are aligned to the right.
   static func render(_ rows: [[String]], right: ClosedRange<Int>...) -> [String] {
-    let rows = rows.map { $0.map(Figures.safe) }
-    let count = rows.map(\.count).max() ?? 0
-    let widths = (0..<count).map { column in
-      rows.map { $0.dropFirst(column).first?.count ?? 0 }.max() ?? 0
-    }
-    return rows.map { row in
-      var line = ""
-      for (column, cell) in row.enumerated() {
-        let space = String(repeating: " ", count: widths[column] - cell.count)
-        if column > 0 { line += "  " }
-        line += right.contains { $0.contains(column) } ? space + cell : cell + space
-      }
-      while line.last == " " { line.removeLast() }
-      return line
+    TextColumns.lines(rows.map { $0.map(Figures.safe) }) { column in
+      right.contains { $0.contains(column) }
     }
   }
 }
