@@ -181,6 +181,13 @@ let package = Package(
         "CallCore", "CallWire", "CallBus", "CallTelemetry", "CallAuth", .log, .lifecycle,
         .crypto, .cryptoExtras, .deque, .httpClient, .tls,
       ] + Target.Dependency.nio + Target.Dependency.http2),
+    // Processes that are started, watched and ended: of tests, of local clusters and of benchmarks.
+    library(
+      "CallProcesses",
+      [
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ]),
     library(
       "CallTestKit",
       [
@@ -214,8 +221,7 @@ let package = Package(
       "CallLoadKit",
       [
         "CallClient", "CallWire", "CallCore", "CallAuth", "CallTelemetry", "CallHostile",
-        "CallJudge",
-        "CallTestKit",
+        "CallJudge", "CallProcesses", "CallTestKit",
         .arguments, .histogram, .log, .lifecycle, .unixSignals,
       ] + Target.Dependency.nio),
     .executableTarget(
@@ -223,7 +229,7 @@ let package = Package(
       linkerSettings: staticLibraries),
 
     .executableTarget(
-      name: "callsim", dependencies: ["CallSimulation", "CallCore", .arguments],
+      name: "callsim", dependencies: ["CallSimulation", "CallProcesses", "CallCore", .arguments],
       swiftSettings: settings + notOptimised, linkerSettings: staticLibraries),
 
     .executableTarget(
@@ -242,7 +248,8 @@ let package = Package(
 
     library(
       "WebPhoneKit",
-      ["CallLoadKit", "CallAuth", .arguments, .unixSignals, .nioSSL] + Target.Dependency.nio),
+      ["CallLoadKit", "CallAuth", "CallProcesses", .arguments, .unixSignals, .nioSSL]
+        + Target.Dependency.nio),
     .executableTarget(
       name: "webphone", dependencies: ["WebPhoneKit"], swiftSettings: settings + notOptimised),
 
@@ -250,7 +257,7 @@ let package = Package(
       name: "Benchmarks",
       dependencies: [
         "CallCore", "CallWire", "CallBus", "NATSBus", "CallCoordinator", "CallPush",
-        "CallTelemetry", "CallAuth", "CallTestKit", .log, .crypto,
+        "CallTelemetry", "CallAuth", "CallProcesses", "CallTestKit", .log, .crypto,
       ] + Target.Dependency.nio, path: "loadtest/Benchmarks", swiftSettings: settings),
 
     .target(name: "CountingMalloc", path: "loadtest/CountingMalloc"),
@@ -282,17 +289,18 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ], path: "Tests/ConformanceAdapter", swiftSettings: settings + notOptimised),
     .target(
-      name: "TestSupport", dependencies: ["CallTestKit"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["CallProcesses"], path: "Tests/TestSupport",
       swiftSettings: settings + notOptimised),
     tests("CallFuzzTests", ["CallFuzz", "CallCore"]),
 
     tests("CallCoreTests", ["CallCore", "TestSupport"]),
+    tests("CallProcessesTests", ["CallProcesses"]),
     tests("CallWireTests", ["CallWire", "CallCore", "CCallProto", "CProtobufC"]),
     tests("CallAuthTests", ["CallAuth", "CallCore", .crypto]),
     tests("CallBusTests", ["CallBus", "CallCore", "CallTelemetry", .log]),
     tests(
       "NATSBusTests",
-      ["NATSBus", "CallBus", "CallCore", "CallWire", "CallTestKit", "TestSupport"]),
+      ["NATSBus", "CallBus", "CallCore", "CallWire", "CallProcesses", "CallTestKit", "TestSupport"]),
     tests(
       "CallCoordinatorTests",
       [
@@ -327,7 +335,7 @@ let package = Package(
       "CallLoadTests",
       [
         "CallLoadKit", "CallHostile", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore",
-        "CallAuth", "CallTestKit", "TestSupport", .histogram, .arguments,
+        "CallAuth", "CallProcesses", "CallTestKit", "TestSupport", .histogram, .arguments,
       ]),
     tests(
       "WebPhoneTests",
@@ -337,14 +345,14 @@ let package = Package(
       "CallSimulationTests",
       [
         "CallSimulation", "CallCoordinator", "CallEdge", "CallClient", "CallJudge",
-        "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth", "TestSupport", .log,
-        .embedded,
+        "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth", "CallProcesses",
+        "TestSupport", .log, .embedded,
       ] + Target.Dependency.nio),
     tests(
       "CallPushTests",
       [
         "CallPush", "CallClient", "CallBus", "CallWire", "CallCore", "CallTelemetry", "CallAuth",
-        "PushSimulators", "CallTestKit", .log, .crypto, .embedded, .httpClient,
+        "PushSimulators", "CallProcesses", "CallTestKit", .log, .crypto, .embedded, .httpClient,
       ] + Target.Dependency.nio + Target.Dependency.http2),
     tests(
       "CallTestKitTests",
@@ -354,7 +362,7 @@ let package = Package(
     tests(
       "CallNodeTests",
       [
-        "CallNodeKit", "CallEdge", "CallTestKit", "CallBus", "CallCore", "CallWire",
+        "CallNodeKit", "CallEdge", "CallProcesses", "CallBus", "CallCore", "CallWire",
         "CallTelemetry", "CallAuth", "NATSBus", .lifecycle, .log,
       ]),
     tests("CallCtlTests", ["callctl", "CallBus", "CallWire", "CallCore", "CallTelemetry"]),
@@ -362,7 +370,7 @@ let package = Package(
       "IntegrationTests",
       [
         "CallClient", "CallAuth", "CallWire", "CallCore", "CallTelemetry", "PushSimulators",
-        "CallTestKit", "TestSupport", "NATSBus", "CallBus", .log, .crypto,
+        "CallProcesses", "CallTestKit", "TestSupport", "NATSBus", "CallBus", .log, .crypto,
       ]),
   ] + fuzzers
 )

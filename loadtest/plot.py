@@ -130,6 +130,8 @@ def main():
         sys.exit(__doc__)
     try:
         runs = [json.load(open(name)) for name in sys.argv[2:]]
+        if len(runs) == 1 and "series" not in runs[0]:
+            sys.exit(f"plot.py: {sys.argv[2]} has no latency over time, as a report of callload merge; draw a slice's")
         title, subtitle, charts = costs(runs) if len(runs) > 1 else over_time(runs[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"plot.py: no report that callload wrote with --json, or one without such figures: {error!r}")

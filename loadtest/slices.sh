@@ -7,15 +7,10 @@
 set -euo pipefail
 bin=$1 count=$2 report=$3
 shift 3
+((count > 1)) || { echo "slices.sh: COUNT is 2 or more; one callload needs no slices" >&2; exit 2; }
 folder=$(mktemp -d "${TMPDIR:-/tmp}/callmesh-slices.XXXXXX")
-mkdir "$folder/meet"
-seed=$RANDOM slices=() stopped=
-for ((slice = 1; slice <= count; slice++)); do
-  "$bin/callload" --seed "$seed" "$@" --slice "$slice/$count" --meet "$folder/meet" --json "$folder/$slice.json" \
-    >"$folder/$slice.txt" 2>"$folder/$slice.log" &
-  slices+=($!)
-done
 trap 'rm -rf "$folder"' EXIT
+seed=$RANDOM slices=() stopped=
 # The second signal ends a callload without a report, and Ctrl-C reaches all of them.
 stop() {
   [[ -n $stopped ]] || kill "${slices[@]}" 2>/dev/null || true
@@ -23,6 +18,12 @@ stop() {
 }
 trap stop TERM
 trap 'stopped=yes' INT
+mkdir "$folder/meet"
+for ((slice = 1; slice <= count; slice++)); do
+  setpriv --pdeathsig TERM "$bin/callload" --seed "$seed" "$@" --slice "$slice/$count" --meet "$folder/meet" \
+    --json "$folder/$slice.json" >"$folder/$slice.txt" 2>"$folder/$slice.log" &
+  slices+=($!)
+done
 # Without the one that has failed the others would wait for it.
 while true; do
   status=0
@@ -34,5 +35,9 @@ done
   status=$?
   # Only a slice's own words say why it could not begin, and what it saw of a broken rule.
   cat "$folder"/*.txt "$folder"/*.log >&2
+  if compgen -G "$folder/*.json" >/dev/null; then
+    trap - EXIT
+    echo "slices.sh: the slices' reports stay in $folder" >&2
+  fi
   exit $status
 }

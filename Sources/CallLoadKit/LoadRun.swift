@@ -1,5 +1,6 @@
 import CallAuth
 import CallClient
+import CallProcesses
 import FoundationEssentials
 import Glibc
 import UnixSignals
@@ -20,7 +21,7 @@ package struct LoadRun: Sendable {
   package func execute() async -> Int32 {
     let folder: TemporaryFolder
     do {
-      folder = try TemporaryFolder()
+      folder = try TemporaryFolder("callload")
     } catch {
       Output.write("callload: \(error)\n", to: STDERR_FILENO)
       return 2

@@ -1,3 +1,5 @@
+import CallProcesses
+
 /// Runs the load on servers, and measures the usage of their processes.
 package struct LoadSession: Sendable {
   let plan: RunPlan

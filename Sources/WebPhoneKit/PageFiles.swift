@@ -1,4 +1,5 @@
 import CallLoadKit
+import CallProcesses
 import FoundationEssentials
 import Glibc
 

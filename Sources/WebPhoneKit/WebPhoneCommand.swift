@@ -1,5 +1,6 @@
 package import ArgumentParser
 package import CallLoadKit
+import CallProcesses
 import FoundationEssentials
 
 /// The command line of `webphone`.

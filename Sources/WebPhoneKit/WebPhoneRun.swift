@@ -1,6 +1,7 @@
 import ArgumentParser
 import CallAuth
 import CallLoadKit
+import CallProcesses
 import FoundationEssentials
 import Glibc
 import NIOSSL
@@ -41,7 +42,7 @@ struct WebPhoneRun: Sendable {
   func execute() async -> Int32 {
     let folder: TemporaryFolder
     do {
-      folder = try TemporaryFolder()
+      folder = try TemporaryFolder("webphone")
     } catch {
       say("webphone: \(error)")
       return 2

@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallProcesses
 internal import CallSimulation
 internal import Glibc
 
@@ -68,19 +69,18 @@ struct SimPlan {
   /// - Parameter arguments: the command line of a child.
   func runJobs(_ jobs: Int, arguments: (_ job: Int) -> [String]) -> SimSummary {
     let start = ContinuousClock.now
-    var children: [(job: Int, pid: pid_t, output: Int32)] = []
+    var children: [(job: Int, process: ChildProcess, output: Int32)] = []
     for job in 0..<jobs {
       guard let child = Self.spawn(arguments(job)) else { continue }
-      children.append((job, child.pid, child.output))
+      children.append((job, child.process, child.output))
     }
     var summary = SimSummary(intensity: options.intensity)
     summary.broken = jobs - children.count
     let results = summary.read(from: children.map(\.output))
     for (child, results) in zip(children, results) {
       close(child.output)
-      var status: Int32 = 0
-      waitpid(child.pid, &status, 0)
-      if status == 0 { continue }
+      // It has closed its output, so it ends.
+      if child.process.endNow(within: .seconds(60)) == .exited(0) { continue }
       summary.broken += 1
       let index = child.job + results * jobs
       if !isBeyond(index) { summary.brokenAt.append(seed(index)) }
@@ -91,23 +91,20 @@ struct SimPlan {
   }
 
   /// Starts this program again, with its output in a pipe.
-  private static func spawn(_ arguments: [String]) -> (pid: pid_t, output: Int32)? {
+  private static func spawn(_ arguments: [String]) -> (process: ChildProcess, output: Int32)? {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { return nil }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     defer { close(ends[1]) }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    var words: [UnsafeMutablePointer<CChar>?] = (["callsim"] + arguments).map { strdup($0) }
-    words.append(nil)
-    defer { for word in words { free(word) } }
-    var pid = pid_t()
-    guard posix_spawn(&pid, "/proc/self/exe", &actions, nil, words, environ) == 0 else {
+    // Also where a build has replaced its file.
+    var command = ChildCommand(
+      name: "callsim", executable: "/proc/\(getpid())/exe", arguments: arguments)
+    command.standardOutput = ends[1]
+    command.standardError = STDERR_FILENO
+    command.inherits = .all
+    guard let process = try? ChildLauncher.startNow(command) else {
       close(ends[0])
       return nil
     }
-    return (pid, ends[0])
+    return (process, ends[0])
   }
 }

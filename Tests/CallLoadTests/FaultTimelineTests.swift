@@ -1,5 +1,6 @@
 import CallCore
 import CallLoadKit
+import CallProcesses
 import Testing
 
 /// The disturbances that faults cause: where, and for how long.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CallHostile
 import CallLoadKit
+import CallProcesses
 import Testing
 
 @Suite("Attacks beside the load") struct HostileTests {

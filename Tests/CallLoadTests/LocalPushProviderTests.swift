@@ -1,5 +1,6 @@
 import CallCore
 import CallLoadKit
+import CallProcesses
 import CallPush
 import CallTestKit
 import FoundationEssentials
@@ -15,7 +16,7 @@ import Testing
   }
 
   @Test func whatTheProviderFindsWrongIsCountedOnce() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder("callload")
     defer { folder.remove() }
     let provider = try await provider(folder)
     var result = RunResult()
@@ -39,7 +40,7 @@ import Testing
 
   /// The devices behind the provider read what each one's SDK reads, and no other.
   @Test func devicesKnowTheirDialect() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder("callload")
     defer { folder.remove() }
     let provider = try await provider(folder)
     let devices = try #require(provider.simulator.options.devices)
@@ -61,7 +62,7 @@ import Testing
   }
 
   @Test func theGatewaysAreToldWhereItIs() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder("callload")
     defer { folder.remove() }
     let provider = try await provider(folder)
     let bytes = try #require(

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CallCore
 import CallLoadKit
+import CallProcesses
 import Foundation
 import Testing
 

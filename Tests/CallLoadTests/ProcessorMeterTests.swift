@@ -1,5 +1,6 @@
 import CallCore
 import CallLoadKit
+import CallProcesses
 import Testing
 
 @Suite("The meter of processors") struct ProcessorMeterTests {

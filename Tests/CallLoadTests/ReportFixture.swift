@@ -1,5 +1,6 @@
 import CallCore
 import CallLoadKit
+import CallProcesses
 import FoundationEssentials
 
 /// A report in which every field has a value of its own.

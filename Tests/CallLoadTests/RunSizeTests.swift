@@ -1,5 +1,6 @@
 import ArgumentParser
 import CallLoadKit
+import CallProcesses
 import Testing
 
 /// How many edges the devices need, and what is refused before anything starts.

@@ -1,6 +1,7 @@
 import CallClient
 import CallCore
 import CallLoadKit
+import CallProcesses
 import CallPush
 import CallTestKit
 

@@ -1,4 +1,4 @@
-import CallTestKit
+import CallProcesses
 import Foundation
 import Testing
 
@@ -31,38 +31,24 @@ import Testing
     func run(natsPort: Int, edgePort: Int) async throws -> Run {
       let root = URL(filePath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
-      let process = Process()
-      process.executableURL = URL(filePath: "/bin/bash")
-      process.arguments = [
-        root.appending(path: "deploy/local/run-cluster.sh").path,
-        folder.appending(path: "cluster").path,
-      ]
-      let metrics = try NATSServerProcess.freePorts(2)
-      var environment = [
+      var command = ChildCommand(
+        name: "run-cluster", executable: "/bin/bash",
+        arguments: [
+          root.appending(path: "deploy/local/run-cluster.sh").path,
+          folder.appending(path: "cluster").path,
+        ])
+      let metrics = try FreePorts.reserve(2)
+      command.environment = [
         "PATH": "\(folder.path):/usr/bin:/bin", "BIN": folder.path, "EDGES": "1",
         "COORDINATORS": "1", "NATS_PORT": "\(natsPort)", "EDGE_PORT": "\(edgePort)",
         "METRICS_PORT": "\(metrics[0])", "EDGE_METRICS_PORT": "\(metrics[1])",
       ]
       // By which the runner of tests finds its processes.
-      environment["TEST_RUN_MARK"] = ProcessInfo.processInfo.environment["TEST_RUN_MARK"]
-      process.environment = environment
-      let errors = folder.appending(path: "errors")
-      _ = FileManager.default.createFile(atPath: errors.path, contents: nil)
-      process.standardError = try FileHandle(forWritingTo: errors)
-      process.standardOutput = FileHandle.nullDevice
-      process.standardInput = FileHandle.nullDevice
-      let status = try await withCheckedThrowingContinuation { continuation in
-        process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
-        // Threads of the pool block all signals, children inherit that, and the script ends its own
-        // by a signal.
-        var none = sigset_t()
-        var former = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &former)
-        defer { pthread_sigmask(SIG_SETMASK, &former, nil) }
-        do { try process.run() } catch { continuation.resume(throwing: error) }
-      }
-      return Run(status: status, errors: try String(contentsOf: errors, encoding: .utf8))
+      command.environment["TEST_RUN_MARK"] =
+        ProcessInfo.processInfo.environment["TEST_RUN_MARK"]
+      command.inherits = .nothing
+      let output = try await CommandOutput.of(command)
+      return Run(status: output.status, errors: output.errors)
     }
   }
 
@@ -94,7 +80,7 @@ import Testing
   @Test func natsPortThatIsTakenIsSaidBeforeAnythingStarts() async throws {
     let taken = try Listener()
     let stage = try Stage(["callctl": "echo started >&2"])
-    let free = Int(try NATSServerProcess.freePorts(1)[0])
+    let free = try FreePorts.reserve()
     let run = try await stage.run(natsPort: taken.port, edgePort: free)
     #expect(run.status == 2)
     #expect(run.errors.contains("something listens on 127.0.0.1:\(taken.port) already"))
@@ -106,7 +92,7 @@ import Testing
   @Test func edgePortThatIsTakenIsSaidToo() async throws {
     let taken = try Listener()
     let stage = try Stage()
-    let free = Int(try NATSServerProcess.freePorts(1)[0])
+    let free = try FreePorts.reserve()
     let run = try await stage.run(natsPort: free, edgePort: taken.port)
     #expect(run.status == 2)
     #expect(run.errors.contains("127.0.0.1:\(taken.port)") && run.errors.contains("EDGE_PORT="))
@@ -115,7 +101,7 @@ import Testing
   /// Whatever its status is.
   @Test(arguments: [0, 3]) func aProcessThatEndsIsNamed(status: Int) async throws {
     let stage = try Stage(["nats-server": "echo no disk is left; exit \(status)"])
-    let ports = try NATSServerProcess.freePorts(2).map { Int($0) }
+    let ports = try FreePorts.reserve(2)
     let run = try await stage.run(natsPort: ports[0], edgePort: ports[1])
     #expect(run.status == 1)
     #expect(run.errors.contains("nats-server ended with status \(status)"))

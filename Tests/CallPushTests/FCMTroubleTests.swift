@@ -1,5 +1,6 @@
 import CallBus
 import CallCore
+import CallProcesses
 import CallPush
 import CallTelemetry
 import CallTestKit
@@ -181,7 +182,7 @@ struct FCMTroubleTests {
     let stage = try await FCMStage()
     // Tokens come from one server. Messages go to another one, which does not exist.
     // No server of another test gets such a port from the system.
-    let port = try NATSServerProcess.freePorts(1)[0]
+    let port = try FreePorts.reserve()
     var configuration = FCMConfiguration(for: stage.fcm)
     configuration.endpoint = "https://127.0.0.1:\(port)"
     configuration.caFile = stage.authority?.caFile

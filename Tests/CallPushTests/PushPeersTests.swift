@@ -1,3 +1,4 @@
+import CallProcesses
 import CallPush
 import CallTestKit
 import CallWire
@@ -15,20 +16,11 @@ struct PushPeersTests {
     let python = try #require(ProcessInfo.processInfo.environment["PUSH_PEERS_PYTHON"])
     let script = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../deploy/dev/push-peers.py").standardizedFileURL
-    let process = Process()
-    process.executableURL = URL(filePath: python)
-    process.arguments = [script.path()]
-    let input = Pipe()
-    let output = Pipe()
-    process.standardInput = input
-    process.standardOutput = output
-    try process.run()
-    try input.fileHandleForWriting.write(contentsOf: JSONEncoder().encode(request))
-    try input.fileHandleForWriting.close()
-    let said = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0)
-    return String(decoding: said, as: UTF8.self)
+    let output = try CommandOutput.now(
+      ChildCommand(name: "python", executable: python, arguments: [script.path()]),
+      input: Array(JSONEncoder().encode(request)))
+    try #require(output.status == 0, "\(output.errors)")
+    return output.text
   }
 
   @Test func aWebPushIsDecrypted() throws {

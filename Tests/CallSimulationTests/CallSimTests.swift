@@ -1,3 +1,4 @@
+import CallProcesses
 import CallSimulation
 import Foundation
 import TestSupport
@@ -5,70 +6,47 @@ import Testing
 
 /// The command line tool: many seeds, sabotage, and one seed twice.
 @Suite(.serialized) struct CallSimTests {
-  private struct Outcome {
-    var status: Int32
-    var output: String
-  }
+  private func callsim(_ arguments: String...) throws -> CommandOutput { try callsim(arguments) }
 
-  /// The built program is next to the tests, or in the build directory of the package.
-  private func callsim(_ arguments: String...) throws -> Outcome { try callsim(arguments) }
-
-  private func callsim(_ arguments: [String]) throws -> Outcome {
-    let files = FileManager.default
-    let tests = (try? files.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    let places = [
-      URL(filePath: tests).deletingLastPathComponent().appending(path: "callsim"),
-      URL(filePath: files.currentDirectoryPath).appending(path: ".build/release/callsim"),
-    ]
-    let process = Process()
-    guard let program = places.first(where: { files.isExecutableFile(atPath: $0.path) }) else {
-      throw CocoaError(.fileNoSuchFile)
-    }
-    process.executableURL = program
-    process.arguments = arguments
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return Outcome(
-      status: process.terminationStatus, output: String(decoding: output, as: UTF8.self))
+  private func callsim(_ arguments: [String]) throws -> CommandOutput {
+    try CommandOutput.now(
+      ChildCommand(name: "callsim", executable: Executables.built("callsim"), arguments: arguments),
+      timeout: .seconds(3000))
   }
 
   /// Two hundred that together meet each race several times (`Tests/Run/choose_seeds.py`), and those that failed once.
   @Test func chosenSeedsBreakNoRuleAndMeetEveryRace() throws {
     let list = URL(filePath: #filePath).appending(path: "../../Run/seeds.txt").standardized
     let outcome = try callsim("--list", list.path, "--jobs", "2")
-    #expect(outcome.status == 0, "\(outcome.output)")
+    #expect(outcome.status == 0, "\(outcome.text)")
     let count = try String(contentsOf: list, encoding: .utf8).split(separator: "\n").count
     #expect(count >= 200)
-    #expect(outcome.output.contains("\n\(count) seeds (usual), 0 failed"), "\(outcome.output)")
+    #expect(outcome.text.contains("\n\(count) seeds (usual), 0 failed"), "\(outcome.text)")
   }
 
   @Test(.enabled(if: Proof.isOn, "only make prove runs it")) func aThousandSeedsBreakNoRule() throws
   {
     let outcome = try callsim("--seeds", "1000", "--jobs", "2")
-    #expect(outcome.status == 0, "\(outcome.output)")
-    #expect(outcome.output.contains("\n1000 seeds (usual), 0 failed"), "\(outcome.output)")
+    #expect(outcome.status == 0, "\(outcome.text)")
+    #expect(outcome.text.contains("\n1000 seeds (usual), 0 failed"), "\(outcome.text)")
   }
 
   /// Seeds that no version had before, so that nothing is tuned to them. One that fails goes into `Tests/Run/seeds.txt`.
   @Test(.enabled(if: Proof.isOn, "only make prove runs it")) func newSeedsBreakNoRule() throws {
     let first = try #require(Proof.newSeeds)
     let outcome = try callsim("--seed", first, "--seeds", "1000", "--jobs", "2")
-    #expect(outcome.status == 0, "\(outcome.output)")
+    #expect(outcome.status == 0, "\(outcome.text)")
   }
 
   @Test func aProcessThatDiesIsNoSuccess() throws {
     let arguments = ["--seeds", "6", "--jobs", "2", "--dies-at", "4"]
     let outcome = try callsim(arguments)
-    #expect(outcome.status == 70, "\(outcome.output)")
+    #expect(outcome.status == 70, "\(outcome.text)")
     let sentence = "1 process ended in disorder, at seed 4; 4 of 6 seeds ran"
-    #expect(outcome.output.contains(sentence), "\(outcome.output)")
+    #expect(outcome.text.contains(sentence), "\(outcome.text)")
     let json = try callsim(arguments + ["--json"])
-    #expect(json.status == 70, "\(json.output)")
-    #expect(json.output.contains("\"asked\":6,\"broken\":1,\"brokenAt\":[4],"), "\(json.output)")
+    #expect(json.status == 70, "\(json.text)")
+    #expect(json.text.contains("\"asked\":6,\"broken\":1,\"brokenAt\":[4],"), "\(json.text)")
   }
 
   /// The names of events that must occur in so many seeds: `callsim` exits with status 3 without one.
@@ -118,7 +96,7 @@ import Testing
   func otherIntensities(_ intensity: SimIntensity) throws {
     let outcome = try callsim(
       "--seed", "5000", "--seeds", "40", "--jobs", "2", "--intensity", intensity.rawValue)
-    #expect(outcome.status == 0, "\(outcome.output)")
+    #expect(outcome.status == 0, "\(outcome.text)")
   }
 
   /// The first seed that finds a sabotage, where that takes more than three. It spares the seeds before it, and no more:
@@ -135,20 +113,20 @@ import Testing
     var outcome = try callsim(
       arguments + (Self.foundAt[sabotage].map { ["--seed", "\($0)"] } ?? []))
     let mark = sabotage.facts.rule.map { " ms: \($0.rawValue)" } ?? " ms: "
-    if outcome.status != 1 || !outcome.output.contains(mark) { outcome = try callsim(arguments) }
-    #expect(outcome.status == 1, "\(sabotage.name) was not found: \(outcome.output)")
-    #expect(outcome.output.contains(mark), "\(outcome.output)")
+    if outcome.status != 1 || !outcome.text.contains(mark) { outcome = try callsim(arguments) }
+    #expect(outcome.status == 1, "\(sabotage.name) was not found: \(outcome.text)")
+    #expect(outcome.text.contains(mark), "\(outcome.text)")
     let again =
       "--intensity \(sabotage.facts.intensity.rawValue) --sabotage \(sabotage.name) --trace"
-    #expect(outcome.output.contains(again))
+    #expect(outcome.text.contains(again))
     // The trace follows it.
-    #expect(outcome.output.contains("STOP: "), "\(outcome.output)")
+    #expect(outcome.text.contains("STOP: "), "\(outcome.text)")
   }
 
   @Test func whateverIsAppliedTwiceIsFound() throws {
     let outcome = try callsim("--sabotage", Sabotage.appliedTwice.name)
     for what in ["hears signal", "placed twice", "answered twice", "ended twice"] {
-      #expect(outcome.output.contains(what), "\(what): \(outcome.output)")
+      #expect(outcome.text.contains(what), "\(what): \(outcome.text)")
     }
   }
 
@@ -163,12 +141,12 @@ import Testing
     ] as [([String], Int, String)])
   func defaultsOfSabotage(_ arguments: [String], _ seeds: Int, _ intensity: String) throws {
     let outcome = try callsim(["--json", "--sabotage"] + arguments)
-    #expect(outcome.output.hasPrefix("{\"seeds\":\(seeds),\"intensity\":\"\(intensity)\","))
+    #expect(outcome.text.hasPrefix("{\"seeds\":\(seeds),\"intensity\":\"\(intensity)\","))
   }
 
   @Test func aSeedIsOneWorldOfTheUsualKind() throws {
     let outcome = try callsim("--seed", "3", "--json")
-    #expect(outcome.output.hasPrefix("{\"seeds\":1,\"intensity\":\"usual\","))
+    #expect(outcome.text.hasPrefix("{\"seeds\":1,\"intensity\":\"usual\","))
   }
 
   @Test func aBookGoesOnWhereItEnds() throws {
@@ -177,14 +155,14 @@ import Testing
     ).path
     defer { try? FileManager.default.removeItem(atPath: book) }
     let first = try callsim("--seeds", "3", "--book", book)
-    #expect(first.status == 0 && first.output.hasPrefix("3 seeds (usual)"))
+    #expect(first.status == 0 && first.text.hasPrefix("3 seeds (usual)"))
     // Recorded seeds do not run again. Remarks are ignored.
     let text = try String(contentsOfFile: book, encoding: .utf8)
     #expect(text == "usual 1 3 failed 0\n")
     try (text + "a remark\nusual 4 40000 failed 0\n").write(
       toFile: book, atomically: true, encoding: .utf8)
     let second = try callsim("--seeds", "40002", "--book", book)
-    #expect(second.status == 0 && second.output.hasPrefix("40002 seeds (usual)"))
+    #expect(second.status == 0 && second.text.hasPrefix("40002 seeds (usual)"))
     #expect(
       try String(contentsOfFile: book, encoding: .utf8).hasSuffix("usual 40001 40002 failed 0\n"))
     try "usual 1 10 failed 2\n".write(toFile: book, atomically: true, encoding: .utf8)
@@ -196,8 +174,8 @@ import Testing
     let first = try callsim("--seed", "7", "--trace", "all")
     let second = try callsim("--seed", "7", "--trace", "all")
     let other = try callsim("--seed", "8", "--trace", "all")
-    #expect(first.output == second.output)
-    #expect(first.output != other.output)
-    #expect(first.output.contains("trace ") && first.output.count > 100_000)
+    #expect(first.text == second.text)
+    #expect(first.text != other.text)
+    #expect(first.text.contains("trace ") && first.text.count > 100_000)
   }
 }

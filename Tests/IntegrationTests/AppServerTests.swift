@@ -1,6 +1,7 @@
 import CallAuth
 import CallClient
 import CallCore
+import CallProcesses
 import CallWire
 import Foundation
 import Testing

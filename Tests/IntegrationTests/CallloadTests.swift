@@ -1,3 +1,4 @@
+import CallProcesses
 import Foundation
 import TestSupport
 import Testing
@@ -149,7 +150,23 @@ import Testing
     #expect(names.count(where: { $0 == "nats-server" }) == 1, "\(names)")
     for child in run.children { #expect(!child.isAlive, "\(child.name), process \(child.id)") }
     let files = try FileManager.default.contentsOfDirectory(atPath: folder)
-    #expect(files == ["report"], "the folder with store and logs is gone")
+    #expect(files.sorted() == ["report", "said"], "the folder with store and logs is gone")
+  }
+
+  /// It cannot end them: the kernel does (loadtest/callload.md, "What a killed callload leaves").
+  @Test(.enabled(if: Executables.find("setpriv", also: ["/usr/bin"]) != nil, "needs util-linux"))
+  func aKilledRunLeavesNoProcessBehind() async throws {
+    let folder = try Self.makeFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let run = try await InterruptedRun.of(
+      [
+        "--devices", "60", "--rate", "5", "--duration", "60s", "--shards", "16", "--summary", "1s",
+      ], in: folder, signal: SIGKILL)
+    #expect(run.children.count > 4)
+    for child in run.children {
+      let ends = await Pause.until(within: .seconds(60)) { !child.isAlive }
+      #expect(ends, "\(child.name), process \(child.id)")
+    }
   }
 
   private static func makeFolder() throws -> String {

@@ -1,3 +1,4 @@
+import CallProcesses
 import Foundation
 
 /// Runs blocks of the documentation as they are printed, in a network of their own where the machine
@@ -62,13 +63,7 @@ struct DocumentShell: Sendable {
   }
 
   private static func succeeds(_ command: [String]) -> Bool {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = command
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    guard (try? process.run()) != nil else { return false }
-    process.waitUntilExit()
-    return process.terminationStatus == 0
+    let command = ChildCommand(name: "env", executable: "/usr/bin/env", arguments: command)
+    return (try? CommandOutput.now(command))?.status == 0
   }
 }

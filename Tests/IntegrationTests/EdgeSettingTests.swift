@@ -1,4 +1,5 @@
 import CallAuth
+import CallProcesses
 import Foundation
 import Testing
 

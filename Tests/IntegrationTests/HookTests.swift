@@ -1,6 +1,7 @@
 import CallAuth
 import CallClient
 import CallCore
+import CallProcesses
 import CallTestKit
 import CallWire
 import Foundation
@@ -161,36 +162,19 @@ import Testing
   func thePagesServerRuns() async throws {
     let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
     defer { cluster.stop() }
-    let port = Int(try NATSServerProcess.freePorts(1)[0])
+    let port = try FreePorts.reserve()
     let program = cluster.folder + "/hook.py"
-    // It ends with its input, whatever stands between it and this process.
-    let end = """
-      import os, sys, threading
-      threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-
-      """
-    try (end + Self.python().joined(separator: "\n")).write(
+    try Self.python().joined(separator: "\n").write(
       toFile: program, atomically: true, encoding: .utf8)
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["python3", program]
-    process.environment = ProcessInfo.processInfo.environment.merging([
-      "HOOK_SECRET": Self.secret, "PORT": "\(port)",
-    ]) { $1 }
-    let input = Pipe()
-    process.standardInput = input
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    defer { try? input.fileHandleForWriting.close() }
-    let deadline = ContinuousClock.now + .seconds(60)
-    while await HTTPProbe.get("127.0.0.1", port, "/").status <= 0 {
-      guard ContinuousClock.now < deadline else {
-        throw TestCluster.Failure(description: "the page's server does not listen")
-      }
-      // Nothing tells when another process listens.
-      try await Task.sleep(for: .milliseconds(20))
+    var command = ChildCommand(
+      name: "hook", executable: "/usr/bin/env", arguments: ["python3", program])
+    command.environment = ["HOOK_SECRET": Self.secret, "PORT": "\(port)"]
+    let process = try await ChildLauncher.start(command)
+    defer { process.killNow() }
+    let listens = await Pause.until(within: .seconds(60)) {
+      await HTTPProbe.get("127.0.0.1", port, "/").status > 0
     }
+    try #require(listens, "the page's server does not listen")
     let ann = try await TestDevice(cluster, user: "ann", "phone", edges: ["e1"])
     let bob = try await TestDevice(cluster, user: "bob", "phone", edges: ["e1"])
     defer { for device in [ann, bob] { device.stop() } }

@@ -1,4 +1,5 @@
 import CallAuth
+import CallProcesses
 import Foundation
 import Synchronization
 
@@ -7,16 +8,15 @@ import Synchronization
 final class HostCluster: Sendable {
   let network: HostNetwork
   let keys: AppKeys
-  private let folder: String
-  private let processes = Mutex<[String: Process]>([:])
+  private let folder: TemporaryFolder
+  private let processes = Mutex<[String: ChildProcess]>([:])
 
   private init(_ network: HostNetwork) throws {
     self.network = network
-    folder = NSTemporaryDirectory() + "/callmesh-hosts-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    folder = try TemporaryFolder("callmesh-hosts")
     let (keys, json) = AppKeys.generateDevelopment(app: "demo")
     self.keys = keys
-    try json.write(toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
+    try folder.write(json, to: "keys.json")
   }
 
   static func start(hosts: Int) async throws -> HostCluster {
@@ -26,13 +26,13 @@ final class HostCluster: Sendable {
       for host in 0..<hosts {
         try cluster.startNode(
           "coordinator", host,
-          ["--journal-replicas", "\(hosts)", "--keys-file", cluster.folder + "/keys.json"])
+          ["--journal-replicas", "\(hosts)", "--keys-file", cluster.folder.file("keys.json")])
       }
       for host in 0..<hosts {
         try cluster.startNode(
           "edge", host,
           [
-            "--host", "0.0.0.0", "--port", "8080", "--keys-file", cluster.folder + "/keys.json",
+            "--host", "0.0.0.0", "--port", "8080", "--keys-file", cluster.folder.file("keys.json"),
             "--drain-seconds", "1", "--metrics-host", "0.0.0.0", "--metrics-port", "9121",
           ])
       }
@@ -51,7 +51,7 @@ final class HostCluster: Sendable {
       server_name: host\(host)
       host: 0.0.0.0
       port: 4222
-      jetstream { store_dir: "\(folder)/store\(host)" }
+      jetstream { store_dir: "\(folder.file("store\(host)"))" }
       cluster {
         name: hosts
         host: 0.0.0.0
@@ -60,9 +60,9 @@ final class HostCluster: Sendable {
       }
 
       """
-    let path = folder + "/nats\(host).conf"
-    try configuration.write(toFile: path, atomically: true, encoding: .utf8)
-    try start("nats\(host)", host, try Self.natsServer(), ["-c", path])
+    try folder.write(configuration, to: "nats\(host).conf")
+    try start(
+      "nats\(host)", host, Executables.natsServer(), ["-c", folder.file("nats\(host).conf")])
   }
 
   /// Nodes use the server of their own host, and know the others. Calls wait two minutes for devices that look for
@@ -83,25 +83,18 @@ final class HostCluster: Sendable {
     _ name: String, _ host: Int, _ program: String, _ arguments: [String]
   ) throws {
     let command = network.command(host, program, arguments)
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: command[0])
-    process.arguments = Array(command.dropFirst())
-    let log = folder + "/\(name).log"
-    _ = FileManager.default.createFile(atPath: log, contents: nil)
-    process.standardOutput = FileHandle(forWritingAtPath: log)
-    process.standardError = process.standardOutput
-    try process.run()
+    let process = try ChildLauncher.startNow(
+      ChildCommand(
+        name: name, executable: command[0], arguments: Array(command.dropFirst()),
+        logPath: folder.file("\(name).log")))
     processes.withLock { $0[name] = process }
   }
 
   /// Ends all processes and removes hosts and files.
   func stop() {
-    for process in processes.withLock({ Array($0.values) }) {
-      kill(process.processIdentifier, SIGKILL)
-      process.waitUntilExit()
-    }
+    for process in processes.withLock({ Array($0.values) }) { process.killNow() }
     network.remove()
-    try? FileManager.default.removeItem(atPath: folder)
+    folder.remove()
   }
 
   /// The edges' addresses, as devices reach them; the given host's first.
@@ -110,7 +103,7 @@ final class HostCluster: Sendable {
   }
 
   func log(_ name: String) -> String {
-    (try? String(contentsOfFile: folder + "/\(name).log", encoding: .utf8)) ?? ""
+    (try? String(contentsOfFile: folder.file("\(name).log"), encoding: .utf8)) ?? ""
   }
 
   var logs: String {
@@ -119,13 +112,10 @@ final class HostCluster: Sendable {
   }
 
   func waitUntilReady(_ host: Int) async throws {
-    let deadline = ContinuousClock.now + .seconds(90)
-    while ContinuousClock.now < deadline {
-      let answer = await HTTPProbe.get(network.address(host), 9121, "/readyz", seconds: 2)
-      if answer.status == 200 { return }
-      // Nothing tells when another process is ready.
-      try await Task.sleep(for: .milliseconds(50))
+    let isReady = await Pause.until(within: .seconds(90), each: 50) {
+      await HTTPProbe.get(network.address(host), 9121, "/readyz", seconds: 2).status == 200
     }
+    if isReady { return }
     throw TestCluster.Failure(description: "the edge of host \(host) is not ready")
   }
 
@@ -133,13 +123,5 @@ final class HostCluster: Sendable {
     try await TestCluster.run(
       TestCluster.program("callctl"),
       arguments + ["--nats-url", "nats://\(network.address(host)):4222", "--cluster", "hosts"])
-  }
-
-  private static func natsServer() throws -> String {
-    let path = ProcessInfo.processInfo.environment["NATS_SERVER"] ?? "/usr/sbin/nats-server"
-    guard FileManager.default.isExecutableFile(atPath: path) else {
-      throw TestCluster.Failure(description: "there is no \(path)")
-    }
-    return path
   }
 }

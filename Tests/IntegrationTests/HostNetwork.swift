@@ -1,4 +1,4 @@
-import CallTestKit
+import CallProcesses
 import Foundation
 import Glibc
 
@@ -28,7 +28,7 @@ final class HostNetwork: Sendable {
   init(hosts: Int) throws {
     count = hosts
     // As long as this process has reserved the port.
-    number = Int(try NATSServerProcess.freePorts(1)[0]) - 15_000
+    number = try FreePorts.reserve() - 15_000
     do {
       try run("link add \(bridge) type bridge")
       try run("link set \(bridge) up")
@@ -89,15 +89,12 @@ final class HostNetwork: Sendable {
   }
 
   private func run(_ arguments: String) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: Self.ip ?? "/usr/sbin/ip")
-    process.arguments = arguments.split(separator: " ").map(String.init)
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      throw TestCluster.Failure(description: "ip \(arguments) failed")
+    let output = try CommandOutput.now(
+      ChildCommand(
+        name: "ip", executable: Self.ip ?? "/usr/sbin/ip",
+        arguments: arguments.split(separator: " ").map(String.init)))
+    guard output.status == 0 else {
+      throw TestCluster.Failure(description: "ip \(arguments) failed: \(output.errors)")
     }
   }
 }

@@ -1,6 +1,7 @@
+import CallProcesses
 import Foundation
 
-/// A run of callload that is sent SIGINT as soon as it says that calls were placed.
+/// A run of callload that is sent a signal as soon as it says that calls were placed.
 struct InterruptedRun: Sendable {
   var status: Int32
   /// Its standard output.
@@ -10,48 +11,36 @@ struct InterruptedRun: Sendable {
   /// The processes that it had started by then.
   var children: [ProcessFacts]
 
-  /// Off the cooperative pool, as ``TestCluster/run(_:_:)``.
   /// - Parameter folder: its folder for temporary files.
-  static func of(_ arguments: [String], in folder: String) async throws -> InterruptedRun {
-    let program = try TestCluster.program("callload")
-    return try await withCheckedThrowingContinuation { continuation in
-      Thread.detachNewThread {
-        continuation.resume(with: Result { try runBlocking(program, arguments, folder) })
-      }
+  static func of(
+    _ arguments: [String], in folder: String, signal: Int32 = SIGINT
+  ) async throws -> InterruptedRun {
+    let (report, said) = (folder + "/report", folder + "/said")
+    _ = FileManager.default.createFile(atPath: said, contents: nil)
+    let errors = try FileHandle(forWritingTo: URL(filePath: said))
+    var command = ChildCommand(
+      name: "callload", executable: try Executables.built("callload"), arguments: arguments,
+      logPath: report)
+    command.standardError = errors.fileDescriptor
+    command.environment["TMPDIR"] = folder
+    let callload = try await ChildLauncher.start(command)
+    withExtendedLifetime(errors) {}
+    defer { callload.killNow() }
+    func read(_ path: String) -> String {
+      (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
     }
+    let summary = /[1-9][0-9]* calls, [0-9]+ faults/
+    _ = await Pause.until(within: timeout) {
+      callload.poll() != nil || read(said).contains(summary)
+    }
+    let children = ProcessFacts.children(of: callload.processID)
+    callload.send(signal)
+    let end = await callload.end(within: timeout)
+    return InterruptedRun(
+      status: end?.status ?? -1, report: read(report), said: read(said), children: children)
   }
 
-  private static func runBlocking(
-    _ program: String, _ arguments: [String], _ folder: String
-  ) throws -> InterruptedRun {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": folder]) { $1 }
-    let report = folder + "/report"
-    _ = FileManager.default.createFile(atPath: report, contents: nil)
-    process.standardOutput = FileHandle(forWritingAtPath: report)
-    let pipe = Pipe()
-    process.standardError = pipe
-    try process.run()
-    let summary = /[1-9][0-9]* calls, [0-9]+ faults/
-    var said = ""
-    var children: [ProcessFacts]?
-    while true {
-      // Waits for its next words; empty when it has ended.
-      let data = pipe.fileHandleForReading.availableData
-      if data.isEmpty { break }
-      said += String(decoding: data, as: UTF8.self)
-      guard children == nil, said.contains(summary) else { continue }
-      children = ProcessFacts.children(of: process.processIdentifier)
-      kill(process.processIdentifier, SIGINT)
-    }
-    process.waitUntilExit()
-    return InterruptedRun(
-      status: process.terminationStatus,
-      report: (try? String(contentsOfFile: report, encoding: .utf8)) ?? "", said: said,
-      children: children ?? [])
-  }
+  private static let timeout: Duration = .seconds(300)
 }
 
 /// A process as `/proc` tells of it. Its id may be another's one day, but not together with the time at

@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallProcesses
 import CallWire
 import Foundation
 import Testing

@@ -1,5 +1,6 @@
 import CallBus
 import CallCore
+import CallProcesses
 import CallTestKit
 import Foundation
 import NATSBus

@@ -1,6 +1,7 @@
 import CallBus
 import CallClient
 import CallCore
+import CallProcesses
 import CallTelemetry
 import CallTestKit
 import Foundation

@@ -1,6 +1,6 @@
 import CallBus
+import CallProcesses
 import CallTelemetry
-import CallTestKit
 import Logging
 import NATSBus
 import Synchronization

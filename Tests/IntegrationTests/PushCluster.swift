@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallProcesses
 import CallTelemetry
 import CallTestKit
 import CallWire

@@ -1,3 +1,4 @@
+import CallProcesses
 import CallTestKit
 import Foundation
 import TestSupport

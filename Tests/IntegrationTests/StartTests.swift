@@ -1,7 +1,7 @@
 import CallAuth
 import CallClient
 import CallCore
-import CallTestKit
+import CallProcesses
 import CallWire
 import Foundation
 import Testing

@@ -1,6 +1,6 @@
 import CallClient
 import CallCore
-import CallTestKit
+import CallProcesses
 import CallWire
 import Testing
 

@@ -1,5 +1,5 @@
 import CallAuth
-import CallTestKit
+import CallProcesses
 import Foundation
 import Synchronization
 import Testing
@@ -17,20 +17,20 @@ final class TestCluster: Sendable {
   let ground: NATSGround
   var nats: NATSServerProcess { ground.server }
   let keys: AppKeys
-  let folder: String
+  private let place: TemporaryFolder
+  var folder: String { place.path }
   /// The options that every node gets beside the rest.
   private let options: [String]
-  private let nodes = Mutex<[String: Process]>([:])
+  private let nodes = Mutex<[String: ChildProcess]>([:])
   private let ports = Mutex<[String: Int]>([:])
 
   private init(_ ground: NATSGround, options: [String]) throws {
     self.ground = ground
     self.options = options
-    folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    place = try TemporaryFolder("callmesh-test")
     let (keys, json) = AppKeys.generateDevelopment(app: "demo")
     self.keys = keys
-    try Data(json.utf8).write(to: URL(fileURLWithPath: folder + "/keys.json"))
+    try place.write(json, to: "keys.json")
   }
 
   /// - Parameters:
@@ -102,9 +102,9 @@ final class TestCluster: Sendable {
 
   private func port(for name: String) throws -> Int {
     try ports.withLock { ports in
-      var port = try ports[name] ?? Int(NATSServerProcess.freePorts(1)[0])
+      var port = try ports[name] ?? FreePorts.reserve()
       while ports.contains(where: { $0.key != name && $0.value == port }) {
-        port = Int(try NATSServerProcess.freePorts(1)[0])
+        port = try FreePorts.reserve()
       }
       ports[name] = port
       return port
@@ -116,21 +116,17 @@ final class TestCluster: Sendable {
   }
 
   private func start(_ name: String, _ arguments: [String], files: Int? = nil) throws {
-    let process = Process()
-    let program = try Self.program("callnode")
+    var command = ChildCommand(
+      name: name, executable: try Executables.built("callnode"), arguments: arguments,
+      logPath: place.file("\(name).log"))
     if let files {
-      process.executableURL = URL(fileURLWithPath: "/bin/sh")
-      process.arguments =
-        ["-c", "ulimit -n \(files) && exec \"$@\"", "sh", program] + arguments
-    } else {
-      process.executableURL = URL(fileURLWithPath: program)
-      process.arguments = arguments
+      command.arguments =
+        ["-c", "ulimit -n \(files) && exec \"$@\"", "sh", command.executable] + arguments
+      command.executable = "/bin/sh"
     }
-    let log = folder + "/\(name).log"
-    _ = FileManager.default.createFile(atPath: log, contents: nil)
-    process.standardOutput = FileHandle(forWritingAtPath: log)
-    process.standardError = process.standardOutput
-    try process.run()
+    // Nothing that a former process of this name has said is waited for.
+    _ = FileManager.default.createFile(atPath: command.logPath, contents: nil)
+    let process = try ChildLauncher.startNow(command)
     nodes.withLock { $0[name] = process }
   }
 
@@ -150,22 +146,12 @@ final class TestCluster: Sendable {
   /// Ends a node gracefully and waits until it is gone. Returns its exit status.
   @discardableResult
   func stop(_ name: String) -> Int32 {
-    guard let process = nodes.withLock({ $0.removeValue(forKey: name) }) else { return -1 }
-    process.terminate()
-    process.waitUntilExit()
-    return process.terminationStatus
+    nodes.withLock { $0.removeValue(forKey: name) }?.stopNow(timeout: .seconds(60)).status ?? -1
   }
 
-  func signal(_ name: String, _ signal: Int32) {
-    guard let process = nodes.withLock({ $0[name] }) else { return }
-    Foundation.kill(process.processIdentifier, signal)
-  }
+  func signal(_ name: String, _ signal: Int32) { nodes.withLock { $0[name] }?.send(signal) }
 
-  func kill(_ name: String) {
-    guard let process = nodes.withLock({ $0.removeValue(forKey: name) }) else { return }
-    Foundation.kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
-  }
+  func kill(_ name: String) { nodes.withLock { $0.removeValue(forKey: name) }?.killNow() }
 
   /// Ends everything and removes its files.
   func stop() {
@@ -177,20 +163,19 @@ final class TestCluster: Sendable {
       let refused = log(node).split(separator: "\n").filter { $0.contains("Permitted") }
       if let first = refused.first { Issue.record("NATS refuses \(node): \(first)") }
     }
-    try? FileManager.default.removeItem(atPath: folder)
+    place.remove()
   }
 
   func log(_ name: String) -> String {
-    (try? String(contentsOfFile: folder + "/\(name).log", encoding: .utf8)) ?? ""
+    (try? String(contentsOfFile: place.file("\(name).log"), encoding: .utf8)) ?? ""
   }
 
   /// Waits until an edge sees an owner of every shard.
   func waitUntilReady(_ edge: String) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while ContinuousClock.now < deadline {
-      if try await ask(edge, "/readyz").status == 200 { return }
-      // Nothing tells when another process is ready.
-      try await Task.sleep(for: .milliseconds(20))
+    if try await Pause.until(
+      within: .seconds(60), { try await ask(edge, "/readyz").status == 200 })
+    {
+      return
     }
     throw Failure(
       description:
@@ -199,7 +184,7 @@ final class TestCluster: Sendable {
 
   /// Where each thread of a node waits in the kernel. One that connects to NATS, for instance, has a name of its own.
   private func threads(of name: String) -> String {
-    guard let id = nodes.withLock({ $0[name]?.processIdentifier }) else { return "no process" }
+    guard let id = nodes.withLock({ $0[name]?.processID }) else { return "no process" }
     let folder = "/proc/\(id)/task"
     let tasks = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     let lines = tasks.sorted().map { task in
@@ -213,24 +198,18 @@ final class TestCluster: Sendable {
 
   /// Whether a server of NATS lives and greets, what the nodes say of their connections, and the end of its log.
   private func state(of server: NATSServerProcess) -> String {
-    let log = (try? String(contentsOfFile: server.directory + "/log", encoding: .utf8)) ?? ""
     let connections = running.flatMap { self.log($0).split(separator: "\n") }
       .filter { $0.contains("\"bus ") }.joined(separator: "\n")
     return """
       all connections: \(connections)
       nats-server \(server.hasEnded ? "ended by itself" : "lives") and \(server.answers() ? "greets" : "does not greet"); \
-      its log: \(log.suffix(4000))
+      its log: \(server.log.suffix(4000))
       """
   }
 
   /// Waits until a node has said something in its log.
   func waitForLog(_ node: String, _ text: String) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while ContinuousClock.now < deadline {
-      if log(node).contains(text) { return }
-      // Nothing tells when another process writes.
-      try await Task.sleep(for: .milliseconds(20))
-    }
+    if await Pause.until(within: .seconds(60), { log(node).contains(text) }) { return }
     throw Failure(description: "\(node) does not say \"\(text)\"; its log: \(log(node))")
   }
 
@@ -276,45 +255,14 @@ final class TestCluster: Sendable {
     try await Self.run(program, arguments)
   }
 
-  /// Runs a program to its end, off the cooperative pool.
+  /// Runs a program to its end.
   static func run(_ program: String, _ arguments: [String]) async throws -> Output {
-    try await withCheckedThrowingContinuation { continuation in
-      Thread.detachNewThread {
-        continuation.resume(with: Result { try runBlocking(program, arguments) })
-      }
-    }
-  }
-
-  private static func runBlocking(_ program: String, _ arguments: [String]) throws -> Output {
-    let process = Process()
-    let pipe = Pipe()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
-    process.standardOutput = pipe
-    // A file takes whatever comes while the pipe is read.
-    let errors = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-    try Data().write(to: errors)
-    defer { try? FileManager.default.removeItem(at: errors) }
-    process.standardError = try FileHandle(forWritingTo: errors)
-    try process.run()
-    let data = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return Output(
-      status: process.terminationStatus, text: String(decoding: data, as: UTF8.self),
-      errors: String(decoding: try Data(contentsOf: errors), as: UTF8.self))
+    var command = ChildCommand(name: "command", executable: program, arguments: arguments)
+    command.inherits = .all
+    let output = try await CommandOutput.of(command)
+    return Output(status: output.status, text: output.text, errors: output.errors)
   }
 
   /// A program of this package, beside the tests.
-  static func program(_ name: String) throws -> String {
-    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    let folders = [
-      (tests as NSString).deletingLastPathComponent,
-      FileManager.default.currentDirectoryPath + "/.build/release",
-    ]
-    for folder in folders {
-      let path = folder + "/" + name
-      if FileManager.default.isExecutableFile(atPath: path) { return path }
-    }
-    throw Failure(description: "\(name) is not built: it is looked for in \(folders)")
-  }
+  static func program(_ name: String) throws -> String { try Executables.built(name) }
 }

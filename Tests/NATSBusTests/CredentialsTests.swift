@@ -1,5 +1,5 @@
 import CallBus
-import CallTestKit
+import CallProcesses
 import NATSBus
 import Testing
 
@@ -74,7 +74,7 @@ struct CredentialsTests {
     defer { server.stop() }
     let events = Inbox<NATSEvent>(capacity: 1000)
     let bus = try await connect(server, Self.password, events)
-    try await server.restart(arguments: ["--user", "ann", "--pass", "another"])
+    try await server.restart(adding: ["--pass", "another"])
     let seen = try await until(events) { $0 == .closed }
     let refusals = seen.filter {
       if case .failure(let text) = $0 { text.contains("refuses the credentials") } else { false }

@@ -10,14 +10,14 @@ final class CutRelay: Sendable {
     var isSilent: Bool
   }
   private let listener: Int32
-  private let target: UInt16
+  private let target: Int
   /// The faults that befall the connections, one after the other.
   private let plans = Mutex<[Plan]>([])
   private let sockets = Mutex<[Int32]>([])
   let port: UInt16
   var url: String { "nats://127.0.0.1:\(port)" }
 
-  init(to target: UInt16) throws {
+  init(to target: Int) throws {
     self.target = target
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let listener = listener
@@ -59,7 +59,7 @@ final class CutRelay: Sendable {
 
   private func relay(_ near: Int32) {
     let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var name = Self.address(port: target)
+    var name = Self.address(port: UInt16(target))
     let isThere = withUnsafeMutablePointer(to: &name) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         connect(far, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0

@@ -1,6 +1,6 @@
 import CallBus
 import CallCore
-import CallTestKit
+import CallProcesses
 import CallWire
 import Foundation
 import NATSBus

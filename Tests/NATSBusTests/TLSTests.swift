@@ -1,4 +1,5 @@
 import CallBus
+import CallProcesses
 import CallTestKit
 import Foundation
 import NATSBus

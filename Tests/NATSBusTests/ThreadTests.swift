@@ -1,5 +1,5 @@
 import CallBus
-import CallTestKit
+import CallProcesses
 import NATSBus
 import Testing
 

@@ -22,7 +22,7 @@ LARGE = {
 }
 
 # Each suite is a job, and what fails in one is run once more: servers and nodes are processes.
-OF_PROCESSES = ["IntegrationTests", "NATSBusTests"]
+OF_PROCESSES = ["CallProcessesTests", "IntegrationTests", "NATSBusTests"]
 
 # Suites that take longer than half a minute.
 LONG = {"AfterTheCallTests": 60, "CallloadSlicesTests": 35, "CallloadTests": 90, "ClusterTests": 40,

@@ -1,4 +1,5 @@
 import CallCore
+import CallProcesses
 import CallTestKit
 import Foundation
 import Glibc

@@ -1,5 +1,6 @@
 import CallBus
 import CallCore
+import CallProcesses
 import CallTestKit
 import CallWire
 import Foundation
@@ -20,16 +21,14 @@ final class GatewayGround: Sendable {
   let arrivals: Arrivals
   let queue: any WorkQueue
   private let bus: NATSBus
-  private let folder: String
+  private let folder: TemporaryFolder
   private let callnode: String
-  private let gateway = Mutex<Process?>(nil)
+  private let gateway = Mutex<ChildProcess?>(nil)
   private let apnsGroup: MultiThreadedEventLoopGroup
 
   /// nil: there is no callnode beside this program.
   static func start() async throws -> GatewayGround? {
-    let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    let callnode = (own as NSString).deletingLastPathComponent + "/callnode"
-    guard FileManager.default.isExecutableFile(atPath: callnode) else { return nil }
+    guard let callnode = Executables.beside("callnode") else { return nil }
     let nats = try await NATSServerProcess.start()
     do {
       return try await GatewayGround(nats, callnode)
@@ -42,8 +41,7 @@ final class GatewayGround: Sendable {
   private init(_ nats: NATSServerProcess, _ callnode: String) async throws {
     self.nats = nats
     self.callnode = callnode
-    folder = NSTemporaryDirectory() + "/callmesh-benchmark-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    folder = try TemporaryFolder("callmesh-benchmark")
     let arrivals = Arrivals()
     self.arrivals = arrivals
     apnsGroup = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -57,20 +55,16 @@ final class GatewayGround: Sendable {
     queue = try await bus.openWorkQueue(WorkQueueOptions())
     try await agree()
     try answerReports()
-    try write(apns.key.privateKeyPEM, "key.p8")
-    try write(apns.authorityPEM, "authority.pem")
-    try write(
+    try folder.write(apns.key.privateKeyPEM, to: "key.p8")
+    try folder.write(apns.authorityPEM, to: "authority.pem")
+    try folder.write(
       """
       {"apns": [{
         "name": "phones", "team": "\(apns.key.team)", "key": "\(apns.key.id)",
         "keyFile": "key.p8", "environment": "production", "topics": ["\(Self.bundle)"],
         "endpoint": "127.0.0.1:\(apns.port)", "caFile": "authority.pem"
       }]}
-      """, "providers.json")
-  }
-
-  private func write(_ text: String, _ name: String) throws {
-    try Data(text.utf8).write(to: URL(fileURLWithPath: folder + "/" + name))
+      """, to: "providers.json")
   }
 
   /// Settles the cluster's configuration, as a first coordinator does.
@@ -105,24 +99,22 @@ final class GatewayGround: Sendable {
   // MARK: The gateway
 
   func startGateway(_ options: [String] = []) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: callnode)
-    process.arguments =
-      [
+    var command = ChildCommand(
+      name: "gateway", executable: callnode,
+      arguments: [
         "push", "--nats-url", nats.url, "--cluster", Self.cluster, "--push-providers",
-        folder + "/providers.json", "--log-level", "warning",
-      ] + options
-    try process.run()
+        folder.file("providers.json"), "--log-level", "warning",
+      ] + options)
+    command.standardOutput = STDERR_FILENO
+    let process = try ChildLauncher.startNow(command)
     gateway.withLock { $0 = process }
   }
 
-  var gatewayID: Int32 { gateway.withLock { $0?.processIdentifier } ?? 0 }
-  var isGatewayAlive: Bool { gateway.withLock { $0?.isRunning } ?? false }
+  var gatewayID: Int32 { gateway.withLock { $0?.processID } ?? 0 }
+  var isGatewayAlive: Bool { gateway.withLock { $0.map { $0.poll() == nil } } ?? false }
 
   func stopGateway() {
-    guard let process = gateway.withLock({ $0.take() }) else { return }
-    process.terminate()
-    process.waitUntilExit()
+    gateway.withLock { $0.take() }?.stopNow(timeout: .seconds(60))
   }
 
   func stop() async {
@@ -131,7 +123,7 @@ final class GatewayGround: Sendable {
     await apns.stop()
     try? await apnsGroup.shutdownGracefully()
     nats.stop()
-    try? FileManager.default.removeItem(atPath: folder)
+    folder.remove()
   }
 
   // MARK: Jobs

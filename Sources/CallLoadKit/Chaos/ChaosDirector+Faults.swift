@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallProcesses
 
 extension ChaosDirector {
   /// A process, the relays between it and NATS, and whether it is up.
@@ -10,7 +11,7 @@ extension ChaosDirector {
   }
 
   func disturbOne(
-    of nodes: [NodeMember], _ entry: ChaosPlan.Entry, _ random: inout SplitMix64
+    of nodes: [NodeProcess], _ entry: ChaosPlan.Entry, _ random: inout SplitMix64
   ) async {
     let isSilent = Bool.random(using: &random)
     await withVictim(among: nodes, &random) { node in
@@ -89,7 +90,7 @@ extension ChaosDirector {
     }
   }
 
-  func drain(_ node: NodeMember, _ entry: ChaosPlan.Entry) async {
+  func drain(_ node: NodeProcess, _ entry: ChaosPlan.Entry) async {
     guard let callctl = cluster.callctl else { return }
     let fault = await makeFault(.drain, node.process)
     await play(
@@ -107,14 +108,14 @@ extension ChaosDirector {
     await untilReady { await node.isReady() }
   }
 
-  private func untilServing(_ node: NodeMember) async {
+  private func untilServing(_ node: NodeProcess) async {
     guard node.process.role != .edge else { return }
     await untilReady { await node.servedShards() ?? 0 > 0 }
   }
 }
 
 extension ChaosDirector.Victim {
-  init(_ node: NodeMember) {
+  init(_ node: NodeProcess) {
     self.init(process: node.process, relays: node.relays, isReady: node.isReady)
   }
 }

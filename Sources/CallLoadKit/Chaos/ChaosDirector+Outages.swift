@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallProcesses
 
 extension ChaosDirector {
   /// Outages of NATS take turns, with a pause as long as the last one; otherwise NATS would mostly be away.

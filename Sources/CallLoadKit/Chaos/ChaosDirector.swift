@@ -1,5 +1,6 @@
 import CallClient
 import CallCore
+import CallProcesses
 
 /// Injects the faults of a plan into a local cluster, and repairs it.
 package struct ChaosDirector: Sendable {
@@ -80,7 +81,7 @@ package struct ChaosDirector: Sendable {
 
   /// Runs `body` on a node without another fault, while another node of its kind is well.
   func withVictim(
-    among nodes: [NodeMember], _ random: inout SplitMix64, _ body: (NodeMember) async -> Void
+    among nodes: [NodeProcess], _ random: inout SplitMix64, _ body: (NodeProcess) async -> Void
   ) async {
     let draw = random.next()
     let names = nodes.map(\.name)

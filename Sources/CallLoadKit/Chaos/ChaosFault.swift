@@ -1,4 +1,5 @@
 package import CallCore
+package import CallProcesses
 
 /// One fault, as the judge has to know it.
 package struct ChaosFault: Sendable, Equatable {

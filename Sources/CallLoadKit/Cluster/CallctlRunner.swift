@@ -1,13 +1,11 @@
+import CallProcesses
 import FoundationEssentials
-import Synchronization
 
 /// Queries and orders to a cluster through callctl, the operators' tool.
 package struct CallctlRunner: Sendable {
   let callctlPath: String
   let natsURL: String
   let cluster: String
-  let folder: TemporaryFolder
-  private static let number = Atomic(0)
 
   /// The members of `callctl status --json` that are used.
   package struct Status: Decodable, Sendable {
@@ -54,8 +52,8 @@ package struct CallctlRunner: Sendable {
   /// - Returns: nil without an answer within `timeout`.
   package func status(window: Double = 0.2, timeout: Duration = .seconds(40)) async -> Status? {
     let words = ["status", "--json", "--once", "--timeout", "\(window)"]
-    let output = await run(words, timeout: timeout)?.output
-    return output.flatMap { try? JSONDecoder().decode(Status.self, from: $0) }
+    let output = await run(words, timeout: timeout)?.text
+    return output.flatMap { try? JSONDecoder().decode(Status.self, from: Data($0.utf8)) }
   }
 
   /// The shards that a coordinator has; nil where it does not answer for seconds.
@@ -86,17 +84,13 @@ package struct CallctlRunner: Sendable {
     return false
   }
 
+  /// nil where it does not start.
   private func run(
     _ words: [String], timeout: Duration = .seconds(40)
-  ) async -> (end: ProcessEnd, output: Data)? {
-    let path = folder.file("callctl-\(Self.number.add(1, ordering: .relaxed).newValue).out")
-    let command = ChildCommand(
-      name: "callctl", executable: callctlPath,
-      arguments: words + ["--nats-url", natsURL, "--cluster", cluster], logPath: path)
-    guard let child = try? await ChildLauncher.start(command) else { return nil }
-    _ = await child.end(within: timeout)
-    let end = await child.killed()
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    return FileManager.default.contents(atPath: path).map { (end, $0) }
+  ) async -> CommandOutput? {
+    try? await CommandOutput.of(
+      ChildCommand(
+        name: "callctl", executable: callctlPath,
+        arguments: words + ["--nats-url", natsURL, "--cluster", cluster]), timeout: timeout)
   }
 }

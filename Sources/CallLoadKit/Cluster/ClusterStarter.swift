@@ -1,4 +1,4 @@
-import CallTestKit
+import CallProcesses
 import FoundationEssentials
 import NIOCore
 
@@ -8,54 +8,34 @@ struct ClusterStarter {
   let processes: ProcessSet
   let isWanted: @Sendable () -> Bool
 
-  private func freePorts(_ count: Int) throws -> [Int] {
-    try NATSServerProcess.freePorts(count).map(Int.init)
-  }
-
-  func startNATS() async throws -> [NATSMember] {
+  func startNATS() async throws -> [NATSServerProcess] {
     let count = options.natsServers
-    let ports = try freePorts(3 * count)
-    var members: [NATSMember] = []
-    for number in 0..<count {
-      let name = count == 1 ? "nats-server" : "nats-\(number + 1)"
-      let (port, monitorPort) = (ports[number], ports[count + number])
-      var words = [
-        "--server_name", name, "--addr", "127.0.0.1", "--port", "\(port)", "--http_port",
-        "\(monitorPort)", "--jetstream", "--store_dir", folder.file("\(name)-store"),
+    var setup = NATSServerProcess.Setup(
+      program: options.natsPath, folder: folder, processes: processes)
+    // With five processes on two CPUs its threads would mostly wake one another.
+    setup.environment["GOMAXPROCS"] = "\(Self.processorShare(of: 2 * count))"
+    let servers = try await NATSServerProcess.launch(count, setup) { number, routes in
+      guard count > 1 else { return [] }
+      // A client that discovered servers by itself would bypass its relays.
+      return [
+        "--cluster_name", "callload", "--cluster", routes[number], "--no_advertise", "--routes",
+        routes.joined(separator: ","),
       ]
-      if count > 1 {
-        let routes = ports[(2 * count)...].map { "nats-route://127.0.0.1:\($0)" }
-        // A client that discovered servers by itself would bypass its relays.
-        words += [
-          "--cluster_name", "callload", "--cluster", routes[number], "--no_advertise", "--routes",
-          routes.joined(separator: ","),
-        ]
-      }
-      var command = ChildCommand(
-        name: name, executable: options.natsPath, arguments: words,
-        logPath: folder.file("\(name).log"))
-      // With five processes on two CPUs its threads would mostly wake one another.
-      command.environment["GOMAXPROCS"] = "\(Self.processorShare(of: 2 * count))"
-      let process = try await SupervisedProcess(.nats, command, in: processes)
-      members.append(
-        NATSMember(
-          process: process, url: "nats://127.0.0.1:\(port)", port: port,
-          monitor: NATSMonitor(port: monitorPort)))
     }
-    for member in members {
+    for server in servers {
       try await wait(
-        for: "\(member.process.name) to be ready (port \(member.port))", on: member.process
+        for: "\(server.process.name) to be ready (port \(server.port))", on: server.process
       ) {
-        await member.monitor.isReady(servers: count)
+        await server.monitor.isReady(servers: count)
       }
     }
-    return members
+    return servers
   }
 
   /// Starts coordinators and edges, or nodes that are both.
   func startNodes(
-    _ nats: [NATSMember], say: (String) -> Void
-  ) async throws -> (coordinators: [NodeMember], edges: [NodeMember]) {
+    _ nats: [NATSServerProcess], say: (String) -> Void
+  ) async throws -> (coordinators: [NodeProcess], edges: [NodeProcess]) {
     if options.nodes > 0 {
       say("starting \(options.nodes) nodes, each an edge and a coordinator")
       let nodes = try await startNodes(.node, options.nodes, nats)
@@ -70,10 +50,10 @@ struct ClusterStarter {
 
   /// Starts the nodes of a role. Gateways need ``LocalPushProvider/providersFile`` in the folder by then.
   func startNodes(
-    _ role: ProcessRole, _ count: Int, _ nats: [NATSMember]
-  ) async throws -> [NodeMember] {
-    let ports = try freePorts(2 * count)
-    var members: [NodeMember] = []
+    _ role: ProcessRole, _ count: Int, _ nats: [NATSServerProcess]
+  ) async throws -> [NodeProcess] {
+    let ports = try FreePorts.reserve(2 * count)
+    var members: [NodeProcess] = []
     for index in 0..<count {
       let port = role == .edge || role == .node ? ports[count + index] : 0
       members.append(
@@ -106,8 +86,8 @@ struct ClusterStarter {
   }
 
   private func startNode(
-    _ role: ProcessRole, _ id: String, port: Int, metricsPort: Int, _ nats: [NATSMember]
-  ) async throws -> NodeMember {
+    _ role: ProcessRole, _ id: String, port: Int, metricsPort: Int, _ nats: [NATSServerProcess]
+  ) async throws -> NodeProcess {
     var relays: [TCPRelay] = []
     if options.hasRelays {
       for server in nats { relays.append(try await TCPRelay(to: server.port)) }
@@ -139,7 +119,7 @@ struct ClusterStarter {
       command.environment[Self.environmentName(of: key)] = value
     }
     let process = try await SupervisedProcess(role, command, in: processes)
-    return NodeMember(process: process, port: port, metricsPort: metricsPort, relays: relays)
+    return NodeProcess(process: process, port: port, metricsPort: metricsPort, relays: relays)
   }
 
   /// `CALLMESH_LEASE_TIMEOUT` for `leaseTimeout`.
@@ -155,7 +135,7 @@ struct ClusterStarter {
   /// The number of processors for each of `count` processes; at least one.
   private static func processorShare(of count: Int) -> Int { max(1, System.coreCount / count) }
 
-  func waitUntilReady(_ node: NodeMember) async throws {
+  func waitUntilReady(_ node: NodeProcess) async throws {
     try await wait(
       for: "\(node.name) to be ready (GET http://127.0.0.1:\(node.metricsPort)/readyz)",
       on: node.process

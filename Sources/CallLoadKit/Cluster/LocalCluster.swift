@@ -2,6 +2,7 @@ package import CallAuth
 import CallClient
 import CallCore
 import CallHostile
+package import CallProcesses
 import CallTestKit
 import FoundationEssentials
 
@@ -108,11 +109,11 @@ package struct LocalCluster: Sendable {
   package let keys: AppKeys
   package let natsVersion: String
   package let shards: Int
-  package let nats: [NATSMember]
+  package let nats: [NATSServerProcess]
   /// With `--nodes` the same as `edges`.
-  package let coordinators: [NodeMember]
-  package let edges: [NodeMember]
-  package let pushGateways: [NodeMember]
+  package let coordinators: [NodeProcess]
+  package let edges: [NodeProcess]
+  package let pushGateways: [NodeProcess]
   /// nil without callctl.
   package let callctl: CallctlRunner?
 
@@ -128,7 +129,7 @@ package struct LocalCluster: Sendable {
   }
 
   /// All coordinators and edges, coordinators first.
-  package var nodes: [NodeMember] {
+  package var nodes: [NodeProcess] {
     coordinators + edges.filter { $0.process.role == .edge }
   }
 
@@ -148,7 +149,7 @@ package struct LocalCluster: Sendable {
 
   /// Starts all processes and waits until every edge is ready. The caller ends the processes, also when this throws.
   /// - Parameter isWanted: polled; the start is given up once it returns false.
-  /// - Throws: ``SetupError`` with the cause; ``StartGivenUp``.
+  /// - Throws: ``SetupError`` or ``ProcessFailure`` with the cause; ``StartGivenUp``.
   package static func start(
     _ options: LocalClusterOptions, in folder: TemporaryFolder, processes: ProcessSet,
     say: (String) -> Void, isWanted: @escaping @Sendable () -> Bool
@@ -174,20 +175,24 @@ package struct LocalCluster: Sendable {
       natsURL: natsURL,
       edgeURLs: edges.map { options.edgeURL(port: $0.port) },
       caFile: options.tls ? folder.file(Self.caFile) : nil, keys: keys,
-      natsVersion: natsVersion(log: nats[0].process.process.logPath), shards: options.shards,
+      natsVersion: natsVersion(log: nats[0].log), shards: options.shards,
       nats: nats, coordinators: coordinators, edges: edges, pushGateways: pushGateways,
       callctl: options.callctlPath.map {
-        CallctlRunner(callctlPath: $0, natsURL: natsURL, cluster: name, folder: folder)
+        CallctlRunner(callctlPath: $0, natsURL: natsURL, cluster: name)
       })
   }
 
   /// From the server's own first lines: `Version:  2.9.10`.
   private static func natsVersion(log: String) -> String {
-    let text = FileManager.default.contents(atPath: log).map { String(decoding: $0, as: UTF8.self) }
-    guard let line = text?.split(separator: "\n").first(where: { $0.contains("Version:") }) else {
-      return ""
-    }
-    return line.split(separator: " ").last.map(String.init) ?? ""
+    let line = log.split(separator: "\n").first { $0.contains("Version:") }
+    return line?.split(separator: " ").last.map(String.init) ?? ""
+  }
+}
+
+extension NodeProcess {
+  /// The names of the roles of the process, as the cluster knows them.
+  var roleNames: [String] {
+    process.role == .node ? [ChaosFault.coordinator(of: name), "\(name)-edge"] : [name]
   }
 }
 

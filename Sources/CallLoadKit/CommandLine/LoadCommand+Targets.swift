@@ -1,4 +1,5 @@
 import CallAuth
+import CallProcesses
 
 /// The targets of the load. All methods throw ``SetupError`` that names option, value and remedy.
 extension LoadCommand {

@@ -34,7 +34,7 @@ enum LoadHelp {
       callload --devices 3000 --nodes 2
           Nodes that are an edge and a coordinator in one process.
       callload --devices 10000 --chaos kill-all-edges --duration 1m --json run.json
-          All devices lose their edges at once; loadtest/plot.py run.json draws what calls notice of it.
+          All devices lose their edges at once; loadtest/plot.py run.svg run.json draws what calls notice of it.
       callload --devices 10000 --tls
           The same over wss://, with a certificate that the devices verify.
       callload --devices 3000 --edge ws://edge-1:8080 --edge ws://edge-2:8080 \\

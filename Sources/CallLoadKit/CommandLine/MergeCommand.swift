@@ -24,6 +24,7 @@ package struct MergeCommand: ParsableCommand, Sendable {
   /// Writes the file as well.
   /// - Throws: ``SetupError`` that names the file and what is wrong with it.
   package func merged() throws -> RunReport {
+    if let json { try RunPlan.checkWritable(json) }
     let report = try RunReport(
       merging: reports.map { path in
         guard let data = FileManager.default.contents(atPath: path) else {
@@ -35,7 +36,6 @@ package struct MergeCommand: ParsableCommand, Sendable {
         }
       })
     if let json {
-      try RunPlan.checkWritable(json)
       try report.json().encoded().write(to: URL(filePath: json))
     }
     return report

@@ -1,4 +1,5 @@
 package import CallHostile
+package import CallProcesses
 
 package struct HostilePlan: Sendable, Equatable {
   package struct Round: Sendable, Equatable {

@@ -1,5 +1,6 @@
 import CallAuth
 import CallHostile
+import CallProcesses
 import Synchronization
 
 /// The load once alone and once beside each attack, each time on a cluster of its own for its memory.

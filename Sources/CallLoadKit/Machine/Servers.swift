@@ -1,5 +1,6 @@
 package import CallAuth
 package import CallClient
+import CallProcesses
 import Glibc
 
 /// The edges under load, and their processes where callload started them.

@@ -1,6 +1,7 @@
 import CallClient
 import CallCore
 import CallJudge
+package import CallProcesses
 package import CallTestKit
 import CallWire
 import Synchronization

@@ -1,4 +1,5 @@
 import CallHostile
+import CallProcesses
 
 struct HostileReport {
   let rows: [HostileRow]

@@ -1,3 +1,4 @@
+import CallProcesses
 package import FoundationEssentials
 
 extension RunReport {

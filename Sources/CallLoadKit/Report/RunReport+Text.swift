@@ -1,3 +1,5 @@
+import CallProcesses
+
 extension RunReport {
   package func text(_ style: TextStyle) -> [String] {
     var lines = heading(style)

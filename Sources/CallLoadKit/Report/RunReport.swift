@@ -1,3 +1,5 @@
+package import CallProcesses
+
 /// The settings of a run that a reader of the report needs to judge or repeat it.
 package struct RunSettings: Sendable, Equatable {
   package var devices = 0
@@ -43,11 +45,6 @@ package struct MachineFacts: Decodable, Sendable, Equatable {
   package var kernel = ""
   package var natsVersion = ""
   package init() {}
-}
-
-package enum ProcessRole: String, CaseIterable, Decodable, Sendable {
-  /// `node`: edge and coordinator in one process.
-  case node, edge, coordinator, push, nats
 }
 
 package struct ProcessUsage: Sendable, Equatable {

@@ -1,3 +1,4 @@
+import CallProcesses
 import FoundationEssentials
 import Glibc
 

@@ -1,4 +1,5 @@
 import CallCore
+import CallProcesses
 package import FoundationEssentials
 
 /// The report that one slice of a run wrote with `--json`, as far as the reports of all slices add up to one. Names are

@@ -1,5 +1,6 @@
 package import CallClient
 package import CallCore
+import CallProcesses
 package import CallTestKit
 import CallWire
 

@@ -1,27 +1,31 @@
-import Foundation
+import Dispatch
 import Glibc
 
-/// One HTTP request over a socket of its own: a bare machine has no curl.
-enum HTTPProbe {
-  static func get(
+/// One HTTP request over a socket of its own, also in a cancelled task: a bare machine has no curl.
+package enum HTTPProbe {
+  package static func get(
     _ address: String, _ port: Int, _ path: String, seconds: Int = 10
   ) async -> (status: Int32, body: String) {
     await send("GET", address, port, path, seconds: seconds)
   }
 
-  /// - Parameter connection: `close`; otherwise the answer is complete when the server closes the connection by
-  ///   itself, or changes to another protocol.
+  /// - Parameters:
+  ///   - version: with 1.0 no answer comes in chunks, which are not decoded.
+  ///   - connection: `close`; otherwise the answer is complete when the server closes the connection by itself, or
+  ///     changes to another protocol.
   /// - Returns: the status, 0 where no answer was complete within `seconds`, and the body.
-  static func send(
-    _ method: String, _ address: String, _ port: Int, _ path: String, connection: String = "close",
-    headers: [String] = [], body: String = "", seconds: Int = 10
+  package static func send(
+    _ method: String, _ address: String, _ port: Int, _ path: String, version: String = "1.1",
+    connection: String = "close", headers: [String] = [], body: String = "", seconds: Int = 10
   ) async -> (status: Int32, body: String) {
     let lines =
-      ["\(method) \(path) HTTP/1.1", "Host: \(address)", "Connection: \(connection)"] + headers
+      ["\(method) \(path) HTTP/\(version)", "Host: \(address)", "Connection: \(connection)"]
+      + headers
       + (body.isEmpty ? [] : ["Content-Length: \(body.utf8.count)"])
     let request = lines.map { $0 + "\r\n" }.joined() + "\r\n" + body
     return await withCheckedContinuation { continuation in
-      Thread.detachNewThread {
+      // A queue of its own has a thread of its own, which may block.
+      DispatchQueue(label: "HTTPProbe").async {
         let answer = ask(address, port, request, seconds)
         continuation.resume(returning: parse(String(decoding: answer, as: UTF8.self)))
       }
@@ -37,7 +41,7 @@ enum HTTPProbe {
     let size = socklen_t(MemoryLayout<timeval>.size)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
-    guard connects(descriptor, address, port) else { return [] }
+    guard withIPv4(address, UInt16(port), { connect(descriptor, $0, $1) }) == 0 else { return [] }
     guard Glibc.send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else {
       return []
     }
@@ -52,22 +56,10 @@ enum HTTPProbe {
     }
   }
 
-  private static func connects(_ descriptor: Int32, _ address: String, _ port: Int) -> Bool {
-    var name = sockaddr_in()
-    name.sin_family = sa_family_t(AF_INET)
-    name.sin_port = UInt16(port).bigEndian
-    name.sin_addr.s_addr = inet_addr(address)
-    return withUnsafePointer(to: &name) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    } == 0
-  }
-
   private static func parse(_ answer: String) -> (status: Int32, body: String) {
     let parts = answer.split(separator: " ", maxSplits: 2)
     guard parts.count > 1, let status = Int32(parts[1]) else { return (0, "") }
-    let body = answer.range(of: "\r\n\r\n").map { String(answer[$0.upperBound...]) }
+    let body = answer.firstRange(of: "\r\n\r\n").map { String(answer[$0.upperBound...]) }
     return (status, body ?? "")
   }
 }

@@ -1,9 +1,19 @@
-import CallLoadKit
+import CallProcesses
 import FoundationEssentials
 import Glibc
 import Testing
 
 @Suite struct ChildProcessTests {
+  private static func sleep() throws -> ChildCommand {
+    ChildCommand(
+      name: "sleep", executable: try #require(Executables.find("sleep", also: ["/bin"])),
+      arguments: ["600"])
+  }
+
+  private static func shell(_ script: String) -> ChildCommand {
+    ChildCommand(name: "sh", executable: "/bin/sh", arguments: ["-c", script])
+  }
+
   /// A child with an inherited connection would keep it open after this process closed it: a node that is
   /// started again in a run with faults once kept whole relays and devices so.
   @Test func aChildHoldsNothingOfOurs() async throws {
@@ -12,18 +22,45 @@ import Testing
     try #require(pipe(&ends) == 0)
     defer { for end in ends { close(end) } }
     let ours = try #require(Self.target("/proc/self/fd/\(ends[0])"))
-    let child = try await ChildLauncher.start(
-      ChildCommand(
-        name: "sleep", executable: try #require(Executables.find("sleep", also: ["/bin"])),
-        arguments: ["600"], logPath: "/dev/null"))
-    defer {
-      child.send(SIGKILL)
-      while child.poll() == nil { usleep(1000) }
-    }
+    let child = try await ChildLauncher.start(Self.sleep())
+    defer { child.killNow() }
     let folder = "/proc/\(child.processID)/fd"
     let files = try FileManager.default.contentsOfDirectory(atPath: folder)
     #expect(files.contains("0"), "the child runs and may be looked at")
     #expect(files.compactMap { Self.target("\(folder)/\($0)") }.filter { $0 == ours } == [])
+  }
+
+  @Test func whatAProgramPrintsIsReadApart() async throws {
+    var command = Self.shell("cat; echo wrong >&2; exit 3")
+    var output = try await CommandOutput.of(command, input: Array("right".utf8))
+    #expect(output.end == .exited(3) && output.status == 3)
+    #expect(output.text == "right" && output.errors == "wrong\n")
+    command = Self.shell("kill -TERM $$")
+    output = try CommandOutput.now(command)
+    #expect(output.end == .signalled(SIGTERM) && output.status == 143)
+  }
+
+  @Test func aProgramThatTakesTooLongIsKilled() async throws {
+    let output = try await CommandOutput.of(Self.sleep(), timeout: .milliseconds(50))
+    #expect(output.end == .signalled(SIGKILL))
+  }
+
+  @Test func aProgramThatIsNotThereIsSaidSo() async throws {
+    let command = ChildCommand(name: "none", executable: "/nowhere/none", arguments: [])
+    await #expect(throws: ProcessFailure.self) { try await ChildLauncher.start(command) }
+    #expect(throws: ProcessFailure.self) { try ChildLauncher.startNow(command) }
+  }
+
+  /// Settings in this shell must not change what is measured.
+  @Test func settingsAreNotPassedOn() {
+    let own = ["CALLMESH_PORT": "1", "PATH": "/bin"]
+    var command = Self.shell("true")
+    command.environment["CALLMESH_HOST"] = "x"
+    #expect(command.variables(of: own) == ["PATH": "/bin", "CALLMESH_HOST": "x"])
+    command.inherits = .all
+    #expect(command.variables(of: own).count == 3)
+    command.inherits = .nothing
+    #expect(command.variables(of: own) == ["CALLMESH_HOST": "x"])
   }
 
   @Test("statistics of a process with an odd name") func processFiles() {

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A member of the local cluster: it can be killed, frozen and started again at the same ports and store.
+/// A member of a local cluster: it can be killed, frozen and started again at the same ports and store.
 package final class SupervisedProcess: Sendable {
   private struct State {
     var process: ChildProcess
@@ -16,8 +16,9 @@ package final class SupervisedProcess: Sendable {
   private let state: Mutex<State>
 
   /// Starts it.
-  /// - Throws: ``SetupError`` with the system's reason.
-  init(_ role: ProcessRole, _ command: ChildCommand, in processes: ProcessSet) async throws {
+  /// - Throws: ``ProcessFailure`` with the system's reason.
+  package init(_ role: ProcessRole, _ command: ChildCommand, in processes: ProcessSet) async throws
+  {
     self.role = role
     self.name = command.name
     self.processes = processes
@@ -49,7 +50,7 @@ package final class SupervisedProcess: Sendable {
   }
 
   /// Starts it again, once its process has ended; with the other program, where there are two.
-  /// - Throws: ``SetupError`` with the system's reason.
+  /// - Throws: ``ProcessFailure`` with the system's reason.
   package func startAgain() async throws {
     while process.poll() == nil { await Pause.milliseconds(2) }
     let command = state.withLock { $0.next }
@@ -58,6 +59,11 @@ package final class SupervisedProcess: Sendable {
       $0.process = next
       $0.next = command.other
     }
+  }
+
+  /// Changes how it is started the next time.
+  package func change(_ change: (inout ChildCommand) -> Void) {
+    state.withLock { change(&$0.next) }
   }
 
   package func sample() -> ProcessFiles.Sample? {
@@ -73,18 +79,6 @@ package final class SupervisedProcess: Sendable {
       state.process.expectEnd()
       let sample = ProcessFiles.sample(processID: state.process.processID)
       state.spentMicroseconds += sample?.cpuMicroseconds ?? 0
-    }
-  }
-}
-
-enum Pause {
-  /// Waits; only 2 ms in a cancelled task.
-  static func milliseconds(_ count: Int) async {
-    do {
-      try await Task.sleep(for: .milliseconds(count))
-    } catch {
-      // A cancelled task must not spin in a polling loop.
-      await Task.detached { try? await Task.sleep(for: .milliseconds(2)) }.value
     }
   }
 }

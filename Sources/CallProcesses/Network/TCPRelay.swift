@@ -38,7 +38,7 @@ package final class TCPRelay: Sendable {
       .childChannelInitializer { channel in Self.accepted(channel, ways, target: target) }
       .bind(host: "127.0.0.1", port: 0).get()
     guard let port = listener.localAddress?.port else {
-      throw SetupError("a relay has no port")
+      throw ProcessFailure("a relay has no port")
     }
     self.port = port
     self.loop = loop

@@ -15,7 +15,7 @@ package final class ProcessSet: Sendable {
 
   /// Starts a process and adds it.
   /// - Parameter former: a process that has ended and is removed.
-  /// - Throws: ``SetupError`` with the system's reason.
+  /// - Throws: ``ProcessFailure`` with the system's reason.
   package func start(_ command: ChildCommand, inPlaceOf former: ChildProcess? = nil) async throws
     -> ChildProcess
   {

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import Synchronization
 
 /// A folder of this run, readable only by its user.
 ///
@@ -7,45 +8,50 @@ import Glibc
 /// next run removes it.
 package struct TemporaryFolder: Sendable {
   package let path: String
-  /// Closed, and so unlocked, by the kernel when this process ends.
-  private let lock: Int32
+  private let lock: Lock
   private static let lockName = "lock"
-  private static let prefix = "callload-"
 
-  /// - Throws: ``SetupError`` where the folder for temporary files cannot be written.
-  package init() throws {
+  /// Where folders are made.
+  package static var parent: String {
     let variable = ProcessInfo.processInfo.environment["TMPDIR"]
-    let parent = variable.flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
-    Self.removeAbandoned(in: parent)
-    var template = Array("\(parent)/\(Self.prefix)XXXXXX".utf8CString)
+    return variable.flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+  }
+
+  /// - Parameter program: begins its name.
+  /// - Throws: ``ProcessFailure`` where the folder for temporary files cannot be written.
+  package init(_ program: String) throws {
+    let parent = Self.parent
+    Self.removeAbandoned(in: parent, prefix: program + "-")
+    var template = Array("\(parent)/\(program)-XXXXXX".utf8CString)
     let made = template.withUnsafeMutableBufferPointer { buffer -> String? in
       guard let start = buffer.baseAddress, let name = mkdtemp(start) else { return nil }
       return String(cString: name)
     }
     guard let made else {
-      throw SetupError(
+      throw ProcessFailure(
         "cannot make a folder in \(parent): \(String(cString: strerror(errno))); "
           + "set TMPDIR to a folder that can be written")
     }
     path = made
     // Under another name until it is locked, so that no other run removes it in between.
-    lock = open("\(made)/new", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard lock >= 0, flock(lock, LOCK_EX | LOCK_NB) == 0,
+    let descriptor = open("\(made)/new", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    lock = Lock(descriptor)
+    guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0,
       rename("\(made)/new", "\(made)/\(Self.lockName)") == 0
-    else { throw SetupError("cannot lock \(made): \(String(cString: strerror(errno)))") }
+    else { throw ProcessFailure("cannot lock \(made): \(String(cString: strerror(errno)))") }
   }
 
-  private init(path: String, lock: Int32) {
+  private init(path: String, lock: Lock) {
     self.path = path
     self.lock = lock
   }
 
   /// Makes a folder that is removed with this one. Call neither `remove` nor `keep` on it.
-  /// - Throws: ``SetupError`` with the system's reason.
+  /// - Throws: ``ProcessFailure`` with the system's reason.
   package func inner(_ name: String) throws -> TemporaryFolder {
     let inner = file(name)
     guard mkdir(inner, 0o700) == 0 else {
-      throw SetupError("cannot make \(inner): \(String(cString: strerror(errno)))")
+      throw ProcessFailure("cannot make \(inner): \(String(cString: strerror(errno)))")
     }
     return TemporaryFolder(path: inner, lock: lock)
   }
@@ -54,27 +60,37 @@ package struct TemporaryFolder: Sendable {
 
   package func has(_ name: String) -> Bool { FileManager.default.fileExists(atPath: file(name)) }
 
+  /// Safe to call twice.
   package func remove() {
     try? FileManager.default.removeItem(atPath: path)
-    close(lock)
+    lock.release()
   }
 
   /// Keeps it: no later run removes it.
   package func keep() {
     unlink(file(Self.lockName))
-    close(lock)
+    lock.release()
   }
 
-  /// - Throws: ``SetupError`` where the file cannot be written.
+  /// - Throws: ``ProcessFailure`` where the file cannot be written.
   package func write(_ text: String, to name: String) throws {
     let target = file(name)
     guard
       FileManager.default.createFile(
         atPath: target, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
-    else { throw SetupError("cannot write \(target)") }
+    else { throw ProcessFailure("cannot write \(target)") }
   }
 
-  private static func removeAbandoned(in parent: String) {
+  /// An open file that is locked. The kernel closes it, and so unlocks it, when this process ends.
+  private final class Lock: Sendable {
+    private let descriptor: Mutex<Int32?>
+    init(_ descriptor: Int32) { self.descriptor = Mutex(descriptor) }
+    func release() {
+      descriptor.withLock { if let open = $0.take() { close(open) } }
+    }
+  }
+
+  private static func removeAbandoned(in parent: String, prefix: String) {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
     for name in names where name.hasPrefix(prefix) {
       let folder = "\(parent)/\(name)"
