@@ -174,7 +174,7 @@ let package = Package(
       "CallmeshNIO",
       ["CallmeshClient", "CallClient", "CallCore", "CallWire"] + Target.Dependency.nio),
     library("CallmeshCallKit", ["CallmeshClient", "CallMachine", "CallWire", "CallCore"]),
-    library("CallJudge", ["CallCore"], inlinedElsewhere),
+    library("CallJudge", ["CallCore", "CallWire"], inlinedElsewhere),
     library(
       "CallPush",
       [
@@ -229,7 +229,8 @@ let package = Package(
       linkerSettings: staticLibraries),
 
     .executableTarget(
-      name: "callsim", dependencies: ["CallSimulation", "CallProcesses", "CallCore", .arguments],
+      name: "callsim",
+      dependencies: ["CallSimulation", "CallProcesses", "CallJudge", "CallCore", .arguments],
       swiftSettings: settings + notOptimised, linkerSettings: staticLibraries),
 
     .executableTarget(
@@ -265,8 +266,8 @@ let package = Package(
       name: "callbench",
       dependencies: [
         "CountingMalloc",
-        "CallSimulation", "CallCoordinator", "CallClient", "CallWire", "CallCore", "CallTelemetry",
-        .arguments, .log,
+        "CallSimulation", "CallJudge", "CallCoordinator", "CallClient", "CallWire", "CallCore",
+        "CallTelemetry", .arguments, .log,
       ], path: "loadtest/CallBench", swiftSettings: settings, linkerSettings: staticLibraries),
 
     .target(

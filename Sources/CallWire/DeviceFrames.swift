@@ -43,6 +43,17 @@ public enum ClientCommand: Sendable, Equatable {
   indirect case rules(RulesRequest)
 }
 
+extension ClientCommand {
+  /// The call that the command is about; nil: none.
+  package var address: CallAddress? {
+    switch self {
+    case .place(let address, _), .call(let address, _): address
+    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .history, .rules:
+      nil
+    }
+  }
+}
+
 public struct AttachRequest: Sendable, Equatable {
   /// Bearer JWT; empty when the Authorization header carried it.
   public var token: String

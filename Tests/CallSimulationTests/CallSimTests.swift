@@ -1,3 +1,4 @@
+import CallJudge
 import CallProcesses
 import CallSimulation
 import Foundation

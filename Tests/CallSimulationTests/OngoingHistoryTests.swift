@@ -132,8 +132,8 @@ import Testing
     bench.showAll(7, true)
     bench.look(at: 60)
     #expect(bench.found == nil)
-    let views = [Self.bob2].map { (who: $0, isAttached: true, calls: [CallView]()) }
-    #expect(bench.checker.finish(views).isEmpty)
+    let view = HistoryChecker.LastView(who: Self.bob2, isAttached: true, calls: [CallView]())
+    #expect(bench.checker.finish([view]).isEmpty)
   }
 
   @Test("a device does not see a call to its user") func aReceivedCallIsMissing() {
@@ -194,8 +194,8 @@ import Testing
     var bench = Bench()
     bench.showAll(6)
     bench.end()
-    let views = [Self.bob2].map { (who: $0, isAttached: true, calls: [CallView]()) }
-    #expect(bench.checker.finish(views).map(\.rule) == [.ongoingSeen])
+    let view = HistoryChecker.LastView(who: Self.bob2, isAttached: true, calls: [CallView]())
+    #expect(bench.checker.finish([view]).map(\.rule) == [.ongoingSeen])
   }
 
   @Test func whatTheJournalDoesNotSay() {

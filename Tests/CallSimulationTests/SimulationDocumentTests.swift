@@ -1,3 +1,4 @@
+import CallJudge
 import CallSimulation
 import Foundation
 import Testing

@@ -4,6 +4,7 @@ import CallClient
 import CallCoordinator
 import CallCore
 import CallEdge
+import CallJudge
 import CallTelemetry
 import CallWire
 import Logging

@@ -26,11 +26,11 @@ BEGIN {
   allow("CallmeshClient", "CallCore CallWire CallMachine")
   allow("CallmeshCallKit", "CallCore CallWire CallMachine CallmeshClient")
   allow("CallmeshNIO", "CallCore CallWire CallMachine CallClient CallmeshClient")
-  allow("CallJudge", "CallCore")
+  allow("CallJudge", "CallCore CallWire")
   allow("CallProcesses", "")
   allow("CallTestKit", seams " CallAuth CallCoordinator CallEdge CallPush CallClient")
   allow("CallSimulation", seams " CallAuth CallCoordinator CallEdge CallPush CallClient CallJudge")
-  allow("callsim", "CallCore CallProcesses CallSimulation")
+  allow("callsim", "CallCore CallJudge CallProcesses CallSimulation")
   allow("apnssim", "CallCore CallTestKit")
   allow("CallNodeKit", seams " CallAuth CallCoordinator CallEdge CallPush NATSBus")
   allow("callnode", "CallNodeKit")
@@ -42,7 +42,7 @@ BEGIN {
   allow("callphone", "CallPhoneKit")
   allow("WebPhoneKit", "CallAuth CallLoadKit CallProcesses")
   allow("webphone", "WebPhoneKit")
-  allow("CallBench", "CallCore CallWire CallTelemetry CallCoordinator CallClient CallSimulation")
+  allow("CallBench", "CallCore CallWire CallTelemetry CallCoordinator CallClient CallJudge CallSimulation")
   allow("Benchmarks", seams " CallAuth CallCoordinator CallPush CallProcesses CallTestKit NATSBus")
 
   # Foundation is large and slow to load; FoundationEssentials holds what codecs and files need.

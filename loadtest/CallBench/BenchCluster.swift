@@ -1,6 +1,7 @@
 import CallClient
 import CallCoordinator
 import CallCore
+import CallJudge
 import CallSimulation
 import CallTelemetry
 import CallWire

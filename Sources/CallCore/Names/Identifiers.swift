@@ -122,6 +122,9 @@ public struct Timestamp: Hashable, Comparable, Sendable {
   public static func - (a: Self, b: Self) -> Span {
     Span(microseconds: a.microseconds &- b.microseconds)
   }
+  package static func - (time: Self, span: Span) -> Self {
+    Self(microseconds: time.microseconds - span.microseconds)
+  }
   /// Rounded down, as the device protocol has it.
   public var milliseconds: Int64 { microseconds / 1000 }
 }
@@ -130,7 +133,11 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 public struct Span: Hashable, Comparable, Sendable {
   public let microseconds: Int64
   public init(microseconds: Int64) { self.microseconds = microseconds }
+  package static let zero = Span(microseconds: 0)
   public static func milliseconds(_ count: Int64) -> Self { Self(microseconds: count * 1000) }
   public static func seconds(_ count: Int64) -> Self { Self(microseconds: count * 1_000_000) }
+  package static func + (a: Self, b: Self) -> Self {
+    Self(microseconds: a.microseconds + b.microseconds)
+  }
   public static func < (a: Self, b: Self) -> Bool { a.microseconds < b.microseconds }
 }

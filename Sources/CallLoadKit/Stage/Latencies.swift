@@ -2,7 +2,6 @@ import CallCore
 import Glibc
 
 extension Span {
-  static let zero = Self(microseconds: 0)
   init(seconds: Double) { self.init(microseconds: Int64(seconds * 1_000_000)) }
   var seconds: Double { Double(microseconds) / 1_000_000 }
 }
@@ -14,10 +13,6 @@ extension Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-  }
-
-  static func - (time: Self, span: Span) -> Self {
-    Timestamp(microseconds: time.microseconds - span.microseconds)
   }
 
   /// `span` later; the far future stays the far future.

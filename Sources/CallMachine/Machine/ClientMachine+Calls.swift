@@ -220,15 +220,6 @@ extension ClientMachine {
 }
 
 extension ClientCommand {
-  /// The call that the command is about; nil: none.
-  package var address: CallAddress? {
-    switch self {
-    case .place(let address, _), .call(let address, _): address
-    case .attach, .detach, .register, .unregister, .ack, .ping, .calls, .renew, .history, .rules:
-      nil
-    }
-  }
-
   /// The call whose invite this command acknowledges.
   var acknowledgedInvite: CallID? {
     guard case .call(let address, let verb) = self else { return nil }

@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// Races of commands that arrive at a coordinator.

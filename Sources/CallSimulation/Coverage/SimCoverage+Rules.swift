@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 
 /// Races of what users decide (R27), of calls that the app's server places (R28), and of second calls and names (R29).
 extension SimCoverage {

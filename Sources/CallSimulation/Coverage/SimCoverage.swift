@@ -1,5 +1,6 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// Counts the races, transitions and faults of a world. Each race has a precise sign; the checker

@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 
 package enum SimRaces {
   /// So many seeds must meet each of them.

@@ -1,5 +1,6 @@
 package import CallClient
 package import CallCore
+package import CallJudge
 package import CallWire
 
 /// A device of the world: the real client on simulated sockets, used by a person. It loses its

@@ -1,5 +1,6 @@
 package import CallClient
 internal import CallCore
+package import CallJudge
 package import CallWire
 internal import NIOCore
 

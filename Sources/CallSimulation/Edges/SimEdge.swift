@@ -2,6 +2,7 @@ internal import CallAuth
 internal import CallBus
 package import CallCore
 internal import CallEdge
+internal import CallJudge
 internal import CallTelemetry
 internal import CallWire
 internal import Logging

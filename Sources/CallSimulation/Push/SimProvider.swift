@@ -1,5 +1,6 @@
 internal import CallAuth
 internal import CallCore
+internal import CallJudge
 internal import CallPush
 
 /// The push providers: they accept pushes, deliver most of them, and keep track of valid tokens.

@@ -1,5 +1,6 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallPush
 
 /// Push in a world: gateways, providers, phones, and their faults. Half of the worlds have it.

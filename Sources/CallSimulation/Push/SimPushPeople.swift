@@ -1,5 +1,6 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// The users' actions that affect push: they put phones away, reinstall apps, sign out, and hand phones

@@ -2,6 +2,7 @@ package import CallAuth
 internal import CallBus
 package import CallCoordinator
 package import CallCore
+internal import CallJudge
 
 /// The settings of a run. The same options and seed give the same run.
 package struct SimOptions: Sendable {

@@ -1,6 +1,7 @@
 internal import CallBus
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// Frames, events and facts as words for the trace.

@@ -2,6 +2,7 @@ internal import CallBus
 internal import CallClient
 internal import CallCoordinator
 internal import CallCore
+internal import CallJudge
 internal import CallPush
 internal import CallWire
 
@@ -86,8 +87,4 @@ extension Simulation {
     default: break
     }
   }
-}
-
-extension Who {
-  init(_ job: PushJob) { self.init(job.user.user, job.device.text) }
 }

@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 internal import CallTelemetry
 
 // A run from its first second to its tear-down.

@@ -1,6 +1,8 @@
 // swift-format-ignore-file
 // A row is a line.
 
+internal import CallJudge
+
 extension Sabotage {
   /// docs/simulation.md has the same rows.
   package var facts: Facts {

@@ -1,3 +1,5 @@
+package import CallJudge
+
 /// Deliberate mistakes at the seams of the world, to verify that the checker finds them.
 package enum Sabotage: String, Sendable, CaseIterable {
   case speaksBeforeAppend, noExpectedSequence, chainIgnored, deadlineLostOnReplay, appliedTwice,

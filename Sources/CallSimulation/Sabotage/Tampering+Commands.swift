@@ -1,5 +1,6 @@
 internal import CallBus
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// Mistakes with what edges send to shards.

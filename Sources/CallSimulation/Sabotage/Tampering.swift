@@ -1,5 +1,6 @@
 internal import CallBus
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// Puts one mistake into a world.

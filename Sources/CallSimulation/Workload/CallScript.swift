@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 
 /// The acts of people in one call.
 struct CallScript {

@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 
 /// Calls of which a side is handed over, or that the app's server places.
 extension CallScriptWriter {

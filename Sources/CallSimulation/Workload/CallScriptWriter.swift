@@ -1,4 +1,5 @@
 internal import CallCore
+internal import CallJudge
 
 /// Decides by chance what people do in a call of a kind.
 struct CallScriptWriter {

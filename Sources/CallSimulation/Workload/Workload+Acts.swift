@@ -1,5 +1,6 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// The acts of people in a call beside answering and ending it.

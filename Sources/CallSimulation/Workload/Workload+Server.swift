@@ -1,5 +1,6 @@
 internal import CallClient
 internal import CallCore
+internal import CallJudge
 internal import CallWire
 
 /// The decisions of users about calls to them, and the acts of the app's server.

@@ -1,6 +1,4 @@
-internal import CallClient
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// Rules for devices that are attached by their own view: they received the reply to their attach, and
@@ -27,7 +25,7 @@ extension HistoryChecker {
     let all = links.filter { _, link in
       guard let since = link.attachedAt, since <= asked,
         link.who.user.hasBytes(of: placed.callee.user),
-        link.who != Who(placed.caller), !SimOptions.onlyPlaces(link.who),
+        link.who != Who(placed.caller), !app.onlyPlaces(link.who),
         placed.onlyDevice.map({ $0.text == link.who.device }) ?? true
       else { return false }
       switch facts.legEnds[facts.key(link.who)] {

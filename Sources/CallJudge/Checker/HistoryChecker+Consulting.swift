@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// Rules for calls in which a device asks somebody, before it hands another call over to that one (R26).
 extension HistoryChecker {

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// Rules for answered calls that another device of the same user takes over.

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// Checks what devices receive about the winner and the end of a call.

@@ -1,6 +1,4 @@
-internal import CallBus
 internal import CallCore
-internal import CallJudge
 
 /// Display names that the app's server sets, for users whose tokens have none.
 extension HistoryChecker {
@@ -11,8 +9,8 @@ extension HistoryChecker {
   }
 
   mutating func noteName(_ name: String, of user: String) {
-    let known = names[Self.key(user)] ?? [StoredName(name: "")]
-    if name != known.last?.name { names[Self.key(user)] = known + [StoredName(name: name)] }
+    let known = names[userKey(user)] ?? [StoredName(name: "")]
+    if name != known.last?.name { names[userKey(user)] = known + [StoredName(name: name)] }
   }
 
   mutating func toldName(
@@ -20,21 +18,21 @@ extension HistoryChecker {
   ) throws(HistoryViolation) {
     try require(
       told.hasBytes(of: asked), .namesShown, nil, "the app's server hears of the name \(told)")
-    let known = names[Self.key(user), default: [StoredName(name: "")]]
+    let known = names[userKey(user), default: [StoredName(name: "")]]
     try require(
       known.contains { $0.name.hasBytes(of: told) }, .namesShown, nil,
       "the app's server hears that \(Who(user, "")) is \(told); the store does not have it")
     guard let last = known.last, last.name.hasBytes(of: told), last.toldAt == nil,
-      let index = names[Self.key(user)]?.indices.last
+      let index = names[userKey(user)]?.indices.last
     else { return }
-    names[Self.key(user)]?[index].toldAt = now
+    names[userKey(user)]?[index].toldAt = now
   }
 
   /// Sessions learn a name soon after it is stored, or when they begin. They keep it, but for what a former owner of
   /// their shard may say late.
   mutating func learnNames() {
     for (number, link) in links {
-      let key = Self.key(link.who.user)
+      let key = userKey(link.who.user)
       guard let attachedAt = link.attachedAt, let known = names[key],
         let toldAt = known.last?.toldAt, link.named?.names != known.count
       else { continue }
@@ -54,15 +52,15 @@ extension HistoryChecker {
   ) throws(HistoryViolation) {
     guard placed.callerRings == nil else { return }
     let (name, who) = (placed.caller.name, Who(placed.caller))
-    if let ofToken = SimOptions.displayName(who.user) {
+    if let ofToken = app.nameInToken(who.user) {
       return try require(
         name.hasBytes(of: ofToken), .oneStory, call, "\(who) is named \"\(name)\"")
     }
-    let known = names[Self.key(who.user)] ?? []
+    let known = names[userKey(who.user)] ?? []
     try require(
       name.isEmpty || known.contains { $0.name.hasBytes(of: name) }, .namesShown, call,
       "\(who) is named \"\(name)\", as nobody said")
-    let shard = ShardHash.shard(of: Self.key(who.user), count: shardCount)
+    let shard = ShardHash.shard(of: userKey(who.user), count: shardCount)
     guard let last = known.last, let asked = facts.placeSentAt,
       unansweredAttaches[who]?.isEmpty ?? true,
       (linksOf[who] ?? []).contains(where: { number in

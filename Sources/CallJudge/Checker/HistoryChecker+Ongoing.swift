@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// Rules for users whose devices see the calls that the user is in (R21).
 extension HistoryChecker {
@@ -35,8 +34,7 @@ extension HistoryChecker {
       guard let link = links[number], link.ongoing != nil, let since = link.attachedAt,
         since <= now - bounds.ring, unansweredAttaches[link.who]?.isEmpty ?? true
       else { continue }
-      let user = UserKey(app: SimOptions.app, user: link.who.user)
-      let shard = ShardHash.shard(of: user, count: shardCount)
+      let shard = ShardHash.shard(of: userKey(link.who.user), count: shardCount)
       guard isQuiet(link, shard, from: now - bounds.takeover, until: now) else { continue }
       if let violation = overThere(link, shard) ?? lacking(link, shard) { return violation }
     }

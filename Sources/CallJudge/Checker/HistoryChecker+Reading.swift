@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// Whether what somebody reads is what there is: lists of live calls, and histories.
 extension HistoryChecker {

@@ -1,6 +1,4 @@
-internal import CallBus
 internal import CallCore
-internal import CallJudge
 
 /// Rules for calls that go on to other users (R25).
 extension HistoryChecker.Facts {
@@ -50,7 +48,7 @@ extension HistoryChecker.Facts {
 }
 
 extension DeviceID {
-  var inASCII: String { Subjects.keyPart(text) }
+  var inASCII: String { KeyText.encode(text) }
 }
 
 extension PushEvidence {
@@ -208,7 +206,7 @@ extension HistoryChecker {
     else { return [] }
     return links.filter { _, link in
       guard let attachedAt = link.attachedAt, attachedAt + bounds.ring <= since,
-        link.who.user.hasBytes(of: user), !SimOptions.onlyPlaces(link.who),
+        link.who.user.hasBytes(of: user), !app.onlyPlaces(link.who),
         facts.legEnds[facts.key(link.who)] == nil
       else { return false }
       return unansweredAttaches[link.who]?.isEmpty ?? true
@@ -239,8 +237,7 @@ extension HistoryChecker {
   func isQuiet(
     _ link: Link, _ user: String, _ facts: Facts, from start: Timestamp, until end: Timestamp
   ) -> Bool {
-    let shard = ShardHash.shard(
-      of: UserKey(app: SimOptions.app, user: user), count: shardCount)
+    let shard = ShardHash.shard(of: userKey(user), count: shardCount)
     return isQuiet(link, facts.shard, from: start, until: end)
       && isQuiet(link, shard, from: start, until: end)
   }

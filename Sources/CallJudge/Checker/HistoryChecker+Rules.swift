@@ -1,5 +1,4 @@
-internal import CallCore
-internal import CallJudge
+package import CallCore
 
 /// Rules of users (R27): what is decided about calls to a user holds once it was confirmed to somebody. Judged are
 /// calls that came to the user after that, as long as nothing else is decided.
@@ -155,7 +154,7 @@ extension HistoryChecker {
 
 extension UserRules {
   /// Whether calls to a user do not ring. No simulated user gives a time until when.
-  func silences(_ caller: String) -> Bool {
+  package func silences(_ caller: String) -> Bool {
     doNotDisturb.map { !$0.except.contains { $0.hasBytes(of: caller) } } ?? false
   }
 }

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// Rules for calls that cross (R8): of two users who call each other, one call goes on.
 extension HistoryChecker {

@@ -1,5 +1,4 @@
-internal import CallCore
-internal import CallJudge
+package import CallCore
 
 /// Rules of tokens: each has one owner, and a registration loses it only with a reason.
 extension HistoryChecker {
@@ -62,7 +61,7 @@ extension HistoryChecker {
     } ?? false
   }
 
-  func storedRegistration(of who: Who) -> Registration? {
+  package func storedRegistration(of who: Who) -> Registration? {
     history.registrations[who]?.last.flatMap { $0.until == nil ? $0.registration : nil }
   }
 
@@ -100,7 +99,7 @@ extension HistoryChecker {
 }
 
 extension Registration {
-  var tokens: [PushToken] {
+  package var tokens: [PushToken] {
     [request.voipToken, request.alertToken].compactMap(\.self).filter { !$0.fingerprint.isEmpty }
   }
 }

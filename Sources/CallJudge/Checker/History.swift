@@ -1,7 +1,4 @@
-internal import CallBus
-package import CallClient
 package import CallCore
-package import CallJudge
 package import CallWire
 
 package struct Who: Hashable, Sendable, CustomStringConvertible {
@@ -24,13 +21,14 @@ package struct Who: Hashable, Sendable, CustomStringConvertible {
   }
 
   package init(_ party: Party) { self.init(party.user, party.device.text) }
+  package init(_ job: PushJob) { self.init(job.user.user, job.device.text) }
 
   /// In ASCII. Unequal devices have unequal descriptions.
-  package var description: String { "\(Subjects.keyPart(user))/\(Subjects.keyPart(device))" }
+  package var description: String { "\(KeyText.encode(user))/\(KeyText.encode(device))" }
 
   /// Reads parts of a description, or of a key of the store.
-  init?(encoded user: Substring, _ device: Substring) {
-    guard let user = Subjects.keyText(user), let device = Subjects.keyText(device) else {
+  package init?(encoded user: Substring, _ device: Substring) {
+    guard let user = KeyText.decode(user), let device = KeyText.decode(device) else {
       return nil
     }
     self.init(user, device)
@@ -52,7 +50,8 @@ package enum HistoryEvent: Sendable {
   case trouble(node: String?, from: Timestamp, until: Timestamp)
   case sent(Who, link: Int, ClientFrame)
   case received(Who, link: Int, ServerFrame)
-  case told(Who, ClientEvent)
+  /// An app hears from its client; nil: nothing that is judged.
+  case heard(Who, AppNews?)
   /// The app starts again without state.
   case restarted(Who)
   case push(PushEvent)

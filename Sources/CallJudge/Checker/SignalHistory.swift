@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// The acts of the senders of signals.
 struct SignalSenders: Sendable {

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// The decisions about calls to users, by the store and by the confirmations to devices and the app's server.
 extension HistoryChecker {
@@ -16,7 +15,7 @@ extension HistoryChecker {
 
   /// The store has other rules of a user, or a name; nil: neither.
   mutating func decided(_ user: String, _ rules: UserRules?) {
-    let (key, rules) = (Self.key(user), rules ?? UserRules())
+    let (key, rules) = (userKey(user), rules ?? UserRules())
     noteName(rules.name, of: user)
     let known = decided[key]
     let former = (known?.former ?? []) + [known?.stored ?? UserRules()]
@@ -31,12 +30,12 @@ extension HistoryChecker {
     try require(
       rules.decisions == asked.decisions, .rulesKept, nil,
       "it is told that \(text) are stored, and they are others")
-    guard let known = decided[Self.key(user)] else {
+    guard let known = decided[userKey(user)] else {
       return try require(
         rules.isEmpty, .rulesKept, nil, "it is told that \(text) are stored; the store has none")
     }
     if known.stored.asTold == rules {
-      if known.toldAt == nil { decided[Self.key(user)]?.toldAt = now }
+      if known.toldAt == nil { decided[userKey(user)]?.toldAt = now }
       return
     }
     try require(
@@ -44,23 +43,23 @@ extension HistoryChecker {
       "it is told that \(text) are stored; the store has others")
   }
 
-  static func key(_ user: String) -> UserKey { UserKey(app: SimOptions.app, user: user) }
+  func userKey(_ user: String) -> UserKey { UserKey(app: app.name, user: user) }
 
   /// The rules that have held for calls to a user since a time; nil: they may be others, for all that is known.
   func rules(of user: String, since time: Timestamp) -> UserRules? {
-    guard let known = decided[Self.key(user)] else { return UserRules() }
+    guard let known = decided[userKey(user)] else { return UserRules() }
     guard let toldAt = known.toldAt, toldAt + bounds.ring <= time else { return nil }
     return known.stored
   }
 
   /// Whether a user's rules may ever have been such ones.
   func hadRules(_ user: String, _ isSo: (UserRules) -> Bool) -> Bool {
-    decided[Self.key(user)]?.ever(isSo) ?? false
+    decided[userKey(user)]?.ever(isSo) ?? false
   }
 
   /// How long a device of the callee may wait because others ring first.
   func stage(of who: Who) -> Span {
-    guard let known = decided[Self.key(who.user)] else { return .zero }
+    guard let known = decided[userKey(who.user)] else { return .zero }
     let stages = (known.former + [known.stored]).filter {
       !$0.firstDevices.isEmpty && !$0.firstDevices.contains(DeviceID(who.device))
     }

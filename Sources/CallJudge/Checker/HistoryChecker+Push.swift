@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// Rules of pushes: their recipients, their times and their number.

@@ -1,30 +1,44 @@
-internal import CallClient
-internal import CallCore
-internal import CallJudge
-internal import CallWire
+package import CallCore
+package import CallWire
+
+/// An event that a client hands to its app.
+package enum AppNews: Sendable {
+  /// The client passes a delivery on, or says the same of its own accord.
+  case delivered(CallID, Delivery.Event)
+  /// The device has the call.
+  case won(CallID)
+  /// No attempt of a command got a reply.
+  case gaveUp(ClientCommand)
+  /// The last reply to a command is an error.
+  case failed(ClientCommand, CallError)
+  /// The answered calls that the user is in.
+  case ongoing([OngoingCall])
+}
 
 /// The events that a client hands to its app, and the causes of refusals.
 extension HistoryChecker {
-  mutating func told(_ who: Who, _ event: ClientEvent) throws(HistoryViolation) {
-    switch event {
-    case .call(let call, let event):
+  mutating func heard(_ who: Who, _ news: AppNews?) throws(HistoryViolation) {
+    switch news {
+    case .delivered(let call, let event):
       notified(call, who)
       try appHears(who, call, event)
-    case .gaveUp(_, let command):
+    case .won(let call):
+      notified(call, who)
+      try appHears(who, call, nil)
+    case .gaveUp(let command):
       if case .call(_, .signal(_, let body)) = command { senders.gaveUp(body) }
       let calm = Span.seconds(30)
       try require(
         calendar.calm(for: calm, from: now - calm, now: now) == nil, .commandsAnswered,
         command.address?.call, "\(who) gave a command up though nothing was wrong")
       if case .place(let address, _) = command { gaveUpPlace(address.call, who, true) }
-    case .replied(_, .place(let address, _), .error(let error)):
+    case .failed(.place(let address, _), let error):
       // The app's server may decide otherwise when the call is placed again.
       gaveUpPlace(address.call, who, error.code.asksForRetry || error.code == .refusedByApp)
     // It is not delivered, or later than its sender believes.
-    case .replied(_, .call(_, .signal(_, let body)), .error): senders.gaveUp(body)
+    case .failed(.call(_, .signal(_, let body)), _): senders.gaveUp(body)
     case .ongoing(let calls): shown[who] = calls
-    case .attached, .detached, .notTrusted, .refused, .replied, .notice, .history, .relays:
-      break
+    case .failed, nil: break
     }
   }
 
@@ -35,14 +49,15 @@ extension HistoryChecker {
     }
   }
 
+  /// - Parameter event: nil: the device has the call.
   private mutating func appHears(
-    _ who: Who, _ call: CallID, _ event: CallEvent
+    _ who: Who, _ call: CallID, _ event: Delivery.Event?
   ) throws(HistoryViolation) {
     var app = calls[call, default: Facts()].told[who, default: Told()].app
     // It takes the call over: its part in it begins anew.
-    if case .won = event, app.stopped, calls[call]?.tookOver(who) ?? false { app = App() }
-    if app.stopped, case .invited(let invite) = event, invite.transferredBy != nil { app = App() }
-    if app.stopped, case .invited = event {
+    if event == nil, app.stopped, calls[call]?.tookOver(who) ?? false { app = App() }
+    if app.stopped, case .invite(let invite) = event, invite.transferredBy != nil { app = App() }
+    if app.stopped, case .invite = event {
       try require(
         false, .noInviteAfterStop, call, "the app of \(who) is told to ring after the stop")
     }
@@ -53,11 +68,11 @@ extension HistoryChecker {
       flag = true
     }
     switch event {
-    case .invited: try once(&app.invited, "to ring")
+    case .invite: try once(&app.invited, "to ring")
     case .ringing, .ringsUntil, .moved, .transfer: break
     case .answered: try once(&app.answered, "that somebody answered")
-    case .won: try once(&app.won, "that it won")
-    case .stopped(let stop):
+    case nil: try once(&app.won, "that it won")
+    case .stop(let stop):
       try require(
         !app.won || stop.reason.followsAnswer || stop.reason == .moved, .winnerStopped, call,
         "the app of \(who) won, and is told \(stop.reason.name)")

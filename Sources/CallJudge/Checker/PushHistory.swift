@@ -1,5 +1,4 @@
 package import CallCore
-internal import CallJudge
 package import CallWire
 
 /// Observations of push other than the journal.
@@ -33,21 +32,21 @@ package enum PushEvent: Sendable {
   case answered(Who, ClientCommand, ServerReply, since: Timestamp)
 }
 
-struct PushHistory: Sendable {
-  struct Key: Hashable, Sendable, CustomStringConvertible {
+package struct PushHistory: Sendable {
+  package struct Key: Hashable, Sendable, CustomStringConvertible {
     let call: CallID
     let who: Who
     let purpose: PushPurpose
     let round: UInt8
 
-    init(_ job: PushJob) {
+    package init(_ job: PushJob) {
       round = job.round
       call = job.call
       who = Who(job)
       purpose = job.purpose
     }
 
-    var description: String { "\(purpose.name) to \(who)" }
+    package var description: String { "\(purpose.name) to \(who)" }
   }
   struct Stored: Sendable {
     var registration: Registration

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// Rules for the entries that the journal may hold: each fact once, in an order that makes sense.
 extension HistoryChecker {

@@ -1,6 +1,4 @@
-internal import CallClient
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 extension HistoryChecker {
@@ -203,7 +201,7 @@ extension HistoryChecker {
       "\(who) hears of another deadline")
     try invitedElsewhere(who, invite, call)
     try require(
-      !SimOptions.onlyPlaces(who) || taken != nil, .placersDoNotRing, call,
+      !app.onlyPlaces(who) || taken != nil, .placersDoNotRing, call,
       "\(who) is told to ring")
     let caller = calls[call]?.placed?.caller ?? invite.caller
     try require(
@@ -211,7 +209,7 @@ extension HistoryChecker {
       .oneStory, call, "\(who) sees \(invite.caller.user) as \"\(invite.caller.name)\"")
     try toldSecondCall(who, invite.isSecondCall, calls[call, default: Facts()], call)
     try require(
-      invite.pushData == SimOptions.pushData(call), .oneStory, call,
+      invite.pushData == app.pushData(call), .oneStory, call,
       "\(who) is given other data than the caller gave")
     // By the cluster's clocks: a device may read its deliveries late, after it slept.
     try require(

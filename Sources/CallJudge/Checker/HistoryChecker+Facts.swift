@@ -1,6 +1,4 @@
-internal import CallClient
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// The facts that the checker knows of calls, devices, connections and owners.

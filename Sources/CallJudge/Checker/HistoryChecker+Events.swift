@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// Whether an app with webhooks learns of each of its calls, and of each registration that is gone: what the stream has for
 /// a call are its facts, in order of their first appearance.

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// Whether every ended call has its record, and no other call has one.
 extension HistoryChecker {

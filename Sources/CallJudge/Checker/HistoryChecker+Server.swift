@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// Rules for calls that the app's server places between two users (R28), and for what it is answered.

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// One attempt to hand a side over, by the journal.

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 
 /// Rules for second calls, where a user in an answered call is busy.
 extension HistoryChecker {

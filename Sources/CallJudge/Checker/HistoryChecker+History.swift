@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// A side of a call.

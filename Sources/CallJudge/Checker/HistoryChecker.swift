@@ -1,6 +1,4 @@
-internal import CallClient
 package import CallCore
-package import CallJudge
 internal import CallWire
 
 /// Judges a history as it happens: the promises of the product, per call and device. Does no I/O and
@@ -33,6 +31,7 @@ package struct HistoryChecker: Sendable {
     package init() {}
   }
 
+  package let app: JudgedApp
   package let bounds: Bounds
   /// The time of the present event.
   var now = Timestamp(microseconds: 0)
@@ -97,7 +96,10 @@ package struct HistoryChecker: Sendable {
   /// True once a record of the journal was seen.
   var knowsJournal = false
 
-  package init(bounds: Bounds = Bounds()) { self.bounds = bounds }
+  package init(_ app: JudgedApp, bounds: Bounds = Bounds()) {
+    self.app = app
+    self.bounds = bounds
+  }
 
   /// Takes in an event.
   /// - Returns: the rule that it breaks, if any.
@@ -127,7 +129,7 @@ package struct HistoryChecker: Sendable {
         }
       case .sent(let who, let link, let frame): sent(who, link, frame)
       case .received(let who, let link, let frame): try received(who, link, frame)
-      case .told(let who, let event): try told(who, event)
+      case .heard(let who, let news): try heard(who, news)
       case .restarted(let who): restarted(who)
       case .push(let event): try push(event)
       case .recorded(let records): try recorded(records)

@@ -1,6 +1,4 @@
-package import CallClient
 package import CallCore
-internal import CallJudge
 internal import CallWire
 
 /// Rules of time, and of the final state.
@@ -98,7 +96,34 @@ extension HistoryChecker {
   // MARK: The end
 
   /// The final state of a device.
-  package typealias LastView = (who: Who, isAttached: Bool, calls: [CallView])
+  package struct LastView: Sendable {
+    package var who: Who
+    package var isAttached: Bool
+    package var calls: [LastCall]
+
+    package init(who: Who, isAttached: Bool, calls: [LastCall]) {
+      self.who = who
+      self.isAttached = isAttached
+      self.calls = calls
+    }
+  }
+
+  /// The final state of a call, as a device has it.
+  package struct LastCall: Sendable {
+    package var call: CallID
+    package var isCaller: Bool
+    package var phase: CallPhase
+    package var won: Bool
+    package var stop: Stop?
+
+    package init(call: CallID, isCaller: Bool, phase: CallPhase, won: Bool, stop: Stop?) {
+      self.call = call
+      self.isCaller = isCaller
+      self.phase = phase
+      self.won = won
+      self.stop = stop
+    }
+  }
 
   /// The rules that are broken after faults have ended and all had time to settle.
   package func finish(_ views: [LastView]) -> [HistoryViolation] {
@@ -145,28 +170,28 @@ extension HistoryChecker {
     return !(entry.isPlaced && facts.mayBeLost) || endedAt + grace < now
   }
 
-  private func unsettled(_ who: Who, _ view: CallView) -> HistoryViolation? {
+  private func unsettled(_ who: Who, _ view: LastCall) -> HistoryViolation? {
     guard let facts = calls[view.call] else { return nil }
-    guard view.isEnded else {
+    guard view.phase == .ended else {
       // Its place was never answered, and never reached the journal.
       if facts.placed == nil { return nil }
-      if view.role == .caller, view.phase == .unknown, !facts.accepted { return nil }
+      if view.isCaller, view.phase == .unknown, !facts.accepted { return nil }
       let rule: HistoryRule = view.phase == .answered ? .callsEnd : .nobodyRingsOn
       return HistoryViolation(
         rule, "\(who) still believes it to be \(view.phase.name)", call: view.call)
     }
     guard let truth = facts.ended, let stop = view.stop else { return nil }
-    if view.role == .caller, facts.givenUp, stop.reason == .failed { return nil }
+    if view.isCaller, facts.givenUp, stop.reason == .failed { return nil }
     // It may have taken its side back, and lack the reply.
     if stop.reason == .moved, facts.moves.contains(where: { Who($0.from) == who }) { return nil }
-    if facts.holder(ofCaller: view.role == .caller) != who {
+    if facts.holder(ofCaller: view.isCaller) != who {
       if stop.reason == .moved || stop.reason == .transferred { return nil }
       // It was to ring for it once more, before it had learned that its part was over.
       let end = CallEnd(reason: stop.reason, by: stop.by.map(Who.init))
       if facts.isEndOfTransfer(end, of: who) { return nil }
     }
-    if view.role == .caller || view.won {
-      guard facts.accepted || view.role == .callee, stop.reason != truth.reason else { return nil }
+    if view.isCaller || view.won {
+      guard facts.accepted || !view.isCaller, stop.reason != truth.reason else { return nil }
       return HistoryViolation(
         .oneStory,
         "\(who) believes it ended as \(stop.reason.name); it ended as \(truth.reason.name)",
@@ -178,5 +203,5 @@ extension HistoryChecker {
 
 extension Dictionary where Key: CustomStringConvertible {
   /// The same order in every run.
-  var inOrder: [Element] { sorted { $0.key.description < $1.key.description } }
+  package var inOrder: [Element] { sorted { $0.key.description < $1.key.description } }
 }

@@ -1,0 +1,23 @@
+package import CallCore
+
+/// The app whose calls are judged: what is known of its users and devices beside the events.
+package struct JudgedApp: Sendable {
+  package var name: String
+  /// Whether a device only places calls.
+  package var onlyPlaces: @Sendable (Who) -> Bool
+  /// The display name in a user's token; nil: it has none.
+  package var nameInToken: @Sendable (_ user: String) -> String?
+  /// The data that a caller's app gives to the callee's apps in a call.
+  package var pushData: @Sendable (CallID) -> String
+
+  package init(
+    name: String, onlyPlaces: @escaping @Sendable (Who) -> Bool,
+    nameInToken: @escaping @Sendable (_ user: String) -> String?,
+    pushData: @escaping @Sendable (CallID) -> String
+  ) {
+    self.name = name
+    self.onlyPlaces = onlyPlaces
+    self.nameInToken = nameInToken
+    self.pushData = pushData
+  }
+}
