@@ -33,7 +33,7 @@ public final class SenderStatistics: Sendable {
   private let connected: Gauge
   private let outcomes: [PushOutcomeKind: Counter]
   private let retries: Counter
-  private let latency: LatencyHistogram
+  private let latency: DurationHistogram
   private let trouble = Mutex<(text: String, at: Timestamp)?>(nil)
 
   /// - Parameters:

@@ -1,27 +1,27 @@
 import CallTelemetry
 import Testing
 
-@Suite struct LatencyHistogramTests {
+@Suite struct DurationHistogramTests {
   @Test func everyValueIsWithinItsBucket() {
     for value in (1...5000).map(UInt64.init) + [65_535, 65_536, 65_537, 1 << 32] {
-      let index = LatencyHistogram.bucket(of: value)
-      #expect(Int64(value) <= LatencyHistogram.upperBound(index))
+      let index = DurationHistogram.bucket(of: value)
+      #expect(Int64(value) <= DurationHistogram.upperBound(index))
       if index > 0, value > 2 {
         // The bucket below that is in use ends before the value.
-        let below = LatencyHistogram.bucket(of: value - 1)
-        if below != index { #expect(LatencyHistogram.upperBound(below) == Int64(value) - 1) }
+        let below = DurationHistogram.bucket(of: value - 1)
+        if below != index { #expect(DurationHistogram.upperBound(below) == Int64(value) - 1) }
       }
     }
   }
 
   @Test func boundsRiseAndOverstateByASixteenthAtMost() {
     for value in stride(from: UInt64(3), to: 1 << 24, by: 997) {
-      let bound = LatencyHistogram.upperBound(LatencyHistogram.bucket(of: value))
+      let bound = DurationHistogram.upperBound(DurationHistogram.bucket(of: value))
       #expect(Double(bound) <= Double(value) * 1.0625 + 1)
     }
     var former: Int64 = 0
-    for index in 6 * 16..<LatencyHistogram.bucketCount {
-      let bound = LatencyHistogram.upperBound(index)
+    for index in 6 * 16..<DurationHistogram.bucketCount {
+      let bound = DurationHistogram.upperBound(index)
       #expect(bound > former)
       former = bound
     }
@@ -30,22 +30,22 @@ import Testing
   @Test func wholePowersOfTwoAreBounds() {
     for exponent in 2..<30 {
       let power = UInt64(1) << UInt64(exponent)
-      #expect(LatencyHistogram.upperBound(LatencyHistogram.bucket(of: power)) == Int64(power))
+      #expect(DurationHistogram.upperBound(DurationHistogram.bucket(of: power)) == Int64(power))
     }
   }
 
   @Test func hugeValuesAndNegativeOnesAreKept() {
-    let histogram = LatencyHistogram()
+    let histogram = DurationHistogram()
     histogram.record(microseconds: .max)
     histogram.record(microseconds: -5)
     #expect(histogram.count == 2)
     #expect(histogram.percentile(0.5) == 2)
     #expect(
-      histogram.percentile(1) == LatencyHistogram.upperBound(LatencyHistogram.bucketCount - 1))
+      histogram.percentile(1) == DurationHistogram.upperBound(DurationHistogram.bucketCount - 1))
   }
 
   @Test func percentiles() {
-    let histogram = LatencyHistogram()
+    let histogram = DurationHistogram()
     #expect(histogram.percentile(0.99) == 0)
     for _ in 0..<99 { histogram.record(microseconds: 100) }
     histogram.record(microseconds: 10_000)

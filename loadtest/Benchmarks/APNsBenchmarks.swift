@@ -60,7 +60,7 @@ enum APNsBenchmarks {
     var processMicroseconds = 0.0
     var loopMicroseconds = 0.0
     var serverMicroseconds = 0.0
-    var latency = LatencyHistogram()
+    var latency = DurationHistogram()
     var failed = 0
   }
 

@@ -18,8 +18,8 @@ package struct CoordinatorMetrics: Sendable {
   package let appendsRefused: Counter
   package let appendsUnknown: Counter
   package let entries: Counter
-  package let appendLatency: LatencyHistogram
-  package let ringLatency: LatencyHistogram
+  package let appendLatency: DurationHistogram
+  package let ringLatency: DurationHistogram
   package let replies: Counter
   package let deliveries: Counter
   package let invitesTooLate: Counter
@@ -35,9 +35,9 @@ package struct CoordinatorMetrics: Sendable {
   package let stepDowns: Counter
   package let claims: Counter
   package let releases: Counter
-  package let recoveryLatency: LatencyHistogram
-  package let handoverPause: LatencyHistogram
-  package let takeoverPause: LatencyHistogram
+  package let recoveryLatency: DurationHistogram
+  package let handoverPause: DurationHistogram
+  package let takeoverPause: DurationHistogram
   package let recordsGivenUp: Counter
   package let recordsVoid: Counter
   package let recordsReplayed: Counter
@@ -92,7 +92,7 @@ package struct CoordinatorMetrics: Sendable {
     func gauge(_ name: String, _ help: String) -> Gauge {
       registry.gauge("callmesh_coordinator_\(name)", help)
     }
-    func histogram(_ name: String, _ help: String) -> LatencyHistogram {
+    func histogram(_ name: String, _ help: String) -> DurationHistogram {
       registry.histogram("callmesh_coordinator_\(name)_seconds", help)
     }
     commands = counter("commands", "Commands taken by shards.")

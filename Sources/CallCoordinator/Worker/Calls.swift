@@ -11,8 +11,8 @@ package struct CallMetrics: Sendable {
   package let placed: Counter
   package let answered: Counter
   private let ended: [EndReason: Counter]
-  package let ringing: LatencyHistogram
-  package let talking: LatencyHistogram
+  package let ringing: DurationHistogram
+  package let talking: DurationHistogram
   private let livePlaced: Gauge
   private let liveRinging: Gauge
   private let liveAnswered: Gauge

@@ -82,7 +82,7 @@ package final class AppHook: Sendable {
   private let state: Mutex<State>
   private let logger: Logger
   private let outcomes: [Outcome: Counter]
-  private let latency: LatencyHistogram
+  private let latency: DurationHistogram
   private let outstanding: Gauge
   private let away: Gauge
 

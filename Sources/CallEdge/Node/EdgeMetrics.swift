@@ -17,13 +17,13 @@ final class EdgeMetrics: Sendable {
   let commandsRefused: Counter
   let commandsRetried: Counter
   let commandsTimedOut: Counter
-  let commandLatency: LatencyHistogram
+  let commandLatency: DurationHistogram
   let signalGaps: Gauge
   let signalGapsForgotten: Counter
   let cutOffs: Counter
   let nearerWaiting: Gauge
   let nearerTold: Counter
-  let ringLatency: LatencyHistogram
+  let ringLatency: DurationHistogram
   let busDropped: Counter
   let deliveriesTotal: Counter
   let deliveriesUnknown: Counter

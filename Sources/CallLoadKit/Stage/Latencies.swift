@@ -21,24 +21,17 @@ extension Timestamp {
 
 struct LatencyBook {
   private(set) var histograms: [LatencyPhase: LatencyHistogram] = [:]
-  /// Ring latencies since the last read, for the live display. Bounded: further ones are left out.
-  private var recentRings: [Int64] = []
-
-  private static let recentMax = 4096
+  /// Ring latencies since the last read, for the live display.
+  private var recentRings = LatencyHistogram()
 
   mutating func record(_ phase: LatencyPhase, _ span: Span) {
     histograms[phase, default: LatencyHistogram()].record(span)
-    if phase == .ring, recentRings.count < Self.recentMax {
-      recentRings.append(max(1, span.microseconds))
-    }
+    if phase == .ring { recentRings.record(span) }
   }
 
   /// The 99th percentile of ring since the last call of this method.
   mutating func drainRecentRingP99() -> UInt64? {
-    guard !recentRings.isEmpty else { return nil }
-    recentRings.sort()
-    let value = recentRings[min(recentRings.count - 1, recentRings.count * 99 / 100)]
-    recentRings.removeAll(keepingCapacity: true)
-    return UInt64(value)
+    defer { recentRings = LatencyHistogram() }
+    return Percentiles(recentRings)?.p99
   }
 }

@@ -8,7 +8,7 @@ package struct WebhookMetrics: Sendable {
   package let repeated: Counter
   package let unreadable: Counter
   package let lost: Counter
-  package let latency: LatencyHistogram
+  package let latency: DurationHistogram
   package let open: Gauge
   package let posting: Gauge
   package let away: Gauge

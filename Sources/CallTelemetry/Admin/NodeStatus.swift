@@ -82,7 +82,7 @@ public struct LatencySummary: Codable, Sendable, Equatable {
     self.p99 = p99
     self.max = max
   }
-  public init(_ histogram: LatencyHistogram) {
+  public init(_ histogram: DurationHistogram) {
     self.init(
       count: histogram.count, p50: histogram.percentile(0.5), p90: histogram.percentile(0.9),
       p99: histogram.percentile(0.99), max: histogram.percentile(1))

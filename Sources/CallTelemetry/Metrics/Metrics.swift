@@ -64,9 +64,9 @@ public final class MetricsRegistry: Sendable {
   /// - Parameter bounds: apply only to a histogram that is not registered yet.
   public func histogram(
     _ name: String, _ help: String, labels: [(String, String)] = [],
-    bounds: LatencyHistogram.Bounds = .latencies
-  ) -> LatencyHistogram {
-    let made = LatencyHistogram(bounds: bounds)
+    bounds: DurationHistogram.Bounds = .latencies
+  ) -> DurationHistogram {
+    let made = DurationHistogram(bounds: bounds)
     return register(name, help, "histogram", labels, made) { made.samples }
   }
 
@@ -124,7 +124,7 @@ public final class MetricsRegistry: Sendable {
   }
 }
 
-extension LatencyHistogram {
+extension DurationHistogram {
   fileprivate var samples: [Sample] {
     let count = "\(count)"
     let buckets = cumulative.map {

@@ -1,7 +1,7 @@
-/// Durations in buckets, from 1 µs to nine hours, without a lock. Each power of two has 16 buckets of
-/// one width. A percentile is the upper bound of its bucket: never below the true value, and at most a
-/// sixteenth above it.
-public final class LatencyHistogram: Sendable {
+/// Durations in buckets, from 1 µs to nine hours, without a lock. Each power of two has 16 buckets of one width. A
+/// percentile is the upper bound of its bucket: never below the true value, and at most a sixteenth above it. Unlike
+/// callload's `LatencyHistogram`, it is shared by threads, and its buckets are those that Prometheus is shown.
+public final class DurationHistogram: Sendable {
   /// Which of the buckets' bounds Prometheus is shown. Fewer bounds are fewer series.
   public struct Bounds: Sendable, Equatable {
     /// The first and the last bound, as powers of two in microseconds.
@@ -19,9 +19,9 @@ public final class LatencyHistogram: Sendable {
 
     /// The indices of the buckets whose upper bounds are shown.
     fileprivate var indices: StrideThrough<Int> {
-      let first = exponents.lowerBound * LatencyHistogram.perPower - 1
-      let last = exponents.upperBound * LatencyHistogram.perPower - 1
-      return stride(from: first, through: last, by: LatencyHistogram.perPower / perPower)
+      let first = exponents.lowerBound * DurationHistogram.perPower - 1
+      let last = exponents.upperBound * DurationHistogram.perPower - 1
+      return stride(from: first, through: last, by: DurationHistogram.perPower / perPower)
     }
   }
 
