@@ -74,6 +74,8 @@ extension Target.Dependency {
     name: "Histogram", package: "hdrhistogram-swift")
   static let deque: Target.Dependency = .product(
     name: "DequeModule", package: "swift-collections")
+  static let heap: Target.Dependency = .product(
+    name: "HeapModule", package: "swift-collections")
   static let http2: [Target.Dependency] = [
     .product(name: "NIOHTTP2", package: "swift-nio-http2"),
     .product(name: "NIOHPACK", package: "swift-nio-http2"),
@@ -198,7 +200,7 @@ let package = Package(
       "CallSimulation",
       [
         "CallCore", "CallWire", "CallBus", "CallCoordinator", "CallEdge", "CallPush", "CallClient",
-        "CallJudge", "CallTelemetry", "CallAuth", .log,
+        "CallJudge", "CallTelemetry", "CallAuth", .heap, .log,
       ] + Target.Dependency.nio),
 
     library(

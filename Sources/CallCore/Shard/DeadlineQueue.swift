@@ -1,5 +1,5 @@
 /// A heap of deadlines, one entry per armed time. An entry that no longer matters stays until it is due, so whoever
-/// takes one compares it with the time that is armed now.
+/// takes one compares it with the time that is armed now. A heap of our own, since CallCore imports nothing.
 struct DeadlineQueue<Key: Sendable>: Sendable {
   private var heap: [(at: Timestamp, key: Key)] = []
 
