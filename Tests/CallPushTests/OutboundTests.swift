@@ -53,20 +53,6 @@ struct AttemptContextTests {
     return context
   }
 
-  @Test func backoffDoublesUpToItsMost() {
-    let spans = (1...8).map { AttemptContext.backoff(attempt: $0, chance: 0).microseconds / 1000 }
-    #expect(spans == [500, 1000, 2000, 4000, 8000, 16_000, 16_000, 16_000])
-    #expect(AttemptContext.backoff(attempt: 1000, chance: 0) == .seconds(16))
-  }
-
-  @Test func chanceTakesOffAQuarterAtMost() {
-    for chance in [0, 1, 77_777, UInt64.max / 3, UInt64.max] as [UInt64] {
-      let span = AttemptContext.backoff(attempt: 3, chance: chance)
-      #expect((1_500_000...2_000_000).contains(span.microseconds))
-    }
-    #expect(AttemptContext.backoff(attempt: 3, chance: 500_000) == .microseconds(1_500_000))
-  }
-
   @Test func aPauseEndsBeforeTheDeadlineOrThereIsNone() {
     #expect(
       context(seconds: 5, isUrgent: false).retry(after: .seconds(4), reason: "r")
@@ -122,10 +108,6 @@ struct AttemptContextTests {
     #expect(context(isUrgent: false).inDoubt("r") == failed)
     #expect(context(seconds: 0).inDoubt("r") == failed, "no time for another")
   }
-}
-
-extension Span {
-  fileprivate static func microseconds(_ count: Int64) -> Span { Span(microseconds: count) }
 }
 
 @Suite("The bulkhead", .timeLimit(.minutes(1)))

@@ -7,28 +7,28 @@ public import CallCore
 public struct StoreRetryPolicy: Sendable {
   /// The time after which a transient error is thrown instead of retried.
   private let limit: Span
-  /// The pause before the first retry; it doubles with each, up to `longestPause`.
-  private let pause: Span
-  private let longestPause: Span
+  private let backoff: Backoff
   private let clock: ClusterClock
   private let onRetry: @Sendable (BusError) -> Void
 
-  /// - Parameter onRetry: is given the error before each pause.
+  /// - Parameters:
+  ///   - pause: before the first retry.
+  ///   - longestPause: nil: all pauses have the length of the first.
+  ///   - onRetry: is given the error before each pause.
   public init(
     clock: ClusterClock, limit: Span = .seconds(60), pause: Span = .milliseconds(500),
     longestPause: Span? = nil, onRetry: @escaping @Sendable (BusError) -> Void
   ) {
     self.clock = clock
     self.limit = limit
-    self.pause = pause
-    self.longestPause = max(pause, longestPause ?? pause)
+    backoff = Backoff(pause, to: max(pause, longestPause ?? pause))
     self.onRetry = onRetry
   }
 
   /// - Throws: what `body` throws, if that is not transient, the limit has passed, or the task is cancelled.
   public func callAsFunction<Value>(_ body: () async throws -> Value) async throws -> Value {
     let end = clock.now() + limit
-    var pause = pause
+    var pauses = 0
     while true {
       do {
         return try await body()
@@ -36,8 +36,8 @@ public struct StoreRetryPolicy: Sendable {
         guard clock.now() < end, !Task.isCancelled else { throw error }
         onRetry(error)
       }
-      await clock.sleep(for: pause)
-      pause = min(longestPause, Span(microseconds: pause.microseconds * 2))
+      await clock.sleep(for: backoff.pause(after: pauses))
+      pauses += 1
     }
   }
 }

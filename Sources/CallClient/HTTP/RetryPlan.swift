@@ -31,8 +31,8 @@ package struct RetryPlan: Sendable {
   package mutating func next(now: Timestamp, random: inout some RandomNumberGenerator) -> Step {
     guard edges > 0 else { return .giveUp(CallError(.tryAgain, "No edge is known.")) }
     guard waited else {
-      let backoff = Backoff(limits.backoffMinimum, limits.backoffMaximum)
-        .span(failures: attempts - 1, random: &random)
+      let backoff = Backoff(limits.backoffMinimum, to: limits.backoffMaximum)
+        .pause(after: attempts - 1, random: &random)
       let wait = max(retryAfter.microseconds, backoff.microseconds)
       guard now.microseconds + wait < endsAt.microseconds else { return .giveUp(lastError) }
       waited = true

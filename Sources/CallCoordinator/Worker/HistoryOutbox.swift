@@ -26,9 +26,6 @@ package struct HistoryOutbox {
     }
   }
 
-  private static let pauseFirst = Span.milliseconds(250)
-  private static let pauseMax = Span.seconds(10)
-
   private let atOnce: Int
   private var waiting: [Item] = []
   private var compactAt = RecordOutbox.compactLeast
@@ -101,8 +98,7 @@ package struct HistoryOutbox {
       repeats.append(message)
       // Messages that were under way together fail together.
       if pausedUntil <= now {
-        let pause = Self.pauseFirst.microseconds << Int64(min(failures, 8))
-        pausedUntil = now + min(Self.pauseMax, Span(microseconds: pause))
+        pausedUntil = now + RecordOutbox.backoff.pause(after: failures)
         failures += 1
       }
       return nil

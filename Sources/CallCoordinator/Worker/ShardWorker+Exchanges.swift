@@ -22,13 +22,12 @@ extension ShardWorker {
     var term: ShardTerm
     var subject: Subject
     var message: OutgoingMessage
-    var pause: Span
+    var retransmissions = 0
     var againAt: Timestamp
     var deadline: Timestamp
   }
 
-  private static var firstPause: Span { .milliseconds(300) }
-  private static var lastPause: Span { .milliseconds(2400) }
+  private static var backoff: Backoff { Backoff(.milliseconds(300), to: .milliseconds(2400)) }
   /// Policy: refuse. Registrations, crossing calls and changes of histories that wait are far fewer.
   private static var exchangesMax: Int { 65_536 }
 
@@ -72,8 +71,8 @@ extension ShardWorker {
       subject: subjects.peers(shard: shard),
       bytes: ClusterCodec.encode(CommandBatch(peer: peer, commands: [command])))
     let exchange = Exchange(
-      term: term, subject: subject, message: message, pause: Self.firstPause,
-      againAt: now + Self.firstPause, deadline: until)
+      term: term, subject: subject, message: message,
+      againAt: now + Self.backoff.pause(after: 0), deadline: until)
     exchanges[lastExchange] = exchange
     exchangeAt = min(exchangeAt, exchange.againAt, exchange.deadline)
     outbox.add(message)
@@ -154,8 +153,8 @@ extension ShardWorker {
       }
       if exchange.againAt <= now {
         outbox.add(exchange.message)
-        exchange.pause = min(Span(microseconds: exchange.pause.microseconds * 2), Self.lastPause)
-        exchange.againAt = now + exchange.pause
+        exchange.retransmissions += 1
+        exchange.againAt = now + Self.backoff.pause(after: exchange.retransmissions)
         exchanges[number] = exchange
       }
       exchangeAt = min(exchangeAt, exchange.againAt, exchange.deadline)

@@ -18,6 +18,7 @@ extension ShardWorker {
   /// The most unconfirmed pushes of a worker. Policy: further ones fail at once.
   static var pushesUnconfirmedMax: Int { 20_000 }
   private static var pushAttemptsMax: Int { 6 }
+  private static var pushBackoff: Backoff { Backoff(.milliseconds(50), to: .milliseconds(1600)) }
 
   func add(_ job: PushJob, _ shard: HeldShard, now: Timestamp) {
     let term = shard.term
@@ -60,8 +61,8 @@ extension ShardWorker {
     case .unknown(let text): reason = text
     }
     guard isWanted(push) else { return drop(number) }
-    // 50, 100, 200 … ms. An addition that did arrive is deduplicated.
-    let again = now + .milliseconds(50 << Int64(push.attempts - 1))
+    // An addition that did arrive is deduplicated.
+    let again = now + Self.pushBackoff.pause(after: push.attempts - 1)
     if push.attempts < Self.pushAttemptsMax, again < push.job.deadline {
       metrics.pushRetries.increment()
       pushes[number]!.againAt = again

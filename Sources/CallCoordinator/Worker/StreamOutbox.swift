@@ -14,9 +14,7 @@ package struct StreamOutbox<Element: Sendable & Equatable> {
   /// The most items of a message, and the bytes from which on it takes no more.
   package static var countMax: Int { 200 }
   package static var bytesMax: Int { 200_000 }
-  /// After the first failure; twice as long after each further one.
-  private static var firstPause: Span { .milliseconds(250) }
-  private static var pauseMax: Span { .seconds(10) }
+  static var backoff: Backoff { Backoff(.milliseconds(250), to: .seconds(10)) }
 
   package static var compactLeast: Int { 10_000 }
 
@@ -90,8 +88,7 @@ package struct StreamOutbox<Element: Sendable & Equatable> {
   package mutating func answered(_ number: UInt64, isStored: Bool, now: Timestamp) -> [Element] {
     guard let (message, items) = flight, message.number == number else { return [] }
     guard isStored else {
-      let pause = Self.firstPause.microseconds << Int64(min(failures, 8))
-      dueAt = now + min(Self.pauseMax, Span(microseconds: pause))
+      dueAt = now + Self.backoff.pause(after: failures)
       failures += 1
       return []
     }

@@ -26,8 +26,7 @@ struct HistoryBoard: Sendable {
   /// The deadline that stands in the shard's queue.
   var armedAt = Timestamp.distantFuture
 
-  private static let pauseFirst = Span.seconds(1)
-  private static let pauseDoublings = 3
+  private static let backoff = Backoff(.seconds(1), to: .seconds(8))
 
   /// When something is due next.
   var nextDeadline: Timestamp {
@@ -65,8 +64,7 @@ struct HistoryBoard: Sendable {
     isReading = false
     guard let found else {
       isStale = true
-      let pause = Self.pauseFirst.microseconds << Int64(min(failures, Self.pauseDoublings))
-      readNotBefore = now + Span(microseconds: pause)
+      readNotBefore = now + Self.backoff.pause(after: failures)
       failures += 1
       return
     }

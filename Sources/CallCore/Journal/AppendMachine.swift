@@ -70,6 +70,7 @@ public struct AppendMachine: Sendable, Hashable {
   private var attempts = 1
   private var refusals = 0
   private let rules: Rules
+  private static let backoff = Backoff(.milliseconds(20), to: .seconds(1))
 
   /// The first attempt is under way.
   public init(expecting: UInt64, rules: Rules) {
@@ -119,8 +120,8 @@ public struct AppendMachine: Sendable, Hashable {
       if refusals >= rules.refusalsMax { return giveUp(.refused) }
       if attempts >= rules.attemptsMax { return giveUp(.attempts(attempts)) }
       // The first time at once; then slower.
-      let pause = attempts == 1 ? 0 : min(1000, 20 << min(attempts, 6))
-      state = .absent(appendAt: now + .milliseconds(Int64(pause)))
+      let pause = attempts == 1 ? .zero : Self.backoff.pause(after: attempts)
+      state = .absent(appendAt: now + pause)
     case .unreadable: state = .fateUnknown(lookAt: now + rules.lookAgainAfter)
     }
     return nil

@@ -197,7 +197,8 @@ extension ClientMachine {
       mayRetransmit(pending[index], now: turn.now)
     {
       let floor = max(
-        Int64(error.retryAfterMilliseconds), 200 << Int64(min(pending[index].attempts, 6)))
+        Int64(error.retryAfterMilliseconds),
+        Self.refusalBackoff.pause(after: pending[index].attempts).microseconds / 1000)
       let wait = floor + Int64.random(in: 0...floor / 2, using: &turn.random)
       pending[index].nextAt = turn.now + .milliseconds(wait)
       pending[index].isRefused = true
@@ -228,6 +229,8 @@ extension ClientMachine {
     guard let view = calls[address.call], !view.isEnded, !isPlacing(address.call) else { return }
     enqueue(.call(address, .resume), &turn)
   }
+
+  private static let refusalBackoff = Backoff(.milliseconds(200), to: .milliseconds(12_800))
 
   private static func asksForRetry(_ code: CallError.Code) -> Bool {
     switch code {

@@ -110,7 +110,7 @@ extension ClientMachine {
       let spread = max(0, configuration.reconnectSpread.microseconds)
       span = Span(microseconds: Int64.random(in: 0...spread, using: &turn.random))
     } else {
-      span = backoff(isUnanswered).span(failures: failures, random: &turn.random)
+      span = backoff(isUnanswered).pause(after: failures, random: &turn.random)
       failures += 1
     }
     edge = edgeAfter(edge, now: turn.now)
@@ -120,7 +120,7 @@ extension ClientMachine {
     turn.actions.append(.event(.detached(retryAt: until)))
   }
 
-  var backoff: Backoff { Backoff(configuration.backoffMinimum, configuration.backoffMaximum) }
+  var backoff: Backoff { Backoff(configuration.backoffMinimum, to: configuration.backoffMaximum) }
 
   /// Where thousands of devices want to connect at once, edges that answer all of them too late answer none: then each
   /// waits longer, but no longer than after any failure, since it cannot be reached meanwhile. Few devices are in a
@@ -128,10 +128,10 @@ extension ClientMachine {
   private func backoff(_ isUnanswered: Bool) -> Backoff {
     let most = configuration.backoffMaximum
     if isInCall, failures < Self.attemptsInCallMax {
-      return Backoff(configuration.backoffMinimum, min(most, Self.waitInCallMax))
+      return Backoff(configuration.backoffMinimum, to: min(most, Self.waitInCallMax))
     }
     guard isUnanswered else { return backoff }
-    return Backoff(Span(microseconds: 4 * configuration.backoffMinimum.microseconds), most)
+    return Backoff(Span(microseconds: 4 * configuration.backoffMinimum.microseconds), to: most)
   }
 
   private static let waitInCallMax: Span = .seconds(2)
@@ -278,7 +278,7 @@ extension ClientMachine {
 
   /// It is time to connect, and there is no good token.
   mutating func awaitToken(_ turn: inout Turn) {
-    state = .waiting(until: turn.now + backoff.span(failures: failures, random: &turn.random))
+    state = .waiting(until: turn.now + backoff.pause(after: failures, random: &turn.random))
     failures += 1
     askForToken(&turn)
   }

@@ -143,7 +143,7 @@ extension ClientMachine {
       self.move = nil
       return
     }
-    let wait = backoff.span(failures: move.failures, random: &turn.random)
+    let wait = backoff.pause(after: move.failures, random: &turn.random)
     move.failures += 1
     move.edge = edgeAfter(move.edge, now: turn.now)
     move.phase = .waiting(until: turn.now + wait)

@@ -121,8 +121,8 @@ extension APNsPoolMachine {
       return complete(key, .failed(reason: why))
     }
     effects.append(.note(.requeued))
-    let rest = push.returns < 4 ? 0 : min(1_000_000, 10_000 << min(push.returns - 4, 20))
-    putBack(key, at: now + Span(microseconds: Int64(rest)), now: now)
+    let rest = push.returns < 4 ? .zero : Self.returnBackoff.pause(after: push.returns - 4)
+    putBack(key, at: now + rest, now: now)
   }
 
   /// It is unknown whether the provider has the push. It is sent again on another connection, under the same id: at once,
@@ -132,9 +132,8 @@ extension APNsPoolMachine {
     guard push.isUrgent || push.doubts == 0 else { return complete(key, .failed(reason: why)) }
     let rest =
       push.doubts == 0
-      ? .seconds(0)
-      : AttemptContext.backoff(
-        attempt: push.doubts, most: AttemptContext.urgentPauseMax, chance: random.next())
+      ? .zero
+      : AttemptContext.urgentBackoff.pause(after: push.doubts - 1, chance: random.next())
     push.doubts += 1
     push.avoid = id
     push.lastTrouble = why

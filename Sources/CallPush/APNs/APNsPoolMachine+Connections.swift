@@ -121,9 +121,8 @@ extension APNsPoolMachine {
   }
 
   private mutating func backoff(_ failures: Int) -> Span {
-    let doubled = limits.reconnectDelay.microseconds << Int64(min(failures - 1, 20))
-    let most = min(doubled, limits.reconnectDelayMax.microseconds)
-    return Span(microseconds: Int64.random(in: most / 2...most, using: &random))
+    Backoff(limits.reconnectDelay, to: limits.reconnectDelayMax)
+      .pause(after: failures - 1, random: &random)
   }
 
   // MARK: Closing

@@ -50,6 +50,7 @@ package struct APNsPoolMachine: Sendable {
 
   /// Returns after which a notice fails. It waits longer before each.
   static let returnsMax = 24
+  static let returnBackoff = Backoff(.milliseconds(10), to: .seconds(1))
   /// Draining connections per slot. Policy: the oldest is closed.
   static let drainingMax = 4
   /// A connection that lasted this long does not count as failed.

@@ -76,18 +76,17 @@ package struct APNsVerdict: Sendable, Equatable {
     /// 50 to 150 ms, since another connection often works. Then as for the other providers. Apple asks for 15 minutes
     /// after a 5xx, but the call is over by then.
     var short: Span {
-      retries == 0 ? Span(microseconds: 50_000 + Int64(chance % 100_001)) : growing(retries)
+      retries == 0 ? Span(microseconds: 50_000 + Int64(chance % 100_001)) : growing
     }
 
     /// None before the first retry.
-    var none: Span { retries == 0 ? .seconds(0) : growing(retries) }
+    var none: Span { retries == 0 ? .zero : growing }
 
     /// 1, 2 and then 4 s, less up to a quarter.
-    var long: Span { growing(retries + 1, from: .seconds(1)) }
+    var long: Span { Backoff(.seconds(1), to: .seconds(4)).pause(after: retries, chance: chance) }
 
-    private func growing(_ attempt: Int, from first: Span = .milliseconds(500)) -> Span {
-      AttemptContext.backoff(
-        attempt: attempt, first: first, most: AttemptContext.urgentPauseMax, chance: chance)
+    private var growing: Span {
+      AttemptContext.urgentBackoff.pause(after: retries - 1, chance: chance)
     }
   }
 

@@ -29,9 +29,9 @@ package struct AccessTokenMachine: Sendable {
     case failed(reason: String)
   }
 
-  /// The longest pause after a failed exchange. The first one is short, whatever the endpoint answers: a refusal may be
-  /// a moment of the endpoint, and all rings wait for the next exchange, which is one request for all of them.
-  static let pauseMax = Span.seconds(4)
+  /// The pauses after failed exchanges are short, whatever the endpoint answers: a refusal may be a moment of the
+  /// endpoint, and all rings wait for the next exchange, which is one request for all of them.
+  private static let backoff = Backoff(.milliseconds(500), to: .seconds(4))
 
   private var token: Token?
   private var exchanging = false
@@ -69,9 +69,8 @@ package struct AccessTokenMachine: Sendable {
       trouble = nil
       token = Self.token(text, lifetime: lifetime, now: now, chance: chance)
     case .failed(let reason):
+      trouble = (reason, now + Self.backoff.pause(after: failures, chance: chance))
       failures += 1
-      let pause = AttemptContext.backoff(attempt: failures, most: Self.pauseMax, chance: chance)
-      trouble = (reason, now + pause)
     }
   }
 

@@ -40,19 +40,9 @@ package struct AttemptContext: Sendable, Equatable {
 
   /// The most attempts that a notice gets.
   package static let attemptsMax = 6
-  /// The longest pause of a push that changes what rings, if the provider demands none.
-  static let urgentPauseMax = Span.seconds(4)
-
-  /// Exponential backoff from `first` to `most`, less up to a quarter of jitter, so that gateways that failed together
-  /// do not retry together.
-  package static func backoff(
-    attempt: Int, first: Span = .milliseconds(500), most: Span = .seconds(16), chance: UInt64
-  ) -> Span {
-    let doublings = min(max(0, attempt - 1), 20)
-    let whole = min(first.microseconds << Int64(doublings), most.microseconds)
-    let quarter = UInt64(whole / 4) + 1
-    return Span(microseconds: whole - Int64(chance % quarter))
-  }
+  /// The pauses of a push that changes what rings, if the provider demands none.
+  static let urgentBackoff = Backoff(.milliseconds(500), to: .seconds(4))
+  private static let noticeBackoff = Backoff(.milliseconds(500), to: .seconds(16))
 
   /// The longest pause before the next attempt of a push that changes what rings: a third of the time that is left, at
   /// least half a second. A provider may demand more, even an hour, after a moment of trouble, and a call cannot wait
@@ -67,8 +57,8 @@ package struct AttemptContext: Sendable, Equatable {
     after wait: Span? = nil, reason: String, _ cause: AttemptVerdict.Cause = .trouble
   ) -> AttemptVerdict {
     guard isUrgent || attempt < Self.attemptsMax else { return .done(.failed(reason: reason)) }
-    let ours = Self.backoff(
-      attempt: attempt, most: isUrgent ? Self.urgentPauseMax : .seconds(16), chance: chance)
+    let backoff = isUrgent ? Self.urgentBackoff : Self.noticeBackoff
+    let ours = backoff.pause(after: attempt - 1, chance: chance)
     // A provider that says 0 is not retried in a tight loop, and not ever so often.
     let least = attempt < Self.attemptsMax ? .milliseconds(100) : ours
     var pause = wait.map { max($0, least) } ?? ours

@@ -30,8 +30,8 @@ package struct WebhookHealth: Sendable {
 
   /// So many calls or devices with failures make a webhook count as away.
   package static let linesMax = 5
-  package static let firstPause = Span.seconds(1)
   package static let pauseMax = Span.seconds(300)
+  private static let backoff = Backoff(.seconds(1), to: pauseMax)
   /// The interval at which a webhook that is gone is tried, and the longest pause that an answer can demand.
   package static let longPause = Span.seconds(3600)
 
@@ -90,14 +90,11 @@ package struct WebhookHealth: Sendable {
   }
 
   private func pause(_ demand: Demand?, failures: Int, chance: UInt64) -> Span {
-    let ours = AttemptContext.backoff(
-      attempt: failures, first: Self.firstPause, most: Self.pauseMax, chance: chance)
+    let ours = Self.backoff.pause(after: failures - 1, chance: chance)
     return switch demand {
     // One that demands none, again and again, is not tried in a tight loop.
     case .pause(let span): max(ours, min(span, Self.longPause))
-    case .gone:
-      AttemptContext.backoff(
-        attempt: 1, first: Self.longPause, most: Self.longPause, chance: chance)
+    case .gone: Backoff(Self.longPause, to: Self.longPause).pause(after: 0, chance: chance)
     case nil: ours
     }
   }

@@ -68,8 +68,8 @@ package struct WebhookMachine: Sendable {
   /// Policy: read no more; at most one message's events come on top.
   package static let openMax = 1000
   package static let postsMax = 16
-  package static let firstPause = Span.seconds(1)
-  package static let pauseMax = Span.seconds(3600)
+  private static let pauseMax = Span.seconds(3600)
+  private static let backoff = Backoff(.seconds(1), to: pauseMax)
   /// When the room is full, an event may be given up early that was tried so often, which takes about ten minutes.
   package static let crowdAttempts = 10
   /// The same of an event that the webhook refuses, also while it refuses all.
@@ -224,8 +224,7 @@ package struct WebhookMachine: Sendable {
     record.failures += 1
     record.lastFailure = failure.reason
     let (attempts, chance) = (item.attempts + 1, draw())
-    let pause = AttemptContext.backoff(
-      attempt: attempts, first: Self.firstPause, most: Self.pauseMax, chance: chance)
+    let pause = Self.backoff.pause(after: item.attempts, chance: chance)
     let demanded = min(failure.retryAfter ?? .seconds(0), Self.pauseMax)
     open[place]?.state = .waiting
     open[place]?.attempts = attempts
