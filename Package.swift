@@ -232,7 +232,9 @@ let package = Package(
 
     .executableTarget(
       name: "callsim",
-      dependencies: ["CallSimulation", "CallProcesses", "CallJudge", "CallCore", .arguments],
+      dependencies: [
+        "CallSimulation", "CallProcesses", "CallJudge", "CallWire", "CallCore", .arguments,
+      ],
       swiftSettings: settings + notOptimised, linkerSettings: staticLibraries),
 
     .executableTarget(
@@ -251,8 +253,10 @@ let package = Package(
 
     library(
       "WebPhoneKit",
-      ["CallLoadKit", "CallAuth", "CallProcesses", .arguments, .unixSignals, .nioSSL]
-        + Target.Dependency.nio),
+      [
+        "CallLoadKit", "CallAuth", "CallProcesses", "CallTelemetry", .arguments, .unixSignals,
+        .nioSSL,
+      ] + Target.Dependency.nio),
     .executableTarget(
       name: "webphone", dependencies: ["WebPhoneKit"], swiftSettings: settings + notOptimised),
 

@@ -1,4 +1,5 @@
 package import CallCore
+internal import CallTelemetry
 internal import Crypto
 internal import FoundationEssentials
 
@@ -81,11 +82,10 @@ extension AppKeys.Key {
   }
 
   fileprivate func sign(_ claims: Claims) throws -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    let header = Header(alg: algorithm, kid: kid, typ: "JWT")
-    let text =
-      base64URL(try encoder.encode(header)) + "." + base64URL(try encoder.encode(claims))
+    func part(_ value: some Encodable) throws -> String {
+      base64URL(Data(try value.sortedJSON().utf8))
+    }
+    let text = try part(Header(alg: algorithm, kid: kid, typ: "JWT")) + "." + part(claims)
     return text + "." + base64URL(try signature(of: Data(text.utf8)))
   }
 
@@ -195,11 +195,8 @@ extension AppKeys {
       apps[name] = app
       file.apps.append(entry)
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     // Strings and integers can always be encoded.
-    let json = (try? encoder.encode(file)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-    return (AppKeys(apps: apps), json)
+    return (AppKeys(apps: apps), (try? file.sortedJSON(indented: true)) ?? "")
   }
 
   private static func add(

@@ -3,6 +3,15 @@ internal import FoundationEssentials
 extension Encodable {
   /// The JSON of an answer; nil where a value cannot be written.
   package var jsonBytes: [UInt8]? { (try? JSONEncoder().encode(self)).map(Array.init) }
+
+  /// JSON for files, scripts and signatures: with sorted keys, so that two texts can be compared.
+  /// - Throws: what the encoder throws.
+  package func sortedJSON(indented: Bool = false) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    if indented { encoder.outputFormatting.insert(.prettyPrinted) }
+    return String(decoding: try encoder.encode(self), as: UTF8.self)
+  }
 }
 
 /// Decodes untrusted JSON: of providers, of nodes, and of clients that query nodes over the bus.

@@ -1,4 +1,4 @@
-import FoundationEssentials
+import CallTelemetry
 
 /// The part of a request that decides its answer.
 package struct WebRequest: Sendable {
@@ -27,10 +27,8 @@ package struct WebAnswer: Sendable, Equatable {
   }
 
   static func json(_ value: some Encodable) -> WebAnswer {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    guard let data = try? encoder.encode(value) else { return .text(500, "No JSON.") }
-    return WebAnswer(status: 200, contentType: "application/json", body: Array(data))
+    guard let json = try? value.sortedJSON() else { return .text(500, "No JSON.") }
+    return WebAnswer(status: 200, contentType: "application/json", body: Array(json.utf8))
   }
 }
 

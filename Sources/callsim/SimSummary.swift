@@ -1,5 +1,6 @@
 internal import CallCore
 internal import CallSimulation
+import CallWire
 internal import Glibc
 
 struct SimSummary {
@@ -126,9 +127,7 @@ struct SimSummary {
   }
 
   var json: String {
-    func quoted(_ text: String) -> String {
-      "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
-    }
+    let quoted = JSONWriter.quoted
     let failures = failures.map {
       "{\"seed\":\($0.seed),\"reason\":\(quoted($0.reason)),"
         + "\"call\":\($0.call.map { quoted($0.description) } ?? "null")}"

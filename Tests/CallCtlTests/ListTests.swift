@@ -108,7 +108,7 @@ import callctl
       [Self.answer("c1", [0, 1, 2, 3], [Self.call("c-1", at: 1_000, winner: "pad")])], limit: 50,
       now: 3_999)
     #expect(
-      try JSONOutput.text(calls, onOneLine: true)
+      try calls.sortedJSON()
         == #"{"calls":[{"ageSeconds":2,"app":"demo","call":"c-1","callee":"bob","#
         + #""caller":{"device":"phone","deviceName":"","user":"ann"},"owner":"c1","phase":"ringing","#
         + #""placedAtMilliseconds":1000,"shard":49,"#
@@ -116,7 +116,7 @@ import callctl
     )
     let users = ListView([Self.answer("c1", [0], [Self.user("ann")], leftOut: 2)], limit: 50)
     #expect(
-      try JSONOutput.text(users, onOneLine: true)
+      try users.sortedJSON()
         == #"{"leftOut":2,"shardsMissing":3,"users":[{"app":"demo","attached":1,"liveCallsTo":3,"#
         + #""registered":2,"user":"ann"}]}"#)
   }

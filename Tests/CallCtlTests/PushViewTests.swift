@@ -179,13 +179,13 @@ import callctl
     #expect(view.push.outcomes["failed"] == .max)
     #expect(view.problems.contains { $0.contains("pushes of calls at p1 were not sent") })
     #expect(!Self.screen(view).isEmpty)
-    #expect(try JSONOutput.text(StatusJSON(view, cluster: "c"), onOneLine: true).contains("push"))
+    #expect(try StatusJSON(view, cluster: "c").sortedJSON().contains("push"))
   }
 
   @Test func jsonHasStableNames() throws {
     let before = Sample.healthy + [Self.gateway("p1")]
     let view = ClusterView(before, earlier: before, seconds: 1, pushQueue: ["fcm": 0])
-    let text = try JSONOutput.text(StatusJSON(view, cluster: "demo"), onOneLine: true)
+    let text = try StatusJSON(view, cluster: "demo").sortedJSON()
     for name in [
       #""queue":{"fcm":0}"#, #""outcomes":{"accepted":1000,"rejected":2,"tokenGone":7}"#,
       #""outcomesPerSecond":{"#, #""role":"push""#,

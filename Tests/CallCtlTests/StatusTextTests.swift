@@ -55,7 +55,7 @@ import callctl
 
   @Test func jsonHasStableNames() throws {
     let view = ClusterView(Sample.healthy, earlier: Sample.healthy, seconds: 1)
-    let text = try JSONOutput.text(StatusJSON(view, cluster: "demo"), onOneLine: true)
+    let text = try StatusJSON(view, cluster: "demo").sortedJSON()
     for name in [
       #""healthy":true"#, #""withoutOwner":[]"#, #""byOwner":{"c1":2,"c2":2}"#,
       #""perSecond":{"#, #""latencyMicroseconds":{"#, #""cpuPercent":0"#, #""cluster":"demo""#,

@@ -57,7 +57,7 @@ import callctl
     #expect(calls.map(\.direction) == ["placed", "called", "placed"])
     #expect(calls.map(\.with) == ["dan", "eve", "bob"])
     #expect(report.callsLeftOut == 0 && report.shardsMissing == 0 && report.placed == nil)
-    let text = try JSONOutput.text(report, onOneLine: true)
+    let text = try report.sortedJSON()
     #expect(text.contains(#""direction":"placed""#) && text.contains(#""direction":"called""#))
   }
 

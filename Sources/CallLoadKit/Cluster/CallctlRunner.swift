@@ -1,5 +1,5 @@
 import CallProcesses
-import FoundationEssentials
+import CallTelemetry
 
 /// Queries and orders to a cluster through callctl, the operators' tool.
 package struct CallctlRunner: Sendable {
@@ -53,7 +53,7 @@ package struct CallctlRunner: Sendable {
   package func status(window: Double = 0.2, timeout: Duration = .seconds(40)) async -> Status? {
     let words = ["status", "--json", "--once", "--timeout", "\(window)"]
     let output = await run(words, timeout: timeout)?.text
-    return output.flatMap { try? JSONDecoder().decode(Status.self, from: Data($0.utf8)) }
+    return output.flatMap { try? BoundedJSON.read(Status.self, Array($0.utf8)) }
   }
 
   /// The shards that a coordinator has; nil where it does not answer for seconds.

@@ -1,7 +1,7 @@
 import CallAuth
 import CallCore
+import CallTelemetry
 package import CallTestKit
-import FoundationEssentials
 import Synchronization
 
 /// Counts of what the app's server was asked in a run.
@@ -66,7 +66,7 @@ package struct HookServer: Sendable {
     let id = request.header("webhook-id") ?? ""
     let seconds = Int64(request.header("webhook-timestamp") ?? "") ?? 0
     let signature = state.endpoint.signature(id: id, seconds: seconds, body: request.body)
-    let question = try? JSONDecoder().decode(Question.self, from: Data(request.body))
+    let question = try? BoundedJSON.read(Question.self, request.body)
     let header = question?.data.headers?.first { $0.name == HookTerms.header }
     guard request.header("webhook-signature") == signature, let question,
       question.type == "call.placing", state.apps.contains(question.data.app),

@@ -1,4 +1,5 @@
 import CallProcesses
+import CallTelemetry
 package import FoundationEssentials
 
 extension RunReport {
@@ -172,11 +173,7 @@ package struct JSONObject: Encodable, ExpressibleByDictionaryLiteral {
   /// Indented, names in alphabetical order, with a line break at the end.
   /// - Throws: what a member's encoding throws.
   package func encoded() throws -> Data {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    var data = try encoder.encode(self)
-    data.append(0x0A)
-    return data
+    Data((try sortedJSON(indented: true) + "\n").utf8)
   }
 }
 

@@ -1,5 +1,5 @@
 package import CallCore
-import FoundationEssentials
+import CallTelemetry
 
 /// An event as the app's server reads it. See docs/webhooks.md.
 package struct WebhookEvent: Sendable, Equatable {
@@ -37,7 +37,7 @@ package struct WebhookEvent: Sendable, Equatable {
 
   /// nil: it is no event.
   package init?(json: [UInt8]) {
-    guard let body = try? JSONDecoder().decode(Body.self, from: Data(json)),
+    guard let body = try? BoundedJSON.read(Body.self, json),
       let call = CallID(body.data.call),
       let kind = AppEventKind.allCases.first(where: { $0.type == body.type })
     else { return nil }

@@ -1,4 +1,4 @@
-internal import FoundationEssentials
+internal import CallTelemetry
 internal import NATSBus
 
 /// The settings in force, each with where it comes from.
@@ -103,9 +103,7 @@ package enum ConfigurationReport {
         "meaning": setting.meaning,
       ].compactMapValues(\.self)
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    return String(decoding: try encoder.encode(rows), as: UTF8.self) + "\n"
+    return try rows.sortedJSON(indented: true) + "\n"
   }
 
   private static func origin(_ setting: Setting, _ settings: ResolvedSettings) -> String {

@@ -1,5 +1,6 @@
 package import CallEdge
 internal import CallTelemetry
+internal import CallWire
 internal import Logging
 internal import NIOCore
 package import NIOHTTP1
@@ -177,7 +178,7 @@ extension ProbeAnswer {
   package static var alive: ProbeAnswer { ProbeAnswer(text: "{\"status\":\"ok\"}\n") }
 
   package static func readiness(_ readiness: Readiness) -> ProbeAnswer {
-    let missing = readiness.missing.map { "\"\(JSONText.escaped($0))\"" }.joined(separator: ",")
+    let missing = readiness.missing.map(JSONWriter.quoted).joined(separator: ",")
     let ownerless = readiness.shardsWithoutOwner.map { "\($0)" }.joined(separator: ",")
     let text =
       #"{"ready":\#(readiness.isReady),"missing":[\#(missing)],"shardsWithoutOwner":[\#(ownerless)]}"#

@@ -1,5 +1,6 @@
 package import CallCore
 internal import CallTelemetry
+internal import CallWire
 
 /// The body of `messages:send` (firebase.google.com/docs/reference/fcm/rest/v1/projects.messages).
 ///
@@ -22,14 +23,13 @@ package enum FCMMessage {
     if data.keys.contains(where: isReserved) {
       throw PushRefusal(reason: "the payload has a key that FCM reserves")
     }
-    let members = data.sorted { $0.key < $1.key }.map {
-      "\"\(JSONText.escaped($0.key))\":\"\(JSONText.escaped($0.value))\""
+    let json = JSONWriter.object { json in
+      for (key, value) in data.sorted(by: { $0.key < $1.key }) { json.member(named: key, value) }
     }
-    let text = "{\(members.joined(separator: ","))}"
-    guard text.utf8.count <= dataBytesMax else {
+    guard json.count <= dataBytesMax else {
       throw PushRefusal(reason: "the payload is longer than \(dataBytesMax) bytes")
     }
-    return Array(text.utf8)
+    return json
   }
 
   /// `from`, `message_type`, and names that begin with `google` or `gcm` (FCM's guide to data messages), and
@@ -48,8 +48,8 @@ package enum FCMMessage {
   package static func body(_ message: PushMessage, data: [UInt8], now: Timestamp) -> [UInt8] {
     let seconds = message.secondsToLive(at: now)
     let priority = message.isUrgent ? "high" : "normal"
-    var text = #"{"message":{"token":""# + JSONText.escaped(message.token.token)
-    text += #"","data":"# + String(decoding: data, as: UTF8.self)
+    var text = #"{"message":{"token":"# + JSONWriter.quoted(message.token.token)
+    text += #","data":"# + String(decoding: data, as: UTF8.self)
     text += #","android":{"priority":"\#(priority)","ttl":"\#(seconds)s","direct_boot_ok":true}"#
     text += #","webpush":{"headers":{"TTL":"\#(seconds)","Urgency":"\#(priority)"}}"#
     if !message.apple.isEmpty { text += #","apns":"# + apple(message) }
@@ -61,7 +61,7 @@ package enum FCMMessage {
     var text = #"{"headers":{"apns-push-type":"alert","apns-priority":"10","apns-expiration":""#
     text += "\(message.deadline.microseconds / 1_000_000)\""
     if !message.collapseKey.isEmpty {
-      text += #","apns-collapse-id":""# + JSONText.escaped(message.collapseKey) + "\""
+      text += #","apns-collapse-id":"# + JSONWriter.quoted(message.collapseKey)
     }
     return text + #"},"payload":"# + String(decoding: message.apple, as: UTF8.self) + "}"
   }

@@ -1,5 +1,4 @@
 internal import CallCore
-internal import CallTelemetry
 internal import CallWire
 internal import Crypto
 internal import CryptoExtras
@@ -63,11 +62,11 @@ package struct ServiceAccount: Sendable {
   /// for Server to Server Applications").
   /// - Throws: the error of signing.
   package func assertion(nowSeconds: Int64) throws -> String {
-    let kid = keyID.isEmpty ? "" : #","kid":""# + JSONText.escaped(keyID) + #"""#
+    let kid = keyID.isEmpty ? "" : #","kid":"# + JSONWriter.quoted(keyID)
     let claims =
-      #"{"iss":""# + JSONText.escaped(email) + #"","scope":"\#(Self.scope)","aud":""#
-      + JSONText.escaped(tokenURI)
-      + #"","iat":\#(nowSeconds),"exp":\#(nowSeconds + Self.lifetimeSeconds)}"#
+      #"{"iss":\#(JSONWriter.quoted(email)),"scope":"\#(Self.scope)","#
+      + #""aud":\#(JSONWriter.quoted(tokenURI)),"iat":\#(nowSeconds),"#
+      + #""exp":\#(nowSeconds + Self.lifetimeSeconds)}"#
     return try SignedJWT.text(
       header: #"{"alg":"RS256","typ":"JWT"\#(kid)}"#, claims: claims
     ) {

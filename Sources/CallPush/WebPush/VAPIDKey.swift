@@ -1,5 +1,4 @@
 package import CallCore
-internal import CallTelemetry
 internal import CallWire
 internal import Crypto
 
@@ -45,8 +44,8 @@ package struct VAPIDKey: Sendable {
   /// - Throws: the error of signing.
   package func authorization(origin: String, nowSeconds: Int64) throws -> String {
     let claims =
-      #"{"aud":""# + JSONText.escaped(origin) + #"","exp":\#(nowSeconds + Self.lifetimeSeconds)"#
-      + #","sub":""# + JSONText.escaped(subject) + #""}"#
+      #"{"aud":\#(JSONWriter.quoted(origin)),"exp":\#(nowSeconds + Self.lifetimeSeconds)"#
+      + #","sub":\#(JSONWriter.quoted(subject))}"#
     let token = try SignedJWT.text(
       header: #"{"typ":"JWT","alg":"ES256"}"#, claims: claims, es256: key)
     return "vapid t=\(token), k=\(publicKey)"

@@ -88,11 +88,7 @@ public struct AuditRecord: Codable, Sendable, Equatable {
     self = record
   }
 
-  package var bytes: [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys]
-    return (try? encoder.encode(self)).map(Array.init) ?? []
-  }
+  package var bytes: [UInt8] { Array(((try? sortedJSON()) ?? "").utf8) }
 }
 
 /// Acknowledges an order. The node's status shows its progress.

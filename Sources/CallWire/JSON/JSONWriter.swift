@@ -1,6 +1,6 @@
 internal import CallCore
 
-/// Writes JSON text straight into bytes. Keys are ours and need no escaping; values may be anything.
+/// Writes JSON text straight into bytes. Keys that are literals need no escaping; values may be anything.
 package struct JSONWriter {
   package private(set) var bytes: [UInt8] = []
   private var needsComma = false
@@ -37,6 +37,13 @@ package struct JSONWriter {
 
   package mutating func member(_ key: StaticString, _ text: String) {
     self.key(key)
+    string(text)
+  }
+
+  package mutating func member(named key: String, _ text: String) {
+    comma()
+    string(key)
+    bytes.append(UInt8(ascii: ":"))
     string(text)
   }
 

@@ -80,7 +80,7 @@ struct StatusCommand: AsyncParsableCommand {
   private func output(_ view: ClusterView) throws -> Bool {
     if json {
       print(
-        try JSONOutput.text(StatusJSON(view, cluster: cluster.clusterName), onOneLine: watch))
+        try StatusJSON(view, cluster: cluster.clusterName).sortedJSON(indented: !watch))
     } else {
       print(
         StatusText.render(

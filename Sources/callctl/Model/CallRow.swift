@@ -53,9 +53,9 @@ package struct CallRow: Sendable, Equatable {
   /// The record's JSON, with the phase, and where the call goes on.
   package var json: String {
     var text = String(decoding: ClusterCodec.json(record).dropLast(), as: UTF8.self)
-    text += ",\"phase\":\"\(JSONText.escaped(phase))\""
+    text += ",\"phase\":\(JSONWriter.quoted(phase))"
     if let shard { text += ",\"shard\":\(shard)" }
-    if let owner { text += ",\"owner\":\"\(JSONText.escaped(owner))\"" }
+    if let owner { text += ",\"owner\":\(JSONWriter.quoted(owner))" }
     return text + "}"
   }
 }

@@ -1,5 +1,4 @@
 internal import CallTelemetry
-internal import FoundationEssentials
 
 /// `callctl status --json`: names are stable. Beside the view's own members it has these.
 package struct StatusJSON: Encodable {
@@ -35,21 +34,12 @@ package struct StatusJSON: Encodable {
   }
 }
 
-/// JSON for scripts: sorted keys, so that two outputs can be compared.
-package enum JSONOutput {
+enum JSONOutput {
   /// Prints a command's result as it was asked for.
   /// - Throws: what the encoder throws.
   static func print(
     _ value: some Encodable, asJSON: Bool, else text: @autoclosure () -> String
   ) throws {
-    Swift.print(asJSON ? try Self.text(value) + "\n" : text(), terminator: "")
-  }
-
-  /// - Throws: what the encoder throws.
-  package static func text(_ value: some Encodable, onOneLine: Bool = false) throws -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    if !onOneLine { encoder.outputFormatting.insert(.prettyPrinted) }
-    return String(decoding: try encoder.encode(value), as: UTF8.self)
+    Swift.print(asJSON ? try value.sortedJSON(indented: true) + "\n" : text(), terminator: "")
   }
 }
