@@ -76,6 +76,31 @@ private func sequence(_ result: AppendResult) throws -> UInt64 {
     #expect(log.lines == ["late"])
   }
 
+  /// No job goes to a consumer whose request arrived, and whose node gave it up before the answer.
+  @Test func whoGaveUpConsumingGetsNoJobs() throws {
+    let rig = Rig(seed: 5, nodes: 2)
+    let log = Log()
+    rig.run(0) { bus in
+      let queue = try await bus.openWorkQueue(WorkQueueOptions())
+      bus.storeTimeout = .zero
+      await #expect(throws: BusError.timeout) {
+        _ = try await queue.consume(lane: "fcm", inFlight: 10) { _ in }
+      }
+    }
+    rig.run(1) { bus in
+      let queue = try await bus.openWorkQueue(WorkQueueOptions())
+      _ = try await queue.consume(lane: "fcm", inFlight: 10) { item in
+        log.lines.append("\(String(decoding: item.bytes, as: UTF8.self)), attempt \(item.attempt)")
+        item.settle(.done)
+      }
+      for job in ["1", "2"] {
+        queue.add(lane: "fcm", id: job, Array(job.utf8)) { log.results.append($0) }
+      }
+    }
+    #expect(log.lines == ["1, attempt 1", "2, attempt 1"])
+    #expect(log.results.count == 2)
+  }
+
   @Test func aStalledLineDeliversEverythingLateAndInOrder() throws {
     let rig = Rig(seed: 3, nodes: 2)
     let log = Log()

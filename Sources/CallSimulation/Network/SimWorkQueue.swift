@@ -27,15 +27,22 @@ package final class SimWorkQueue: WorkQueue, @unchecked Sendable {
     lane: String, inFlight: Int, handler: @escaping @Sendable (WorkItem) -> Void
   ) async throws -> any BusSubscription {
     let taker = SimTaker(link, lane: lane, inFlight: inFlight, handler: handler)
-    try await bus.ask { [nats] in nats.work.begin(taker) }
-    if !link.isClosed {
-      link.onBreak.append { [nats] in nats.work.end(taker) }
-      link.onReconnect.append { [link, nats] in link.send { nats.work.begin(taker) } }
-    }
-    return SimSubscription { [link, nats] in
+    let cancel = { [link, nats] in
       taker.isCancelled = true
       link.send { nats.work.end(taker) }
     }
+    if !link.isClosed { link.onBreak.append { [nats] in nats.work.end(taker) } }
+    do {
+      try await bus.ask { [nats] in nats.work.begin(taker) }
+    } catch {
+      // Its request may have arrived all the same.
+      cancel()
+      throw error
+    }
+    if !link.isClosed {
+      link.onReconnect.append { [link, nats] in link.send { nats.work.begin(taker) } }
+    }
+    return SimSubscription(cancel)
   }
 
   package func depth(lane: String) async throws -> Int {
