@@ -176,7 +176,7 @@ let package = Package(
       "CallmeshNIO",
       ["CallmeshClient", "CallClient", "CallCore", "CallWire"] + Target.Dependency.nio),
     library("CallmeshCallKit", ["CallmeshClient", "CallMachine", "CallWire", "CallCore"]),
-    library("CallJudge", ["CallCore", "CallWire"], inlinedElsewhere),
+    library("CallJudge", ["CallCore", "CallMachine", "CallWire"], inlinedElsewhere),
     library(
       "CallPush",
       [
@@ -222,12 +222,13 @@ let package = Package(
     library(
       "CallLoadKit",
       [
-        "CallClient", "CallWire", "CallCore", "CallAuth", "CallTelemetry", "CallHostile",
+        "CallClient", "CallWire", "CallCore", "CallAuth", "CallBus", "CallTelemetry", "CallHostile",
         "CallJudge", "CallProcesses", "CallTestKit",
         .arguments, .histogram, .log, .lifecycle, .unixSignals,
       ] + Target.Dependency.nio),
     .executableTarget(
-      name: "callload", dependencies: ["CallLoadKit"], swiftSettings: settings,
+      name: "callload", dependencies: ["CallLoadKit", "CallBus", "NATSBus"],
+      swiftSettings: settings,
       linkerSettings: staticLibraries),
 
     .executableTarget(
@@ -341,7 +342,8 @@ let package = Package(
     tests(
       "CallLoadTests",
       [
-        "CallLoadKit", "CallHostile", "CallClient", "CallJudge", "CallPush", "CallWire", "CallCore",
+        "CallLoadKit", "CallHostile", "CallBus", "CallClient", "CallJudge", "CallPush", "CallWire",
+        "CallCore",
         "CallAuth", "CallProcesses", "CallTestKit", "TestSupport", .histogram, .arguments,
       ]),
     tests(

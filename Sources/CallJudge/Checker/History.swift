@@ -35,6 +35,17 @@ package struct Who: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
+/// An event, and when it happened by its source's clock.
+package struct SeenEvent: Sendable {
+  package var at: Timestamp
+  package var event: HistoryEvent
+
+  package init(at: Timestamp, _ event: HistoryEvent) {
+    self.at = at
+    self.event = event
+  }
+}
+
 /// The events that are judged: what devices send and receive, and what the cluster stores.
 package enum HistoryEvent: Sendable {
   case journalled(shard: Int, JournalRecord)

@@ -1,19 +1,5 @@
-package import CallCore
+internal import CallCore
 package import CallWire
-
-/// An event that a client hands to its app.
-package enum AppNews: Sendable {
-  /// The client passes a delivery on, or says the same of its own accord.
-  case delivered(CallID, Delivery.Event)
-  /// The device has the call.
-  case won(CallID)
-  /// No attempt of a command got a reply.
-  case gaveUp(ClientCommand)
-  /// The last reply to a command is an error.
-  case failed(ClientCommand, CallError)
-  /// The answered calls that the user is in.
-  case ongoing([OngoingCall])
-}
 
 /// The events that a client hands to its app, and the causes of refusals.
 extension HistoryChecker {
@@ -26,7 +12,9 @@ extension HistoryChecker {
       notified(call, who)
       try appHears(who, call, nil)
     case .gaveUp(let command):
-      if case .call(_, .signal(_, let body)) = command { senders.gaveUp(body) }
+      if case .call(let address, .signal(_, let body)) = command {
+        senders.gaveUp(address.call, body)
+      }
       let calm = Span.seconds(30)
       try require(
         calendar.calm(for: calm, from: now - calm, now: now) == nil, .commandsAnswered,
@@ -36,7 +24,7 @@ extension HistoryChecker {
       // The app's server may decide otherwise when the call is placed again.
       gaveUpPlace(address.call, who, error.code.asksForRetry || error.code == .refusedByApp)
     // It is not delivered, or later than its sender believes.
-    case .failed(.call(_, .signal(_, let body)), _): senders.gaveUp(body)
+    case .failed(.call(let address, .signal(_, let body)), _): senders.gaveUp(address.call, body)
     case .ongoing(let calls): shown[who] = calls
     case .failed, nil: break
     }
@@ -53,6 +41,7 @@ extension HistoryChecker {
   private mutating func appHears(
     _ who: Who, _ call: CallID, _ event: Delivery.Event?
   ) throws(HistoryViolation) {
+    guard forgotten[call] == nil else { return }
     var app = calls[call, default: Facts()].told[who, default: Told()].app
     // It takes the call over: its part in it begins anew.
     if event == nil, app.stopped, calls[call]?.tookOver(who) ?? false { app = App() }
@@ -85,7 +74,7 @@ extension HistoryChecker {
   private mutating func appHears(
     _ who: Who, _ call: CallID, _ signal: Signal, _ app: inout App
   ) throws(HistoryViolation) {
-    guard let (sender, number) = SignalText.read(signal.body), let facts = calls[call] else {
+    guard let (sender, number) = self.app.signal(signal.body), let facts = calls[call] else {
       return
     }
     let what = "the app of \(who) hears signal \(number) of \(sender)"
@@ -109,7 +98,7 @@ extension HistoryChecker {
       signal.kind != .information || facts.journalWinner != nil, .signalsInPlace, call,
       "\(what), an information before the answer")
     let flaw = app.signals[sender, default: ReceivedSignals()].receive(
-      number, epoch: signal.index >> 20, senders.place(of: signal.body),
+      number, epoch: signal.index >> 20, senders.place(of: signal.body, in: call),
       judged: &judged[.signalsInOrder, default: 0])
     try require(flaw != .doubled, .signalsInPlace, call, "\(what) twice")
     try require(flaw != .outOfOrder, .signalsInOrder, call, "\(what) behind a later one")

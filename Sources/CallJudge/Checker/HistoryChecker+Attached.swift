@@ -41,9 +41,9 @@ extension HistoryChecker {
 
   func isFull(_ facts: Facts) -> Bool {
     guard let placed = facts.placed, let placedAt = facts.placedAt else { return false }
-    let others = calls.values.count {
-      $0.placed?.callee == placed.callee && $0.placedAt ?? .distantFuture < placedAt
-        && $0.endedAt ?? .distantFuture > placedAt
+    let others = calls(of: placed.callee.user).count {
+      $0.facts.placed?.callee == placed.callee && $0.facts.placedAt ?? .distantFuture < placedAt
+        && $0.facts.endedAt ?? .distantFuture > placedAt
     }
     return others >= liveCallsPerDevice
   }

@@ -8,10 +8,10 @@ extension HistoryChecker {
     _ placed: PlacedFacts, _ call: CallID, _ shard: Int
   ) throws(HistoryViolation) {
     guard busyWhileInCall, !placed.legs.isEmpty else { return }
-    for other in live where other != call {
-      guard let facts = calls[other], let theirs = facts.placed, facts.answered != nil,
-        facts.ended == nil, facts.transfers.isEmpty
-      else { continue }
+    for (other, facts) in liveCalls(of: placed.callee.user) where other != call {
+      guard let theirs = facts.placed, facts.answered != nil, facts.transfers.isEmpty else {
+        continue
+      }
       let isTo =
         theirs.callee.user.hasBytes(of: placed.callee.user)
         && facts.answered?.by.user.hasBytes(of: placed.callee.user) ?? false
@@ -53,7 +53,7 @@ extension HistoryChecker {
 
   /// Whether a user is in another answered call, or was since a time.
   func mayBeInCall(_ user: String, besides call: CallID, since: Timestamp) -> Bool {
-    calls.contains { id, other in
+    calls(of: user).contains { id, other in
       guard id != call, other.answered != nil, let theirs = other.placed,
         other.answered?.by.user.hasBytes(of: user) ?? false
           || theirs.callee.user.hasBytes(of: user) || theirs.caller.user.hasBytes(of: user)

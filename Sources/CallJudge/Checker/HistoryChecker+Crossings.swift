@@ -38,13 +38,13 @@ extension HistoryChecker {
 
   /// A device was invited to a call, or learned that its own one is placed: looks for pairs.
   mutating func noteCrossings(_ who: Who) {
-    for placed in live where calls[placed]?.caller == who && calls[placed]?.accepted == true {
-      for rung in live where calls[rung]?.told[who]?.invited ?? false {
-        guard let caller = calls[rung]?.placed?.caller.user,
-          let callee = calls[placed]?.placed?.callee.user, caller.hasBytes(of: callee),
-          calls[rung]?.placed?.callee.user.hasBytes(of: who.user) ?? false,
+    let all = liveCalls(of: who.user)
+    for (placed, own) in all where own.caller == who && own.accepted {
+      for (rung, other) in all where other.told[who]?.invited ?? false {
+        guard let caller = other.placed?.caller.user, let callee = own.placed?.callee.user,
+          caller.hasBytes(of: callee), other.placed?.callee.user.hasBytes(of: who.user) ?? false,
           !crossings.contains(where: { $0.placed == placed && $0.rung == rung }),
-          calls[rung]?.isForServer != true
+          !other.isForServer
         else { continue }
         crossings.append(CrossingPair(who: who, placed: placed, rung: rung, since: now))
       }

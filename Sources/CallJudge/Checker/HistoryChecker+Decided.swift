@@ -26,6 +26,7 @@ extension HistoryChecker {
   mutating func toldRules(
     _ rules: UserRules, asked: UserRules, of user: String
   ) throws(HistoryViolation) {
+    guard sight.contains(.rules) else { return }
     let text = "\(Who(user, ""))'s rules"
     try require(
       rules.decisions == asked.decisions, .rulesKept, nil,
@@ -47,6 +48,7 @@ extension HistoryChecker {
 
   /// The rules that have held for calls to a user since a time; nil: they may be others, for all that is known.
   func rules(of user: String, since time: Timestamp) -> UserRules? {
+    guard sight.contains(.rules) else { return nil }
     guard let known = decided[userKey(user)] else { return UserRules() }
     guard let toldAt = known.toldAt, toldAt + bounds.ring <= time else { return nil }
     return known.stored
@@ -54,7 +56,7 @@ extension HistoryChecker {
 
   /// Whether a user's rules may ever have been such ones.
   func hadRules(_ user: String, _ isSo: (UserRules) -> Bool) -> Bool {
-    decided[userKey(user)]?.ever(isSo) ?? false
+    decided[userKey(user)]?.ever(isSo) ?? !sight.contains(.rules)
   }
 
   /// How long a device of the callee may wait because others ring first.

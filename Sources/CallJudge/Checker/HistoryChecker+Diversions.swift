@@ -79,9 +79,10 @@ extension [DivertedFacts] {
 
 extension HistoryChecker {
   /// A call goes on only while it rings, from a user whom it rings, to users whom it did not ring.
-  func diverted(_ diverted: DivertedFacts, _ facts: inout Facts, _ call: CallID)
+  mutating func diverted(_ diverted: DivertedFacts, _ facts: inout Facts, _ call: CallID)
     throws(HistoryViolation)
   {
+    for user in diverted.to { concerns(call, user, &facts) }
     try require(
       facts.answered == nil && facts.ended == nil, .divertedOnce, call,
       "it goes on to others after it stopped ringing")
@@ -215,16 +216,15 @@ extension HistoryChecker {
 
   /// Whether other calls may leave no device free.
   private func isBusy(_ user: String, _ facts: Facts) -> Bool {
-    let count = live.count { id in
-      guard let other = calls[id], other.ended == nil else { return false }
-      return other.placed?.callee.user.hasBytes(of: user) ?? false
+    let own = liveCalls(of: user).count {
+      $0.facts.placed?.callee.user.hasBytes(of: user) ?? false
     }
-    return count >= liveCallsPerDevice
+    return own >= liveCallsPerDevice
   }
 
   /// Whether a member of a group may be in another call, for all that its shard knows.
   private func hasCall(_ user: String, _ facts: Facts) -> Bool {
-    calls.values.contains { other in
+    calls(of: user).contains { _, other in
       guard let placed = other.placed, placed.fingerprint != facts.placed?.fingerprint,
         other.endedAt.map({ now < $0 + resumeGrace + bounds.takeover }) ?? true
       else { return false }

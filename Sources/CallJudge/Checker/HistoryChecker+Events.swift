@@ -75,12 +75,10 @@ extension HistoryChecker {
     }
   }
 
-  func missingEvents() -> [HistoryViolation] {
-    calls.inOrder.compactMap { call, facts in
-      guard facts.ended != nil, let missing = facts.unlearned.first else { return nil }
-      return HistoryViolation(
-        .learnsOfEachCall, "it ended, and its app did not learn \(missing.type)", call: call)
-    }
+  func missingEvent(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
+    guard facts.ended != nil, let missing = facts.unlearned.first else { return nil }
+    return HistoryViolation(
+      .learnsOfEachCall, "it ended, and its app did not learn \(missing.type)", call: call)
   }
 }
 

@@ -51,6 +51,8 @@ extension HistoryChecker {
     var endsBefore: [Who: [CallEnd<Who>]] = [:]
 
     var shard = 0
+    /// All who have, had, or may get a part in it.
+    var users: [String] = []
 
     // From devices.
     var caller: Who?

@@ -135,18 +135,16 @@ extension HistoryChecker {
       + facts.transfers.filter { $0.end != nil }.flatMap(\.start.to)
   }
 
-  func missingHistory() -> [HistoryViolation] {
-    calls.inOrder.compactMap { call, facts in
-      let users = usersToRemember(facts).filter { user in
-        !facts.usersWithHistory.contains { $0.hasBytes(of: user) }
-      }
-      let missing = sidesToRemember(facts).subtracting(facts.rememberedBy)
-      guard !missing.isEmpty || !users.isEmpty else { return nil }
-      return HistoryViolation(
-        .historyOnBothSides,
-        "it ended and \(missing.count + users.count) of its entries are not there",
-        call: call)
+  func missingHistory(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
+    let users = usersToRemember(facts).filter { user in
+      !facts.usersWithHistory.contains { $0.hasBytes(of: user) }
     }
+    let missing = sidesToRemember(facts).subtracting(facts.rememberedBy)
+    guard !missing.isEmpty || !users.isEmpty else { return nil }
+    return HistoryViolation(
+      .historyOnBothSides,
+      "it ended and \(missing.count + users.count) of its entries are not there",
+      call: call)
   }
 
   // MARK: What devices see

@@ -16,6 +16,8 @@ extension HistoryChecker {
       facts.epoch = record.epoch
       facts.shard = shard
       live.append(call)
+      concerns(call, placed.callee.user, &facts)
+      concerns(call, placed.caller.user, &facts)
       try mayBePlaced(placed, call)
       try mayRing(placed, call, shard)
       try isSecondCall(placed, call)
@@ -36,10 +38,12 @@ extension HistoryChecker {
       if !facts.joined.contains(where: { $0.hasBytes(of: party.user) }) {
         facts.joined.append(party.user)
       }
+      concerns(call, party.user, &facts)
       if let placed = facts.placed { try mayRing(party, placed, call) }
       try joinsByRules(party, facts, record, call)
       try rungForTransfer(party, &facts, call)
     case .transferEnded(let end): try transferEnded(end, &facts, call)
+    case .recorded where !sight.contains(.streams): break
     case .recorded:
       try require(
         facts.isRecorded, .recordOfEachCall, call, "the journal says it is recorded; it is not")

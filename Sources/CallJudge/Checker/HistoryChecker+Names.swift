@@ -56,6 +56,7 @@ extension HistoryChecker {
       return try require(
         name.hasBytes(of: ofToken), .oneStory, call, "\(who) is named \"\(name)\"")
     }
+    guard sight.contains(.rules) else { return }
     let known = names[userKey(who.user)] ?? []
     try require(
       name.isEmpty || known.contains { $0.name.hasBytes(of: name) }, .namesShown, call,
@@ -83,14 +84,11 @@ extension HistoryChecker {
   /// A call is placed. Of answered calls to the same user its shard knows at once.
   mutating func isSecondCall(_ placed: PlacedFacts, _ call: CallID) throws(HistoryViolation) {
     let user = placed.callee.user
-    let other = live.first { id in
-      guard id != call, let facts = calls[id], facts.answered != nil, facts.ended == nil else {
-        return false
-      }
-      return facts.placed?.callee == placed.callee
+    let other = liveCalls(of: user).first { id, facts in
+      id != call && facts.answered != nil && facts.placed?.callee == placed.callee
         && facts.holder(ofCaller: false)?.user.hasBytes(of: user) ?? false
     }
-    if let other {
+    if let other = other?.id {
       judged[.secondCallTold, default: 0] += 1
       try require(
         placed.isCalleeInCall, .secondCallTold, call,

@@ -30,6 +30,7 @@ extension HistoryChecker {
   /// An app that shows a call that has been over for a while, or that lacks one that goes on, though nothing was wrong on
   /// the way to its device.
   mutating func wrongOngoing() -> HistoryViolation? {
+    guard sight.contains(.apps) else { return nil }
     for number in links.keys.sorted() {
       guard let link = links[number], link.ongoing != nil, let since = link.attachedAt,
         since <= now - bounds.ring, unansweredAttaches[link.who]?.isEmpty ?? true
@@ -63,9 +64,8 @@ extension HistoryChecker {
   }
 
   private mutating func lacking(_ link: Link, _ shard: Int) -> HistoryViolation? {
-    for id in live {
-      guard let facts = calls[id], facts.ended == nil, facts.transfers.isEmpty,
-        let answeredAt = facts.answeredAt, let placed = facts.placed
+    for (id, facts) in liveCalls(of: link.who.user) {
+      guard facts.transfers.isEmpty, let answeredAt = facts.answeredAt, let placed = facts.placed
       else { continue }
       let isTo =
         answeredAt + bounds.ring < now

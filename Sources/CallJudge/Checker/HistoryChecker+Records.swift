@@ -43,11 +43,9 @@ extension HistoryChecker {
     return nil
   }
 
-  func missingRecords() -> [HistoryViolation] {
-    calls.inOrder.compactMap { call, facts in
-      guard facts.ended != nil, !facts.isRecorded else { return nil }
-      return HistoryViolation(.recordOfEachCall, "it ended and has no record", call: call)
-    }
+  func missingRecord(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
+    guard facts.ended != nil, !facts.isRecorded else { return nil }
+    return HistoryViolation(.recordOfEachCall, "it ended and has no record", call: call)
   }
 }
 

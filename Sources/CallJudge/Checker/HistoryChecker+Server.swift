@@ -100,9 +100,10 @@ extension HistoryChecker {
   }
 
   /// Somebody has answered: the devices of the second user ring, once.
-  func callsSecond(
+  mutating func callsSecond(
     _ start: DivertedFacts, _ facts: inout Facts, _ call: CallID
   ) throws(HistoryViolation) {
+    for user in start.to { concerns(call, user, &facts) }
     let second = facts.placed?.caller
     try require(
       facts.transfers.isEmpty && facts.answered != nil && facts.ended == nil

@@ -8,8 +8,8 @@ extension HistoryChecker {
       if notice.kind == .sessionReplaced { links[link]?.attachedAt = nil }
     case .delivery(let delivery): try delivered(who, delivery)
     case .ongoing(let ongoing): try toldOngoing(who, ongoing, on: link)
-    case .history(let state): try toldHistory(who, state, on: link)
-    case .relays: break
+    case .history(let state) where sight.contains(.streams): try toldHistory(who, state, on: link)
+    case .history, .relays: break
     case .reply(let id, let reply):
       if case .attached(let info) = reply {
         attached(who, on: link)
@@ -82,6 +82,7 @@ extension HistoryChecker {
       }
       try toldState(who, state, asked: question.at)
     case .answer(true, let state):
+      if forgotten[state.call] != nil { return }
       if case .call(_, .pull(let request)) = question.command {
         try toldPulled(who, request, state.call)
       } else {
@@ -89,7 +90,7 @@ extension HistoryChecker {
       }
     case .answer(false, let state): try toldState(who, state, asked: question.at)
     case .history(let page):
-      if case .history(let command) = question.command {
+      if sight.contains(.streams), case .history(let command) = question.command {
         try toldHistory(page, command, of: who.user, since: question.at)
       }
     case .calls(let live):
@@ -107,6 +108,7 @@ extension HistoryChecker {
     _ who: Who, _ state: CallState, asked: Timestamp
   ) throws(HistoryViolation) {
     let call = state.call
+    guard forgotten[call] == nil else { return }
     switch state.phase {
     case .placed, .ringing: break
     case .unknown:
@@ -126,6 +128,12 @@ extension HistoryChecker {
 
   private mutating func delivered(_ who: Who, _ delivery: Delivery) throws(HistoryViolation) {
     let call = delivery.call
+    if let former = forgotten[call] {
+      return try require(
+        !delivery.event.isInvite || !former.isOver || delivery.at < former.at, .noInviteAfterStop,
+        call,
+        "\(who) is told to ring long after the end")
+    }
     let version = delivery.version
     let facts = calls[call, default: Facts()]
     var told = facts.told[who, default: Told()]

@@ -10,6 +10,7 @@ extension HistoryChecker {
     for (id, link) in links {
       for (request, since) in link.waiting where since + bounds.answer < now {
         let command = asked[link.who]?[request]?.command
+        links[id]?.waiting[request] = nil
         return HistoryViolation(
           .commandsAnswered,
           "\(link.who) waits for the answer to \(command?.kind ?? "?") (link \(id))",
@@ -128,8 +129,7 @@ extension HistoryChecker {
   /// The rules that are broken after faults have ended and all had time to settle.
   package func finish(_ views: [LastView]) -> [HistoryViolation] {
     var found: [HistoryViolation] = []
-    for (call, facts) in calls.inOrder
-    where knowsJournal {
+    for (call, facts) in calls.inOrder where knowsJournal {
       if facts.placed == nil, facts.accepted {
         found.append(
           HistoryViolation(.nothingLost, "the caller was told it is placed; no record", call: call))
@@ -151,11 +151,12 @@ extension HistoryChecker {
       }
     }
     found += tokensWithoutOwner() + stillWoken()
-    if keepsRecords { found += missingRecords() }
-    if keepsHistory { found += missingHistory() + staleHistories() }
-    found += missingEvents()
+    for (call, facts) in calls.inOrder {
+      if let violation = missing(of: call, facts) { found.append(violation) }
+    }
+    if keepsHistory, sight.contains(.streams) { found += staleHistories() }
     for (who, entry) in registrations.inOrder
-    where entry.acknowledged && !entry.stored {
+    where entry.acknowledged && !entry.stored && sight.contains(.registrations) {
       found.append(HistoryViolation(.registrationKept, "the registration of \(who) is gone"))
     }
     return found

@@ -51,9 +51,10 @@ extension HistoryChecker.Facts {
 
 extension HistoryChecker {
   /// A device that has a side of the answered call hands it over, to whom it has named.
-  func transferring(
+  mutating func transferring(
     _ start: DivertedFacts, _ facts: inout Facts, _ call: CallID
   ) throws(HistoryViolation) {
+    for user in start.to { concerns(call, user, &facts) }
     try require(
       facts.answered != nil && facts.ended == nil && facts.pendingTransfer == nil, .transfersAsked,
       call, "it is transferred while it cannot be")
@@ -81,9 +82,10 @@ extension HistoryChecker {
   }
 
   /// The transfer goes on to further users.
-  func transferDiverted(
+  mutating func transferDiverted(
     _ diverted: DivertedFacts, _ facts: inout Facts, _ call: CallID
   ) throws(HistoryViolation) {
+    for user in diverted.to { concerns(call, user, &facts) }
     try require(
       facts.pendingTransfer?.rang(diverted.from) == true, .divertedOnce, call,
       "a transfer leaves a user whom it does not ring")

@@ -95,6 +95,10 @@ package struct HistoryChecker: Sendable {
   var historyTimes: [UserKey: [Timestamp]] = [:]
   /// True once a record of the journal was seen.
   var knowsJournal = false
+  package var sight = Sight.all
+  var callsOf: [UserKey: [CallID]] = [:]
+  /// Calls of which nothing is judged any longer, and since when. `isOver`: they were judged to their end.
+  var forgotten: [CallID: (at: Timestamp, isOver: Bool)] = [:]
 
   package init(_ app: JudgedApp, bounds: Bounds = Bounds()) {
     self.app = app
@@ -110,7 +114,9 @@ package struct HistoryChecker: Sendable {
       case .journalled(let shard, let record):
         knowsJournal = true
         noteOwner(of: shard, record)
-        for entry in record.entries { try journalled(entry, record, shard) }
+        for entry in record.entries where forgotten[entry.call] == nil {
+          try journalled(entry, record, shard)
+        }
       case .stored(let who, let present): try stored(who, present)
       case .opened(let who, let link, let edge):
         links[link] = Link(who: who, edge: edge)
@@ -150,25 +156,30 @@ package struct HistoryChecker: Sendable {
   private mutating func sent(_ who: Who, _ link: Int, _ frame: ClientFrame) {
     switch frame.command {
     case .ack: return
-    case .place(let address, _):
-      if calls[address.call]?.caller == nil { calls[address.call, default: Facts()].caller = who }
-      if calls[address.call]?.caller == who { calls[address.call]?.callerForgot = false }
-      if calls[address.call]?.placeSentAt == nil { calls[address.call]?.placeSentAt = now }
+    case .place(let address, _) where forgotten[address.call] == nil:
+      var facts = calls[address.call, default: Facts()]
+      concerns(address.call, who.user, &facts)
+      facts.caller = facts.caller ?? who
+      if facts.caller == who { facts.callerForgot = false }
+      facts.placeSentAt = facts.placeSentAt ?? now
+      calls[address.call] = facts
     case .attach:
       unansweredAttaches[who, default: []].insert(link)
       attachTimes[who, default: []].append(now)
     case .detach: links[link]?.attachedAt = nil
     case .call(let address, .signal(let kind, let body)):
-      senders.sent(who, body)
+      senders.sent(who, address.call, body)
       // It is refused; if the refusal is lost, it is sent again, and may be taken behind later ones.
-      if kind == .information, calls[address.call]?.answered == nil { senders.gaveUp(body) }
+      if kind == .information, calls[address.call]?.answered == nil {
+        senders.gaveUp(address.call, body)
+      }
     case .unregister(let device):
       registrations[Who(who.user, device?.text ?? who.device), default: Registered()]
         .removalAskedAt = now
-    case .register, .call, .ping, .calls, .renew, .history, .rules: break
+    case .place, .register, .call, .ping, .calls, .renew, .history, .rules: break
     }
     guard frame.id > 0 else { return }
-    if let call = frame.command.address?.call {
+    if let call = frame.command.address?.call, forgotten[call] == nil {
       let isRepeated = asked[who]?[frame.id] != nil
       calls[call, default: Facts()].note(frame.command, by: who, isRepeated: isRepeated)
     }
@@ -215,7 +226,8 @@ package struct HistoryChecker: Sendable {
   mutating func registered(_ who: Who) throws(HistoryViolation) {
     var entry = registrations[who, default: Registered()]
     try require(
-      entry.stored || entry.mayGo(at: now) || !knowsJournal, .registrationKept, nil,
+      entry.stored || entry.mayGo(at: now) || !sight.contains(.registrations), .registrationKept,
+      nil,
       "\(who) was told it is registered, and is not stored")
     if entry.stored { entry.acknowledged = true }
     registrations[who] = entry

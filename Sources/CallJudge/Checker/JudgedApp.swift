@@ -9,15 +9,19 @@ package struct JudgedApp: Sendable {
   package var nameInToken: @Sendable (_ user: String) -> String?
   /// The data that a caller's app gives to the callee's apps in a call.
   package var pushData: @Sendable (CallID) -> String
+  /// The sender and the number that a signal's text names; nil: it names none.
+  package var signal: @Sendable (String) -> (Who, Int)?
 
   package init(
     name: String, onlyPlaces: @escaping @Sendable (Who) -> Bool,
     nameInToken: @escaping @Sendable (_ user: String) -> String?,
-    pushData: @escaping @Sendable (CallID) -> String
+    pushData: @escaping @Sendable (CallID) -> String,
+    signal: @escaping @Sendable (String) -> (Who, Int)?
   ) {
     self.name = name
     self.onlyPlaces = onlyPlaces
     self.nameInToken = nameInToken
     self.pushData = pushData
+    self.signal = signal
   }
 }

@@ -10,21 +10,33 @@ struct SignalSenders: Sendable {
     var isOrdered: Bool
   }
 
+  private struct OfCall: Sendable {
+    var processOf: [String: Int] = [:]
+    var givenUp: Set<String> = []
+  }
+
   private var processes: [Who: Int] = [:]
-  private var processOf: [String: Int] = [:]
-  private var givenUp: Set<String> = []
+  private var calls: [CallID: OfCall] = [:]
 
   mutating func restarted(_ who: Who) { processes[who, default: 0] += 1 }
 
-  mutating func sent(_ who: Who, _ body: String) {
-    if processOf[body] == nil { processOf[body] = processes[who, default: 0] }
+  mutating func sent(_ who: Who, _ call: CallID, _ body: String) {
+    let process = processes[who, default: 0]
+    if calls[call]?.processOf[body] == nil {
+      calls[call, default: OfCall()].processOf[body] = process
+    }
   }
 
-  mutating func gaveUp(_ body: String) { givenUp.insert(body) }
-
-  func place(of body: String) -> Place {
-    Place(process: processOf[body, default: 0], isOrdered: !givenUp.contains(body))
+  mutating func gaveUp(_ call: CallID, _ body: String) {
+    calls[call, default: OfCall()].givenUp.insert(body)
   }
+
+  func place(of body: String, in call: CallID) -> Place {
+    let own = calls[call] ?? OfCall()
+    return Place(process: own.processOf[body, default: 0], isOrdered: !own.givenUp.contains(body))
+  }
+
+  mutating func forget(_ call: CallID) { calls[call] = nil }
 }
 
 /// The signals of one sender and call that an app received: in the order in which the sender's app sent
@@ -44,18 +56,5 @@ struct ReceivedSignals: Sendable {
       process = place.process
     }
     return stream.receive(number, epoch: epoch, isOrdered: isOrdered)
-  }
-}
-
-/// The text of the simulation's signals: their sender and number.
-package enum SignalText {
-  package static func write(_ sender: Who, _ number: Int) -> String { "\(sender)#\(number)" }
-
-  static func read(_ text: String) -> (Who, Int)? {
-    let parts = text.split(separator: "#")
-    guard parts.count == 2, let number = Int(parts[1]) else { return nil }
-    let who = parts[0].split(separator: "/")
-    guard who.count == 2, let who = Who(encoded: who[0], who[1]) else { return nil }
-    return (who, number)
   }
 }
