@@ -3,7 +3,8 @@ import Glibc
 
 /// callload, without its entry point.
 package enum LoadProgram {
-  package static func main() async {
+  /// - Parameter openJournal: opens the journal of a cluster that callload has started.
+  package static func main(openJournal: @escaping OpenJournal) async {
     let words = Array(CommandLine.arguments.dropFirst())
     if words.first == MergeCommand.name { merge(Array(words.dropFirst())) }
     let command: LoadCommand = parse(words)
@@ -17,7 +18,8 @@ package enum LoadProgram {
     }
     // A reader that closes its pipe must not end the run before the cluster is stopped.
     signal(SIGPIPE, SIG_IGN)
-    let run = LoadRun(plan: plan, console: Console(terminal: .standardError))
+    let run = LoadRun(
+      plan: plan, console: Console(terminal: .standardError), openJournal: openJournal)
     exit(await run.execute())
   }
 

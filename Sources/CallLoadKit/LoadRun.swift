@@ -9,6 +9,7 @@ import UnixSignals
 package struct LoadRun: Sendable {
   let plan: RunPlan
   let console: Console
+  let openJournal: OpenJournal
   let processes = ProcessSet()
   let control = RunControl()
   let progress = LoadProgress()
@@ -137,12 +138,14 @@ package struct LoadRun: Sendable {
         Meeting.Cluster(
           edges: cluster.edgeURLs, app: options.app, keysPath: folder.file("keys.json"),
           caFile: cluster.caFile))
+      let journal =
+        plan.readsJournal
+        ? try await openJournal(cluster.natsURL, LocalCluster.name, cluster.shards) : nil
       return Servers(
         edgeURLs: cluster.edgeURLs,
         trust: try cluster.caFile.map { try EdgeTrust(caFile: $0) } ?? .system,
         keys: cluster.keys, app: options.app, local: cluster, pushProvider: pushProvider,
-        webhooks: webhooks,
-        hook: hook)
+        webhooks: webhooks, hook: hook, journal: journal)
     }
   }
 

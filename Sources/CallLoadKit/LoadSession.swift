@@ -111,11 +111,14 @@ package struct LoadSession: Sendable {
 
   private func stage(rate: Double, seconds: Double, _ standing: Standing) async throws -> RunReport
   {
+    let journal = journalJudge
     let before = usageNow
     // CPU is counted until nearly all calls are over: a few may ring for half a minute of an idle cluster.
     var (result, after) = try await withThrowingTaskGroup(of: Usage?.self) { group in
       group.addTask { await usageWhenNearlyOver() }
-      let besides: [@Sendable () async -> Void] = [{ await disturb(seconds) }, watchGrowth, beside]
+      let besides: [@Sendable () async -> Void] = [
+        { await disturb(seconds) }, watchGrowth, beside, { await journal?.follow() },
+      ]
       for work in besides {
         group.addTask {
           await work()
@@ -132,6 +135,11 @@ package struct LoadSession: Sendable {
     result.registrationsOfUnknownFate += registrationsOfOthers
     // The other slices' registrations are not known here.
     if control.isWanted, plan.slice.count == 1 { await auditRegistrations(&result) }
+    if let journal, control.isWanted {
+      control.begin(step: "reading the journal")
+      result.journal = await journal.finish()
+      control.begin(step: "")
+    }
     servers.pushProvider?.report(into: &result)
     servers.hook?.report(into: &result)
     await judgeWebhooks(&result)
@@ -152,6 +160,17 @@ package struct LoadSession: Sendable {
     report.ownCPUMicroseconds = after.own.cpuMicroseconds(since: before.own)
     report.ownMemoryBytes = after.own.residentBytes
     return report
+  }
+
+  private var journalJudge: JournalJudge? {
+    guard let journal = servers.journal, let local = servers.local else { return nil }
+    var roster = plan.roster
+    roster.hasStrictApp = plan.command.hasStrictApp(plan.scenario)
+    return JournalJudge(
+      journal, shards: local.shards, servers.events,
+      RunJudge(
+        app: servers.app, roster: roster, shardCount: local.shards,
+        keepsHistory: plan.settings.history, hasHook: plan.settings.hook))
   }
 
   private func disturb(_ seconds: Double) async {

@@ -144,6 +144,8 @@ package struct RunResult: Sendable {
   package var history: HistoryResult?
   /// Only where devices are shown their users' calls.
   package var ongoing: OngoingResult?
+  /// Only where callload read the journal of its cluster.
+  package var journal: JournalFindings?
   /// Only with `--hook`.
   package var hook: HookResult?
   package init() {}

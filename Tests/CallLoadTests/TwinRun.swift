@@ -19,6 +19,8 @@ struct TwinRun {
   var readsHistories = false
   var isOneVersion = true
   var hasHook = false
+  /// Gets what devices send and receive.
+  var events: EventQueue?
   /// A third of the shards give no answer between two times, in seconds of the load. `isTold`: the judge is
   /// notified of the fault.
   var outage: (from: Double, to: Double, isTold: Bool)?
@@ -47,6 +49,7 @@ struct TwinRun {
     options.isOneVersion = isOneVersion
     options.hasStrictApp = true
     options.hasHook = hasHook
+    options.events = events
     if outage != nil {
       options.isDisturbed = true
       options.shardCount = 12

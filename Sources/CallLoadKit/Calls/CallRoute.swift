@@ -31,7 +31,8 @@ package struct GroupTerms: Sendable, Equatable {
   package var members: [Int]
   /// How long each of them rings, where they ring in turn.
   package var turn: Span
-  /// Who is idle longest is known: an earlier call of the group may have ended otherwise than devices know.
+  /// Whether the member that is idle longest is known: an earlier call of the group may have ended otherwise than
+  /// devices know.
   package var isOrderKnown: Bool
 
   package init(

@@ -239,6 +239,7 @@ final class FaultWatch {
     tickedAt = now
     if let since = fleet.processorsBusySince(at: now) {
       stage.checker.timeline.processorsWereBusy(from: since, until: now)
+      fleet.tap?.wereBusy(from: since, until: now)
     }
     let timeout = Span(seconds: fleet.options.settleSeconds).microseconds
     changeOpen { [calmMicroseconds] found in

@@ -184,6 +184,11 @@ package struct JudgedArguments: ParsableArguments, Sendable {
   ) package var ongoing = false
 
   @Flag(
+    help:
+      "Reads the journal of the local cluster, and judges its records together with what devices received. Always with --chaos; takes processors from the servers."
+  ) package var journal = false
+
+  @Flag(
     help: ArgumentHelp(
       "The provider has trouble: it answers one push in five with an error for the moment, forgets good tokens in a wave, and one sleeping device in ten has registered the wrong environment, or none. Needs --sleeping.",
       visibility: .hidden)) package var providerTrouble = false

@@ -55,7 +55,8 @@ enum LoadHelp {
       all                   all of them but drain, with their defaults
       Faults of a kind wait for a node whose like is well, where there are several. They stop \
     early enough for everything to settle before the end. The judge forgives that a fault makes \
-    something late, or refused with "try again", by time and node, and never a wrong end.
+    something late, or refused with "try again", by time and node, and never a wrong end. The cluster's \
+    journal is read as well, and judged together with what devices received (see --journal).
 
     SLEEPING
       With --sleeping devices register push tokens and then let go of their connections. callload is \

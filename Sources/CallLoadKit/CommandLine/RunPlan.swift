@@ -22,6 +22,12 @@ package struct RunPlan: Sendable {
   package var meeting: Meeting? {
     command.load.meet.map { Meeting(folder: $0, slice: slice) }
   }
+  /// Whether the journal of the local cluster is read and judged together with what devices received.
+  package var readsJournal: Bool {
+    remoteEdges.isEmpty && (chaos != nil || command.judged.journal) && slice.count == 1
+      && search == nil && hostile == nil
+  }
+  private var remoteEdges: [String] { command.remote.edge }
   /// The authorities that devices trust, with `--edge`.
   package var trust = EdgeTrust.system
 

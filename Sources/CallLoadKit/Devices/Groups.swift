@@ -68,7 +68,12 @@ final class Groups {
       let group = CallGroup(
         users: terms.members.map(fleet.roster.userName), order: terms.order,
         turnSeconds: Self.turnSeconds)
-      setGroup(terms.name, group) { [weak self] error in self?.made(index, error) }
+      setGroup(terms.name, group) { [weak self] error in
+        var rules = UserRules()
+        rules.group = group
+        self?.fleet.tap?.decided(terms.name, rules)
+        self?.made(index, error)
+      }
     }
   }
 

@@ -71,6 +71,7 @@ final class LoadDevice {
     guard isAttached else { return }
     fleet.willDisconnect(self)
     driver.suspend()
+    fleet.tap?.closed(index)
     fleet.loop.schedule(at: fleet.loop.now + span) { [driver] in driver.resume() }
   }
 
@@ -81,6 +82,7 @@ final class LoadDevice {
     wokenFor = nil
     fleet.willDisconnect(self)
     driver.suspend()
+    fleet.tap?.closed(index)
   }
 
   func wake(for call: CallID) {
@@ -93,10 +95,12 @@ final class LoadDevice {
 extension LoadDevice: DeviceObserver {
   func sending(_ frame: ClientFrame) {
     fleet.stage?.checker.sent(device: index, frame, at: fleet.loop.now)
+    fleet.tap?.sending(frame, self)
   }
 
   func received(_ frame: ServerFrame) {
     fleet.arrivedAt = fleet.loop.arrivedAt
+    fleet.tap?.received(frame, self)
     fleet.stage?.received(self, frame)
   }
 

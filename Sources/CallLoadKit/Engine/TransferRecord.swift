@@ -50,7 +50,7 @@ extension CallRecord {
     return ofCaller ? facts.caller : winner
   }
 
-  /// Who had the callee's side before any transfer.
+  /// The device that had the callee's side before any transfer.
   var calleesWinner: Int? { puller ?? answeredBy ?? winners.first?.device }
 
   /// The device that has the other side of the one that is handed over.

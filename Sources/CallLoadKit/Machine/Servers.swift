@@ -1,4 +1,5 @@
 package import CallAuth
+package import CallBus
 package import CallClient
 import CallProcesses
 import Glibc
@@ -13,6 +14,10 @@ package struct Servers: Sendable {
   package var pushProvider: LocalPushProvider?
   package var webhooks: WebhookServer?
   package var hook: HookServer?
+  /// The journal of the local cluster, where it is judged.
+  package var journal: (any Journal)?
+  /// The frames that devices send and receive, for that judge.
+  package let events = EventQueue()
 
   func sample() -> [(role: ProcessRole, name: String, sample: ProcessFiles.Sample)] {
     guard let local else { return [] }

@@ -140,6 +140,7 @@ final class PushReceiver {
     result.actedByPush += 1
     let frame = ClientFrame(id: request, command: .call(address, verb))
     stage.checker.sent(device: index, frame, at: fleet.loop.now)
+    fleet.tap?.acts(frame.command, in: plan.call, index)
     actByPush(
       PushAction(callee: address.callee, call: plan.call, capability: capability, what: what)
     ) { [weak self] in self?.acted(index, plan.call, request, $0) }

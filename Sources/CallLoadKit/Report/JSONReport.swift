@@ -37,6 +37,7 @@ extension RunReport {
       },
       "webhooks": app.webhooksJSON, "history": app.historyJSON,
       "ongoing": app.ongoingJSON, "hook": app.hookJSON,
+      "journal": result.journal.map { JournalReport(findings: $0).json },
       "hostile": HostileReport(hostile)?.json,
     ]
   }

@@ -15,6 +15,7 @@ extension RunReport {
       lines += PushRunReport(pushes: pushes, callsPlaced: result.callsPlaced).lines(style)
     }
     lines += AppRunReport(result).lines(style)
+    lines += result.journal.map { JournalReport(findings: $0).lines(style) } ?? []
     lines += HostileReport(hostile)?.lines(style) ?? []
     if !growth.isEmpty {
       lines += ["", style.bold("Growth") + "  medians of the second quarter and of the last"]

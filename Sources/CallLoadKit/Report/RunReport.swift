@@ -159,6 +159,7 @@ package struct Verdict: Sendable, Equatable {
         "\(Units.count(missing)) of \(Units.count(result.callsExpected)) calls were not completed")
     }
     problems += result.brokenRules
+    problems += result.journal.map { JournalReport(findings: $0).problems } ?? []
     problems += HostileReport(report.hostile)?.problems ?? []
     for growth in report.growth where !growth.isFlat {
       problems.append(

@@ -20,7 +20,8 @@ extension DeviceFleet {
     configuration.commandAttempts = options.isDisturbed ? 6 : 2
     // As long as its attempts take: under faults a reply may be later than people wait for one.
     configuration.placePatience = .seconds(42)
-    configuration.endedCallsMax = 4
+    // The judge of the apps' events expects a client to know its calls for as long as a shard retransmits.
+    configuration.endedCallsMax = options.events == nil ? 4 : 64
     // The judge examines what the cluster says of calls.
     configuration.ringGrace = nil
     if let spread = options.reconnectSpreadSeconds {
@@ -40,6 +41,7 @@ extension DeviceFleet {
   }
 
   func linkClosed(_ device: LoadDevice, _ link: ClientMachine.Link, _ cause: LinkClosed) {
+    tap?.closed(device.index, link)
     switch link {
     case .current:
       if stage?.faults.excuses(device) != true { count("device: \(cause.kind)") }
@@ -59,6 +61,7 @@ extension DeviceFleet {
   }
 
   func handle(_ event: ClientEvent, _ device: LoadDevice) {
+    tap?.heard(event, device)
     switch event {
     case .attached(_, let again): attached(device, again: again)
     case .detached: detached(device)

@@ -26,6 +26,7 @@ package final class DeviceFleet {
   var connectedCount = 0
   private(set) var setupFailures: [String: Int] = [:]
   private(set) var ramp: Ramp?
+  private(set) lazy var tap = options.events.map { EventTap(self, $0) }
   private(set) lazy var registrations = Registrations(self)
   private(set) lazy var forwarding = Forwarding(self)
   private(set) lazy var groups = Groups(self)
@@ -178,6 +179,7 @@ package final class DeviceFleet {
     if ticks % 50 == 0 { for device in devices { device.driver.fireIfDue(at: now) } }
     ramp?.tick(at: now)
     stage?.tick(at: now, ticks: ticks)
+    tap?.tick(at: now, isDisturbed: stage?.faults.isSettling ?? false)
     loop.schedule(at: now + Self.tick) { [weak self] in self?.tickNow() }
   }
 

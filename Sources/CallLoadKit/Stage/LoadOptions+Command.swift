@@ -43,6 +43,7 @@ extension LoadOptions {
     readsHistories = command.readsHistories(plan.scenario)
     showsOngoing = command.judged.ongoing
     hasHook = command.judged.hook
+    events = servers.journal == nil ? nil : servers.events
     codec = command.load.protocol == .pb ? .protobuf : .json
     if plan.chaos != nil, let shardCount = servers.local?.shards {
       isDisturbed = true

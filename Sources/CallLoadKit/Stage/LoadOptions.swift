@@ -52,6 +52,8 @@ package struct LoadOptions: Sendable {
   package var hasHook = false
   /// All devices ask for the calls that their users are in. The app must show them.
   package var showsOngoing = false
+  /// Gets what devices send and receive; nil: no judge reads the journal.
+  package var events: EventQueue?
   /// Keeps each call's ring latency beside the histogram, for percentiles of a part of the load.
   package var keepsRings = false
   /// The ramp ends after this time, and the devices connected by then take part.

@@ -1,0 +1,110 @@
+package import CallBus
+import CallCore
+import CallJudge
+import CallWire
+
+/// Opens the journal of a cluster, by the URLs of its servers and its name; `callload` does that with NATS.
+package typealias OpenJournal =
+  @Sendable (_ natsURL: String, _ cluster: String, _ shards: Int) async throws -> any Journal
+
+/// Follows the journal of a local cluster during a run, and judges it together with what devices received.
+actor JournalJudge {
+  private let journal: any Journal
+  private let queue: EventQueue
+  private var reader: JournalReader
+  private var judge: RunJudge
+
+  private static let interval: Duration = .milliseconds(400)
+  /// How long the end of a run waits for a journal that cannot be read.
+  private static let lastAttempts = 75
+
+  init(_ journal: any Journal, shards: Int, _ queue: EventQueue, _ judge: RunJudge) {
+    self.journal = journal
+    self.queue = queue
+    self.judge = judge
+    reader = JournalReader(shards: shards)
+  }
+
+  /// Until the task is cancelled.
+  func follow() async {
+    while !Task.isCancelled {
+      _ = await read()
+      judge.judge()
+      try? await Task.sleep(for: Self.interval)
+    }
+  }
+
+  /// - Returns: whether all that was stored before was read.
+  private func read() async -> Bool {
+    let reached = queue.reached
+    do {
+      var reader = reader
+      let records = try await reader.read(journal)
+      self.reader = reader
+      let (events, eventsReached) = queue.take()
+      judge.add(records, reached: reached)
+      judge.add(events, reached: eventsReached)
+      return true
+    } catch {
+      // An outage of NATS; the next time is soon.
+      return false
+    }
+  }
+
+  /// The run is over, and its calls have settled.
+  func finish() async -> JournalFindings {
+    for _ in 0..<Self.lastAttempts {
+      guard await read() else {
+        try? await Task.sleep(for: Self.interval)
+        continue
+      }
+      judge.finish()
+      var findings = judge.findings
+      if queue.isFull { findings.problem = "more than \(EventQueue.most) events waited for it" }
+      return findings
+    }
+    var findings = judge.findings
+    findings.problem = "it could not be read at the end of the run"
+    return findings
+  }
+}
+
+/// Reads each shard's records that count, in order, from where the last read ended.
+package struct JournalReader: Sendable {
+  private struct Shard: Sendable {
+    var chain = JournalChain(position: 0, end: 0)
+    /// The place of its last record in the order of the run.
+    var at = Timestamp.zero
+  }
+  private var shards: [Shard]
+
+  /// More are asked for as long as there are so many.
+  private static let batch = 4
+
+  package init(shards: Int) { self.shards = Array(repeating: Shard(), count: shards) }
+
+  /// - Throws: what the journal throws. What was read before that is read once more.
+  package mutating func read(_ journal: any Journal) async throws -> [ReadRecord] {
+    var (records, reached) = ([ReadRecord](), shards)
+    for shard in shards.indices {
+      var stored: [StoredRecord]
+      repeat {
+        stored = try await journal.records(
+          shard: shard, from: reached[shard].chain.end + 1, limit: Self.batch)
+        for one in stored {
+          let record = try ClusterCodec.journalRecord(one.bytes)
+          let verdict = reached[shard].chain.append(one.sequence, previous: record.previous)
+          if verdict == .gap { reached[shard].chain.skip(one.sequence) }
+          // A replicated store may keep an append that lost. No reader counts it.
+          guard verdict != .void else { continue }
+          let read = ReadRecord(
+            shard: shard, record, after: reached[shard].at, isBehindGap: verdict == .gap)
+          records.append(read)
+          reached[shard].at = read.at
+        }
+      } while stored.count == Self.batch
+    }
+    shards = reached
+    return records
+  }
+}

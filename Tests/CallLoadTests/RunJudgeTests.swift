@@ -1,0 +1,292 @@
+import CallBus
+import CallCore
+import CallJudge
+import CallLoadKit
+import CallWire
+import Testing
+
+/// The judge that reads the journal: in which order it takes what comes from devices and from the store, what it makes of
+/// gaps, and what it keeps.
+@Suite struct RunJudgeTests {
+  private let caller = Who("u0", "d0")
+  private let callee = Who("u1", "d0")
+
+  private func party(_ who: Who) -> Party { Party(user: who.user, device: DeviceID(who.device)) }
+  private func at(_ milliseconds: Int64) -> Timestamp {
+    Timestamp(microseconds: 1_000_000_000 + milliseconds * 1000)
+  }
+
+  /// A run of two users with a device each, which attach at the beginning.
+  private struct Run {
+    var judge: RunJudge
+    var events: [SeenEvent] = []
+    var records: [ReadRecord] = []
+
+    mutating func finish() -> JournalFindings {
+      judge.add(records, reached: .distantFuture)
+      judge.add(events, reached: .distantFuture)
+      judge.finish()
+      return judge.findings
+    }
+  }
+
+  private func run() -> Run {
+    var run = Run(
+      judge: RunJudge(app: "load", roster: Roster(devices: 2, devicesPerUser: 1), shardCount: 4))
+    for (link, who) in [(1, caller), (2, callee)] {
+      run.events.append(SeenEvent(at: at(0), .opened(who, link: link)))
+    }
+    return run
+  }
+
+  private enum Step { case invite, answer, hangUp }
+
+  /// Adds a call with its records: placed at a time, answered and hung up a second later each.
+  /// - Parameters:
+  ///   - lacking: the record of this step is not there.
+  ///   - offset: how much later than the rest the clock of the records runs, in milliseconds.
+  private func add(
+    _ number: UInt64, at start: Int64, to run: inout Run, lacking: Step? = nil, offset: Int64 = 0,
+    answers: Bool = true
+  ) {
+    let call = CallID(high: 7, low: number)
+    let (toCallee, own) = (CallAddress(callee: "u1", call: call), CallAddress(call: call))
+    var version: UInt64 = 1 << 20
+    func sent(_ who: Who, _ time: Int64, _ id: UInt64, _ command: ClientCommand) {
+      let frame = ClientFrame(id: number * 10 + id, command: command)
+      run.events.append(
+        SeenEvent(at: at(start + time), .sent(who, link: who == caller ? 1 : 2, frame)))
+    }
+    func received(_ who: Who, _ time: Int64, _ frame: ServerFrame) {
+      run.events.append(
+        SeenEvent(at: at(start + time), .received(who, link: who == caller ? 1 : 2, frame)))
+    }
+    func delivered(_ who: Who, _ time: Int64, _ event: Delivery.Event) {
+      version += 1
+      let delivery = Delivery(
+        call: call, callee: "u1", version: version, at: at(start + time), event: event)
+      received(who, time, .delivery(delivery))
+    }
+    func record(_ time: Int64, _ changes: JournalEntry.Change...) {
+      run.records.append(
+        ReadRecord(
+          shard: 1,
+          JournalRecord(
+            epoch: 1, number: number, writer: "c1", at: at(start + time + offset),
+            entries: changes.map { JournalEntry(call: call, change: $0) })))
+    }
+    func state(_ phase: CallPhase) -> CallState {
+      CallState(
+        call: call, callee: "u1", phase: phase, reason: nil,
+        by: phase == .answered ? party(callee) : nil)
+    }
+    sent(caller, 0, 1, .place(toCallee, PlaceRequest(call: call)))
+    let placed = PlacedFacts(
+      callee: UserKey(app: "load", user: "u1"), caller: party(caller), placedAt: at(start + 1),
+      deadline: at(start + 30_001), video: false, description: "", headers: [],
+      legs: [party(callee)], fingerprint: number)
+    if lacking != .invite { record(1, .placed(placed)) }
+    received(caller, 2, .reply(id: number * 10 + 1, .call(state(.placed))))
+    delivered(callee, 2, .invite(Invite(caller: party(caller), deadline: placed.deadline)))
+    if answers { sent(callee, 1000, 2, .call(own, .answer(description: ""))) }
+    if lacking != .answer {
+      record(
+        1001,
+        .answered(
+          AnsweredFacts(
+            by: party(callee), at: at(start + 1001), description: "",
+            connectDeadline: at(start + 16_000))),
+        .connected(caller: true), .connected(caller: false))
+    }
+    received(
+      callee, 1002, .reply(id: number * 10 + 2, .answer(won: true, state(.answered))))
+    delivered(caller, 1002, .answered(Answered(by: party(callee))))
+    sent(caller, 2000, 3, .call(toCallee, .hangUp))
+    if lacking != .hangUp {
+      record(
+        2001,
+        .ended(
+          EndedFacts(reason: .hungUp, by: party(caller), at: at(start + 2001), missed: false)))
+    }
+    received(caller, 2002, .reply(id: number * 10 + 3, .done))
+    delivered(callee, 2002, .stop(Stop(reason: .hungUp, by: party(caller))))
+  }
+
+  @Test func aRunWithoutFaultIsGood() {
+    var run = run()
+    for number in 1...5 { add(UInt64(number), at: Int64(number) * 3000, to: &run) }
+    let findings = run.finish()
+    #expect(findings.violations == [:])
+    #expect(findings.records == 15)
+    #expect(findings.problem == nil)
+  }
+
+  @Test(arguments: [(Step.invite, HistoryRule.appendThenSpeak), (.answer, .appendThenSpeak)])
+  private func whatIsSaidIsInTheJournal(_ lacking: Step, _ rule: HistoryRule) {
+    var run = run()
+    add(1, at: 1000, to: &run, lacking: lacking)
+    let findings = run.finish()
+    #expect(findings.violations == [rule: 1])
+    #expect(findings.examples[rule]?.first?.contains("d0") == true)
+  }
+
+  @Test func aCallThatNeverEndedIsFoundAtTheEnd() {
+    var run = run()
+    add(1, at: 1000, to: &run)
+    run.events.removeLast(2)
+    run.records.removeLast()
+    #expect(run.finish().violations == [.callsEnd: 1])
+  }
+
+  /// The clocks of processes differ by as much as lies between their readings of the machine's.
+  @Test(arguments: [-150, -2, 0, 2, 150])
+  func clocksMayDiffer(_ offset: Int64) {
+    var run = run()
+    add(1, at: 1000, to: &run, offset: offset)
+    #expect(run.finish().violations == [:])
+  }
+
+  /// A reader gets a record when devices were notified of it long ago.
+  @Test func recordsMayComeLate() {
+    var run = run()
+    add(1, at: 1000, to: &run)
+    run.judge.add(run.events, reached: at(60_000))
+    run.judge.judge()
+    #expect(run.judge.findings.violations == [:])
+    run.events = []
+    #expect(run.finish().violations == [:])
+  }
+
+  @Test func ofCallsBehindAGapNothingIsJudged() {
+    var run = run()
+    add(1, at: 1000, to: &run, lacking: .answer)
+    run.records[1].isBehindGap = true
+    add(2, at: 5000, to: &run)
+    let findings = run.finish()
+    #expect(findings.gaps == 1)
+    // The first notification whose record is not there came before the gap was known.
+    #expect(findings.violations == [.appendThenSpeak: 1])
+  }
+
+  @Test func eachCallBreaksOneRule() {
+    var run = run()
+    for number in 1...4 {
+      add(UInt64(number), at: Int64(number) * 3000, to: &run, lacking: .answer)
+    }
+    let findings = run.finish()
+    #expect(findings.violations == [.appendThenSpeak: 4])
+    #expect(findings.examples[.appendThenSpeak]?.count == 3)
+  }
+
+  @Test func aRunWithoutRecordsIsNotJudged() {
+    var run = run()
+    #expect(run.finish().problem != nil)
+  }
+
+  /// An hour's calls take no more memory than those of the last minutes.
+  @Test func judgedCallsAreForgotten() {
+    var run = run()
+    var most: [Int] = []
+    for minute in 0..<60 {
+      for second in 0..<20 {
+        let number = minute * 20 + second + 1
+        add(UInt64(number), at: Int64(minute) * 60_000 + Int64(second) * 3000, to: &run)
+      }
+      run.judge.add(run.records, reached: at(Int64(minute + 1) * 60_000))
+      run.judge.add(run.events, reached: at(Int64(minute + 1) * 60_000))
+      (run.events, run.records) = ([], [])
+      run.judge.judge()
+      most.append(run.judge.callsKept)
+    }
+    #expect(most[5...].max() ?? .max <= most[..<5].max() ?? 0)
+    #expect(most[59] < 60)
+    #expect(run.finish().violations == [:])
+  }
+
+  @Test func whoIsToldToRingLongAfterTheEndIsNoticed() {
+    var run = run()
+    add(1, at: 1000, to: &run)
+    add(2, at: 120_000, to: &run)
+    let call = CallID(high: 7, low: 1)
+    let invite = Invite(caller: party(caller), deadline: at(200_000))
+    let delivery = Delivery(
+      call: call, callee: "u1", version: 3 << 20, at: at(130_000), event: .invite(invite))
+    run.events.append(
+      SeenEvent(at: at(130_000), .received(callee, link: 2, .delivery(delivery))))
+    #expect(run.finish().violations == [.noInviteAfterStop: 1])
+  }
+
+  // MARK: The devices
+
+  /// Devices lose connections, come back, and act while they have none: each frame is on a connection that is there.
+  @Test func framesAreOnOpenConnections() throws {
+    var twin = TwinRun(durationSeconds: 15)
+    let queue = EventQueue()
+    twin.events = queue
+    _ = try #require(try twin.outcome())
+    let (events, _) = queue.take()
+    var (open, frames, closed) = (Set<Int>(), 0, 0)
+    for seen in events {
+      switch seen.event {
+      case .opened(_, let link, _):
+        let isNew = open.insert(link).inserted
+        #expect(isNew)
+      case .closed(let link):
+        #expect(open.remove(link) != nil)
+        closed += 1
+      case .sent(_, let link, _), .received(_, let link, _):
+        #expect(open.contains(link))
+        frames += 1
+      default: break
+      }
+    }
+    #expect(frames > 1000)
+    #expect(closed > 5)
+    #expect(zip(events, events.dropFirst()).allSatisfy { $0.at <= $1.at })
+  }
+
+  // MARK: The reader
+
+  private func record(_ previous: UInt64, at time: Int64) -> [UInt8] {
+    ClusterCodec.encode(
+      JournalRecord(
+        epoch: 1, number: 1, writer: "c1", at: at(time), entries: [], previous: previous))
+  }
+
+  @Test func aReaderGetsEachRecordOnceAndNoticesGaps() async throws {
+    let bus = InProcessBus()
+    defer { withExtendedLifetime(bus) {} }
+    let journal = try await bus.openJournal(JournalOptions())
+    var reader = JournalReader(shards: 2)
+    var last: [UInt64] = [0, 0]
+    func append(_ shard: Int, at time: Int64) async throws {
+      let result = await journal.append(
+        shard: shard, expecting: last[shard], record(last[shard], at: time))
+      guard case .appended(let sequence) = result else { throw BusError.failed("\(result)") }
+      last[shard] = sequence
+    }
+    #expect(try await reader.read(journal).isEmpty)
+    try await append(0, at: 5)
+    try await append(1, at: 7)
+    let first = try await reader.read(journal)
+    #expect(first.map(\.shard) == [0, 1])
+    #expect(first.map(\.isBehindGap) == [false, false])
+    #expect(try await reader.read(journal).isEmpty)
+    // The next owner's clock is behind.
+    for time: Int64 in [10, 11, 12, 3, 4, 12, 13, 14, 15] { try await append(0, at: time) }
+    let more = try await reader.read(journal)
+    #expect(more.map(\.isBehindGap) == Array(repeating: false, count: 9))
+    #expect(more.map(\.at) == [10, 11, 12, 12, 12, 12, 13, 14, 15].map(at))
+    // A replicated store may keep both of two racing appends. The one that does not follow the last record does not count.
+    let raced = await journal.append(shard: 0, expecting: last[0], record(last[0] - 1, at: 16))
+    guard case .appended(let void) = raced else { throw BusError.failed("\(raced)") }
+    let won = await journal.append(shard: 0, expecting: void, record(last[0], at: 17))
+    guard case .appended(let next) = won else { throw BusError.failed("\(won)") }
+    last[0] = next
+    #expect(try await reader.read(journal).map(\.at) == [at(17)])
+    for time: Int64 in 20...23 { try await append(0, at: time) }
+    try await journal.purge(shard: 0, through: last[0] - 2)
+    let rest = try await reader.read(journal)
+    #expect(rest.map(\.isBehindGap) == [true, false])
+  }
+}
