@@ -24,7 +24,7 @@ import Testing
   func at(_ seconds: Int64) -> Timestamp { Timestamp(microseconds: seconds * 1_000_000) }
 
   func stop(_ reason: EndReason, by: Who? = nil) -> Delivery.Event {
-    .stop(Stop(reason: reason, by: by.map(party)))
+    .stop(Stop(reason: reason, by: by.map(party), missed: reason.isMissedCall))
   }
 
   var invite: Delivery.Event {
@@ -71,7 +71,9 @@ import Testing
   }
 
   func ended(_ reason: EndReason, by: Who? = nil, at time: Int64 = 2) -> JournalEntry.Change {
-    .ended(EndedFacts(reason: reason, by: by.map(party), at: at(time), missed: false))
+    .ended(
+      EndedFacts(
+        reason: reason, by: by.map(party), at: at(time), missed: reason.isMissedCall))
   }
 
   func state(_ reason: EndReason, by: Who) -> CallState {

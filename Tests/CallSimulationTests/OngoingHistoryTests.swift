@@ -53,6 +53,10 @@ import Testing
         .answered(
           AnsweredFacts(
             by: party(bob1), at: at(22), description: "", connectDeadline: at(100))))
+      let won = Delivery(
+        call: call, callee: "bob", version: 1, at: at(22),
+        event: .answered(Answered(by: party(bob1))))
+      note(.received(bob1, link: 1, .delivery(won)))
     }
 
     mutating func note(_ event: HistoryEvent) {

@@ -22,7 +22,7 @@ extension PushHistoryTests {
     var bench = Bench(registered: [Self.bob1: .cancel])
     bench.pushed(Self.bob1, .ring)
     bench.journal(.legEnded("b1", end, at: nil))
-    bench.ended(.cancelled, by: Self.alice)
+    bench.ended(.cancelled, by: Self.alice, missed: end != .declinedHere)
     bench.pushed(Self.bob1, .cancel)
     #expect(bench.found == .cleanUpsWhereWanted)
   }
@@ -83,7 +83,7 @@ extension PushHistoryTests {
       bench.ended(.hungUp, by: Self.bob2)
     case 2:
       bench.journal(.legEnded("b2", .declinedHere, at: nil))
-      bench.ended(.cancelled, by: Self.alice)
+      bench.ended(.cancelled, by: Self.alice, missed: false)
     default: break
     }
     bench.pushed(Self.bob1, .missedNotice)

@@ -45,7 +45,7 @@ extension PushHistoryTests {
   func state(_ phase: CallPhase, _ reason: EndReason? = nil, by: Who? = nil) -> CallState {
     CallState(
       call: Self.call, callee: "bob", phase: phase, version: 9, reason: reason,
-      by: by.map(Self.party))
+      by: by.map(Self.party), missed: reason?.isMissedCall ?? false)
   }
 
   @Test func whoAttachesIsAnswered() {

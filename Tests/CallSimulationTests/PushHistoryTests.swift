@@ -88,7 +88,7 @@ import Testing
           AnsweredFacts(
             by: party(who), at: at(now), description: "", connectDeadline: at(now + 15))))
     }
-    mutating func ended(_ reason: EndReason, by who: Who? = nil, missed: Bool = true) {
+    mutating func ended(_ reason: EndReason, by who: Who? = nil, missed: Bool? = nil) {
       if let who {
         let address = CallAddress(callee: "bob", call: call)
         let command: ClientCommand =
@@ -101,7 +101,9 @@ import Testing
       }
       journal(
         .ended(
-          EndedFacts(reason: reason, by: who.map(party), at: at(now), missed: missed)))
+          EndedFacts(
+            reason: reason, by: who.map(party), at: at(now), missed: missed ?? reason.isMissedCall))
+      )
     }
   }
 

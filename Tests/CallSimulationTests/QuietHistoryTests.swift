@@ -198,6 +198,10 @@ import Testing
         DivertedFacts(
           from: "", to: ["carol"], reason: .transferred, by: vacant, at: Self.at(22),
           deadline: Self.at(52))))
+    let won = Delivery(
+      call: Self.call, callee: "bob", version: 1, at: Self.at(22),
+      event: .answered(Answered(by: Self.party(Self.bob1))))
+    bench.note(.received(Self.bob1, link: 1, .delivery(won)))
   }
 
   @Test("the second user's devices ring once somebody has answered") func secondRings() {

@@ -43,4 +43,6 @@ package enum AppServerEvent: Sendable {
   case answered(AppErrand, AppAnswer, since: Timestamp = Timestamp(microseconds: 0))
   /// It asks no more, and does not know what came of it.
   case gaveUp(AppErrand)
+  /// Its hook was asked about a call: what the edge that asked got.
+  case hook(CallID, HookReply)
 }

@@ -22,7 +22,7 @@ extension HistoryChecker {
       if case .place(let address, _) = command { gaveUpPlace(address.call, who, true) }
     case .failed(.place(let address, _), let error):
       // The app's server may decide otherwise when the call is placed again.
-      gaveUpPlace(address.call, who, error.code.asksForRetry || error.code == .refusedByApp)
+      gaveUpPlace(address.call, who, error.code.asksForRetry || error.code.isOfHook)
     // It is not delivered, or later than its sender believes.
     case .failed(.call(let address, .signal(_, let body)), _): senders.gaveUp(address.call, body)
     case .ongoing(let calls): shown[who] = calls
@@ -102,6 +102,7 @@ extension HistoryChecker {
       judged: &judged[.signalsInOrder, default: 0])
     try require(flaw != .doubled, .signalsInPlace, call, "\(what) twice")
     try require(flaw != .outOfOrder, .signalsInOrder, call, "\(what) behind a later one")
+    arrived(signal.body, at: who, call)
   }
 
   // MARK: Refusals
@@ -113,6 +114,7 @@ extension HistoryChecker {
     try require(
       isExplained(error.code, command, who, asked: question.at), .noStrangeError,
       command.address?.call, "\(who) hears \(error) to \(command.kind)")
+    try refusedByHook(command, error.code)
   }
 
   private func isExplained(
@@ -120,7 +122,7 @@ extension HistoryChecker {
   ) -> Bool {
     switch code {
     case .tryAgain, .overloaded, .draining, .rateLimited, .tooManySignals: return true
-    case .refusedByApp:
+    case .refusedByApp, .unknownUser, .userUnavailable:
       if case .place = command { return hasHook }
       return false
     case .callIDTaken, .tooManyCalls, .tooManyLiveCalls:

@@ -63,3 +63,23 @@ extension HistoryChecker {
     }
   }
 }
+
+/// Calls that end because their devices refused.
+extension HistoryChecker {
+  /// Why a call must not end as busy, or as declined by a device for itself; nil: it may.
+  ///
+  /// Such a call ends once no device is left that may answer. A device that was invited, is attached as before and did not
+  /// refuse is left, unless something was wrong on its way: then its session may be lost.
+  func refusedThoughOneRings(_ end: EndedFacts, _ facts: Facts) -> String? {
+    guard end.reason == .busy || end.reason == .declined, facts.answered == nil,
+      facts.diversions.isEmpty, !isFull(facts)
+    else { return nil }
+    if let by = end.by, facts.acts[Who(by), default: []].contains(.declineEverywhere) { return nil }
+    let ringing = witnesses(facts).first { link in
+      facts.told[link.who]?.invited ?? false && facts.legEnds[facts.key(link.who)] == nil
+        && facts.acts[link.who, default: []].isDisjoint(with: .refusal)
+        && isQuiet(link, facts.shard, from: now - bounds.takeover, until: now)
+    }
+    return ringing.map { "\($0.who) rings at \($0.edge)" }
+  }
+}

@@ -2,12 +2,12 @@ internal import CallCore
 
 /// Rules for calls that go on to other users (R25).
 extension HistoryChecker.Facts {
-  /// By which the journal names a device, in ASCII: texts that are equal for Unicode are different names.
+  /// The journal's name of a device, in ASCII: texts that are equal for Unicode are different names.
   func key(_ who: Who) -> String {
     (placed?.key(who.user, DeviceID(who.device)) ?? DeviceID(who.device)).inASCII
   }
 
-  /// Whom the journal names.
+  /// The device that the journal means by a name.
   func who(_ key: String) -> Who {
     let parts = key.split(separator: "\u{1f}")
     return parts.count == 2
@@ -73,7 +73,7 @@ extension [DivertedFacts] {
     return first { $0.queue.contains { $0.hasBytes(of: user) } }
   }
 
-  /// From whom the call came to a user, which is the group for each of its members.
+  /// The user from whom the call came to this one; for members of a group, the group.
   func source(of user: String) -> String { (queue(of: user) ?? way(to: user))?.from ?? "" }
 }
 
@@ -240,5 +240,57 @@ extension HistoryChecker {
     let shard = ShardHash.shard(of: userKey(user), count: shardCount)
     return isQuiet(link, facts.shard, from: start, until: end)
       && isQuiet(link, shard, from: start, until: end)
+  }
+}
+
+/// The time of a group's members who ring one after the other.
+extension HistoryChecker {
+  /// A member's turn is over: it had its time, if a device of it rang and could be reached.
+  ///
+  /// The shard ends a turn before its time only where no device of the member is left that may answer. Both times are by
+  /// owners' clocks.
+  mutating func turnEnded(
+    _ diverted: DivertedFacts, _ facts: Facts, _ call: CallID
+  ) throws(HistoryViolation) {
+    let user = diverted.from
+    guard diverted.reason == .ringSlotOver, let slot = facts.queue(of: user)?.ringSlot,
+      let (began, since) = facts.turn(of: user)
+    else { return }
+    let rang = witnesses(of: user, since, facts).contains { link in
+      facts.told[link.who]?.invited ?? false
+        && facts.acts[link.who, default: []].isDisjoint(with: .refusal)
+        && isQuiet(link, user, facts, from: since - bounds.takeover, until: now)
+    }
+    guard rang else { return }
+    judged[.turnsInOrder, default: 0] += 1
+    try require(
+      diverted.at + bounds.skew >= began + slot, .turnsInOrder, call,
+      "the turn of \(user) is over before its time")
+  }
+
+  /// A member's turn is over, and the next one's does not begin, though nothing was wrong.
+  func turnOverdue(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
+    guard facts.answered == nil, facts.ended == nil, let placed = facts.placed,
+      let user = facts.diversions.last?.to.first, facts.left(user) == nil,
+      let queue = facts.queue(of: user), let (began, _) = facts.turn(of: user)
+    else { return nil }
+    let known = [placed.callee.user, placed.caller.user] + facts.diversions.flatMap(\.to)
+    let due = began + queue.ringSlot + bounds.skew
+    let late = due + bounds.timerLateness
+    guard late < now, late < placed.deadline,
+      queue.queue.contains(where: { next in !known.contains { $0.hasBytes(of: next) } }),
+      calendar.isCalm(from: due - bounds.calmBefore, until: late)
+    else { return nil }
+    return HistoryViolation(
+      .turnsInOrder, "the turn of \(user) is over, and the next one's does not begin", call: call)
+  }
+}
+
+extension HistoryChecker.Facts {
+  /// When the call came to a member of a group: by its owner's clock, and the true time.
+  fileprivate func turn(of user: String) -> (Timestamp, Timestamp)? {
+    zip(diversions, diversionTimes).first { diverted, _ in
+      diverted.to.contains { $0.hasBytes(of: user) }
+    }.map { ($0.at, $1) }
   }
 }

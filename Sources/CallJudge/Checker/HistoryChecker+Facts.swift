@@ -57,6 +57,10 @@ extension HistoryChecker {
     // From devices.
     var caller: Who?
     var placeSentAt: Timestamp?
+    /// How often devices sent that it be placed.
+    var placesSent = 0
+    /// The replies of the app's hook about it.
+    var hookReplies: [HookReply] = []
     /// The caller's app was started again since it placed the call, and does not wait for the reply.
     var callerForgot = false
     var accepted = false
@@ -69,6 +73,14 @@ extension HistoryChecker {
     var told: [Who: Told] = [:]
     /// Each device's commands that can end the call, or its part in it.
     var acts: [Who: CallActs] = [:]
+    /// Answers to the first ringing that are to be judged.
+    var answersSent: [Who: SentAnswer] = [:]
+    /// Signals of the two sides of the answered call that have not arrived.
+    var signalsSent: [SentSignal] = []
+    /// All that were ever sent: one may be sent again after it has arrived.
+    var signalsNoted: Set<String> = []
+    /// Devices whose apps were started again since they had a part in it.
+    var restarted: Set<Who> = []
     /// The transfers that devices asked for and that the journal does not have yet.
     var transfersAsked: [(who: Who, request: TransferRequest)] = []
     /// A side's session may have broken: a new owner presumes that without a record.
@@ -92,7 +104,11 @@ extension HistoryChecker {
     var events: [UInt64: Delivery.Event] = [:]
     var highest: UInt64 = 0
     var invited = false
+    /// When it got its last invite.
+    var invitedAt: Timestamp?
     var won = false
+    /// It knows that it has a side that it took over.
+    var tookOver = false
     var end: CallEnd<Who>?
     var endVersion: UInt64?
     var signals: [UInt64: String] = [:]

@@ -212,6 +212,6 @@ extension HistoryChecker.Facts {
     return users.contains { $0.hasBytes(of: user) }
   }
 
-  /// From whom the call came to a user; empty: it was placed to the user.
+  /// The user from whom the call came to this one; empty: it was placed to this one.
   func source(of user: String) -> String { diversions.source(of: user) }
 }

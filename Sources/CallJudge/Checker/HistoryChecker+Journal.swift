@@ -21,6 +21,7 @@ extension HistoryChecker {
       try mayBePlaced(placed, call)
       try mayRing(placed, call, shard)
       try isSecondCall(placed, call)
+      try placedByHook(placed, record, facts, call)
       try isNamed(placed, facts, call)
       try ringsByRules(&facts, call)
       try require(
@@ -75,8 +76,10 @@ extension HistoryChecker {
         facts.placed?.onlyDevice == nil, .placedAsAsked, call,
         "it goes on, and the server named a device")
       try divertedByRules(diverted, facts, call)
+      try turnEnded(diverted, facts, call)
       try self.diverted(diverted, &facts, call)
       try goesOnAgain(facts, call)
+      try divertedByHook(diverted, facts, call)
     case .answered(let answer):
       try require(facts.answered == nil, .oneRecord, call, "answered twice in the journal")
       try require(facts.ended == nil, .oneRecord, call, "answered after its end")
@@ -111,6 +114,9 @@ extension HistoryChecker {
       try mayEndAsAsked(end, facts, call)
       let why = unreachableThoughAttached(end, facts, record)
       try require(why == nil, .unreachableAttached, call, why ?? "")
+      try missedRightly(end, facts, call)
+      let left = refusedThoughOneRings(end, facts)
+      try require(left == nil, .endsHaveCauses, call, "\(end.reason.name), but \(left ?? "")")
       facts.ended = end
       facts.endedAt = now
       if end.survivor != nil { gaveWay.append(call) }

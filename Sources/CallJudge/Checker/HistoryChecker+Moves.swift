@@ -3,7 +3,7 @@ internal import CallWire
 
 /// Rules for answered calls that another device of the same user takes over.
 extension HistoryChecker.Facts {
-  /// Who has a side of the answered call; nil: it is unanswered.
+  /// The device that has a side of the answered call; nil: the call is unanswered.
   func holder(ofCaller: Bool) -> Who? {
     moves.last { $0.ofCaller == ofCaller }.map { Who($0.to) }
       ?? (ofCaller ? journalCaller : journalWinner)

@@ -50,13 +50,13 @@ extension HistoryChecker {
   mutating func isNamed(
     _ placed: PlacedFacts, _ facts: Facts, _ call: CallID
   ) throws(HistoryViolation) {
-    guard placed.callerRings == nil else { return }
+    guard placed.callerRings == nil, !isNamedByHook(placed.caller.name, facts) else { return }
     let (name, who) = (placed.caller.name, Who(placed.caller))
     if let ofToken = app.nameInToken(who.user) {
       return try require(
         name.hasBytes(of: ofToken), .oneStory, call, "\(who) is named \"\(name)\"")
     }
-    guard sight.contains(.rules) else { return }
+    guard sight.contains(.rules), !hasHook || sight.contains(.hook) else { return }
     let known = names[userKey(who.user)] ?? []
     try require(
       name.isEmpty || known.contains { $0.name.hasBytes(of: name) }, .namesShown, call,

@@ -11,6 +11,7 @@ extension HistoryChecker {
       calls[call, default: Facts()].placeSentAt = now
     case .asked(.end(let address)): serverEnds[address.call] = now
     case .asked, .gaveUp: break
+    case .hook(let call, let reply): hookSaid(reply, of: call)
     case .answered(.rules(let asked, let user), .rules(let told), _):
       try toldRules(told, asked: asked, of: user)
     case .answered(.name(let asked, let user), .name(let told), _):

@@ -55,8 +55,14 @@ extension HistoryChecker {
   mutating func replied(
     _ who: Who, _ question: Asked, _ reply: ServerReply
   ) throws(HistoryViolation) {
+    if case .call(let address, .answer) = question.command {
+      try replied(who, toAnswerOf: address.call, reply)
+    }
     switch reply {
-    case .done: break
+    case .done:
+      if case .call(let address, .signal(_, let body)) = question.command {
+        acceptedSignal(body, address.call)
+      }
     case .rules(let told):
       if case .rules(.write(let rules)) = question.command {
         try toldRules(told, asked: rules, of: who.user)
@@ -83,6 +89,9 @@ extension HistoryChecker {
       try toldState(who, state, asked: question.at)
     case .answer(true, let state):
       if forgotten[state.call] != nil { return }
+      if calls[state.call]?.tookOver(who) ?? false {
+        calls[state.call]?.told[who, default: Told()].tookOver = true
+      }
       if case .call(_, .pull(let request)) = question.command {
         try toldPulled(who, request, state.call)
       } else {
@@ -121,6 +130,9 @@ extension HistoryChecker {
       try toldEnd(
         who, CallEnd(reason: state.reason ?? .failed, by: state.by.map(Who.init)), call,
         version: nil)
+      try toldMissed(
+        who, state.reason ?? .failed, by: state.by.map(Who.init), missed: state.missed,
+        isState: true, call)
     }
   }
 
@@ -172,6 +184,8 @@ extension HistoryChecker {
         "\(who) hears the end as version \(version), after \(before)")
       try toldSurvivor(who, stop.reason, stop.survivor, call)
       try toldEnd(who, end, call, version: version)
+      try toldMissed(
+        who, stop.reason, by: end.by, missed: stop.missed, isState: false, call)
     case .moved(let moved): try toldMove(who, moved, call)
     case .transfer(let news): try toldOfTransfer(who, news, call)
     case .ringsUntil(let deadline):
@@ -192,6 +206,7 @@ extension HistoryChecker {
     _ who: Who, _ invite: Invite, _ call: CallID, decided: Timestamp
   ) throws(HistoryViolation) {
     calls[call]?.told[who]?.invited = true
+    calls[call]?.told[who]?.invitedAt = now
     if let by = invite.transferredBy { return try invitedToTransfer(who, invite, by, call) }
     if let facts = calls[call], facts.isForServer, !invite.caller.device.text.isEmpty {
       return try invitedToSecondSide(who, invite, call, facts)
@@ -207,6 +222,7 @@ extension HistoryChecker {
     try require(
       known.contains { $0.milliseconds == invite.deadline.milliseconds }, .oneStory, call,
       "\(who) hears of another deadline")
+    try mayBeInvited(who, call, decided: decided, hasCall: taken != nil)
     try invitedElsewhere(who, invite, call)
     try require(
       !app.onlyPlaces(who) || taken != nil, .placersDoNotRing, call,
@@ -223,6 +239,30 @@ extension HistoryChecker {
     try require(
       decided <= invite.deadline + .seconds(4), .noLateInvite, call,
       "\(who) is told to ring after the deadline")
+  }
+}
+
+/// Further rules for invites, beside those of versions and deadlines.
+extension HistoryChecker {
+  /// An invite to the first ringing is for a device of a user whom the call rings, and was decided while it rang.
+  ///
+  /// The journal has the ways, the answer and the end before a device hears of them, and an owner decides no invite behind
+  /// an answer or an end; the times are by the owners' clocks. A device that has the call without having answered it gets
+  /// its invite later.
+  /// - Parameter hasCall: whether it is such a device.
+  mutating func mayBeInvited(
+    _ who: Who, _ call: CallID, decided: Timestamp, hasCall: Bool
+  ) throws(HistoryViolation) {
+    guard let facts = calls[call], let placed = facts.placed else { return }
+    judged[.noInviteAfterStop, default: 0] += 1
+    let isParty = placed.callee.user.hasBytes(of: who.user) || facts.wentOn(to: who.user)
+    try require(
+      isParty && who != facts.journalCaller, .noInviteAfterStop, call,
+      "\(who) is told to ring, and has no part in the call")
+    guard !hasCall, let over = facts.answered?.at ?? facts.ended?.at else { return }
+    try require(
+      decided <= over + bounds.skew, .noInviteAfterStop, call,
+      "\(who) is told to ring by what was decided after the call had stopped ringing")
   }
 }
 

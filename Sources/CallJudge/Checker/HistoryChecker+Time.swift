@@ -23,7 +23,7 @@ extension HistoryChecker {
       if let violation = overdue(call, facts) ?? notRung(call, facts)
         ?? notRungElsewhere(call, facts) ?? notToldOfMove(call, facts)
         ?? notToldOfTransfer(call, facts) ?? consultedGoesOn(call, facts)
-        ?? secondNotRung(call, facts)
+        ?? secondNotRung(call, facts) ?? owed(call, facts)
       {
         return violation
       }
@@ -31,6 +31,16 @@ extension HistoryChecker {
     }
     live = still
     return unmergedCrossing() ?? wokenInVain() ?? delayedJob() ?? wrongOngoing()
+  }
+
+  /// The first thing that the call owes a device by now and has not done; nil: there is none.
+  private mutating func owed(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
+    if let violation = answerIgnored(call, facts) { return violation }
+    if let violation = winnerUntold(call, facts) { return violation }
+    if let violation = takerUntold(call, facts) { return violation }
+    if let violation = lostSignal(call, facts) { return violation }
+    if let violation = turnOverdue(call, facts) { return violation }
+    return notRungForTransfer(call, facts)
   }
 
   /// Whether a call rings: with members of a group in turn that takes long.

@@ -220,4 +220,31 @@ extension HistoryChecker {
     }
     return nil
   }
+
+  /// An attached device of the user to whom a side is handed over that does not ring, though nothing was wrong.
+  ///
+  /// The user's shard is asked for the devices when the transfer begins. A device that was asked in another call takes the
+  /// side without ringing, and a transfer that goes on rings others.
+  mutating func notRungForTransfer(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
+    guard let transfer = facts.transfers.last, !transfer.start.from.isEmpty,
+      transfer.start.consulted == nil, transfer.diversions.isEmpty,
+      let user = transfer.start.to.first
+    else { return nil }
+    let since = transfer.startedAt
+    let due = since + bounds.ring + .seconds(1)
+    guard due < transfer.endedAt ?? now, due < now else { return nil }
+    for link in witnesses(of: user, since, facts)
+    where transfer.start.device.map({ $0.text == link.who.device }) ?? true
+      && isQuiet(link, user, facts, from: since - bounds.takeover, until: due)
+    {
+      if let invitedAt = facts.told[link.who]?.invitedAt, since <= invitedAt {
+        judged[.attachedRing, default: 0] += 1
+      } else {
+        return HistoryViolation(
+          .attachedRing, "\(link.who) is attached at \(link.edge), and hears nothing of a transfer",
+          call: call)
+      }
+    }
+    return nil
+  }
 }

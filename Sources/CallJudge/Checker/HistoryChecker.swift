@@ -162,13 +162,16 @@ package struct HistoryChecker: Sendable {
       facts.caller = facts.caller ?? who
       if facts.caller == who { facts.callerForgot = false }
       facts.placeSentAt = facts.placeSentAt ?? now
+      facts.placesSent += 1
       calls[address.call] = facts
     case .attach:
       unansweredAttaches[who, default: []].insert(link)
       attachTimes[who, default: []].append(now)
     case .detach: links[link]?.attachedAt = nil
+    case .call(let address, .answer): noteAnswer(who, link, address.call)
     case .call(let address, .signal(let kind, let body)):
       senders.sent(who, address.call, body)
+      noteSignal(who, body, address.call)
       // It is refused; if the refusal is lost, it is sent again, and may be taken behind later ones.
       if kind == .information, calls[address.call]?.answered == nil {
         senders.gaveUp(address.call, body)
@@ -202,6 +205,9 @@ package struct HistoryChecker: Sendable {
         calls[id]?.told[who]?.forgot = true
       }
       if calls[id]?.caller == who { calls[id]?.callerForgot = true }
+      if calls[id]?.told[who] != nil || calls[id]?.caller == who {
+        calls[id]?.restarted.insert(who)
+      }
     }
   }
 

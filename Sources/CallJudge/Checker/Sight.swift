@@ -13,6 +13,8 @@ package struct Sight: OptionSet, Sendable, Hashable {
   package static let rules = Sight(rawValue: 1 << 3)
   /// The events that clients hand to their apps.
   package static let apps = Sight(rawValue: 1 << 4)
+  /// The answers of the app's hook.
+  package static let hook = Sight(rawValue: 1 << 5)
 
-  package static let all: Sight = [.journal, .streams, .registrations, .rules, .apps]
+  package static let all: Sight = [.journal, .streams, .registrations, .rules, .apps, .hook]
 }

@@ -48,6 +48,7 @@ extension SimCoverage {
   func invited(_ invite: Invite, _ call: CallID) {
     if invite.isSecondCall { race("R29 second call", call) }
     guard !invite.caller.name.isEmpty, SimOptions.displayName(invite.caller.user) == nil,
+      !invite.caller.name.hasPrefix(SimHook.namePrefix),
       !invite.caller.device.text.isEmpty
     else { return }
     race("R29 stored name", call)

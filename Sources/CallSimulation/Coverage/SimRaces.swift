@@ -39,18 +39,17 @@ package enum SimRaces {
     ].map { "fault.\($0)" }
 
   /// Commands that must occur during outages, and rules that seldom have something to judge.
-  package static let requiredBeside =
+  package static let requiredBeside: [String] =
     ["place", "answer", "signal"].map { "in outage.\($0)" }
     + ["signal.information", "signal.information too early"]
     + ["app.ignores the call of its former run"]
-    + [
-      HistoryRule.unreachableAttached, .attachedRing, .signalsInOrder, .movesTold, .ongoingSeen,
-      .transfersTold, .rulesFollowed, .silenceKept, .firstRingFirst, .secondCallTold,
-      .namesShown, .listsWhole,
-    ]
-    .map {
-      "judged.\($0.rawValue)"
-    }
+    + requiredRules.map { "judged.\($0.rawValue)" }
+
+  private static let requiredRules: [HistoryRule] = [
+    .unreachableAttached, .attachedRing, .signalsInOrder, .movesTold, .ongoingSeen, .transfersTold,
+    .rulesFollowed, .silenceKept, .firstRingFirst, .secondCallTold, .namesShown, .listsWhole,
+    .answersCount, .winnersTold, .missedRightly, .signalsArrive, .hookFollowed,
+  ]
 
   package static let requiredAnswers =
     [

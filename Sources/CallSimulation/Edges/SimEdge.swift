@@ -23,6 +23,8 @@ package final class SimEdge: SimActor {
   package var onConnect: ((SimBus) -> Void)?
   /// The coordinator that each of its processes also is; nil: it is only an edge.
   weak var host: SimCoordinator?
+  /// Called with what the app's hook says to it about a call.
+  var onHookReply: (CallID, HookReply) -> Void = { _, _ in }
   private let nats: SimNATS
   private let options: SimOptions
   private var random: SimRandom
@@ -59,7 +61,7 @@ package final class SimEdge: SimActor {
     var keys = options.keys.with(options.hasHook ? SimHook.settings : nil, of: SimOptions.app)
     if options.hasWebhooks { keys = keys.with(webhooks: SimHook.webhooks, of: SimOptions.app) }
     var configuration = EdgeConfiguration(nodeID: name, appKeys: keys)
-    configuration.hookClient = SimHook(world.fork("hook.\(name).\(starts)"))
+    configuration.hookClient = SimHook(world.fork("hook.\(name).\(starts)"), onHookReply)
     configuration.cluster = SimOptions.cluster
     configuration.shardCount = options.shardCount
     configuration.limits = options.limits

@@ -160,6 +160,10 @@ package final class Simulation {
       (coordinators.compactMap(\.node) + faults.otherNodes()).filter { $0.state != .dead }
     }
     for edge in edges {
+      edge.onHookReply = { [unowned self, name = edge.name] call, reply in
+        world.note("hook", call: call, "says \(reply) to \(name)")
+        note(.server(.hook(call, reply)))
+      }
       edge.onDisturbance = { [unowned self] socket in
         for line in lines.values where line.socket === socket { disturbed(line) }
       }

@@ -84,6 +84,11 @@ extension Sabotage {
     case .secondNotCalled: row(.toShard, "the shard of a call that the app's server placed does not ask for the second user's devices", .secondRings, needs: .server, calls: .placedByServer, in: .calm)
     case .secondCallHidden: row(.toEdge, "invites to a second call do not say that it is one", .secondCallTold)
     case .namesNotTold: row(.toEdge, "sessions do not get the names that the app's server sets", .namesShown, needs: .server, in: .calm)
+    case .answersIgnored: row(.toShard, "answers do not reach the calls' shards", .answersCount, in: .calm)
+    case .winnerNotTold: row(.toEdge, "the reply to an answer that won does not leave its shard", .winnersTold, in: .calm)
+    case .missedMistold: row(.toEdge, "stops say the opposite of whether the call is missed", .missedRightly)
+    case .signalsEmptied: row(.toEdge, "every third signal arrives without its content", .signalsArrive, calls: .streamed)
+    case .hookIgnored: row(.toShard, "the shard of a call does not learn to whom the app's hook forwards it", .hookFollowed, needs: .hook)
     case .ticketsNotChecked: row(.coordinator, "edges' commands are not verified, and an attacker controls an edge", needs: .rogueEdge)
     }
   }

@@ -16,7 +16,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     formerOwnerNotTold, staleGoneHonoured, pushGivenUp, refusedTokenGone, noticeToDecliner,
     sentTooLate, attachAnsweredWrongly, rulesLost, ruleMisread, silenceForgotten,
     stagesForgotten, othersNotWanted, placedForAnother, chosenDeviceIgnored, liveCallUnlisted,
-    readMarkIgnored, secondNotCalled, secondCallHidden, namesNotTold, ticketsNotChecked
+    readMarkIgnored, secondNotCalled, secondCallHidden, namesNotTold, answersIgnored,
+    winnerNotTold, missedMistold, signalsEmptied, hookIgnored, ticketsNotChecked
 
   /// The name on the command line: `two-winners` for `twoWinners`.
   package var name: String {

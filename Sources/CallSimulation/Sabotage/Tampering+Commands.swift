@@ -23,8 +23,8 @@ extension Tampering {
       switch command.body {
       case .place(var request):
         callers[request.call] = command.session.number
-        guard sabotage == .chosenTimeIgnored else { continue }
-        request.ringsAnew = true
+        if sabotage == .chosenTimeIgnored { request.ringsAnew = true }
+        if sabotage == .hookIgnored { request.forward = [] }
         batch.commands[index].body = .place(request)
       case .call(let call, .resume): callers[call] = command.session.number
       case .pushReport(let report):
@@ -85,6 +85,7 @@ extension Tampering {
 
   private func isHidden(_ body: Command.Body) -> Bool {
     switch body {
+    case .call(_, .answer): sabotage == .answersIgnored
     case .crossed: sabotage == .crossingUnnoticed
     case .merge: sabotage == .mergeNotAsked
     case .visit: sabotage == .visitNotAsked || sabotage == .secondNotCalled

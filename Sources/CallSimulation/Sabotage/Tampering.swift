@@ -116,6 +116,7 @@ final class Tampering {
       return ongoing.calls.isEmpty ? [] : [item]
     }
     if case .name = item.body, sabotage == .namesNotTold { return [] }
+    if case .reply(_, .answer(won: true, _)) = item.body, sabotage == .winnerNotTold { return [] }
     if case .history = item.body, sabotage == .historyChangeUntold {
       let session = EdgeSession(subject: subject, session: item.session)
       return toldHistory.insert(session).inserted ? [item] : []
@@ -149,6 +150,14 @@ final class Tampering {
     case (.transferEndUntold, .transfer(let news)): return news.reason == nil ? [item] : []
     case (.stopWithoutReason, .stop):
       delivery.event = .stop(Stop(reason: .failed))
+      return [again()]
+    case (.missedMistold, .stop(var stop)):
+      stop.missed.toggle()
+      delivery.event = .stop(stop)
+      return [again()]
+    case (.signalsEmptied, .signal(var signal)) where signal.index.isMultiple(of: 3):
+      signal.body = ""
+      delivery.event = .signal(signal)
       return [again()]
     case (.versionGoesBack, .stop):
       delivery.version = (delivery.version >> 20) << 20
