@@ -1,8 +1,8 @@
 import CallCore
 import Testing
 
-/// The app's server places a call between bob and dave: bob's devices ring first, and dave's once bob has answered. Bob's
-/// shard has the call.
+/// The app's server places a call between bob and dave: bob's devices ring first, and dave's once bob has answered.
+/// Bob's shard has the call.
 @Suite struct AppPlacingTests {
   typealias Bench = DivertingBench
 
@@ -19,10 +19,12 @@ import Testing
     return .place(AppPlacing(request, caller: from, device: device))
   }
 
-  static func bench(limits: CallLimits = CallLimits()) -> Bench {
+  /// Bob has two devices, and those other users have one each.
+  static func bench(with users: String..., limits: CallLimits = CallLimits()) -> Bench {
     var bench = Bench(owner: CallCoreTests.Bench(limits: limits), guests: CallCoreTests.Bench())
     bench.owner.shard.storedParts = .history
     bench.owner.attach("b1", "b2")
+    for user in users { bench.attach(user) }
     return bench
   }
 
@@ -36,30 +38,28 @@ import Testing
   /// Bob has answered, and dave rings.
   static func waiting(limits: CallLimits = CallLimits()) -> Bench {
     var bench = placed(limits: limits)
-    bench.attach("dave", "1")
-    bench.attach("dave", "2")
-    bench.asBob(.answer(description: ""))
+    for device in ["1", "2"] { bench.attach("dave", device) }
+    bench.asBob(.answer())
     return bench
   }
 
   // MARK: As it should be
 
   @Test("bob rings, then dave, and both talk") func bothTalk() throws {
-    var bench = Self.bench()
-    bench.attach("dave", "1")
+    var bench = Self.bench(with: "dave")
     bench.attach("dave", "2")
     let placed = bench.asServer(Self.request())
     #expect(placed?.state.phase == .placed && placed?.caller == Self.nobody)
     for device in ["b1", "b2"] {
-      let invite = try #require(bench.owner.allInvites(device, bench).first)
+      let invite = try #require(bench.bob.invites(device).first)
       #expect(invite.caller == Self.nobody && invite.description.isEmpty)
       #expect(invite.pushData == "ticket 7" && invite.headers.count == 1)
     }
     bench.asBob(.alerting)
     bench.pass(.seconds(5))
-    #expect(bench.invites("dave", "1").isEmpty, "his turn comes later")
-    #expect(bench.asBob(.answer(description: ""))?.won == true)
-    let invite = try #require(bench.invites("dave", "1").first)
+    #expect(bench.invites("dave").isEmpty, "his turn comes later")
+    #expect(bench.asBob(.answer())?.won == true)
+    let invite = try #require(bench.invites("dave").first)
     #expect(invite.caller == Self.bobsPhone, "who waits")
     #expect(invite.transferredBy == nil && invite.divertedBy.isEmpty && invite.consulted == nil)
     #expect(invite.description.isEmpty && invite.headers.isEmpty && invite.pushData.isEmpty)
@@ -70,26 +70,25 @@ import Testing
     #expect(bench.asBob(.signal(.candidate, body: "for nobody")) == .done)
     bench.pass(.seconds(25))
     #expect(bench.owner.ends.isEmpty, "nobody has to be connected yet")
-    #expect(bench.say(.answer(description: "offer"), "dave", "1")?.won == true)
+    #expect(bench.say(.answer(description: "offer"), "dave")?.won == true)
     #expect(bench.stops("dave", "2") == [Stop(reason: .answeredElsewhere, by: Self.dave)])
-    #expect(
-      bench.toBob().last == .moved(Moved(to: Self.dave, description: "offer", number: 1)))
+    #expect(bench.toBob().last == .moved(Moved(to: Self.dave, description: "offer", number: 1)))
     bench.asBob(.signal(.description, body: "answer"))
     #expect(bench.signals("dave", "1").map(\.body) == ["answer"])
     bench.asBob(.connected)
-    bench.say(.connected, "dave", "1")
+    bench.say(.connected, "dave")
     bench.pass(.seconds(120))
     #expect(bench.asServer(.call(Bench.id))?.caller == Self.dave)
-    bench.say(.hangUp, "dave", "1")
+    bench.say(.hangUp, "dave")
     #expect(bench.bobsStops().map(\.reason) == [.hungUp])
     #expect(bench.owner.ends.map(\.by) == [Self.dave])
-    #expect(bench.effects.allSatisfy { !$0.isDelivery(to: "") })
+    #expect(bench.bob.deliveries(to: "").isEmpty)
   }
 
   @Test("after dave has answered, both have to be connected in time") func connectGrace() {
     var bench = Self.waiting()
     bench.pass(.seconds(20))
-    bench.say(.answer(description: "offer"), "dave", "1")
+    bench.say(.answer(description: "offer"), "dave")
     let answered = bench.owner.now
     while bench.owner.ends.isEmpty, bench.owner.now < answered + .seconds(300) {
       bench.pass(.seconds(1))
@@ -100,13 +99,12 @@ import Testing
   }
 
   @Test("the devices of each ring for the time that was asked for") func ringTimeout() {
-    var bench = Self.bench()
-    bench.attach("dave", "1")
+    var bench = Self.bench(with: "dave")
     var request = PlaceRequest(call: Bench.id, ringTimeoutSeconds: 12)
     request.callerName = "Dave D."
     bench.asServer(.place(AppPlacing(request, caller: "dave")))
     bench.pass(.seconds(10))
-    bench.asBob(.answer(description: ""))
+    bench.asBob(.answer())
     bench.pass(.seconds(11))
     #expect(bench.owner.ends.isEmpty)
     bench.pass(.seconds(1))
@@ -115,70 +113,51 @@ import Testing
 
   @Test("who has the sides transfers and pulls them as in any call") func goesOn() {
     var bench = Self.waiting()
-    bench.attach("carol", "1")
+    bench.attach("carol")
     #expect(bench.asBob(.transfer(TransferRequest(to: "carol")))?.error == .transferring)
     #expect(bench.asBob(.cancelTransfer)?.error == .notParty)
-    bench.say(.answer(description: "offer"), "dave", "1")
-    #expect(bench.say(.transfer(TransferRequest(to: "carol")), "dave", "1")?.error == nil)
-    #expect(bench.say(.answer(description: "offer 2"), "carol", "1")?.won == true)
-    #expect(bench.stops("dave", "1").map(\.reason) == [.transferred])
+    bench.say(.answer(description: "offer"), "dave")
+    #expect(bench.say(.transfer(TransferRequest(to: "carol")), "dave")?.error == nil)
+    #expect(bench.say(.answer(description: "offer 2"), "carol")?.won == true)
+    #expect(bench.stops("dave").map(\.reason) == [.transferred])
   }
 
   // MARK: One device of bob's
 
-  /// Whether b2 joins, in all the ways in which it might.
-  private func b2IsLeftOut(_ bench: inout Bench) {
-    bench.owner.say(.attach(Attach()), device: "b2", session: CallCoreTests.Bench.session("b2", 1))
-    bench.pump()
-    let again = CallCoreTests.Bench.session("b2", 1)
-    let answer = bench.owner.say(
-      .call(Bench.id, .answer(description: "")), device: "b2", session: again)
-    #expect(answer?.won == false)
-    #expect(bench.owner.allInvites("b2", bench).isEmpty)
-    let toAgain = bench.effects.contains { if case .deliver(again, _) = $0 { true } else { false } }
-    #expect(!toAgain)
-  }
-
   @Test("only the chosen device rings, and the call goes on as ever") func oneDevice() {
-    var bench = Self.bench()
-    bench.attach("dave", "1")
+    var bench = Self.bench(with: "dave")
     bench.asServer(Self.request(device: "b1"))
-    #expect(bench.owner.allInvites("b1", bench).count == 1)
-    b2IsLeftOut(&bench)
-    #expect(bench.asBob(.answer(description: ""))?.won == true)
-    #expect(bench.invites("dave", "1").count == 1)
-    #expect(bench.say(.answer(description: "offer"), "dave", "1")?.won == true)
+    #expect(bench.bob.invites("b1").count == 1)
+    // b2 does not join, in whatever way it tries.
+    let again = CallCoreTests.Bench.session("b2", 1)
+    bench.owner.say(.attach(Attach()), device: "b2", session: again)
+    bench.pump()
+    #expect(bench.owner.say(.answer(), "b2", session: again)?.won == false)
+    #expect(bench.bob.invites("b2").isEmpty && bench.bob.deliveries(to: again).isEmpty)
+    #expect(bench.asBob(.answer())?.won == true)
+    #expect(bench.invites("dave").count == 1)
+    #expect(bench.say(.answer(description: "offer"), "dave")?.won == true)
     // Then bob's side moves and transfers as in any call.
-    let pull = bench.owner.say(
-      .call(Bench.id, .pull(PullRequest(from: "b1", description: "offer 2"))), device: "b2",
-      session: CallCoreTests.Bench.session("b2", 1))
-    #expect(pull?.won == true)
+    let pull = CallVerb.pull(PullRequest(from: "b1", description: "offer 2"))
+    #expect(bench.owner.say(pull, "b2", session: again)?.won == true)
   }
 
   @Test("the chosen device rings, however many devices the user has") func oneOfMany() {
-    var limits = CallLimits()
-    limits.devicesPerUser = 2
-    var bench = Self.bench(limits: limits)
+    var bench = Self.bench(with: "dave", limits: .with { $0.devicesPerUser = 2 })
     // The limit is lower than it was when they attached.
-    bench.attach("dave", "1")
-    for device in ["b3", "b4", "b5", "b6"] {
-      bench.owner.say(
-        .attach(Attach(announce: true, attachedAt: bench.owner.now + .seconds(1))),
-        device: device)
-    }
+    let later = Attach(announce: true, attachedAt: bench.owner.now + .seconds(1))
+    for device in ["b3", "b4", "b5", "b6"] { bench.owner.say(.attach(later), device: device) }
     bench.asServer(Self.request(device: "b1"))
-    #expect(bench.owner.allInvites("b1", bench).count == 1)
+    #expect(bench.bob.invites("b1").count == 1)
   }
 
   @Test("where the chosen device declines, or cannot be reached, nobody else rings") func noOther()
   {
-    var bench = Self.bench()
-    var rules = UserRules()
-    (rules.onNoAnswer, rules.onBusy) = (.init(users: ["carol"]), .init(users: ["carol"]))
-    (rules.onUnreachable, rules.noAnswerSeconds) = (.init(users: ["carol"]), 5)
-    bench.owner.say(.rules(.write(rules)), user: "bob", device: "b1", callee: "bob")
-    bench.owner.answerStores()
-    bench.attach("carol", "1")
+    var bench = Self.bench(with: "carol")
+    let carol = UserRules.Forward(users: ["carol"])
+    bench.owner.set(
+      UserRules(onBusy: carol, onNoAnswer: carol, noAnswerSeconds: 5, onUnreachable: carol),
+      of: "bob")
     bench.asServer(Self.request(device: "b1"))
     bench.pass(.seconds(6))
     #expect(bench.diversions.isEmpty, "it goes on to nobody")
@@ -188,17 +167,8 @@ import Testing
     bench.asServer(Self.request(id: gone, device: "b3"))
     #expect(bench.owner.ends.map(\.reason) == [.declined, .unreachable])
     #expect(bench.owner.ends.last?.unreachable == .noDevice)
-    #expect(bench.invites("carol", "1").isEmpty)
-    #expect(bench.owner.allInvites("b2", bench).isEmpty)
-  }
-
-  @Test("the same id for another device is another call") func otherDevice() {
-    var bench = Self.bench()
-    bench.asServer(Self.request(device: "b1"))
-    #expect(bench.asServer(Self.request(device: "b1"))?.state.phase == .placed)
-    for device in [nil, "b2"] as [DeviceID?] {
-      #expect(bench.owner.server(Self.request(device: device))?.error == .callIDTaken)
-    }
+    #expect(bench.invites("carol").isEmpty)
+    #expect(bench.bob.invites("b2").isEmpty)
   }
 
   // MARK: Bob does not answer
@@ -207,7 +177,7 @@ import Testing
     "bob does not take it: dave never rings", arguments: [EndReason.declined, .unanswered, .busy])
   func bobDoesNot(reason: EndReason) {
     var bench = Self.placed()
-    bench.attach("dave", "1")
+    bench.attach("dave")
     switch reason {
     case .declined: bench.asBob(.decline(.everywhere))
     case .busy:
@@ -215,12 +185,12 @@ import Testing
     default: bench.pass(.seconds(30))
     }
     #expect(bench.owner.ends.map(\.reason) == [reason])
-    #expect(bench.invites("dave", "1").isEmpty && bench.diversions.isEmpty)
+    #expect(bench.invites("dave").isEmpty && bench.diversions.isEmpty)
     #expect(bench.asServer(.call(Bench.id))?.state.reason == reason)
-    let entries = bench.owner.shard.historyEntries(of: Bench.id)
-    #expect(entries.map(\.user.user) == ["bob"], "it never rang at dave")
-    #expect(entries.first?.entry.isMissed == (reason != .declined))
-    #expect(entries.first?.entry.peer == "dave" && entries.first?.entry.peerName == "Dave D.")
+    #expect(bench.entries.map(\.user.user) == ["bob"], "it never rang at dave")
+    let bobs = bench.entries.first?.entry
+    #expect(bobs?.isMissed == (reason != .declined))
+    #expect(bobs?.peer == "dave" && bobs?.peerName == "Dave D.")
   }
 
   // MARK: Dave does not answer
@@ -230,11 +200,11 @@ import Testing
     arguments: [EndReason.declined, .busy, .unanswered, .unreachable])
   func daveDoesNot(reason: EndReason) {
     var bench = Self.placed()
-    if reason != .unreachable { bench.attach("dave", "1") }
-    bench.asBob(.answer(description: ""))
+    if reason != .unreachable { bench.attach("dave") }
+    bench.asBob(.answer())
     switch reason {
-    case .declined: bench.say(.decline(.everywhere), "dave", "1")
-    case .busy: bench.say(.busy, "dave", "1")
+    case .declined: bench.say(.decline(.everywhere), "dave")
+    case .busy: bench.say(.busy, "dave")
     default: bench.pass(.seconds(30))
     }
     let by = reason == .declined || reason == .busy ? Self.dave : nil
@@ -243,15 +213,13 @@ import Testing
     #expect(bench.bobsStops() == [Stop(reason: .hungUp, by: by ?? Self.nobody)])
     #expect(bench.owner.ends.map(\.missed) == [false])
     let missed = reason == .unanswered ? [Stop(reason: reason, missed: true)] : []
-    #expect(bench.stops("dave", "1") == missed)
-    var entries: [String: HistoryEntry] = [:]
-    for (user, entry) in bench.owner.shard.historyEntries(of: Bench.id) {
-      entries[user.user] = entry
-    }
-    #expect(entries.count == 2 && entries["bob"]?.reason == .hungUp)
-    #expect(entries["dave"]?.isPlaced == false && entries["dave"]?.peer == "bob")
-    #expect(entries["dave"]?.reason == reason && entries["dave"]?.answeredAt == nil)
-    #expect(entries["dave"]?.isMissed == (reason != .declined))
+    #expect(bench.stops("dave") == missed)
+    let entries = bench.entries.sorted { $0.user.user < $1.user.user }
+    #expect(entries.map(\.user.user) == ["bob", "dave"])
+    #expect(entries.map(\.entry.reason) == [.hungUp, reason])
+    let daves = entries.last?.entry
+    #expect(daves?.isPlaced == false && daves?.peer == "bob" && daves?.answeredAt == nil)
+    #expect(daves?.isMissed == (reason != .declined))
     bench.acknowledgeBob()
     #expect(bench.owner.journal.last?.change == .settled)
   }
@@ -259,113 +227,77 @@ import Testing
   @Test("the reason and the stop are retransmitted, in their order") func retransmitted() {
     var bench = Self.waiting()
     bench.pass(.seconds(40))
-    let session = CallCoreTests.Bench.session("b1")
-    let after = bench.effects.compactMap { effect -> (news: Bool, version: UInt64, UInt64)? in
-      guard case .deliver(session, let delivery) = effect else { return nil }
-      switch delivery.event {
-      case .transfer: return (true, delivery.version, delivery.after)
-      case .stop: return (false, delivery.version, delivery.after)
-      default: return nil
-      }
-    }
-    #expect(after.count { $0.news } > 1 && after.count { !$0.news } > 1)
-    let news = after.first { $0.news }?.version
-    #expect(after.allSatisfy { $0.news || $0.2 == news })
+    let news = bench.bob.deliveries(to: "b1").filter { $0.event.kind == "transfer" }
+    let stops = bench.bob.deliveries(to: "b1").filter { $0.event.kind == "stop" }
+    #expect(news.count > 1 && stops.count > 1)
+    #expect(stops.allSatisfy { $0.after == news.first?.version })
   }
 
-  @Test("bob's device hangs up, or the app's server ends it, while dave rings", arguments: [0, 1])
-  func endsMeanwhile(byApp: Int) {
+  @Test(
+    "bob's device hangs up, or the app's server ends it, while dave rings",
+    arguments: [true, false])
+  func endsMeanwhile(byApp: Bool) {
     var bench = Self.waiting()
-    if byApp == 1 {
+    if byApp {
       #expect(bench.asServer(.end(Bench.id))?.endedByApp == true)
     } else {
       bench.asBob(.hangUp)
     }
-    let by = byApp == 1 ? nil : Self.bobsPhone
-    #expect(bench.stops("dave", "1") == [Stop(reason: .cancelled, by: by, missed: true)])
+    let by = byApp ? nil : Self.bobsPhone
+    #expect(bench.stops("dave") == [Stop(reason: .cancelled, by: by, missed: true)])
     #expect(bench.toBob().isEmpty, "it knows why")
     #expect(bench.owner.ends.map(\.reason) == [.hungUp])
-    #expect(bench.say(.answer(description: ""), "dave", "1")?.won == false)
+    #expect(bench.say(.answer(), "dave")?.won == false)
   }
 
   @Test("bob's device is gone for good while dave rings") func bobIsGone() {
-    var limits = CallLimits()
-    limits.resumeGraceAnswered = .seconds(5)
-    var bench = Self.waiting(limits: limits)
+    var bench = Self.waiting(limits: .with { $0.resumeGraceAnswered = .seconds(5) })
     bench.owner.say(.sessionClosed(graceful: false), device: "b1")
     bench.pass(.seconds(6))
     #expect(bench.owner.ends.map(\.by?.device) == ["b1"])
-    #expect(bench.stops("dave", "1").map(\.reason) == [.cancelled])
+    #expect(bench.stops("dave").map(\.reason) == [.cancelled])
   }
 
   // MARK: Rules
 
   @Test("dave's rules hold, and a user to whom it goes on has it from him") func rules() {
     var bench = Self.placed()
-    bench.attach("carol", "1")
+    bench.attach("carol")
     bench.hold()
-    bench.asBob(.answer(description: ""))
-    var sentOn = VisitAnswer()
-    (sentOn.diverted, sentOn.to) = (.always, ["carol", "bob"])
+    bench.asBob(.answer())
     bench.release()
-    bench.hear("dave", sentOn)
-    #expect(bench.invites("carol", "1").map(\.divertedBy) == ["dave"])
-    #expect(bench.say(.answer(description: "offer"), "carol", "1")?.won == true)
+    bench.hear("dave", VisitAnswer(diverted: .always, to: ["carol", "bob"]))
+    #expect(bench.invites("carol").map(\.divertedBy) == ["dave"])
+    #expect(bench.say(.answer(description: "offer"), "carol")?.won == true)
     bench.asBob(.hangUp)
-    let entries = bench.owner.shard.historyEntries(of: Bench.id)
-    #expect(entries.map(\.user.user) == ["bob", "carol"])
-    #expect(entries.last?.entry.divertedBy == "dave" && entries.last?.entry.reason == .hungUp)
+    #expect(bench.entries.map(\.user.user) == ["bob", "carol"])
+    let carols = bench.entries.last?.entry
+    #expect(carols?.divertedBy == "dave" && carols?.reason == .hungUp)
   }
 
   @Test("dave is a group in turn: whoever answers has it from the group") func group() {
     var bench = Self.placed()
     bench.guests.set(
       CallGroup(users: ["carol", "erin"], order: .inTurn, turnSeconds: 10), of: "dave")
-    for user in ["carol", "erin"] { bench.attach(user, "1") }
-    bench.asBob(.answer(description: ""))
-    bench.say(.decline(.everywhere), "carol", "1")
-    #expect(bench.invites("erin", "1").map(\.divertedBy) == ["dave"])
-    #expect(bench.say(.answer(description: "offer"), "erin", "1")?.won == true)
+    for user in ["carol", "erin"] { bench.attach(user) }
+    bench.asBob(.answer())
+    bench.say(.decline(.everywhere), "carol")
+    #expect(bench.invites("erin").map(\.divertedBy) == ["dave"])
+    #expect(bench.say(.answer(description: "offer"), "erin")?.won == true)
     bench.asBob(.hangUp)
-    let entries = bench.owner.shard.historyEntries(of: Bench.id)
-    #expect(entries.map(\.user.user) == ["bob", "erin", "carol"])
-    #expect(entries.map(\.entry.divertedBy) == ["", "dave", "dave"])
+    #expect(bench.entries.map(\.user.user) == ["bob", "erin", "carol"])
+    #expect(bench.entries.map(\.entry.divertedBy) == ["", "dave", "dave"])
   }
 
   @Test("bob's rules hold: who answers for him waits for dave") func bobsRules() {
-    var bench = Self.bench()
-    bench.attach("carol", "1")
-    bench.attach("dave", "1")
-    bench.owner.say(
-      .rules(.write(UserRules(always: UserRules.Forward(users: ["dave", "carol"])))), device: "b1")
-    bench.owner.answerStores()
+    var bench = Self.bench(with: "carol", "dave")
+    bench.owner.set(UserRules(always: .init(users: ["dave", "carol"])), of: "bob")
     bench.asServer(Self.request())
-    #expect(bench.invites("carol", "1").map(\.caller) == [Self.nobody])
-    #expect(bench.invites("dave", "1").isEmpty, "he is the other side")
-    bench.say(.answer(description: ""), "carol", "1")
-    #expect(bench.invites("dave", "1").map(\.caller.user) == ["carol"])
-    bench.say(.answer(description: "offer"), "dave", "1")
-    let moved = bench.deliveries("carol", "1").contains {
-      if case .moved = $0.event { true } else { false }
-    }
-    #expect(moved)
-  }
-}
-
-extension Bench {
-  /// Invites to a device, also the ones that the other bench has taken.
-  fileprivate func allInvites(_ device: String, _ bench: DivertingBench) -> [Invite] {
-    let session = Self.session(device)
-    return bench.effects.compactMap {
-      guard case .deliver(session, let delivery) = $0, case .invite(let invite) = delivery.event
-      else { return nil }
-      return invite
-    }
-  }
-}
-
-extension Effect {
-  fileprivate func isDelivery(to device: String) -> Bool {
-    if case .deliver(Bench.session(device), _) = self { true } else { false }
+    #expect(bench.invites("carol").map(\.caller) == [Self.nobody])
+    #expect(bench.invites("dave").isEmpty, "he is the other side")
+    bench.say(.answer(), "carol")
+    #expect(bench.invites("dave").map(\.caller.user) == ["carol"])
+    bench.say(.answer(description: "offer"), "dave")
+    #expect(bench.deliveries("carol").contains { $0.event.kind == "moved" })
   }
 }

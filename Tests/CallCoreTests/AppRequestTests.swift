@@ -8,9 +8,7 @@ import Testing
   // MARK: Ends
 
   @Test func aRingingCallEndsAsCancelledAndEveryDeviceIsTold() {
-    var bench = Bench()
-    bench.attach("b1", "b2")
-    bench.place()
+    var bench = Bench.ringing("b1", "b2")
     let ended = bench.server(.end(Bench.callID))?.appCall
     #expect(ended?.state.phase == .ended && ended?.state.reason == .cancelled)
     #expect(ended?.state.by == nil && ended?.endedByApp == true)
@@ -27,10 +25,8 @@ import Testing
   }
 
   @Test func anAnsweredCallEndsAsHungUp() {
-    var bench = Bench()
-    bench.attach("b1", "b2")
-    bench.place()
-    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
+    var bench = Bench.ringing("b1", "b2")
+    #expect(bench.say(.answer(), "b1")?.won == true)
     _ = bench.take()
     let ended = bench.server(.end(Bench.callID))?.appCall
     #expect(ended?.state.reason == .hungUp && ended?.state.missed == false)
@@ -43,12 +39,10 @@ import Testing
 
   @Test func theFirstEndCounts() {
     for (reason, end): (EndReason, (inout Bench) -> Void) in [
-      (.cancelled, { $0.caller(.call(Bench.callID, .cancel)) }),
-      (.declined, { $0.say(.call(Bench.callID, .decline(.everywhere)), device: "b1") }),
+      (.cancelled, { $0.caller(.cancel) }),
+      (.declined, { $0.say(.decline(.everywhere), "b1") }),
     ] {
-      var bench = Bench()
-      bench.attach("b1")
-      bench.place()
+      var bench = Bench.ringing("b1")
       end(&bench)
       let state = bench.server(.end(Bench.callID))?.appCall
       #expect(state?.state.reason == reason && state?.endedByApp == false)
@@ -58,9 +52,7 @@ import Testing
   }
 
   @Test func repeatingAnEndChangesNothing() {
-    var bench = Bench()
-    bench.attach("b1")
-    bench.place()
+    var bench = Bench.ringing("b1")
     let first = bench.server(.end(Bench.callID))
     let journalled = bench.journal.count
     _ = bench.take()
@@ -70,24 +62,10 @@ import Testing
     #expect(bench.deliveries(to: "b1").isEmpty)
   }
 
-  @Test func whoAnswersAfterTheEndHasLost() {
-    var bench = Bench()
-    bench.attach("b1")
-    bench.place()
-    bench.server(.end(Bench.callID))
-    let late = bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
-    #expect(late?.won == false && late?.state?.reason == .cancelled)
-    #expect(bench.caller(.call(Bench.callID, .cancel))?.state?.reason == .cancelled)
-    #expect(bench.ends.count == 1)
-  }
-
   @Test func aNewOwnerKnowsWhoEndedIt() {
-    var bench = Bench()
-    bench.attach("b1")
-    bench.place()
+    var bench = Bench.ringing("b1")
     bench.server(.end(Bench.callID))
-    for next in [bench.begun(), bench.takenOver().begun(), bench.restoredFromCheckpoint().begun()] {
-      var next = next
+    for var next in [bench, bench.takenOver(), bench.restoredFromCheckpoint()].map({ $0.begun() }) {
       #expect(next.server(.call(Bench.callID))?.appCall?.endedByApp == true)
       #expect(next.server(.end(Bench.callID))?.appCall?.state.reason == .cancelled)
     }
@@ -108,9 +86,7 @@ import Testing
   }
 
   @Test func aCallOfAnotherUserOrAppIsUnknown() {
-    var bench = Bench()
-    bench.attach("b1")
-    bench.place()
+    var bench = Bench.ringing("b1")
     #expect(bench.server(.end(Bench.callID), "carol")?.error == .unknownCall)
     #expect(bench.server(.call(Bench.callID), "carol")?.error == .unknownCall)
     #expect(bench.server(.end(Bench.callID), app: "other")?.error == .unknownCall)
@@ -121,8 +97,7 @@ import Testing
   // MARK: Lists
 
   @Test func aUserHasItsDevicesAndTheCallsToIt() {
-    var bench = Bench()
-    bench.attach("b1")
+    var bench = Bench.attached("b1")
     bench.enrol("b2", voip: "t2")
     let registeredAt = bench.now
     bench.place()
@@ -148,21 +123,16 @@ import Testing
   }
 
   @Test func liveCallsAreThoseToTheUserAndThoseOfAllItsDevices() {
-    var bench = Bench()
-    bench.attach("b1")
+    var bench = Bench.attached("b1")
     let ids = (1...4).map { CallID(high: 1, low: $0) }
-    bench.place(ids[0])
-    bench.now = bench.now + .seconds(1)
-    bench.place(ids[1], device: "alice2")
-    bench.now = bench.now + .seconds(1)
-    bench.place(ids[2], user: "carol", device: "c1")
-    bench.now = bench.now + .seconds(1)
-    bench.place(ids[3])
-    bench.caller(.call(ids[3], .cancel))
-    func calls(_ user: String) -> [CallID] {
-      guard case .app(.calls(let calls)) = bench.server(.calls(shard: 0), user) else { return [] }
-      return calls.calls.map(\.state.call)
+    for (id, (user, device)) in zip(
+      ids, [("alice", "alice1"), ("alice", "alice2"), ("carol", "c1"), ("alice", "alice1")])
+    {
+      bench.place(id, user: user, device: device)
+      bench.now = bench.now + .seconds(1)
     }
+    bench.caller(.call(ids[3], .cancel))
+    func calls(_ user: String) -> [CallID]? { bench.server(.calls(shard: 0), user)?.appCalls }
     // The newest first.
     #expect(calls("alice") == [ids[1], ids[0]])
     #expect(calls("bob") == [ids[2], ids[1], ids[0]])
@@ -173,14 +143,9 @@ import Testing
   }
 
   @Test func aCallToTheUsersOwnDevicesCountsOnce() {
-    var bench = Bench()
-    bench.attach("b1", "b2")
+    var bench = Bench.attached("b1", "b2")
     bench.say(.place(PlaceRequest(call: Bench.callID)), device: "b1")
-    guard case .app(.calls(let calls)) = bench.server(.calls(shard: 0)) else {
-      Issue.record("no calls")
-      return
-    }
-    #expect(calls.calls.map(\.state.call) == [Bench.callID])
+    #expect(bench.server(.calls(shard: 0))?.appCalls == [Bench.callID])
   }
 
   @Test func noMoreCallsAreListedThanAnAnswerHolds() {
@@ -213,8 +178,7 @@ import Testing
   }
 
   @Test func theLiveCallsOfAnAppAreListedPageByPage() {
-    var bench = Bench()
-    bench.attach("b1")
+    var bench = Bench.attached("b1")
     let ids = (1...5).map { CallID(high: 7, low: UInt64($0)) }
     for (index, id) in ids.enumerated() {
       // The last two are of one millisecond: they are ordered by id.
@@ -227,15 +191,9 @@ import Testing
     #expect(pages(&bench, of: 100, app: "other") == [])
     // A call that ends meanwhile is left out, and the place of one that is gone is still a place.
     bench.server(.end(ids[2]))
-    let place = AppCallPlace(
-      placedAtMs: bench.now.milliseconds - 10, call: ids[2], callee: "bob")
-    guard
-      case .app(.calls(let rest)) = bench.server(.live(LiveCallsQuery(before: place, limit: 9)))
-    else {
-      Issue.record("no calls")
-      return
-    }
-    #expect(rest.calls.map(\.state.call) == [ids[1], ids[0]])
+    let place = AppCallPlace(placedAtMs: bench.now.milliseconds - 10, call: ids[2], callee: "bob")
+    let rest = bench.server(.live(LiveCallsQuery(before: place, limit: 9)))
+    #expect(rest?.appCalls == [ids[1], ids[0]])
   }
 
   @Test(
@@ -263,20 +221,16 @@ import Testing
   // MARK: Removal
 
   @Test func aRemovedDeviceLosesRegistrationAndSession() {
-    var bench = Bench()
-    bench.attach("b1")
+    var bench = Bench.attached("b1")
     bench.enrol("b1")
     _ = bench.take()
     // Durable before the reply, and before anybody notices.
-    #expect(bench.server(.remove("b1"), number: 77) == nil)
+    #expect(bench.server(.remove("b1")) == nil)
     #expect(bench.closed.isEmpty)
     bench.answerStores()
-    let notices = bench.effects.compactMap { effect -> Notice.Kind? in
-      if case .close(_, let notice) = effect { notice.kind } else { nil }
-    }
-    #expect(notices == [.deviceRemoved])
+    #expect(bench.notices == [.deviceRemoved])
     #expect(bench.closed == [Bench.session("b1")])
-    #expect(bench.reply(to: 77) == .done)
+    #expect(bench.effects.contains(.reply(Bench.serverSession, request: 1, .done)))
     #expect(bench.shard.inspect(user: bob) == nil)
     // The edge reports the end of the session as well.
     bench.say(.sessionClosed(graceful: false), device: "b1")
@@ -285,25 +239,22 @@ import Testing
   }
 
   @Test func aRemovalThatTheStoreDoesNotTakeIsTriedAgain() {
-    var bench = Bench()
-    bench.attach("b1")
+    var bench = Bench.attached("b1")
     bench.enrol("b1")
     _ = bench.take()
-    #expect(bench.server(.remove("b1"), number: 77) == nil)
+    #expect(bench.server(.remove("b1")) == nil)
     let token = bench.effects.compactMap { effect -> UInt64? in
       if case .remove(_, _, let token) = effect { token } else { nil }
     }
     #expect(token.count == 1)
     bench.run { $0.registrationStored(token: token[0], ok: false, now: $1, into: &$2) }
-    #expect(bench.reply(to: 77)?.error == .tryAgain)
+    #expect(bench.firstReply()?.error == .tryAgain)
     #expect(bench.closed.isEmpty)
     #expect(bench.shard.inspect(user: bob)?.devices.first?.registration != nil)
   }
 
   @Test func theOtherDevicesRingOn() {
-    var bench = Bench()
-    bench.attach("b1", "b2")
-    bench.place()
+    var bench = Bench.ringing("b1", "b2")
     _ = bench.take()
     #expect(bench.server(.remove("b1")) == .done)
     #expect(bench.closed == [Bench.session("b1")])
@@ -315,33 +266,20 @@ import Testing
 }
 
 extension Bench {
-  /// Asks as the app's server: under a number of its own, if one is given.
+  fileprivate static let serverSession = SessionRef(edge: 1, number: 1 << 50)
+
+  /// Asks as the app's server.
   @discardableResult
   mutating func server(
-    _ request: AppRequest, _ user: String = "bob", app: String = Bench.app, number: UInt64 = 1
+    _ request: AppRequest, _ user: String = "bob", app: String = Bench.app
   ) -> Reply? {
     let key = UserKey(app: app, user: user)
-    let session = SessionRef(edge: 1, number: 1 << 50 + number)
+    let session = Self.serverSession
     let command = Command(
-      session: session, request: number, user: key, device: "", callee: key, body: .app(request))
+      session: session, request: 1, user: key, device: "", callee: key, body: .app(request))
     let from = effects.count
     run { $0.handle(command, now: $1, into: &$2) }
-    for effect in effects[from...] {
-      if case .reply(session, number, let reply) = effect { return reply }
-    }
+    for case .reply(session, 1, let reply) in effects[from...] { return reply }
     return nil
-  }
-
-  /// The reply to the app's server's request of that number, since the last `take`.
-  func reply(to number: UInt64) -> Reply? {
-    let session = SessionRef(edge: 1, number: 1 << 50 + number)
-    for case .reply(session, number, let reply) in effects { return reply }
-    return nil
-  }
-}
-
-extension Reply {
-  fileprivate var appCall: AppCall? {
-    if case .app(.call(let call)) = self { call } else { nil }
   }
 }

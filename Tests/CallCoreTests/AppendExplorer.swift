@@ -4,8 +4,6 @@ import CallCore
 struct AppendExplorer {
   var states = 0
   var depth = 0
-  /// Whether everything was tried, and not only what can happen within so many steps.
-  var isComplete = false
   var violation: String?
 
   init(stepsMax: Int, _ sabotage: AppendWorld.Sabotage? = nil) {
@@ -27,6 +25,5 @@ struct AppendExplorer {
       frontier = next
     }
     states = seen.count
-    isComplete = frontier.isEmpty
   }
 }

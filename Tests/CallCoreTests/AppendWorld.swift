@@ -97,13 +97,15 @@ struct AppendWorld: Hashable {
 
   // MARK: What can happen next
 
+  private func after(_ change: (inout AppendWorld) -> Void) -> AppendWorld {
+    var world = self
+    change(&world)
+    return world
+  }
+
   func successors(_ sabotage: Sabotage?) -> [AppendWorld] {
     var next: [AppendWorld] = []
-    func add(_ change: (inout AppendWorld) -> Void) {
-      var world = self
-      change(&world)
-      next.append(world)
-    }
+    func add(_ change: (inout AppendWorld) -> Void) { next.append(after(change)) }
     for index in network.indices {
       add { $0.store(index, isRace: false) }
       if network[index].expecting != UInt64(journal.count), budget.races > 0 {
@@ -128,11 +130,7 @@ struct AppendWorld: Hashable {
 
   private func successors(of index: Int, _ sabotage: Sabotage?) -> [AppendWorld] {
     var next: [AppendWorld] = []
-    func add(_ change: (inout AppendWorld) -> Void) {
-      var world = self
-      change(&world)
-      next.append(world)
-    }
+    func add(_ change: (inout AppendWorld) -> Void) { next.append(after(change)) }
     let owner = owners[index]
     switch owner.phase {
     case .gone: return []

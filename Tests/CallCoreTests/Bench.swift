@@ -3,6 +3,8 @@ import Testing
 
 /// One shard under test, with the time in hand: what is said to it, and what it says.
 struct Bench {
+  /// The user whose shard it is, who speaks and is called unless a command says otherwise.
+  var home = "bob"
   var shard: ShardMachine
   var now = Timestamp(microseconds: 1_000_000_000_000)
   /// All effects since the last `take`.
@@ -27,6 +29,21 @@ struct Bench {
     self.now = now
   }
 
+  /// Alice's phone has called bob, who has these devices.
+  static func ringing(_ devices: String..., limits: CallLimits = CallLimits()) -> Bench {
+    var bench = Bench(limits: limits)
+    for device in devices { bench.attach(device) }
+    bench.place()
+    return bench
+  }
+
+  /// Bob has these devices, and no call yet.
+  static func attached(_ devices: String..., limits: CallLimits = CallLimits()) -> Bench {
+    var bench = Bench(limits: limits)
+    for device in devices { bench.attach(device) }
+    return bench
+  }
+
   mutating func run(_ body: (inout ShardMachine, Timestamp, inout Outcome) -> Void) {
     var outcome = Outcome()
     body(&shard, now, &outcome)
@@ -46,7 +63,7 @@ struct Bench {
   /// the last one; `number`: under that one. An edge's announcement has none.
   @discardableResult
   mutating func say(
-    _ body: Command.Body, user: String = "bob", device: String, callee: String = "bob",
+    _ body: Command.Body, user: String? = nil, device: String, callee: String? = nil,
     session: SessionRef? = nil, again: Bool = false, number: UInt64? = nil, after: UInt64 = 0,
     devicesPerUser: UInt32 = 0, hasWebhooks: Bool = false
   ) -> Reply? {
@@ -56,25 +73,22 @@ struct Bench {
     let request = number ?? (isAnnouncement ? 0 : request)
     var command = Command(
       session: session ?? Self.session(device), request: request,
-      user: UserKey(app: Self.app, user: user), device: DeviceID(device),
-      callee: UserKey(app: Self.app, user: callee), body: body)
+      user: UserKey(app: Self.app, user: user ?? home), device: DeviceID(device),
+      callee: UserKey(app: Self.app, user: callee ?? home), body: body)
     command.after = after
     command.devicesPerUser = devicesPerUser
     command.hasWebhooks = hasWebhooks
     let from = effects.count
     run { $0.handle(command, now: $1, into: &$2) }
-    for effect in effects[from...] {
-      if case .reply(_, request, let reply) = effect { return reply }
-    }
+    for case .reply(_, request, let reply) in effects[from...] { return reply }
     return nil
   }
 
   /// Attaches bob's devices.
   mutating func attach(_ devices: String..., edge: UInt64 = 1) {
     for device in devices {
-      say(
-        .attach(Attach(deviceName: "Bob's \(device)")), device: device,
-        session: Self.session(device, edge: edge))
+      let session = Self.session(device, edge: edge)
+      say(.attach(Attach(deviceName: "Bob's \(device)")), device: device, session: session)
     }
   }
 
@@ -84,17 +98,30 @@ struct Bench {
     _ id: CallID = callID, seconds: UInt32 = 0, description: String = "offer",
     session: SessionRef? = nil, user: String = "alice", device: String = "alice1"
   ) -> Reply? {
-    say(
-      .place(PlaceRequest(call: id, ringTimeoutSeconds: seconds, description: description)),
-      user: user, device: device, session: session)
+    let request = PlaceRequest(call: id, ringTimeoutSeconds: seconds, description: description)
+    return say(.place(request), user: user, device: device, session: session)
+  }
+
+  /// Says something about the call, as a device of bob's.
+  @discardableResult
+  mutating func say(
+    _ verb: CallVerb, _ device: String, session: SessionRef? = nil, again: Bool = false,
+    number: UInt64? = nil
+  ) -> Reply? {
+    say(.call(Self.callID, verb), device: device, session: session, again: again, number: number)
   }
 
   @discardableResult
   mutating func caller(
     _ body: Command.Body, session: SessionRef? = nil, number: UInt64? = nil, after: UInt64 = 0
   ) -> Reply? {
-    say(
-      body, user: "alice", device: "alice1", session: session, number: number, after: after)
+    say(body, user: "alice", device: "alice1", session: session, number: number, after: after)
+  }
+
+  /// Says something about the call, as alice's phone.
+  @discardableResult
+  mutating func caller(_ verb: CallVerb, number: UInt64? = nil, after: UInt64 = 0) -> Reply? {
+    caller(.call(Self.callID, verb), number: number, after: after)
   }
 
   /// Lets time pass, firing every deadline in its turn.
@@ -118,47 +145,52 @@ struct Bench {
     effects.compactMap { if case .close(let session, _) = $0 { session } else { nil } }
   }
 
+  /// The notices to sessions that the shard ended.
+  var notices: [Notice.Kind] {
+    effects.compactMap { if case .close(_, let notice) = $0 { notice.kind } else { nil } }
+  }
+
   func deliveries(to session: SessionRef) -> [Delivery] {
-    effects.compactMap {
-      if case .deliver(session, let delivery) = $0 { delivery } else { nil }
-    }
+    effects.compactMap { if case .deliver(session, let delivery) = $0 { delivery } else { nil } }
   }
 
   func deliveries(to device: String) -> [Delivery] { deliveries(to: Self.session(device)) }
 
-  func invites(_ device: String) -> [Invite] {
-    deliveries(to: device).compactMap {
-      if case .invite(let invite) = $0.event { invite } else { nil }
-    }
+  private func events(_ session: SessionRef) -> [Delivery.Event] {
+    deliveries(to: session).map(\.event)
   }
 
+  private func events(_ device: String) -> [Delivery.Event] { events(Self.session(device)) }
+
+  func invites(_ session: SessionRef) -> [Invite] {
+    events(session).compactMap { if case .invite(let invite) = $0 { invite } else { nil } }
+  }
+
+  func invites(_ device: String) -> [Invite] { invites(Self.session(device)) }
+
   func stops(_ device: String) -> [Stop] {
-    deliveries(to: device).compactMap { if case .stop(let stop) = $0.event { stop } else { nil } }
+    events(device).compactMap { if case .stop(let stop) = $0 { stop } else { nil } }
   }
 
   func answers(_ device: String = "alice1") -> [Answered] {
-    deliveries(to: device).compactMap {
-      if case .answered(let answered) = $0.event { answered } else { nil }
-    }
+    events(device).compactMap { if case .answered(let answered) = $0 { answered } else { nil } }
   }
 
-  func signals(_ device: String) -> [Signal] {
-    deliveries(to: device).compactMap {
-      if case .signal(let signal) = $0.event { signal } else { nil }
-    }
+  func signals(_ session: SessionRef) -> [Signal] {
+    events(session).compactMap { if case .signal(let signal) = $0 { signal } else { nil } }
   }
+
+  func signals(_ device: String) -> [Signal] { signals(Self.session(device)) }
 
   /// The devices acknowledge all that was delivered to them so far.
   mutating func acknowledgeAll() {
-    for effect in effects {
-      guard case .deliver(let session, let delivery) = effect else { continue }
-      let caller = session == Self.session("alice1")
-      let devices = ["b1", "b2", "b3", "b4"]
-      let device = caller ? "alice1" : devices.first { Self.session($0).number == session.number }
-      guard let device else { continue }
-      say(
-        .ack([Acknowledgement(call: delivery.call, version: delivery.version)]),
-        user: caller ? "alice" : "bob", device: device, session: session)
+    for case .deliver(let session, let delivery) in effects {
+      let isCaller = session == Self.session("alice1")
+      let known = isCaller ? ["alice1"] : ["b1", "b2", "b3", "b4"]
+      guard let device = known.first(where: { Self.session($0).number == session.number })
+      else { continue }
+      let item = Acknowledgement(call: delivery.call, version: delivery.version)
+      say(.ack([item]), user: isCaller ? "alice" : "bob", device: device, session: session)
     }
   }
 
@@ -171,7 +203,7 @@ struct Bench {
     var next = ShardMachine(shard: 0, epoch: epoch, limits: limits)
     next.replay(journal, now: now)
     var bench = Bench(shard: next, now: now)
-    bench.journal = journal
+    (bench.home, bench.journal) = (home, journal)
     return bench
   }
 
@@ -182,12 +214,26 @@ struct Bench {
     return Bench(shard: next, now: now)
   }
 
-  /// A new owner that serves, without any session.
-  func begun() -> Bench {
+  /// A new owner that serves. The edges have announced sessions of these devices, and no others.
+  func begun(announcing devices: String...) -> Bench {
     var next = self
+    for device in devices { next.say(.attach(Attach(announce: true)), device: device) }
     next.run { $0.begin(now: $1, into: &$2) }
     return next
   }
+}
+
+extension CallLimits {
+  /// The defaults, but for what is set here.
+  static func with(_ set: (inout CallLimits) -> Void) -> CallLimits {
+    var limits = CallLimits()
+    set(&limits)
+    return limits
+  }
+}
+
+extension CallVerb {
+  static func answer() -> CallVerb { .answer(description: "") }
 }
 
 extension Reply {
@@ -203,5 +249,16 @@ extension Reply {
   }
   var won: Bool? {
     if case .answer(let won, _) = self { won } else { nil }
+  }
+  /// The sentence of a refusal.
+  var message: String? {
+    if case .error(let error) = self { error.message } else { nil }
+  }
+  var appCall: AppCall? {
+    if case .app(.call(let call)) = self { call } else { nil }
+  }
+  /// The calls of a list for the app's server.
+  var appCalls: [CallID]? {
+    if case .app(.calls(let list)) = self { list.calls.map(\.state.call) } else { nil }
   }
 }

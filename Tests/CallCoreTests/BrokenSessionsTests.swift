@@ -4,19 +4,19 @@ import Testing
 /// An attach that was under way through an outage replaces the session that a device still uses, and ends at
 /// once: a call to its user waits for it.
 @Suite struct BrokenSessionsTests {
-  /// Bob's phone, not registered, has a session with edge 1; one with edge 2 replaces it and ends.
-  private func broken(graceful: Bool = false) -> Bench {
+  /// Bob's phone, not registered, has a session with edge 1; one with edge 2 replaces it and ends after a time.
+  private func broken(graceful: Bool = false, after pause: Span = .seconds(0)) -> Bench {
     var bench = Bench()
     bench.attach("b1", edge: 1)
     let session = Bench.session("b1", edge: 2)
     bench.say(.attach(Attach(attachedAt: bench.now)), device: "b1", session: session)
+    if pause > .seconds(0) { bench.pass(pause) }
     bench.say(.sessionClosed(graceful: graceful), device: "b1", session: session)
     _ = bench.take()
     return bench
   }
 
-  @Test("R19: who comes back in time rings")
-  func comesBack() {
+  @Test("R19: who comes back in time rings") func comesBack() {
     var bench = broken()
     bench.pass(.seconds(1))
     #expect(bench.place()?.state?.phase == .placed)
@@ -38,30 +38,19 @@ import Testing
     #expect(bench.ends.map(\.reason) == [.unreachable])
   }
 
-  @Test func whoTookItsLeaveIsUnreachableAtOnce() {
-    var bench = broken(graceful: true)
-    #expect(bench.place()?.state?.reason == .unreachable)
-  }
-
-  @Test func afterItsTimeNobodyIsWaitedFor() {
-    var bench = broken()
-    bench.pass(.seconds(5))
+  @Test("who took its leave, or is over its time, is not waited for", arguments: [true, false])
+  func notWaitedFor(graceful: Bool) {
+    var bench = broken(graceful: graceful)
+    if !graceful { bench.pass(.seconds(5)) }
     #expect(bench.place()?.state?.reason == .unreachable)
   }
 
   @Test("R19: a session that replaced none, or long ago, is gone when it breaks")
   func whoseOnlySessionBreaksIsUnreachableAtOnce() {
-    var bench = Bench()
-    bench.attach("b1")
+    var bench = Bench.attached("b1")
     bench.say(.sessionClosed(graceful: false), device: "b1")
     #expect(bench.place()?.state?.reason == .unreachable)
-
-    bench = Bench()
-    bench.attach("b1", edge: 1)
-    let session = Bench.session("b1", edge: 2)
-    bench.say(.attach(Attach(attachedAt: bench.now)), device: "b1", session: session)
-    bench.pass(.seconds(5))
-    bench.say(.sessionClosed(graceful: false), device: "b1", session: session)
+    bench = broken(after: .seconds(5))
     #expect(bench.place()?.state?.reason == .unreachable)
   }
 
@@ -81,9 +70,7 @@ import Testing
     let later = Bench.session("b1", edge: 2)
     bench.say(.attach(Attach(attachedAt: bench.now)), device: "b1", session: later)
     let before = bench.now + Span(microseconds: -3_000_000)
-    bench.say(
-      .attach(Attach(announce: true, attachedAt: before)), device: "b1",
-      session: Bench.session("b1", edge: 1))
+    bench.say(.attach(Attach(announce: true, attachedAt: before)), device: "b1")
     bench.say(.sessionClosed(graceful: false), device: "b1", session: later)
     _ = bench.take()
     #expect(bench.place()?.state?.phase == .placed)

@@ -46,21 +46,14 @@ private let twins: [(one: String, other: String)] = [
     bench.say(place, user: "alice", device: "alice1", callee: one)
     #expect(bench.invites("one1").count == 1)
     #expect(bench.invites("other1").isEmpty)
-    let answer = Command.Body.call(Bench.callID, .answer(description: ""))
-    #expect(
-      bench.say(answer, user: other, device: "other1", callee: one)?.error == .unknownCall)
-    #expect(
-      bench.say(answer, user: other, device: "other1", callee: other)?.error == .unknownCall)
-    guard case .answer(won: true, _)? = bench.say(answer, user: one, device: "one1", callee: one)
-    else {
-      Issue.record("not answered")
-      return
-    }
+    let answer = Command.Body.call(Bench.callID, .answer())
+    #expect(bench.say(answer, user: other, device: "other1", callee: one)?.error == .unknownCall)
+    #expect(bench.say(answer, user: other, device: "other1", callee: other)?.error == .unknownCall)
+    #expect(bench.say(answer, user: one, device: "one1", callee: one)?.won == true)
   }
 
   @Test(arguments: twins) func theCallersTwinIsNotTheCaller(one: String, other: String) {
-    var bench = Bench()
-    bench.attach("b1")
+    var bench = Bench.attached("b1")
     bench.say(.place(PlaceRequest(call: Bench.callID)), user: one, device: "phone")
     #expect(
       bench.say(.call(Bench.callID, .cancel), user: other, device: "phone")?.error == .unknownCall)
@@ -99,10 +92,7 @@ private let twins: [(one: String, other: String)] = [
   }
 
   @Test(arguments: twins) func aPairIsCountedByItself(one: String, other: String) {
-    var limits = CallLimits()
-    limits.callsPerPairPerMinute = 1
-    var bench = Bench(limits: limits)
-    bench.attach("b1")
+    var bench = Bench.attached("b1", limits: .with { $0.callsPerPairPerMinute = 1 })
     #expect(bench.place(CallID(high: 1, low: 1), user: one)?.error == nil)
     #expect(bench.place(CallID(high: 1, low: 2), user: one)?.error == .tooManyCalls)
     #expect(bench.place(CallID(high: 1, low: 3), user: other)?.error == nil)

@@ -3,49 +3,46 @@ import Testing
 
 /// Which SDK takes which clean-up push.
 @Suite struct CapabilityTests {
-  struct Row: Sendable, CustomStringConvertible {
-    var dialect: String
-    var name: String
-    var version: String
-    var expected: PushCapabilities
-    var description: String { "\(dialect) \(name) \(version)" }
-    init(_ dialect: String, _ name: String, _ version: String, _ expected: PushCapabilities) {
-      self.dialect = dialect
-      self.name = name
-      self.version = version
-      self.expected = expected
-    }
-  }
+  typealias Row = (dialect: String, name: String, version: String, expected: PushCapabilities)
 
-  static let twilio: [Row] = [
+  static let twilio: [(String, PushCapabilities)] = [
     ("1.9.9", []), ("2.0.0", .cancel), ("2.0.9", .cancel), ("2.0", .cancel), ("2", .cancel),
     ("2.1.0", []), ("2.1", []), ("2.9.9", []), ("3.0.0", .cancel), ("3.0.0-beta1", .cancel),
     ("3.9.12", .cancel), ("4.0.0", .cancel), ("4.9.99", .cancel), ("v4.2.0", .cancel),
     ("5.0.0", []), ("5.0.0-rc1", []), ("5.3.1", []), ("6.0.0", []), ("6.13.2", []), ("10.0.0", []),
     ("20.0.0", []), ("30.0.0", []), ("", []), ("latest", []), ("x.3.0", []), ("3000000000.1", []),
     ("99999999999999999999", []), ("3.99999999999.0", []), (".3.0", []), ("-3.0", []),
-  ].map { Row("twilio", "TwilioVoice", $0.0, $0.1) }
+  ]
 
   static let telnyx: [Row] = [
-    Row("telnyx", "iOS", "", []),
-    Row("telnyx", "iOS-2.2.2", "", []),
-    Row("telnyx", "iOS-2.4.0", "", []),
-    Row("telnyx", "iOS-3.0.0", "", .missed),
-    Row("telnyx", "iOS-3.2.1", "", .missed),
-    Row("telnyx", "TelnyxRTC", "3.1.0", .missed),
-    Row("telnyx", "iOS-4.0.0", "", []),
-    Row("telnyx", "iOS-4.1.2", "", []),
-    Row("telnyx", "iOS-mpn-4.0.0", "", [.missed, .answeredElsewhere]),
-    Row("telnyx", "iOS-MPN-4.1.2", "", [.missed, .answeredElsewhere]),
-    Row("telnyx", "iOS-mpn", "4.1.2", [.missed, .answeredElsewhere]),
-    Row("telnyx", "TelnyxRTC", "30.0.0", []),
-    Row("telnyx", "iOS-empnada-4.0.0", "", []),
-    Row("telnyx", "Android-1.4.3", "", .missed),
-    Row("telnyx", "Android", "4.0.0", .missed),
-    Row("telnyx", "Androids-1.4.3", "", []),
-    Row("telnyx", "", "2.9.9", []),
-    Row("telnyx", "", "", []),
+    ("telnyx", "iOS", "", []),
+    ("telnyx", "iOS-2.2.2", "", []),
+    ("telnyx", "iOS-2.4.0", "", []),
+    ("telnyx", "iOS-3.0.0", "", .missed),
+    ("telnyx", "iOS-3.2.1", "", .missed),
+    ("telnyx", "TelnyxRTC", "3.1.0", .missed),
+    ("telnyx", "iOS-4.0.0", "", []),
+    ("telnyx", "iOS-4.1.2", "", []),
+    ("telnyx", "iOS-mpn-4.0.0", "", [.missed, .answeredElsewhere]),
+    ("telnyx", "iOS-MPN-4.1.2", "", [.missed, .answeredElsewhere]),
+    ("telnyx", "iOS-mpn", "4.1.2", [.missed, .answeredElsewhere]),
+    ("telnyx", "TelnyxRTC", "30.0.0", []),
+    ("telnyx", "iOS-empnada-4.0.0", "", []),
+    ("telnyx", "Android-1.4.3", "", .missed),
+    ("telnyx", "Android", "4.0.0", .missed),
+    ("telnyx", "Androids-1.4.3", "", []),
+    ("telnyx", "", "2.9.9", []),
+    ("telnyx", "", "", []),
   ]
+
+  private func registration(
+    _ request: RegistrationRequest, capabilities: PushCapabilities? = nil
+  ) -> Registration {
+    Registration(
+      user: UserKey(app: "demo", user: "bob"), device: "b1", request: request,
+      registeredAt: Timestamp(microseconds: 1), seenAt: Timestamp(microseconds: 1),
+      capabilities: capabilities)
+  }
 
   /// Safari revokes a subscription for which nothing is shown.
   @Test func noSilentPushWhereThePlatformForbidsIt() {
@@ -54,12 +51,10 @@ import Testing
       sdk: String = "", version: String = ""
     ) -> PushCapabilities {
       let token = PushToken(provider: .webPush, environment: "", topic: origin, token: "t")
-      return Registration(
-        user: UserKey(app: "demo", user: "bob"), device: "web",
-        request: RegistrationRequest(
+      return registration(
+        RegistrationRequest(
           alertToken: token, dialect: dialect, sdkName: sdk, sdkVersion: version,
-          capabilities: declared),
-        registeredAt: Timestamp(microseconds: 1), seenAt: Timestamp(microseconds: 1)
+          capabilities: declared)
       ).capabilities
     }
     #expect(capabilities("https://web.push.apple.com") == .missedNotice)
@@ -82,29 +77,31 @@ import Testing
   }
 
   static let others: [Row] = [
-    Row("apple", "App", "3.0.0", []),
-    Row("fcsdk", "FCSDK", "3.0.0", []),
-    Row("sinch", "SinchRTC", "5.0.0", []),
-    Row("sinch", "SinchRTC-Android", "5.0.0", .cancel),
-    Row("sinch", "sinch-android-rtc", "", .cancel),
-    Row("callmesh", "CallmeshSwift", "0.1.0", [.ended, .missedNotice]),
-    Row("", "", "", [.ended, .missedNotice]),
-    Row("somebody's", "X", "3.0.0", []),
+    ("apple", "App", "3.0.0", []),
+    ("fcsdk", "FCSDK", "3.0.0", []),
+    ("sinch", "SinchRTC", "5.0.0", []),
+    ("sinch", "SinchRTC-Android", "5.0.0", .cancel),
+    ("sinch", "sinch-android-rtc", "", .cancel),
+    ("callmesh", "CallmeshSwift", "0.1.0", [.ended, .missedNotice]),
+    ("", "", "", [.ended, .missedNotice]),
+    ("somebody's", "X", "3.0.0", []),
   ]
 
-  @Test(arguments: twilio + telnyx + others) func table(_ row: Row) {
-    let derived = PushCapabilities.derived(
-      dialect: row.dialect, sdkName: row.name, sdkVersion: row.version)
-    #expect(derived == row.expected)
+  static let rows: [Row] =
+    twilio.map { (dialect: "twilio", name: "TwilioVoice", version: $0, expected: $1) } + telnyx
+    + others
+
+  @Test(arguments: rows)
+  func table(dialect: String, name: String, version: String, expected: PushCapabilities) {
+    let derived = PushCapabilities.derived(dialect: dialect, sdkName: name, sdkVersion: version)
+    #expect(derived == expected)
   }
 
   @Test("what a device says outright counts, also when it is nothing") func saidOutright() {
     func registered(_ said: PushCapabilities?) -> PushCapabilities {
-      Registration(
-        user: UserKey(app: "demo", user: "bob"), device: "b1",
-        request: RegistrationRequest(
-          dialect: "twilio", sdkName: "TwilioVoice", sdkVersion: "4.0.0", capabilities: said),
-        registeredAt: Timestamp(microseconds: 1), seenAt: Timestamp(microseconds: 1)
+      registration(
+        RegistrationRequest(
+          dialect: "twilio", sdkName: "TwilioVoice", sdkVersion: "4.0.0", capabilities: said)
       ).capabilities
     }
     #expect(registered(nil) == .cancel)
@@ -113,11 +110,8 @@ import Testing
   }
 
   @Test("frozen: what was kept counts, whatever the table says now") func frozen() {
-    var kept = Registration(
-      user: UserKey(app: "demo", user: "bob"), device: "b1",
-      request: RegistrationRequest(dialect: "twilio", sdkVersion: "6.0.0"),
-      registeredAt: Timestamp(microseconds: 1), seenAt: Timestamp(microseconds: 1),
-      capabilities: .cancel)
+    var kept = registration(
+      RegistrationRequest(dialect: "twilio", sdkVersion: "6.0.0"), capabilities: .cancel)
     #expect(kept.capabilities == .cancel)
     kept.request.sdkVersion = "4.0.0"
     #expect(kept.capabilities == .cancel)
@@ -135,13 +129,11 @@ import Testing
   private func tokens(
     voip: PushProvider?, alert: PushProvider?
   ) -> (ring: PushProvider?, notice: PushProvider?) {
-    let registration = Registration(
-      user: UserKey(app: "demo", user: "bob"), device: "b1",
-      request: RegistrationRequest(
+    let device = registration(
+      RegistrationRequest(
         voipToken: voip.map { Bench.alert("v", $0) }, alertToken: alert.map { Bench.alert("a", $0) }
-      ),
-      registeredAt: Timestamp(microseconds: 1), seenAt: Timestamp(microseconds: 1))
-    return (registration.ringToken?.provider, registration.noticeToken?.provider)
+      ))
+    return (device.ringToken?.provider, device.noticeToken?.provider)
   }
 
   @Test(

@@ -30,17 +30,23 @@ struct CrossingBench {
   }
 
   private mutating func attach() {
-    for device in ["alice1", "alice2"] { attach(device) }
-    for device in ["b1", "b2"] { attach(device) }
+    alice.home = "alice"
+    for device in ["alice1", "alice2", "b1", "b2"] { attach(device) }
   }
 
-  mutating func attach(_ device: String, announce: Bool = false) {
-    let body = Command.Body.attach(Attach(deviceName: device, announce: announce))
+  private mutating func attach(_ device: String) {
+    let body = Command.Body.attach(Attach(deviceName: device))
     if device.hasPrefix("alice") {
-      alice.say(body, user: "alice", device: device, callee: "alice")
+      alice.say(body, device: device)
     } else {
-      bob.say(body, user: "bob", device: device, callee: "bob")
+      bob.say(body, device: device)
     }
+  }
+
+  static func placed() -> CrossingBench {
+    var bench = CrossingBench()
+    bench.placeBoth()
+    return bench
   }
 
   mutating func placeBoth() {
@@ -54,10 +60,15 @@ struct CrossingBench {
   }
 
   mutating func placeBob() {
-    alice.say(
-      .place(PlaceRequest(call: bobCall, description: "bob's offer", deviceName: "b1")),
-      user: "bob", device: "b1", callee: "alice")
+    let request = PlaceRequest(call: bobCall, description: "bob's offer", deviceName: "b1")
+    bobsCaller(.place(request))
     collect()
+  }
+
+  /// Says something to alice's shard, as bob's device that placed the call.
+  @discardableResult
+  mutating func bobsCaller(_ body: Command.Body, session: SessionRef? = nil) -> Reply? {
+    alice.say(body, user: "bob", device: "b1", session: session)
   }
 
   var aliceSurvives: Bool {
@@ -66,20 +77,28 @@ struct CrossingBench {
 
   // MARK: Edges
 
+  /// Two things that edges notice: the call that gives way, and the device that takes the other one.
+  var crossed: CrossedCall {
+    aliceSurvives
+      ? CrossedCall(call: bobCall, caller: "bob", survivor: aliceCall, by: "alice1")
+      : CrossedCall(call: aliceCall, caller: "alice", survivor: bobCall, by: "b1")
+  }
+
   /// Reports to the shard of the call that gives way, as the edge of a device that placed one of the calls does.
-  @discardableResult
-  mutating func report(fromBobs: Bool) -> Reply? {
-    defer { collect() }
+  mutating func report(fromBobs: Bool) {
+    let (user, device) = fromBobs ? ("bob", "b1") : ("alice", "alice1")
     if aliceSurvives {
-      let crossed = CrossedCall(call: bobCall, caller: "bob", survivor: aliceCall, by: "alice1")
-      return fromBobs
-        ? alice.say(.crossed(crossed), user: "bob", device: "b1", callee: "alice")
-        : alice.say(.crossed(crossed), user: "alice", device: "alice1", callee: "alice")
+      alice.say(.crossed(crossed), user: user, device: device)
+    } else {
+      bob.say(.crossed(crossed), user: user, device: device)
     }
-    let crossed = CrossedCall(call: aliceCall, caller: "alice", survivor: bobCall, by: "b1")
-    return fromBobs
-      ? bob.say(.crossed(crossed), user: "bob", device: "b1", callee: "bob")
-      : bob.say(.crossed(crossed), user: "alice", device: "alice1", callee: "bob")
+    collect()
+  }
+
+  /// An edge reports, and the shards settle it.
+  mutating func settle() {
+    report(fromBobs: true)
+    deliverAll()
   }
 
   // MARK: Between the shards
@@ -121,35 +140,18 @@ struct CrossingBench {
   /// A new owner of a shard, to which its devices are announced.
   mutating func takeOver(bobs: Bool, epoch: UInt64) {
     var next = (bobs ? bob : alice).takenOver(epoch: epoch)
-    next.effects = []
-    if bobs { bob = next } else { alice = next }
-    for device in bobs ? ["b1", "b2"] : ["alice1", "alice2"] { attach(device, announce: true) }
-    let resume = Command.Body.call(bobs ? aliceCall : bobCall, .resume)
-    if bobs {
-      bob.say(resume, user: "alice", device: "alice1", callee: "bob", number: 0)
-      bob.run { $0.begin(now: $1, into: &$2) }
-    } else {
-      alice.say(resume, user: "bob", device: "b1", callee: "alice", number: 0)
-      alice.run { $0.begin(now: $1, into: &$2) }
+    for device in bobs ? ["b1", "b2"] : ["alice1", "alice2"] {
+      next.say(.attach(Attach(deviceName: device, announce: true)), device: device)
     }
+    let (call, user, device) = bobs ? (aliceCall, "alice", "alice1") : (bobCall, "bob", "b1")
+    next.say(.call(call, .resume), user: user, device: device, number: 0)
+    next.run { $0.begin(now: $1, into: &$2) }
+    if bobs { bob = next } else { alice = next }
     collect()
   }
-}
 
-extension Bench {
-  /// A call as its caller sees it.
-  mutating func state(_ call: CallID, caller: String, _ device: String, callee: String)
-    -> CallState?
-  {
-    say(.call(call, .query), user: caller, device: device, callee: callee)?.state
-  }
-}
+  // MARK: The calls, as who placed them sees them
 
-extension CrossingBench {
-  mutating func stateOfAlicesCall() -> CallState? {
-    bob.state(aliceCall, caller: "alice", "alice1", callee: "bob")
-  }
-  mutating func stateOfBobsCall() -> CallState? {
-    alice.state(bobCall, caller: "bob", "b1", callee: "alice")
-  }
+  mutating func stateOfAlicesCall() -> CallState? { bob.caller(.call(aliceCall, .query))?.state }
+  mutating func stateOfBobsCall() -> CallState? { bobsCaller(.call(bobCall, .query))?.state }
 }

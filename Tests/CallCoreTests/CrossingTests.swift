@@ -3,10 +3,12 @@ import Testing
 
 /// R8: two users call each other at the same time and get one call.
 @Suite struct CrossingTests {
+  /// Another session of b1's.
+  private let again = Bench.session("b1", 1)
+
   @Test("R8: one call goes on, and both who placed are in it", arguments: [true, false])
   func r8OneCall(reportedByBobsEdge: Bool) {
-    var bench = CrossingBench()
-    bench.placeBoth()
+    var bench = CrossingBench.placed()
     bench.report(fromBobs: reportedByBobsEdge)
     // Nothing is said of the surviving call yet: first the other one gives way.
     #expect(bench.alice.ends.map(\.reason) == [.glare])
@@ -15,8 +17,7 @@ import Testing
     bench.deliverAll()
     // Bob's call is over for him, and he learns which one goes on.
     let stop = bench.alice.stops("b1").first
-    #expect(stop?.reason == .glare)
-    #expect(stop?.survivor == bench.aliceCall)
+    #expect(stop?.reason == .glare && stop?.survivor == bench.aliceCall)
     #expect(stop?.by?.device == "alice1")
     // Both who placed learn that they have the call.
     #expect(bench.bob.answers("alice1").map(\.by.device) == ["b1"])
@@ -35,8 +36,7 @@ import Testing
     #expect(bench.alice.stops("alice2").allSatisfy { !$0.missed })
   }
 
-  @Test("R8: the lower id goes on, whoever placed it")
-  func r8TheLowerID() {
+  @Test("R8: the lower id goes on, whoever placed it") func r8TheLowerID() {
     var bench = CrossingBench(aliceIsLow: false)
     bench.placeBoth()
     bench.report(fromBobs: true)
@@ -48,32 +48,25 @@ import Testing
     #expect(bench.stateOfBobsCall()?.by?.device == "alice1")
   }
 
-  @Test("R8: of equal ids the call of the lower user id goes on")
-  func r8EqualIDs() {
+  @Test("R8: of equal ids the call of the lower user id goes on") func r8EqualIDs() {
     var bench = CrossingBench(sameID: CrossingBench.low)
     bench.placeBoth()
-    bench.report(fromBobs: true)
-    bench.deliverAll()
+    bench.settle()
     #expect(bench.alice.ends.map(\.reason) == [.glare])
     #expect(bench.stateOfAlicesCall()?.phase == .answered)
     #expect(
       Crossing.survives(CrossingBench.low, caller: "a", over: CrossingBench.low, caller: "ab"))
   }
 
-  @Test("R8: a report cannot make the call give way that has to go on")
-  func r8TheWrongOne() {
-    var bench = CrossingBench()
-    bench.placeBoth()
-    bench.bob.say(
-      .crossed(
-        CrossedCall(
-          call: bench.aliceCall, caller: "alice", survivor: bench.bobCall, by: "b1")),
-      device: "b1")
+  @Test("R8: a report cannot make the call give way that has to go on") func r8TheWrongOne() {
+    var bench = CrossingBench.placed()
+    let wrong = CrossedCall(
+      call: bench.aliceCall, caller: "alice", survivor: bench.bobCall, by: "b1")
+    bench.bob.say(.crossed(wrong), device: "b1")
     #expect(bench.bob.ends.isEmpty)
   }
 
-  @Test("R8: one side rings already")
-  func r8OneSideRings() {
+  @Test("R8: one side rings already") func r8OneSideRings() {
     var bench = CrossingBench()
     bench.placeAlice()
     bench.bob.acknowledgeAll()
@@ -81,18 +74,15 @@ import Testing
     bench.bob.say(.call(bench.aliceCall, .alerting), device: "b2")
     let invites = bench.bob.invites("b1").count
     bench.placeBob()
-    bench.report(fromBobs: true)
-    bench.deliverAll()
+    bench.settle()
     #expect(bench.stateOfAlicesCall()?.by?.device == "b1")
     // It has the invite, and needs no second one.
     #expect(bench.bob.invites("b1").count == invites)
     #expect(bench.bob.stops("b2").map(\.reason) == [.answeredElsewhere])
   }
 
-  @Test("R8: the caller of the surviving call cancels first")
-  func r8CancelledSurvivor() {
-    var bench = CrossingBench()
-    bench.placeBoth()
+  @Test("R8: the caller of the surviving call cancels first") func r8CancelledSurvivor() {
+    var bench = CrossingBench.placed()
     bench.report(fromBobs: true)
     bench.bob.caller(.call(bench.aliceCall, .cancel))
     bench.deliverAll()
@@ -103,11 +93,9 @@ import Testing
     #expect((bench.alice.ends + bench.bob.ends).count { $0.missed } == 1)
   }
 
-  @Test("R8: the caller of the call that would give way cancels first")
-  func r8CancelledBefore() {
-    var bench = CrossingBench()
-    bench.placeBoth()
-    bench.alice.say(.call(bench.bobCall, .cancel), user: "bob", device: "b1", callee: "alice")
+  @Test("R8: the caller of the call that would give way cancels first") func r8CancelledBefore() {
+    var bench = CrossingBench.placed()
+    bench.bobsCaller(.call(bench.bobCall, .cancel))
     bench.report(fromBobs: false)
     bench.deliverAll()
     #expect(bench.stateOfBobsCall()?.reason == .cancelled)
@@ -115,13 +103,10 @@ import Testing
     #expect(bench.stateOfAlicesCall()?.phase == .placed)
   }
 
-  @Test("R8: another device answers the surviving call first")
-  func r8AnsweredSurvivor() {
-    var bench = CrossingBench()
-    bench.placeBoth()
-    bench.bob.say(.call(bench.aliceCall, .answer(description: "")), device: "b2")
-    bench.report(fromBobs: true)
-    bench.deliverAll()
+  @Test("R8: another device answers the surviving call first") func r8AnsweredSurvivor() {
+    var bench = CrossingBench.placed()
+    bench.bob.say(.call(bench.aliceCall, .answer()), device: "b2")
+    bench.settle()
     #expect(bench.stateOfAlicesCall()?.by?.device == "b2")
     #expect(bench.stateOfBobsCall()?.reason == .glare)
     #expect(bench.bob.stops("b1").map(\.reason) == [.answeredElsewhere])
@@ -129,13 +114,9 @@ import Testing
 
   @Test("R8: another device answers the call that would give way first: the other one does")
   func r8AnsweredOther() {
-    var bench = CrossingBench()
-    bench.placeBoth()
-    bench.alice.say(
-      .call(bench.bobCall, .answer(description: "")), user: "alice", device: "alice2",
-      callee: "alice")
-    bench.report(fromBobs: true)
-    bench.deliverAll()
+    var bench = CrossingBench.placed()
+    bench.alice.say(.call(bench.bobCall, .answer()), device: "alice2")
+    bench.settle()
     #expect(bench.stateOfBobsCall()?.by?.device == "alice2")
     #expect(bench.stateOfAlicesCall()?.reason == .glare)
     #expect(bench.stateOfAlicesCall()?.survivor == bench.bobCall)
@@ -145,8 +126,7 @@ import Testing
 
   @Test("R8: the shard of the call that gave way moves before it has asked the other one")
   func r8TheShardMoves() {
-    var bench = CrossingBench()
-    bench.placeBoth()
+    var bench = CrossingBench.placed()
     bench.report(fromBobs: true)
     bench.lose()
     bench.takeOver(bobs: false, epoch: 2)
@@ -156,8 +136,7 @@ import Testing
 
   @Test("R8: the surviving call's shard moves before and after it connects both")
   func r8TheOtherShardMoves() {
-    var bench = CrossingBench()
-    bench.placeBoth()
+    var bench = CrossingBench.placed()
     bench.report(fromBobs: true)
     bench.takeOver(bobs: true, epoch: 2)
     bench.deliver(keeping: true)
@@ -173,44 +152,32 @@ import Testing
 
   @Test("R8: the device that takes the call lost its session, and has the grace to come back")
   func r8TheWinnerIsAway() {
-    var bench = CrossingBench()
-    bench.placeBoth()
+    var bench = CrossingBench.placed()
     bench.report(fromBobs: true)
     bench.bob.say(.sessionClosed(graceful: false), device: "b1")
     bench.deliverAll()
     #expect(bench.bob.answers("alice1").map(\.by.device) == ["b1"])
-    bench.bob.say(
-      .attach(Attach(deviceName: "b1")), device: "b1", session: Bench.session("b1", 1))
-    let news = bench.bob.deliveries(to: Bench.session("b1", 1))
+    bench.bob.say(.attach(Attach(deviceName: "b1")), device: "b1", session: again)
+    let news = bench.bob.deliveries(to: again)
     #expect(news.map(\.event.kind) == ["invite", "answered"])
     #expect(news.last?.after == news.first?.version)
   }
 
   @Test("R8 R26: the caller hands its side over before the other app has the call")
   func r8TheCallerTransfers() throws {
-    var bench = CrossingBench()
-    bench.placeBoth()
-    bench.report(fromBobs: true)
-    bench.deliverAll()
-    let reply = bench.bob.say(
-      .call(bench.aliceCall, .transfer(TransferRequest(to: "dave"))), user: "alice",
-      device: "alice1")
-    #expect(reply?.state?.phase == .answered)
-    bench.bob.say(
-      .attach(Attach(deviceName: "b1")), device: "b1", session: Bench.session("b1", 1))
-    let news = bench.bob.deliveries(to: Bench.session("b1", 1)).map(\.event)
-    guard case .invite(let invite)? = news.first else {
-      Issue.record("no invite: \(news)")
-      return
-    }
+    var bench = CrossingBench.placed()
+    bench.settle()
+    let transfer = CallVerb.transfer(TransferRequest(to: "dave"))
+    #expect(bench.bob.caller(.call(bench.aliceCall, transfer))?.state?.phase == .answered)
+    bench.bob.say(.attach(Attach(deviceName: "b1")), device: "b1", session: again)
+    #expect(bench.bob.deliveries(to: again).first?.event.kind == "invite")
+    let invite = try #require(bench.bob.invites(again).first)
     #expect(invite.transferredBy == nil && invite.caller.user == "alice")
     #expect(invite.description == "alice's offer")
   }
 
-  @Test("R8: a call that nobody confirms rings on, and the question ends")
-  func r8NobodyConfirms() {
-    var bench = CrossingBench()
-    bench.placeBoth()
+  @Test("R8: a call that nobody confirms rings on, and the question ends") func r8NobodyConfirms() {
+    var bench = CrossingBench.placed()
     bench.report(fromBobs: true)
     bench.lose()
     bench.alice.pass(.seconds(31))
@@ -220,51 +187,44 @@ import Testing
     #expect(bench.stateOfAlicesCall()?.reason == .unanswered)
   }
 
-  @Test("R8: two devices of one user call each other")
-  func r8OneUser() {
+  @Test("R8: two devices of one user call each other") func r8OneUser() {
     var bench = CrossingBench()
     let (one, two) = (CrossingBench.low, CrossingBench.high)
     bench.bob.place(one, user: "bob", device: "b1")
     bench.bob.place(two, user: "bob", device: "b2")
-    bench.bob.say(
-      .crossed(CrossedCall(call: two, caller: "bob", survivor: one, by: "b1")), device: "b2")
+    let crossed = CrossedCall(call: two, caller: "bob", survivor: one, by: "b1")
+    bench.bob.say(.crossed(crossed), device: "b2")
     bench.collect()
     // Both are in bob's shard.
     let (_, request) = bench.messages[0]
     bench.bob.run { $0.handle(request, now: $1, into: &$2) }
-    #expect(bench.bob.state(one, caller: "bob", "b1", callee: "bob")?.by?.device == "b2")
-    #expect(bench.bob.state(two, caller: "bob", "b2", callee: "bob")?.reason == .glare)
+    #expect(bench.bob.say(.call(one, .query), device: "b1")?.state?.by?.device == "b2")
+    #expect(bench.bob.say(.call(two, .query), device: "b2")?.state?.reason == .glare)
   }
 
   @Test("R8: who placed the surviving call is not told that the other one was answered elsewhere")
   func r8WhoPlacedTheSurvivorAsks() {
     var bench = CrossingBench()
-    bench.alice.say(
-      .sessionClosed(graceful: true), user: "alice", device: "alice1", callee: "alice")
-    bench.alice.say(
-      .attach(Attach(deviceName: "alice1", onlyPlaces: true)), user: "alice", device: "alice1",
-      callee: "alice")
+    bench.alice.say(.sessionClosed(graceful: true), device: "alice1")
+    bench.alice.say(.attach(Attach(deviceName: "alice1", onlyPlaces: true)), device: "alice1")
     bench.placeBoth()
     bench.report(fromBobs: true)
-    let state = bench.alice.say(
-      .call(bench.bobCall, .query), user: "alice", device: "alice1", callee: "alice")?.state
+    let state = bench.alice.say(.call(bench.bobCall, .query), device: "alice1")?.state
     #expect(state?.reason == .glare)
     #expect(state?.survivor == bench.aliceCall)
   }
 
-  @Test("R8: where neither of both who place is rung, both calls ring")
-  func r8BothOnlyPlace() {
+  @Test("R8: where neither of both who place is rung, both calls ring") func r8BothOnlyPlace() {
     var bench = CrossingBench()
     let onlyPlaces = Command.Body.attach(Attach(onlyPlaces: true))
-    bench.alice.say(
-      .sessionClosed(graceful: true), user: "alice", device: "alice1", callee: "alice")
-    bench.alice.say(onlyPlaces, user: "alice", device: "alice1", callee: "alice")
+    bench.alice.say(.sessionClosed(graceful: true), device: "alice1")
+    bench.alice.say(onlyPlaces, device: "alice1")
     bench.bob.say(.sessionClosed(graceful: true), device: "b1")
     bench.bob.say(onlyPlaces, device: "b1")
     bench.placeBoth()
     #expect(bench.alice.invites("alice1").isEmpty && bench.bob.invites("b1").isEmpty)
     #expect(bench.alice.invites("alice2").count == 1 && bench.bob.invites("b2").count == 1)
-    bench.bob.say(.call(bench.aliceCall, .answer(description: "")), device: "b2")
+    bench.bob.say(.call(bench.aliceCall, .answer()), device: "b2")
     #expect(bench.stateOfAlicesCall()?.by?.device == "b2")
     #expect(bench.stateOfBobsCall()?.phase == .placed)
     #expect(bench.messages.isEmpty)
@@ -272,57 +232,37 @@ import Testing
 
   @Test("R8: the edge of both dies before it reports, and both come back to another one")
   func r8DeadEdge() {
-    var bench = CrossingBench()
-    bench.placeBoth()
-    bench.alice.say(
-      .sessionClosed(graceful: false), user: "alice", device: "alice1", callee: "alice")
+    var bench = CrossingBench.placed()
+    bench.alice.say(.sessionClosed(graceful: false), device: "alice1")
     bench.bob.say(.sessionClosed(graceful: false), device: "b1")
-    bench.bob.say(
-      .attach(Attach(deviceName: "b1")), device: "b1", session: Bench.session("b1", 1))
+    bench.bob.say(.attach(Attach(deviceName: "b1")), device: "b1", session: again)
     // The new edge learns of both calls from the invite and from the reply to the resume, and reports them.
-    #expect(bench.bob.deliveries(to: Bench.session("b1", 1)).map(\.event.kind) == ["invite"])
-    let resumed = bench.alice.say(
-      .call(bench.bobCall, .resume), user: "bob", device: "b1", callee: "alice",
-      session: Bench.session("b1", 1))
+    #expect(bench.bob.deliveries(to: again).map(\.event.kind) == ["invite"])
+    let resumed = bench.bobsCaller(.call(bench.bobCall, .resume), session: again)
     #expect(resumed?.state?.phase == .placed)
-    let crossed = CrossedCall(
-      call: bench.bobCall, caller: "bob", survivor: bench.aliceCall, by: "alice1")
-    let early = bench.alice.say(
-      .crossed(crossed), user: "bob", device: "b1", callee: "alice",
-      session: Bench.session("b1", 1))
+    let crossed = Command.Body.crossed(bench.crossed)
+    let early = bench.bobsCaller(crossed, session: again)
     #expect(early?.error == .unknownDevice, "hers is not back yet, and its edge reports them, too")
-    bench.alice.say(
-      .attach(Attach(deviceName: "alice1")), user: "alice", device: "alice1", callee: "alice",
-      session: Bench.session("alice1", 1))
-    bench.alice.say(
-      .crossed(crossed), user: "alice", device: "alice1", callee: "alice",
-      session: Bench.session("alice1", 1))
+    for body in [.attach(Attach(deviceName: "alice1")), crossed] {
+      bench.alice.say(body, device: "alice1", session: Bench.session("alice1", 1))
+    }
     bench.collect()
     bench.deliverAll()
     #expect(bench.stateOfAlicesCall()?.by?.device == "b1")
     #expect(bench.stateOfBobsCall()?.reason == .glare)
-    #expect(
-      bench.bob.deliveries(to: Bench.session("b1", 1)).map(\.event.kind).contains("answered"))
+    #expect(bench.bob.deliveries(to: again).map(\.event.kind).contains("answered"))
   }
 
   @Test func strangersReportNothing() {
-    var bench = CrossingBench()
-    bench.placeBoth()
-    func crossed(by device: DeviceID) -> Command.Body {
-      .crossed(
-        CrossedCall(
-          call: bench.bobCall, caller: "bob", survivor: bench.aliceCall, by: device))
-    }
-    let stranger = bench.alice.say(
-      crossed(by: "alice1"), user: "mallory", device: "m1", callee: "alice")
-    #expect(stranger?.error == .unknownCall)
+    var bench = CrossingBench.placed()
+    let crossed = Command.Body.crossed(bench.crossed)
+    #expect(bench.alice.say(crossed, user: "mallory", device: "m1")?.error == .unknownCall)
     // A device of the callee speaks for a call of its own only.
-    let other = bench.alice.say(
-      crossed(by: "alice1"), user: "alice", device: "alice2", callee: "alice")
-    #expect(other?.error == .notParty)
+    #expect(bench.alice.say(crossed, device: "alice2")?.error == .notParty)
     // The caller cannot name a device that the callee does not have.
-    let made = bench.alice.say(crossed(by: "forged"), user: "bob", device: "b1", callee: "alice")
-    #expect(made?.error == .unknownDevice)
+    let forged = CrossedCall(
+      call: bench.bobCall, caller: "bob", survivor: bench.aliceCall, by: "forged")
+    #expect(bench.bobsCaller(.crossed(forged))?.error == .unknownDevice)
     #expect(bench.alice.ends.isEmpty)
   }
 
@@ -330,28 +270,22 @@ import Testing
   @Test func aThirdUsersCallDoesNotGiveWay() {
     var bench = CrossingBench()
     let carols = CallID(high: 7, low: 7)
-    bench.alice.say(
-      .place(PlaceRequest(call: carols)), user: "carol", device: "c1", callee: "alice")
+    bench.alice.say(.place(PlaceRequest(call: carols)), user: "carol", device: "c1")
     bench.placeAlice()
-    bench.bob.say(.call(bench.aliceCall, .answer(description: "")), device: "b2")
-    bench.bob.say(
-      .crossed(
-        CrossedCall(call: bench.aliceCall, caller: "alice", survivor: carols, by: "b1")),
-      device: "b1")
+    bench.bob.say(.call(bench.aliceCall, .answer()), device: "b2")
+    let claim = CrossedCall(call: bench.aliceCall, caller: "alice", survivor: carols, by: "b1")
+    bench.bob.say(.crossed(claim), device: "b1")
     bench.collect()
     bench.deliverAll()
     #expect(bench.alice.ends.isEmpty)
   }
 
   @Test func aMergeIsOfBothUsersCallsOnly() {
-    var bench = CrossingBench()
-    bench.placeBoth()
-    let merge = Command.Body.merge(
-      MergeRequest(call: bench.aliceCall, merged: bench.bobCall, caller: "mallory"))
-    #expect(bench.bob.say(merge, device: "b1")?.error == .unknownCall)
-    let unknown = Command.Body.merge(
-      MergeRequest(call: Bench.callID, merged: bench.bobCall, caller: "alice"))
-    #expect(bench.bob.say(unknown, device: "b1")?.error == .unknownCall)
+    var bench = CrossingBench.placed()
+    for (call, caller) in [(bench.aliceCall, "mallory"), (Bench.callID, "alice")] {
+      let merge = MergeRequest(call: call, merged: bench.bobCall, caller: caller)
+      #expect(bench.bob.say(.merge(merge), device: "b1")?.error == .unknownCall)
+    }
   }
 }
 

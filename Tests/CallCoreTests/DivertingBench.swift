@@ -27,34 +27,85 @@ struct DivertingBench {
     self.guests = guests
   }
 
+  /// The call rings at these users, who have a device each.
+  /// - Parameters:
+  ///   - twoOf: this one has two devices.
+  ///   - asleep: this one's are registered and not attached.
+  static func ringing(
+    _ users: String..., twoOf: String = "", asleep: String = ""
+  ) -> DivertingBench {
+    var bench = DivertingBench()
+    for user in users {
+      for device in user == twoOf ? ["1", "2"] : ["1"] {
+        if user == asleep { bench.register(user, device) } else { bench.attach(user, device) }
+      }
+    }
+    bench.place(to: users)
+    return bench
+  }
+
+  /// These users have a device each, and there is no call yet.
+  static func attached(_ users: String...) -> DivertingBench {
+    var bench = DivertingBench()
+    for user in users { bench.attach(user) }
+    return bench
+  }
+
+  /// The call goes on to these users, whose devices are not known yet: no questions and answers arrive.
+  static func unheard(_ users: String...) -> DivertingBench {
+    var bench = DivertingBench()
+    bench.isConnected = false
+    bench.place(to: users)
+    return bench
+  }
+
+  /// Alice's app keeps these parts, and bob's shard is to store histories.
+  mutating func keep(_ subscriptions: Subscriptions) {
+    self.subscriptions = subscriptions
+    if subscriptions == .history { owner.shard.storedParts = .history }
+  }
+
   // MARK: Devices
 
-  mutating func attach(_ user: String, _ device: String, generation: UInt64 = 0) {
+  mutating func attach(_ user: String, _ device: String = "1", generation: UInt64 = 0) {
     guests.say(
       .attach(Attach(deviceName: "\(user)'s \(device)")), user: user, device: device, callee: user,
       session: Self.session(user, device, generation))
   }
 
-  mutating func leave(_ user: String, _ device: String, generation: UInt64 = 0) {
+  mutating func leave(_ user: String, _ device: String = "1", generation: UInt64 = 0) {
     guests.say(
       .sessionClosed(graceful: false), user: user, device: device, callee: user,
       session: Self.session(user, device, generation))
   }
 
-  mutating func register(_ user: String, _ device: String) {
-    let token = PushToken(
-      provider: .apns, environment: "production", topic: "org.example.app.voip",
-      token: "token-\(user)-\(device)")
-    guests.say(
-      .register(
-        RegistrationRequest(
-          deviceName: device, voipToken: token, capabilities: [.missed, .answeredElsewhere])),
-      user: user,
-      device: device, callee: user)
+  mutating func register(
+    _ user: String, _ device: String = "1", forNotices: Bool = false
+  ) {
+    func token(_ topic: String) -> PushToken {
+      PushToken(
+        provider: .apns, environment: "production", topic: topic,
+        token: "\(topic)-\(user)-\(device)")
+    }
+    let request = RegistrationRequest(
+      deviceName: device, voipToken: token("org.example.app.voip"),
+      alertToken: forNotices ? token("org.example.app") : nil,
+      capabilities: forNotices ? [.missedNotice] : [.missed, .answeredElsewhere])
+    guests.say(.register(request), user: user, device: device, callee: user)
     guests.answerStores()
   }
 
-  static func session(_ user: String, _ device: String, _ generation: UInt64 = 0) -> SessionRef {
+  mutating func registerForNotices(_ user: String) { register(user, forNotices: true) }
+
+  /// The device gives up its registration.
+  mutating func signOut(_ user: String) {
+    guests.say(.unregister("1"), user: user, device: "1", callee: user)
+    guests.answerStores()
+  }
+
+  static func session(_ user: String, _ device: String = "1", _ generation: UInt64 = 0)
+    -> SessionRef
+  {
     Bench.session("\(user)/\(device)", generation, edge: 2)
   }
 
@@ -62,6 +113,11 @@ struct DivertingBench {
 
   @discardableResult
   mutating func place(to users: String..., ring seconds: UInt32 = 0) -> Reply? {
+    place(to: users, ring: seconds)
+  }
+
+  @discardableResult
+  mutating func place(to users: [String], ring seconds: UInt32 = 0) -> Reply? {
     var request = PlaceRequest(call: Self.id, ringTimeoutSeconds: seconds, description: "offer")
     request.forward = users
     (request.subscriptions, request.ringsAnew) = (subscriptions, ringsAnew)
@@ -72,7 +128,7 @@ struct DivertingBench {
 
   @discardableResult
   mutating func say(
-    _ verb: CallVerb, _ user: String, _ device: String, generation: UInt64 = 0
+    _ verb: CallVerb, _ user: String, _ device: String = "1", generation: UInt64 = 0
   ) -> Reply? {
     let reply = owner.say(
       .call(Self.id, verb), user: user, device: device,
@@ -95,6 +151,19 @@ struct DivertingBench {
     owner.pass(rest)
     guests.pass(rest)
     pump()
+  }
+
+  /// Alice's phone says something about the call.
+  mutating func caller(_ verb: CallVerb) {
+    owner.caller(verb)
+    pump()
+  }
+
+  /// Says something as the app's server.
+  @discardableResult
+  mutating func asServer(_ request: AppRequest, _ user: String = "bob") -> AppCall? {
+    defer { pump() }
+    return owner.server(request, user)?.appCall
   }
 
   /// Carries questions and answers between the shards.
@@ -138,28 +207,30 @@ struct DivertingBench {
 
   // MARK: What came of it
 
-  func deliveries(_ user: String, _ device: String, generation: UInt64 = 0) -> [Delivery] {
-    let session = Self.session(user, device, generation)
-    return effects.compactMap {
-      if case .deliver(session, let delivery) = $0 { delivery } else { nil }
-    }
+  /// The entries that the call leaves in histories.
+  var entries: [(user: UserKey, entry: HistoryEntry)] {
+    owner.shard.historyEntries(of: Self.id)
   }
 
-  func toCaller() -> [Delivery.Event] {
-    let session = Bench.session("alice1")
-    return effects.compactMap {
-      if case .deliver(session, let delivery) = $0 { delivery.event } else { nil }
-    }
+  /// Bob's shard, with all that it has delivered and done.
+  var bob: Bench {
+    var bench = owner
+    bench.effects = effects
+    return bench
   }
 
-  func invites(_ user: String, _ device: String, generation: UInt64 = 0) -> [Invite] {
-    deliveries(user, device, generation: generation).compactMap {
-      if case .invite(let invite) = $0.event { invite } else { nil }
-    }
+  func deliveries(_ user: String, _ device: String = "1", generation: UInt64 = 0) -> [Delivery] {
+    bob.deliveries(to: Self.session(user, device, generation))
+  }
+
+  func toCaller() -> [Delivery.Event] { bob.deliveries(to: "alice1").map(\.event) }
+
+  func invites(_ user: String, _ device: String = "1", generation: UInt64 = 0) -> [Invite] {
+    bob.invites(Self.session(user, device, generation))
   }
 
   /// Without retransmissions.
-  func stops(_ user: String, _ device: String, generation: UInt64 = 0) -> [Stop] {
+  func stops(_ user: String, _ device: String = "1", generation: UInt64 = 0) -> [Stop] {
     var versions: Set<UInt64> = []
     return deliveries(user, device, generation: generation).compactMap {
       guard case .stop(let stop) = $0.event, versions.insert($0.version).inserted else {
@@ -169,9 +240,7 @@ struct DivertingBench {
     }
   }
 
-  var pushes: [PushJob] {
-    effects.compactMap { if case .push(let job) = $0 { job } else { nil } }
-  }
+  var pushes: [PushJob] { bob.pushes }
 
   var placedAt: Timestamp {
     for case .placed(let facts) in owner.journal.map(\.change) { return facts.placedAt }
@@ -179,28 +248,35 @@ struct DivertingBench {
   }
 
   var diversions: [DivertedFacts] {
-    owner.journal.compactMap {
-      if case .diverted(let facts) = $0.change { facts } else { nil }
-    }
+    owner.journal.compactMap { if case .diverted(let facts) = $0.change { facts } else { nil } }
+  }
+
+  /// The devices that joined while it rang.
+  var joined: [Party] {
+    owner.journal.compactMap { if case .legJoined(let party) = $0.change { party } else { nil } }
   }
 
   /// - Parameter generation: of the sessions of others than alice.
   mutating func acknowledgeAll(generation: UInt64 = 0) {
-    for effect in effects {
-      guard case .deliver(let session, let delivery) = effect else { continue }
-      let known = [("alice", "alice1", Bench.session("alice1"))] + Self.everybody(generation)
-      guard let (user, device, _) = known.first(where: { $0.2 == session }) else { continue }
-      owner.say(
-        .ack([Acknowledgement(call: delivery.call, version: delivery.version)]), user: user,
-        device: device, session: session)
+    let guests = ["carol", "dave", "erin"].flatMap { user in
+      ["1", "2"].map { (user, $0, Self.session(user, $0, generation)) }
     }
-    pump()
+    acknowledge(for: [("alice", "alice1", Bench.session("alice1"))] + guests)
   }
 
-  private static func everybody(_ generation: UInt64) -> [(String, String, SessionRef)] {
-    ["carol", "dave", "erin"].flatMap { user in
-      ["1", "2"].map { (user, $0, session(user, $0, generation)) }
+  /// Bob's and dave's devices have all that was delivered to them.
+  mutating func acknowledgeBob() {
+    let bobs = ["b1", "b2"].map { ("bob", $0, Bench.session($0)) }
+    acknowledge(for: bobs + ["1", "2"].map { ("dave", $0, Self.session("dave", $0)) })
+  }
+
+  private mutating func acknowledge(for known: [(user: String, device: String, SessionRef)]) {
+    for case .deliver(let session, let delivery) in effects {
+      guard let (user, device, _) = known.first(where: { $0.2 == session }) else { continue }
+      let item = Acknowledgement(call: delivery.call, version: delivery.version)
+      owner.say(.ack([item]), user: user, device: device, session: session)
     }
+    pump()
   }
 
   /// New owners of bob's shard with all that the journal has.

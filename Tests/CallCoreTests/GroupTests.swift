@@ -6,31 +6,39 @@ import Testing
   /// Bob is a group, and its members have a device each.
   private func bench(
     _ order: CallGroup.Order, _ members: [String] = ["carol", "dave", "erin"],
-    attached: [String]? = nil
+    attached: [String]? = nil, subscriptions: Subscriptions = []
   ) -> DivertingBench {
     var bench = DivertingBench()
     bench.owner.set(CallGroup(users: members, order: order, turnSeconds: 10), of: "bob")
-    for member in attached ?? members { bench.attach(member, "1") }
-    _ = bench.owner.take()
+    for member in attached ?? members { bench.attach(member) }
+    bench.keep(subscriptions)
+    return bench
+  }
+
+  /// As `bench`, and the group is called.
+  private func ringing(
+    _ order: CallGroup.Order, attached: [String]? = nil, subscriptions: Subscriptions = []
+  ) -> DivertingBench {
+    var bench = bench(order, attached: attached, subscriptions: subscriptions)
+    bench.place()
     return bench
   }
 
   private func rung(_ bench: DivertingBench) -> [String] {
-    ["carol", "dave", "erin"].filter { !bench.invites($0, "1").isEmpty }
+    ["carol", "dave", "erin"].filter { !bench.invites($0).isEmpty }
   }
 
   // MARK: Together
 
   @Test("R25 all members ring, one answers, the others learn who") func together() {
-    var bench = bench(.together)
-    bench.place()
+    var bench = ringing(.together)
     #expect(rung(bench) == ["carol", "dave", "erin"])
     #expect(bench.diversions.map(\.reason) == [.group])
-    #expect(bench.invites("dave", "1").map(\.divertedBy) == ["bob"])
-    #expect(bench.say(.answer(description: ""), "dave", "1")?.won == true)
+    #expect(bench.invites("dave").map(\.divertedBy) == ["bob"])
+    #expect(bench.say(.answer(), "dave")?.won == true)
     let dave = Party(user: "dave", device: "1", deviceName: "dave's 1")
     for other in ["carol", "erin"] {
-      #expect(bench.stops(other, "1") == [Stop(reason: .answeredElsewhere, by: dave)])
+      #expect(bench.stops(other) == [Stop(reason: .answeredElsewhere, by: dave)])
     }
   }
 
@@ -39,21 +47,20 @@ import Testing
     var bench = bench(.together, members)
     for member in members { bench.attach(member, "2") }
     bench.place()
-    #expect(members.allSatisfy { bench.invites($0, "1").count == 1 })
+    #expect(members.allSatisfy { bench.invites($0).count == 1 })
     #expect(members.allSatisfy { bench.invites($0, "2").count == 1 })
     let asked = bench.asked.count
     bench.pass(.seconds(10))
     #expect(bench.asked.count <= asked + 300, "no more than 20 questions a second, and a rest")
-    #expect(bench.say(.answer(description: ""), "m77", "2")?.won == true)
+    #expect(bench.say(.answer(), "m77", "2")?.won == true)
   }
 
   @Test("R6 members who decline leave the call to the others; the last one ends it") func declined()
   {
-    var bench = bench(.together)
-    bench.place()
-    for member in ["carol", "dave"] { bench.say(.decline(.everywhere), member, "1") }
+    var bench = ringing(.together)
+    for member in ["carol", "dave"] { bench.say(.decline(.everywhere), member) }
     #expect(bench.owner.ends.isEmpty)
-    bench.say(.decline(.everywhere), "erin", "1")
+    bench.say(.decline(.everywhere), "erin")
     #expect(bench.owner.ends.map(\.reason) == [.declined])
   }
 
@@ -62,11 +69,11 @@ import Testing
     bench.guests.set(
       UserRules(always: .init(users: ["frank"]), onNoAnswer: .init(users: ["frank"])), of: "carol")
     bench.guests.set(UserRules(doNotDisturb: .init()), of: "dave")
+    let call = CallID(high: 3, low: 3)
+    bench.guests.say(.place(PlaceRequest(call: call)), user: "zoe", device: "z", callee: "erin")
     bench.guests.say(
-      .place(PlaceRequest(call: CallID(high: 3, low: 3))), user: "zoe", device: "z", callee: "erin")
-    bench.guests.say(
-      .call(CallID(high: 3, low: 3), .answer(description: "")), user: "erin", device: "1",
-      callee: "erin", session: DivertingBench.session("erin", "1"))
+      .call(call, .answer()), user: "erin", device: "1", callee: "erin",
+      session: DivertingBench.session("erin"))
     bench.place()
     #expect(rung(bench) == ["carol"])
     #expect(bench.diversions.count == 1)
@@ -75,36 +82,32 @@ import Testing
   // MARK: One after the other
 
   @Test("R25 in turn: each rings for its time, and the last one until the end") func inTurn() {
-    var bench = bench(.inTurn)
-    bench.place()
+    var bench = ringing(.inTurn)
     #expect(rung(bench) == ["carol"])
     bench.pass(.milliseconds(9900))
     #expect(rung(bench) == ["carol"])
     bench.pass(.milliseconds(100))
     #expect(rung(bench) == ["carol", "dave"])
     #expect(
-      bench.stops("carol", "1") == [Stop(reason: .unanswered)],
+      bench.stops("carol") == [Stop(reason: .unanswered)],
       "nobody has missed it while others may answer")
-    #expect(
-      bench.invites("dave", "1").map(\.divertedBy) == ["bob"], "the group, not who rang before")
+    #expect(bench.invites("dave").map(\.divertedBy) == ["bob"], "the group, not who rang before")
     bench.pass(.seconds(10))
     #expect(rung(bench) == ["carol", "dave", "erin"])
-    let late = bench.say(.answer(description: ""), "carol", "1")
+    let late = bench.say(.answer(), "carol")
     #expect(late?.won == false && late?.state?.reason == .unanswered)
     bench.pass(.seconds(10))
     #expect(bench.owner.ends.map(\.reason) == [.unanswered])
     #expect(bench.owner.ends.map(\.missed) == [true])
-    #expect(bench.stops("erin", "1") == [Stop(reason: .unanswered, missed: true)])
+    #expect(bench.stops("erin") == [Stop(reason: .unanswered, missed: true)])
   }
 
   @Test("R19 in turn: who is not there has no turn; the last one may be the only one")
   func absent() {
-    var bench = bench(.inTurn, attached: ["erin"])
-    bench.place()
+    let bench = ringing(.inTurn, attached: ["erin"])
     #expect(rung(bench) == ["erin"])
     #expect(bench.owner.ends.isEmpty)
-    var nobody = self.bench(.inTurn, attached: [])
-    nobody.place()
+    let nobody = ringing(.inTurn, attached: [])
     #expect(nobody.owner.ends.map(\.reason) == [.unreachable])
     #expect(nobody.diversions.map(\.from) == ["bob", "carol", "dave"])
   }
@@ -112,23 +115,22 @@ import Testing
   @Test(
     "R6 in turn: a decline and a busy device give the turn on at once", arguments: [true, false])
   func refused(isDecline: Bool) {
-    var bench = bench(.inTurn)
-    bench.place()
+    var bench = ringing(.inTurn)
     let verb: CallVerb = isDecline ? .decline(.everywhere) : .busy
-    let reply = bench.say(verb, "carol", "1")
+    let reply = bench.say(verb, "carol")
     #expect(reply?.error == nil && rung(bench) == ["carol", "dave"])
     #expect(bench.diversions.last?.reason == (isDecline ? .declined : .ringSlotOver))
-    #expect(bench.say(.answer(description: ""), "dave", "1")?.won == true)
+    #expect(bench.say(.answer(), "dave")?.won == true)
   }
 
   @Test("R6 in turn: a decline gives the turn on although others ring, too")
   func declinedBesideOthers() {
     var bench = DivertingBench()
     bench.guests.set(CallGroup(users: ["dave", "erin"], order: .inTurn), of: "carol")
-    for user in ["dave", "erin", "frank"] { bench.attach(user, "1") }
+    for user in ["dave", "erin", "frank"] { bench.attach(user) }
     bench.place(to: "carol", "frank")
-    #expect(rung(bench) == ["dave"] && bench.invites("frank", "1").count == 1)
-    bench.say(.decline(.everywhere), "dave", "1")
+    #expect(rung(bench) == ["dave"] && bench.invites("frank").count == 1)
+    bench.say(.decline(.everywhere), "dave")
     #expect(rung(bench) == ["dave", "erin"])
   }
 
@@ -137,35 +139,33 @@ import Testing
     bench.guests.set(
       CallGroup(users: ["dave", "erin"], order: .inTurn, turnSeconds: 10), of: "carol")
     bench.guests.set(UserRules(always: .init(users: ["erin"])), of: "frank")
-    for user in ["dave", "erin"] { bench.attach(user, "1") }
+    for user in ["dave", "erin"] { bench.attach(user) }
     bench.place(to: "carol", "frank")
     #expect(rung(bench) == ["dave", "erin"])
-    #expect(bench.invites("dave", "1").map(\.divertedBy) == ["carol"])
-    #expect(bench.invites("erin", "1").map(\.divertedBy) == ["frank"])
+    #expect(bench.invites("dave").map(\.divertedBy) == ["carol"])
+    #expect(bench.invites("erin").map(\.divertedBy) == ["frank"])
     bench.pass(.seconds(11))
-    #expect(bench.stops("dave", "1").isEmpty && bench.stops("erin", "1").isEmpty)
+    #expect(bench.stops("dave").isEmpty && bench.stops("erin").isEmpty)
   }
 
   @Test("R1 in turn: the answer at the last moment of the turn counts") func lastMoment() {
-    var bench = bench(.inTurn)
-    bench.place()
+    var bench = ringing(.inTurn)
     bench.pass(.milliseconds(9999))
-    #expect(bench.say(.answer(description: ""), "carol", "1")?.won == true)
+    #expect(bench.say(.answer(), "carol")?.won == true)
     bench.pass(.seconds(20))
     #expect(rung(bench) == ["carol"])
   }
 
   @Test("R10 in turn: a new owner goes on with the turn that it finds") func takenOver() {
-    var bench = bench(.inTurn)
-    bench.place()
+    var bench = ringing(.inTurn)
     bench.pass(.seconds(15))
     var next = bench.takenOver()
     next.pass(.milliseconds(100))
-    #expect(next.invites("dave", "1").count == 1 && next.invites("erin", "1").isEmpty)
+    #expect(next.invites("dave").count == 1 && next.invites("erin").isEmpty)
     next.pass(.milliseconds(4800))
-    #expect(next.invites("erin", "1").isEmpty)
+    #expect(next.invites("erin").isEmpty)
     next.pass(.milliseconds(100))
-    #expect(next.invites("erin", "1").count == 1)
+    #expect(next.invites("erin").count == 1)
     #expect(next.diversions.map(\.to).last == ["erin"])
   }
 
@@ -174,11 +174,10 @@ import Testing
     var bench = bench(.inTurn)
     bench.isConnected = false
     bench.place()
-    let device = VisitAnswer.Device(
-      id: "1", name: "x", session: DivertingBench.session("carol", "1"))
+    let device = VisitAnswer.Device(id: "1", name: "x", session: DivertingBench.session("carol"))
     bench.hear("carol", VisitAnswer(devices: [device], isComplete: false))
     bench.pass(.seconds(10))
-    #expect(bench.stops("carol", "1").count == 1, "not acknowledged, so carol is asked on")
+    #expect(bench.stops("carol").count == 1, "not acknowledged, so carol is asked on")
     // Her shard's time to answer is over in this span. The bench notes faults.
     bench.pass(.seconds(8))
     #expect(bench.owner.shard.nextDeadline > bench.owner.now)
@@ -186,9 +185,7 @@ import Testing
 
   @Test("in turn: the missed call is told to each member once, and only at its end") func notices()
   {
-    var bench = bench(.inTurn, attached: [])
-    bench.subscriptions = .history
-    bench.owner.shard.storedParts = .history
+    var bench = bench(.inTurn, attached: [], subscriptions: .history)
     for member in ["carol", "dave", "erin"] { bench.registerForNotices(member) }
     bench.place()
     bench.pass(.seconds(20))
@@ -204,51 +201,41 @@ import Testing
       let missed = PlacedCall(DivertingBench.id, placedAt: Bench().now)
       let counted = told.first.flatMap { bench.owner.shard.unreadQuestion(of: $0) }
       #expect(counted == UnreadQuestion(user: user, missed: [missed]))
-      let entries = bench.owner.shard.historyEntries(of: DivertingBench.id)
-      let entry = entries.first { $0.user == user }?.entry
+      let entry = bench.entries.first { $0.user == user }?.entry
       #expect(entry?.isMissed == true && entry?.divertedBy == "bob")
     }
   }
 
   @Test("in turn: who had a turn has not missed what another member answered") func answeredLater()
   {
-    var bench = bench(.inTurn)
-    bench.subscriptions = .history
-    bench.owner.shard.storedParts = .history
-    bench.place()
+    var bench = ringing(.inTurn, subscriptions: .history)
     bench.pass(.seconds(10))
-    bench.say(.answer(description: ""), "dave", "1")
-    bench.say(.hangUp, "dave", "1")
-    let entries = bench.owner.shard.historyEntries(of: DivertingBench.id)
-    #expect(entries.map(\.user.user) == ["bob", "alice", "dave", "carol"])
-    let carols = entries.last?.entry
+    bench.say(.answer(), "dave")
+    bench.say(.hangUp, "dave")
+    #expect(bench.entries.map(\.user.user) == ["bob", "alice", "dave", "carol"])
+    let carols = bench.entries.last?.entry
     #expect(carols?.isMissed == false && carols?.reason == .unanswered)
     #expect(carols?.answeredBy == "dave" && carols?.answeredAt == nil && carols?.device == nil)
   }
 
   @Test("together: each member at whom it rang sees who answered, and has missed nothing")
   func answeredByAnother() {
-    var bench = bench(.together)
-    bench.subscriptions = .history
-    bench.owner.shard.storedParts = .history
-    bench.place()
+    var bench = ringing(.together, subscriptions: .history)
     bench.pass(.seconds(4))
-    bench.say(.decline(.everywhere), "erin", "1")
+    bench.say(.decline(.everywhere), "erin")
     bench.pass(.seconds(1))
-    bench.say(.answer(description: ""), "dave", "1")
+    bench.say(.answer(), "dave")
     let answered = bench.owner.now
     bench.pass(.seconds(10))
-    bench.say(.hangUp, "dave", "1")
-    for bench in [bench, bench.takenOver()] {
-      var bench = bench
-      bench.owner.shard.storedParts = .history
-      let entries = bench.owner.shard.historyEntries(of: DivertingBench.id)
-      #expect(entries.map(\.user.user) == ["bob", "alice", "dave", "carol", "erin"])
-      let carols = entries.first { $0.user.user == "carol" }?.entry
+    bench.say(.hangUp, "dave")
+    for var bench in [bench, bench.takenOver()] {
+      bench.keep(.history)
+      #expect(bench.entries.map(\.user.user) == ["bob", "alice", "dave", "carol", "erin"])
+      let carols = bench.entries.first { $0.user.user == "carol" }?.entry
       #expect(carols?.divertedBy == "bob" && carols?.answeredBy == "dave")
       #expect(carols?.reason == .answeredElsewhere && carols?.endedAt == answered)
       #expect(carols?.answeredAt == nil && carols?.device == nil && carols?.isMissed == false)
-      let erins = entries.last?.entry
+      let erins = bench.entries.last?.entry
       #expect(erins?.reason == .declined && erins?.answeredBy == "dave")
     }
   }
@@ -256,10 +243,10 @@ import Testing
   @Test("the caller is no member of the call, nor is a group in a group") func callerIsMember() {
     var bench = bench(.inTurn, ["alice", "desk", "dave"])
     bench.guests.set(CallGroup(users: ["frank"]), of: "desk")
-    bench.attach("frank", "1")
+    bench.attach("frank")
     bench.place()
     #expect(bench.diversions.map(\.to) == [["desk"], ["dave"]])
-    #expect(bench.invites("dave", "1").count == 1 && bench.invites("frank", "1").isEmpty)
+    #expect(bench.invites("dave").count == 1 && bench.invites("frank").isEmpty)
   }
 
   @Test("calls that are forwarded to a group ring it", arguments: CallGroup.Order.allCases)
@@ -267,7 +254,7 @@ import Testing
     var bench = DivertingBench()
     bench.guests.set(
       CallGroup(users: ["dave", "erin"], order: order, turnSeconds: 10), of: "carol")
-    for member in ["dave", "erin"] { bench.attach(member, "1") }
+    for member in ["dave", "erin"] { bench.attach(member) }
     bench.place(to: "carol")
     #expect(rung(bench) == (order == .together ? ["dave", "erin"] : ["dave"]))
     bench.pass(.seconds(10))
@@ -283,9 +270,9 @@ import Testing
       bench.owner.say(.place(PlaceRequest(call: call)), user: "zoe", device: "z")
       bench.pump()
       #expect(bench.diversions.last?.to == [expected], "call \(number)")
-      bench.sayOf(call, .answer(description: ""), expected, "1")
+      bench.sayOf(call, .answer(), expected)
       bench.pass(.seconds(5))
-      bench.sayOf(call, .hangUp, expected, "1")
+      bench.sayOf(call, .hangUp, expected)
       // The first ones are forgotten meanwhile.
       bench.pass(.seconds(number == 2 ? 600 : 5))
     }
@@ -296,13 +283,13 @@ import Testing
   @Test("the app's server makes it; a device that writes rules leaves it as it is") func rules() {
     var bench = Bench()
     let group = CallGroup(users: ["carol"])
-    #expect(bench.ask(.group)?.error == .noSuchResource)
+    #expect(bench.server(.group)?.error == .noSuchResource)
     bench.set(group, of: "bob")
-    #expect(bench.ask(.group) == .app(.group(group)))
+    #expect(bench.server(.group) == .app(.group(group)))
     bench.set(UserRules(firstDevices: ["b1"]), of: "bob")
-    #expect(bench.ask(.group) == .app(.group(group)))
+    #expect(bench.server(.group) == .app(.group(group)))
     bench.set(nil as CallGroup?, of: "bob")
-    #expect(bench.ask(.group)?.error == .noSuchResource)
+    #expect(bench.server(.group)?.error == .noSuchResource)
     let rules = bench.say(.rules(.read), device: "b1", callee: "bob")
     guard case .rules(let kept) = rules else {
       Issue.record("no rules: \(String(describing: rules))")
@@ -321,7 +308,7 @@ import Testing
     ])
   func invalid(group: CallGroup) {
     var bench = Bench()
-    #expect(bench.ask(.setGroup(group))?.error == .invalidRules)
+    #expect(bench.server(.setGroup(group))?.error == .invalidRules)
   }
 }
 
@@ -333,39 +320,11 @@ extension Bench {
       run { $0.registrationStored(token: token, ok: true, now: $1, into: &$2) }
     }
   }
-
-  fileprivate mutating func ask(_ request: AppRequest) -> Reply? {
-    say(.app(request), user: "bob", device: "", callee: "bob")
-  }
 }
 
 extension DivertingBench {
-  fileprivate mutating func sayOf(
-    _ call: CallID, _ verb: CallVerb, _ user: String, _ device: String
-  ) {
-    owner.say(
-      .call(call, verb), user: user, device: device,
-      session: Self.session(user, device, 0))
+  fileprivate mutating func sayOf(_ call: CallID, _ verb: CallVerb, _ user: String) {
+    owner.say(.call(call, verb), user: user, device: "1", session: Self.session(user))
     pump()
-  }
-
-  mutating func registerForNotices(_ user: String) {
-    func token(_ topic: String) -> PushToken {
-      PushToken(
-        provider: .apns, environment: "production", topic: topic, token: "\(topic)-\(user)")
-    }
-    guests.say(
-      .register(
-        RegistrationRequest(
-          deviceName: "1", voipToken: token("org.example.app.voip"),
-          alertToken: token("org.example.app"), capabilities: [.missedNotice])),
-      user: user, device: "1", callee: user)
-    guests.answerStores()
-  }
-
-  /// The device gives up its registration.
-  mutating func signOut(_ user: String) {
-    guests.say(.unregister("1"), user: user, device: "1", callee: user)
-    guests.answerStores()
   }
 }

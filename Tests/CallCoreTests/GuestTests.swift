@@ -13,61 +13,55 @@ import Testing
       })
   }
 
-  /// The test answers in place of carol's shard.
-  private func bench() -> DivertingBench {
-    var bench = DivertingBench()
-    bench.isConnected = false
-    bench.place(to: "carol")
+  /// The test answers in place of carol's shard, and has answered once.
+  private func bench(_ first: VisitAnswer) -> DivertingBench {
+    var bench = DivertingBench.unheard("carol")
+    bench.hear("carol", first)
     return bench
   }
 
   @Test("R25 a device that is held does not begin to ring; one that rings goes on") func held() {
-    var bench = bench()
-    bench.hear("carol", answer("1", "2", held: ["2"]))
-    #expect(bench.invites("carol", "1").count == 1 && bench.invites("carol", "2").isEmpty)
+    var bench = bench(answer("1", "2", held: ["2"]))
+    #expect(bench.invites("carol").count == 1 && bench.invites("carol", "2").isEmpty)
     bench.hear("carol", answer("1", "2", "3", held: ["1", "2", "3"]))
-    #expect(bench.stops("carol", "1").isEmpty && bench.invites("carol", "3").isEmpty)
-    #expect(bench.say(.alerting, "carol", "1")?.state?.phase == .ringing)
+    #expect(bench.stops("carol").isEmpty && bench.invites("carol", "3").isEmpty)
+    #expect(bench.say(.alerting, "carol")?.state?.phase == .ringing)
     bench.hear("carol", answer("1", "2", held: ["1"]))
     #expect(bench.invites("carol", "2").count == 1)
-    #expect(bench.say(.answer(description: ""), "carol", "1")?.won == true)
+    #expect(bench.say(.answer(), "carol")?.won == true)
   }
 
   @Test("R25 a user who becomes busy in mid-ring: what rings goes on, nothing new does")
   func busyInMidRing() {
-    var bench = bench()
-    bench.hear("carol", answer("1"))
+    var bench = bench(answer("1"))
     var busy = answer("1", "2")
     busy.isBusy = true
     bench.hear("carol", busy)
-    #expect(bench.owner.ends.isEmpty && bench.stops("carol", "1").isEmpty)
+    #expect(bench.owner.ends.isEmpty && bench.stops("carol").isEmpty)
     #expect(bench.invites("carol", "2").isEmpty)
   }
 
   @Test("R25 a device in too many calls is held, and its session is known all the same")
   func tooManyCalls() {
-    var bench = DivertingBench()
-    bench.attach("carol", "1")
+    var bench = DivertingBench.attached("carol")
     for number in 1...5 {
       let call = CallID(high: 8, low: UInt64(number))
       bench.guests.say(
         .place(PlaceRequest(call: call)), user: "erin\(number)", device: "e", callee: "carol")
     }
-    let held = bench.visit(
-      UserKey(app: Bench.app, user: "carol"),
-      VisitRequest(call: DivertingBench.id, callee: "bob", caller: "alice"))
+    let request = VisitRequest(call: DivertingBench.id, callee: "bob", caller: "alice")
+    let held = bench.visit(UserKey(app: Bench.app, user: "carol"), request)
     #expect(held?.devices.map(\.isHeld) == [true])
-    #expect(held?.devices.first?.session == DivertingBench.session("carol", "1"))
+    #expect(held?.devices.first?.session == DivertingBench.session("carol"))
     #expect(held?.isBusy == true)
   }
 
   @Test("R10, R25: the winner speaks on a session that only its user's shard knows: it is asked")
   func theWinnersNewerSession() {
-    var bench = bench()
-    bench.hear("carol", answer("1"))
-    #expect(bench.say(.answer(description: ""), "carol", "1")?.won == true)
-    bench.say(.connected, "carol", "1")
-    bench.owner.caller(.call(DivertingBench.id, .connected))
+    var bench = bench(answer("1"))
+    #expect(bench.say(.answer(), "carol")?.won == true)
+    bench.say(.connected, "carol")
+    bench.owner.caller(.connected)
     bench.acknowledgeAll()
     func isAt(_ generation: UInt64) -> VisitAnswer {
       let session = DivertingBench.session("carol", "1", generation)
@@ -76,12 +70,12 @@ import Testing
     // The app's next run, which loses that session before it has said anything.
     bench.hear("carol", isAt(1))
     let asked = bench.asked.count
-    bench.say(.signal(.candidate, body: "c"), "carol", "1", generation: 2)
+    bench.say(.signal(.candidate, body: "c"), "carol", generation: 2)
     #expect(bench.asked.count == asked + 1)
     bench.hear("carol", isAt(2))
-    #expect(bench.deliveries("carol", "1", generation: 2).map(\.event.kind) == ["answered"])
+    #expect(bench.deliveries("carol", generation: 2).map(\.event.kind) == ["answered"])
     bench.acknowledgeAll(generation: 2)
-    bench.say(.signal(.candidate, body: "d"), "carol", "1", generation: 2)
+    bench.say(.signal(.candidate, body: "d"), "carol", generation: 2)
     #expect(bench.asked.count == asked + 1, "its session is known")
     bench.pass(.seconds(120))
     #expect(bench.owner.ends.isEmpty)
@@ -89,19 +83,16 @@ import Testing
 
   @Test("call waiting: the invite says that the user is in a call", arguments: [false, true])
   func secondCall(isInCall: Bool) {
-    var bench = bench()
     var waiting = answer("1")
     waiting.isInCall = isInCall
-    bench.hear("carol", waiting)
-    #expect(bench.invites("carol", "1").map(\.isSecondCall) == [isInCall])
+    let bench = bench(waiting)
+    #expect(bench.invites("carol").map(\.isSecondCall) == [isInCall])
   }
 
   @Test("R25 who lost and has not acknowledged its stop is in no call") func losersAreFree() throws
   {
-    var bench = DivertingBench()
-    for user in ["carol", "dave"] { bench.attach(user, "1") }
-    bench.place(to: "carol", "dave")
-    bench.say(.answer(description: ""), "dave", "1")
+    var bench = DivertingBench.ringing("carol", "dave")
+    bench.say(.answer(), "dave")
     bench.pass(.seconds(6))
     let asked = bench.asked.suffix(2)
     #expect(asked.map(\.user).sorted() == ["carol", "dave"], "carol lacks her stop")
@@ -127,15 +118,12 @@ import Testing
     "R25 a token may be another user's since a shard has answered: it is asked before a push",
     arguments: [true, false])
   func oldTokens(isKept: Bool) {
-    var bench = DivertingBench()
-    bench.register("carol", "1")
-    bench.place(to: "carol")
+    var bench = DivertingBench.ringing("carol", asleep: "carol")
     #expect(bench.pushes.map(\.purpose) == [.ring])
     bench.isConnected = false
     bench.pass(.seconds(40))
     #expect(bench.owner.ends.map(\.missed) == [true])
-    if !isKept { bench.guests.say(.unregister("1"), user: "carol", device: "1", callee: "carol") }
-    bench.guests.answerStores()
+    if !isKept { bench.signOut("carol") }
     #expect(bench.pushes.count == 1)
     bench.isConnected = true
     bench.pass(.seconds(20))
@@ -146,17 +134,16 @@ import Testing
     "R25 a push that makes a device ring waits for such an answer, too", arguments: [true, false])
   func oldTokenRings(isKept: Bool) {
     var bench = DivertingBench()
-    bench.register("carol", "1")
-    bench.attach("carol", "1")
+    bench.register("carol")
+    bench.attach("carol")
     bench.place(to: "carol")
-    #expect(bench.invites("carol", "1").count == 1 && bench.pushes.isEmpty)
+    #expect(bench.invites("carol").count == 1 && bench.pushes.isEmpty)
     // The call's shard stood still, and the device is silent.
     bench.isConnected = false
     bench.owner.now = bench.owner.now + .seconds(15)
     bench.pass(.milliseconds(1))
     #expect(bench.pushes.isEmpty)
-    if !isKept { bench.guests.say(.unregister("1"), user: "carol", device: "1", callee: "carol") }
-    bench.guests.answerStores()
+    if !isKept { bench.signOut("carol") }
     bench.isConnected = true
     bench.pass(.seconds(3))
     #expect(bench.pushes.map(\.purpose) == (isKept ? [.ring] : []))
@@ -164,11 +151,8 @@ import Testing
 
   @Test("R6 one user's decline: its timeline says so, and nobody of that user has missed the call")
   func declinedByOne() {
-    var bench = DivertingBench()
-    for device in ["1", "2"] { bench.register("carol", device) }
-    bench.attach("dave", "1")
-    bench.place(to: "carol", "dave")
-    bench.say(.decline(.everywhere), "carol", "1")
+    var bench = DivertingBench.ringing("carol", "dave", twoOf: "carol", asleep: "carol")
+    bench.say(.decline(.everywhere), "carol")
     let timeline = bench.owner.shard.inspect(call: DivertingBench.id)?.timeline ?? []
     #expect(timeline.contains { $0.what == "declined" })
     #expect(timeline.count { $0.what == "diverted" } == 1, "by the hook")

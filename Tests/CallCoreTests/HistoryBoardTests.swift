@@ -3,176 +3,122 @@ import Testing
 
 /// The state of a user's history, as the user's sessions see it.
 @Suite struct HistoryBoardTests {
-  private static let bob = HistoryTests.bob
-
   private static func state(_ cursor: UInt64, unread: UInt32 = 0) -> HistoryState {
     HistoryState(cursor: HistoryCursor(cursor), unread: unread)
   }
 
-  private static func watch(
-    _ bench: inout Bench, _ device: String = "b1", shown: UInt64? = nil, announce: Bool = false
-  ) {
-    let mark = HistoryMark(shown: shown.map { HistoryCursor($0) })
-    bench.say(.attach(Attach(announce: announce, history: mark)), device: device)
-  }
-
-  /// How often the driver is to read bob's history, of the effects taken.
-  private static func reads(_ effects: [Effect]) -> Int {
-    effects.count { $0 == .history(.read(bob)) }
-  }
-
-  private static func shown(_ effects: [Effect], _ device: String = "b1") -> [HistoryState] {
-    effects.compactMap {
-      if case .history(.show(Bench.session(device), let state)) = $0 { state } else { nil }
-    }
-  }
-
-  private static func wasRead(_ bench: inout Bench, _ state: HistoryState?) {
-    bench.run { $0.historyRead(Self.bob, state, now: $1, into: &$2) }
-  }
-
-  private static func change(_ bench: inout Bench) {
-    bench.run { $0.historyChanged(Self.bob, now: $1, into: &$2) }
-  }
-
-  private static func acknowledge(_ bench: inout Bench, _ cursor: UInt64, _ device: String = "b1") {
-    bench.say(
-      .ack([Acknowledgement(call: Acknowledgement.historyID, version: cursor)]), device: device)
+  /// b1 asks for the state and is shown none yet.
+  private static func asking() -> Bench {
+    var bench = HistoryTests.bench()
+    bench.askForHistory()
+    return bench
   }
 
   /// b1 has the state with the cursor 5.
   private static func watching() -> Bench {
-    var bench = HistoryTests.bench()
-    watch(&bench)
-    wasRead(&bench, state(5, unread: 1))
-    acknowledge(&bench, 5)
+    var bench = asking()
+    bench.wasRead(state(5, unread: 1))
+    bench.acknowledge(5)
     _ = bench.take()
     return bench
   }
 
   @Test func whoAttachesIsShownTheState() {
-    var bench = HistoryTests.bench()
-    Self.watch(&bench)
-    #expect(Self.reads(bench.effects) == 1)
-    #expect(Self.shown(bench.take()).isEmpty)
-    Self.wasRead(&bench, Self.state(0))
-    #expect(Self.shown(bench.take()) == [Self.state(0)], "also that there is nothing")
+    var bench = Self.asking()
+    #expect(bench.states().isEmpty && bench.takeReads() == 1)
+    bench.wasRead(Self.state(0))
+    #expect(bench.takeStates() == [Self.state(0)], "also that there is nothing")
   }
 
   @Test func itIsRetransmittedUntilItIsAcknowledged() {
-    var bench = HistoryTests.bench()
-    Self.watch(&bench)
-    Self.wasRead(&bench, Self.state(5))
+    var bench = Self.asking()
+    bench.wasRead(Self.state(5))
     bench.pass(.milliseconds(499))
-    #expect(Self.shown(bench.effects).count == 1)
+    #expect(bench.states().count == 1)
     bench.pass(.milliseconds(1))
-    #expect(Self.shown(bench.effects).count == 2)
-    Self.acknowledge(&bench, 5)
+    #expect(bench.states().count == 2)
+    bench.acknowledge(5)
     bench.pass(.seconds(3600))
-    #expect(Self.shown(bench.effects).count == 2)
+    #expect(bench.states().count == 2)
   }
 
   @Test func afterTheLastTimeItWaitsForAChange() {
-    var bench = HistoryTests.bench()
-    Self.watch(&bench)
-    Self.wasRead(&bench, Self.state(5))
+    var bench = Self.asking()
+    bench.wasRead(Self.state(5))
     bench.pass(.seconds(3600))
-    #expect(Self.shown(bench.take()).count == 5)
-    Self.change(&bench)
-    Self.wasRead(&bench, Self.state(6))
-    #expect(Self.shown(bench.take()) == [Self.state(6)])
-  }
-
-  @Test func aChangeIsReadAndShown() {
-    var bench = Self.watching()
-    Self.change(&bench)
-    #expect(Self.reads(bench.take()) == 1)
-    Self.wasRead(&bench, Self.state(6, unread: 2))
-    #expect(Self.shown(bench.take()) == [Self.state(6, unread: 2)])
+    #expect(bench.takeStates().count == 5)
+    bench.change()
+    bench.wasRead(Self.state(6))
+    #expect(bench.takeStates() == [Self.state(6)])
   }
 
   /// The read may have begun before the change.
   @Test func aChangeDuringAReadIsReadAgain() {
     var bench = Self.watching()
-    Self.change(&bench)
-    Self.change(&bench)
-    Self.change(&bench)
-    #expect(Self.reads(bench.take()) == 1)
-    Self.wasRead(&bench, Self.state(6))
-    #expect(Self.reads(bench.take()) == 1)
-    Self.wasRead(&bench, Self.state(7))
-    #expect(Self.reads(bench.take()) == 0)
+    for _ in 0..<3 { bench.change() }
+    #expect(bench.takeReads() == 1)
+    bench.wasRead(Self.state(6))
+    #expect(bench.takeReads() == 1)
+    bench.wasRead(Self.state(7))
+    #expect(bench.takeReads() == 0)
   }
 
   @Test func anOlderStateIsNotShown() {
     var bench = Self.watching()
-    Self.change(&bench)
-    Self.wasRead(&bench, Self.state(4))
-    Self.change(&bench)
-    Self.wasRead(&bench, Self.state(5))
-    #expect(Self.shown(bench.take()).isEmpty)
+    for cursor: UInt64 in [4, 5] {
+      bench.change()
+      bench.wasRead(Self.state(cursor))
+    }
+    #expect(bench.takeStates().isEmpty)
   }
 
   @Test func aReadThatFailedIsRepeated() {
-    var bench = HistoryTests.bench()
-    Self.watch(&bench)
+    var bench = Self.asking()
     _ = bench.take()
     for pause: Int64 in [1, 2, 4, 8, 8] {
-      Self.wasRead(&bench, nil)
+      bench.wasRead(nil)
       bench.pass(.milliseconds(1000 * pause - 1))
-      #expect(Self.reads(bench.take()) == 0)
+      #expect(bench.takeReads() == 0)
       bench.pass(.milliseconds(1))
-      #expect(Self.reads(bench.take()) == 1)
+      #expect(bench.takeReads() == 1)
     }
-    Self.wasRead(&bench, Self.state(1))
-    #expect(Self.shown(bench.take()) == [Self.state(1)])
-    Self.change(&bench)
-    Self.wasRead(&bench, nil)
+    bench.wasRead(Self.state(1))
+    #expect(bench.takeStates() == [Self.state(1)])
+    bench.change()
+    bench.wasRead(nil)
     bench.pass(.seconds(1))
-    #expect(Self.reads(bench.take()) == 2, "at once, and after the first pause again")
+    #expect(bench.takeReads() == 2, "at once, and after the first pause again")
   }
 
   @Test func everySessionIsShownIt() {
     var bench = Self.watching()
-    Self.watch(&bench, "b2")
-    #expect(Self.shown(bench.effects, "b2") == [Self.state(5, unread: 1)])
-    #expect(Self.shown(bench.take()).isEmpty)
-    Self.change(&bench)
-    Self.wasRead(&bench, Self.state(6))
-    #expect(Self.shown(bench.effects) == [Self.state(6)])
-    #expect(Self.shown(bench.effects, "b2") == [Self.state(6)])
+    bench.askForHistory("b2")
+    #expect(bench.states("b2") == [Self.state(5, unread: 1)])
+    #expect(bench.takeStates().isEmpty)
+    bench.change()
+    bench.wasRead(Self.state(6))
+    #expect(bench.states("b1") == [Self.state(6)] && bench.states("b2") == [Self.state(6)])
   }
 
-  @Test func withoutASessionNothingIsRead() {
+  @Test(arguments: [true, false]) func withoutASessionNothingIsRead(isEdgeLost: Bool) {
     var bench = Self.watching()
-    bench.say(.sessionClosed(graceful: true), device: "b1")
+    if isEdgeLost {
+      bench.run { $0.edgeLost(1, now: $1, into: &$2) }
+    } else {
+      bench.say(.sessionClosed(graceful: true), device: "b1")
+    }
     _ = bench.take()
-    Self.change(&bench)
-    Self.wasRead(&bench, Self.state(6))
-    #expect(bench.take().isEmpty)
+    bench.change()
+    bench.wasRead(Self.state(6))
     bench.pass(.seconds(60))
-    #expect(bench.take().isEmpty)
-  }
-
-  @Test func anEdgeThatIsLostTakesItsSessionsAlong() {
-    var bench = Self.watching()
-    bench.run { $0.edgeLost(1, now: $1, into: &$2) }
-    _ = bench.take()
-    Self.change(&bench)
     #expect(bench.take().isEmpty)
   }
 
   @Test func whoDoesNotAskIsNotShownIt() {
     var bench = HistoryTests.bench()
     bench.attach("b1")
-    Self.change(&bench)
-    #expect(Self.reads(bench.take()) == 0)
-  }
-
-  @Test func withoutHistoriesNothingIsRead() {
-    var bench = HistoryTests.bench(keeps: .record)
-    Self.watch(&bench)
-    #expect(Self.reads(bench.take()) == 0)
+    bench.change()
+    #expect(bench.takeReads() == 0)
   }
 
   // MARK: A new owner
@@ -181,12 +127,12 @@ import Testing
   func aNewOwnerReadsAndShowsWhatASessionLacks(shown: UInt64?) {
     var next = Self.watching().takenOver()
     next.shard.storedParts = .history
-    Self.watch(&next, shown: shown, announce: true)
-    #expect(Self.reads(next.take()) == 0, "it does not serve yet")
+    next.askForHistory(shown: shown, announce: true)
+    #expect(next.takeReads() == 0, "it does not serve yet")
     next = next.begun()
-    #expect(Self.reads(next.take()) == 1)
-    Self.wasRead(&next, Self.state(5))
-    #expect(Self.shown(next.take()) == (shown == 5 ? [] : [Self.state(5)]))
+    #expect(next.takeReads() == 1)
+    next.wasRead(Self.state(5))
+    #expect(next.takeStates() == (shown == 5 ? [] : [Self.state(5)]))
   }
 
   // MARK: Commands
@@ -196,24 +142,61 @@ import Testing
   ])
   func theDriverAnswersAUser(command: HistoryCommand) {
     var bench = HistoryTests.bench()
-    let reply = bench.say(.history(command), device: "b1", number: 33)
-    #expect(reply == nil)
-    #expect(
-      bench.effects == [
-        .history(.answer(Bench.session("b1"), request: 33, Self.bob, command))
-      ])
+    #expect(bench.say(.history(command), device: "b1", number: 33) == nil)
+    let answer = HistoryEffect.answer(Bench.session("b1"), request: 33, HistoryTests.bob, command)
+    #expect(bench.effects == [.history(answer)])
   }
 
-  @Test func aClusterWithoutHistoriesRefuses() {
+  @Test func aClusterWithoutHistoriesReadsNothingAndRefuses() {
     var bench = HistoryTests.bench(keeps: .record)
+    bench.askForHistory()
+    #expect(bench.takeReads() == 0)
     let reply = bench.say(.history(.list(before: nil, limit: 10)), device: "b1")
     #expect(reply?.error == .forbidden)
   }
 
   @Test func anotherShardTellsOfAChange() {
     var bench = Self.watching()
-    let reply = bench.say(.history(.changed), device: "b1")
-    #expect(reply == .done)
-    #expect(Self.reads(bench.effects) == 1)
+    #expect(bench.say(.history(.changed), device: "b1") == .done)
+    #expect(bench.takeReads() == 1)
+  }
+}
+
+extension Bench {
+  fileprivate mutating func askForHistory(
+    _ device: String = "b1", shown: UInt64? = nil, announce: Bool = false
+  ) {
+    let mark = HistoryMark(shown: shown.map { HistoryCursor($0) })
+    say(.attach(Attach(announce: announce, history: mark)), device: device)
+  }
+
+  fileprivate mutating func acknowledge(_ cursor: UInt64) {
+    say(.ack([Acknowledgement(call: Acknowledgement.historyID, version: cursor)]), device: "b1")
+  }
+
+  /// The driver has read bob's history.
+  fileprivate mutating func wasRead(_ state: HistoryState?) {
+    run { $0.historyRead(HistoryTests.bob, state, now: $1, into: &$2) }
+  }
+
+  fileprivate mutating func change() {
+    run { $0.historyChanged(HistoryTests.bob, now: $1, into: &$2) }
+  }
+
+  /// How often the driver is to read bob's history. Takes the effects away.
+  fileprivate mutating func takeReads() -> Int {
+    take().count { $0 == .history(.read(HistoryTests.bob)) }
+  }
+
+  fileprivate func states(_ device: String = "b1") -> [HistoryState] {
+    effects.compactMap {
+      if case .history(.show(Bench.session(device), let state)) = $0 { state } else { nil }
+    }
+  }
+
+  /// The states that b1 was shown. Takes the effects away.
+  fileprivate mutating func takeStates() -> [HistoryState] {
+    defer { effects = [] }
+    return states()
   }
 }

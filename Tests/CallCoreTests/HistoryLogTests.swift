@@ -3,28 +3,78 @@ import Testing
 
 /// The log that the messages of a user's history add up to.
 @Suite struct HistoryLogTests {
-  private static func entry(_ number: UInt64, missed: Bool = false) -> HistoryEntry {
-    HistoryEntry(
+  typealias Message = (cursor: HistoryCursor, message: HistoryMessage)
+
+  private static func entry(
+    _ number: UInt64, at cursor: UInt64, missed: Bool = true, placedAt: Int64 = 1
+  ) -> Message {
+    let entry = HistoryEntry(
       call: CallID(high: 1, low: number), callee: "bob", isPlaced: false, peer: "alice",
-      placedAt: Timestamp(microseconds: 1), endedAt: Timestamp(microseconds: 2),
+      placedAt: Timestamp(microseconds: placedAt), endedAt: Timestamp(microseconds: 2),
       reason: .unanswered, isMissed: missed)
+    return (HistoryCursor(cursor), .entry(entry))
+  }
+
+  private static func read(upTo last: UInt64, at cursor: UInt64) -> Message {
+    (HistoryCursor(cursor), .read(upTo: HistoryCursor(last)))
   }
 
   /// Missed calls at the numbers 10, 20, …
-  private static func missed(_ count: UInt64) -> [(cursor: HistoryCursor, message: HistoryMessage)]
-  {
-    (0..<count).map { (HistoryCursor(10 * ($0 + 1)), .entry(entry($0 + 1, missed: true))) }
+  private static func missed(_ count: UInt64) -> [Message] {
+    (0..<count).map { entry($0 + 1, at: 10 * ($0 + 1)) }
   }
 
   private static func cursors(_ page: HistoryPage) -> [UInt64] {
     page.items.map(\.cursor.sequence)
   }
 
-  @Test func empty() {
-    let log = HistoryLog([], entriesMax: 10)
-    #expect(log.state == HistoryState(cursor: .start, unread: 0))
-    #expect(log.page(before: nil, limit: 5) == HistoryPage())
-    #expect(log.mark(upTo: HistoryCursor(7)) == nil)
+  struct Case: CustomTestStringConvertible {
+    var testDescription: String
+    var messages: [Message]
+    /// The last message of all.
+    var cursor: UInt64
+    var unread: UInt32
+    /// Where a mark is set that is to be as far as there is anything to read; nil: all is read.
+    var mark: UInt64?
+  }
+
+  static let cases: [Case] = [
+    Case(testDescription: "empty", messages: [], cursor: 0, unread: 0),
+    Case(
+      testDescription: "an entry that was stored twice counts once",
+      messages: missed(3) + [entry(2, at: 40)], cursor: 40, unread: 3, mark: 30),
+    Case(
+      testDescription: "another call of the same id counts: strangers' calls may have it",
+      messages: missed(1) + [entry(1, at: 20, placedAt: 5000)], cursor: 20, unread: 2, mark: 20),
+    Case(
+      testDescription: "the greatest mark counts",
+      messages: missed(3) + [read(upTo: 20, at: 40), read(upTo: 10, at: 50)], cursor: 50,
+      unread: 1, mark: 30),
+    Case(
+      testDescription: "marks are not read themselves: else each mark would allow another",
+      messages: missed(2) + [read(upTo: 20, at: 30)], cursor: 30, unread: 0),
+    Case(
+      testDescription: "nobody has read what comes later, whoever wrote the mark",
+      messages: missed(1) + [read(upTo: .max, at: 15), entry(2, at: 20)], cursor: 20, unread: 1,
+      mark: 20),
+    Case(
+      testDescription: "only missed calls are unread",
+      messages: [entry(1, at: 1, missed: false), entry(2, at: 2), entry(3, at: 3, missed: false)],
+      cursor: 3, unread: 1, mark: 3),
+  ]
+
+  @Test(arguments: cases) func states(of given: Case) {
+    let log = HistoryLog(given.messages, entriesMax: 10)
+    #expect(log.state == HistoryState(cursor: HistoryCursor(given.cursor), unread: given.unread))
+    #expect(log.mark(upTo: HistoryCursor(.max)) == given.mark.map { HistoryCursor($0) })
+  }
+
+  @Test func marksGoNoFurtherThanThereIs() {
+    let log = HistoryLog(Self.missed(3) + [Self.read(upTo: 20, at: 40)], entriesMax: 10)
+    #expect(log.readUpTo == HistoryCursor(20))
+    let marks = [20, 30, 35].map { log.mark(upTo: HistoryCursor($0)) }
+    #expect(marks == [nil, HistoryCursor(30), HistoryCursor(30)])
+    #expect(HistoryLog([], entriesMax: 10).page(before: nil, limit: 5) == HistoryPage())
   }
 
   @Test func pagesAreTheNewestFirst() {
@@ -42,21 +92,10 @@ import Testing
     #expect(first.state == HistoryState(cursor: HistoryCursor(50), unread: 5))
   }
 
-  @Test func anEntryThatWasStoredTwiceCountsOnce() {
-    var messages = Self.missed(3)
-    messages.append((HistoryCursor(40), .entry(Self.entry(2, missed: true))))
-    let log = HistoryLog(messages, entriesMax: 10)
-    #expect(Self.cursors(log.page(before: nil, limit: 10)) == [30, 20, 10])
-    #expect(log.state == HistoryState(cursor: HistoryCursor(40), unread: 3))
-  }
-
   @Test func whatIsOnItsWayIsUnread() {
-    var messages = Self.missed(3)
-    messages.append((HistoryCursor(40), .read(upTo: HistoryCursor(20))))
-    let log = HistoryLog(messages, entriesMax: 10)
+    let log = HistoryLog(Self.missed(3) + [Self.read(upTo: 20, at: 40)], entriesMax: 10)
     func placed(_ number: UInt64, at microseconds: Int64 = 1) -> PlacedCall {
-      PlacedCall(
-        CallID(high: 1, low: number), placedAt: Timestamp(microseconds: microseconds))
+      PlacedCall(CallID(high: 1, low: number), placedAt: Timestamp(microseconds: microseconds))
     }
     #expect(log.unread(with: []) == 1)
     #expect(log.unread(with: [placed(3)]) == 1, "the store has it")
@@ -64,55 +103,6 @@ import Testing
     #expect(log.unread(with: [placed(4), placed(3), placed(5)]) == 3)
     #expect(log.unread(with: [placed(3, at: 9_000_000)]) == 2, "another call of the same id")
     #expect(HistoryLog([], entriesMax: 10).unread(with: [placed(1)]) == 1)
-  }
-
-  @Test func theGreatestMarkCounts() {
-    var messages = Self.missed(3)
-    messages.append((HistoryCursor(40), .read(upTo: HistoryCursor(20))))
-    messages.append((HistoryCursor(50), .read(upTo: HistoryCursor(10))))
-    let log = HistoryLog(messages, entriesMax: 10)
-    #expect(log.readUpTo == HistoryCursor(20))
-    #expect(log.state == HistoryState(cursor: HistoryCursor(50), unread: 1))
-    #expect(log.mark(upTo: HistoryCursor(20)) == nil)
-    #expect(log.mark(upTo: HistoryCursor(30)) == HistoryCursor(30))
-    #expect(log.mark(upTo: HistoryCursor(35)) == HistoryCursor(30))
-    #expect(log.mark(upTo: HistoryCursor(.max)) == HistoryCursor(30), "no further than there is")
-  }
-
-  @Test func marksAreNotReadThemselves() {
-    let before = Self.missed(2)
-    #expect(HistoryLog(before, entriesMax: 10).mark(upTo: HistoryCursor(.max)) == HistoryCursor(20))
-    let marked = before + [(HistoryCursor(30), .read(upTo: HistoryCursor(20)))]
-    let log = HistoryLog(marked, entriesMax: 10)
-    #expect(log.mark(upTo: HistoryCursor(.max)) == nil, "else each mark would allow another")
-    #expect(log.state == HistoryState(cursor: HistoryCursor(30), unread: 0))
-  }
-
-  /// Strangers' calls may have the same id.
-  @Test func anotherCallOfTheSameIDCounts() {
-    var later = Self.entry(1, missed: true)
-    later.placedAt = Timestamp(microseconds: 5000)
-    let log = HistoryLog(
-      Self.missed(1) + [(HistoryCursor(20), .entry(later))], entriesMax: 10)
-    #expect(log.state.unread == 2)
-  }
-
-  /// This holds whoever wrote the mark.
-  @Test func nobodyHasReadWhatComesLater() {
-    var messages = Self.missed(1)
-    messages.append((HistoryCursor(15), .read(upTo: HistoryCursor(.max))))
-    messages.append((HistoryCursor(20), .entry(Self.entry(2, missed: true))))
-    #expect(HistoryLog(messages, entriesMax: 10).state.unread == 1)
-  }
-
-  @Test func onlyMissedCallsAreUnread() {
-    let log = HistoryLog(
-      [
-        (HistoryCursor(1), .entry(Self.entry(1))),
-        (HistoryCursor(2), .entry(Self.entry(2, missed: true))),
-        (HistoryCursor(3), .entry(Self.entry(3))),
-      ], entriesMax: 10)
-    #expect(log.state == HistoryState(cursor: HistoryCursor(3), unread: 1))
   }
 
   @Test func theOldestEntriesAreLeftOut() {

@@ -41,21 +41,24 @@ import Testing
   }
 
   /// b1 answers after 3 s, and the caller hangs up 5 s later.
-  private static func answeredCall(_ bench: inout Bench, subscriptions: Subscriptions = .history) {
+  private static func answeredCall(
+    keeps: StoredParts = .history, subscriptions: Subscriptions = .history
+  ) -> Bench {
+    var bench = bench(keeps: keeps)
     bench.attach("b1", "b2")
     place(&bench, subscriptions: subscriptions, video: true)
     bench.pass(.seconds(3))
-    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
+    bench.say(.answer(description: "sdp"), "b1")
     bench.pass(.seconds(5))
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
+    return bench
   }
 
   // MARK: Entries
 
   @Test func anAnsweredCallIsOnBothSides() {
-    var bench = Self.bench()
-    let start = bench.now
-    Self.answeredCall(&bench)
+    let start = Self.bench().now
+    let bench = Self.answeredCall()
     #expect(Self.wanted(bench.effects) == [Bench.callID])
     let entries = bench.shard.historyEntries(of: Bench.callID)
     #expect(entries.map(\.user) == [Self.bob, Self.alice])
@@ -72,27 +75,18 @@ import Testing
       ])
   }
 
-  @Test func aMissedCallIsMissedByItsCallee() {
+  @Test(arguments: [EndReason.cancelled, .declined])
+  func whatNobodyAnswersIsMissedUnlessItIsDeclined(reason: EndReason) {
     var bench = Self.bench()
     bench.attach("b1")
     Self.place(&bench)
     bench.pass(.seconds(2))
-    bench.caller(.call(Bench.callID, .cancel))
+    if reason == .declined { bench.say(.decline(.everywhere), "b1") } else { bench.caller(.cancel) }
     let entries = bench.shard.historyEntries(of: Bench.callID).map(\.entry)
-    #expect(entries.map(\.isMissed) == [true, false])
-    #expect(entries.map(\.reason) == [.cancelled, .cancelled])
+    #expect(entries.map(\.isMissed) == [reason == .cancelled, false])
+    #expect(entries.map(\.reason) == [reason, reason])
     #expect(entries.map(\.answeredAt) == [nil, nil])
     #expect(entries.map(\.device) == [nil, "alice1"])
-  }
-
-  @Test func aDeclinedCallIsNotMissed() {
-    var bench = Self.bench()
-    bench.attach("b1")
-    Self.place(&bench)
-    bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")
-    let entries = bench.shard.historyEntries(of: Bench.callID).map(\.entry)
-    #expect(entries.map(\.isMissed) == [false, false])
-    #expect(entries.map(\.reason) == [.declined, .declined])
   }
 
   /// There is one history, and whoever placed the call knows of it.
@@ -112,10 +106,9 @@ import Testing
     var bench = Self.bench(keeps: [.record, .history])
     bench.attach("b1")
     Self.place(&bench)
+    let survivor = CallID(high: 0, low: 7)
     bench.caller(
-      .crossed(
-        CrossedCall(
-          call: Bench.callID, caller: "alice", survivor: CallID(high: 0, low: 7), by: "b1")))
+      .crossed(CrossedCall(call: Bench.callID, caller: "alice", survivor: survivor, by: "b1")))
     #expect(bench.ends.map(\.reason) == [.glare])
     #expect(Self.wanted(bench.effects).isEmpty)
     #expect(bench.shard.historyEntries(of: Bench.callID).isEmpty)
@@ -133,46 +126,55 @@ import Testing
 
   @Test(arguments: [
     (StoredParts.history, Subscriptions()), (StoredParts.record, Subscriptions.history),
+    (StoredParts([.record, .history]), Subscriptions()),
   ])
   func whoDoesNotWantItGetsNone(keeps: StoredParts, subscriptions: Subscriptions) {
-    var bench = Self.bench(keeps: keeps)
-    Self.answeredCall(&bench, subscriptions: subscriptions)
+    var bench = Self.answeredCall(keeps: keeps, subscriptions: subscriptions)
     #expect(Self.wanted(bench.effects).isEmpty)
     #expect(bench.shard.historyEntries(of: Bench.callID).isEmpty)
     #expect(!bench.shard.lacks(.history, of: Bench.callID))
+    Self.store(.record, &bench)
+    #expect(Self.recorded(bench) == (keeps.contains(.record) ? 1 : 0), "by its record alone")
   }
 
   // MARK: What is stored
 
-  @Test(arguments: [false, true])
-  func theJournalSaysSoOnceEverythingIsStored(recordFirst: Bool) {
-    var bench = Self.bench(keeps: [.record, .history])
-    Self.answeredCall(&bench)
-    let parts: [StoredParts] = recordFirst ? [.record, .history] : [.history, .record]
-    Self.store(parts[0], &bench)
-    #expect(Self.recorded(bench) == 0)
-    #expect(!bench.shard.lacks(parts[0], of: Bench.callID))
-    #expect(bench.shard.lacks(parts[1], of: Bench.callID))
-    Self.store(parts[0], &bench)
-    #expect(Self.recorded(bench) == 0, "repeated")
-    Self.store(parts[1], &bench)
-    #expect(Self.recorded(bench) == 1)
-    Self.store(parts[1], &bench)
-    #expect(Self.recorded(bench) == 1, "repeated")
-    #expect(bench.shard.historyEntries(of: Bench.callID).isEmpty)
+  /// Parts that an app may want to be stored, besides the record.
+  enum Part: CaseIterable {
+    case history, events
+
+    var stored: StoredParts { self == .history ? .history : .events }
+    var subscriptions: Subscriptions { self == .history ? .history : .webhooks }
   }
 
-  @Test func aCallWithoutHistoryIsRecordedByItsRecord() {
-    var bench = Self.bench(keeps: [.record, .history])
-    Self.answeredCall(&bench, subscriptions: [])
-    Self.store(.record, &bench)
-    #expect(Self.recorded(bench) == 1)
+  /// How many entries or events of the call are to be stored.
+  private static func lacking(_ bench: Bench) -> Int {
+    bench.shard.historyEntries(of: Bench.callID).count
+      + bench.shard.events(of: Bench.callID, .all).count
+  }
+
+  @Test(arguments: Part.allCases, [false, true])
+  func theJournalSaysSoOnceEverythingIsStored(part: Part, recordFirst: Bool) {
+    var bench = Self.answeredCall(keeps: [.record, part.stored], subscriptions: part.subscriptions)
+    let parts: [StoredParts] = recordFirst ? [.record, part.stored] : [part.stored, .record]
+    let before = bench.journal.count
+    for (index, count) in zip([0, 0, 1, 1, 0], [0, 0, 1, 1, 1]) {
+      let first = parts[index]
+      Self.store(first, &bench)
+      #expect(bench.journal.count == before + count)
+      #expect(Self.recorded(bench) == count, "once, however often it is said")
+      #expect(!bench.shard.lacks(first, of: Bench.callID))
+      #expect(bench.shard.lacks(parts[1], of: Bench.callID) == (count == 0))
+      let isRecordStored = recordFirst || count == 1
+      #expect((bench.shard.record(of: Bench.callID) == nil) == isRecordStored)
+      #expect((Self.lacking(bench) == 0) == (!recordFirst || count == 1))
+    }
+    #expect(bench.journal.last?.change == .recorded)
   }
 
   @Test(arguments: [false, true])
   func aNewOwnerStoresAgainWhatTheJournalDoesNotSay(checkpoint: Bool) {
-    var bench = Self.bench(keeps: [.record, .history])
-    Self.answeredCall(&bench)
+    var bench = Self.answeredCall(keeps: [.record, .history])
     Self.store(.history, &bench)
     func next() -> Bench {
       var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
@@ -182,35 +184,33 @@ import Testing
     // Only its predecessor knew that the entries are stored.
     let first = next()
     #expect(Self.wanted(first.effects) == [Bench.callID])
+    #expect(first.shard.historyEntries(of: Bench.callID).map(\.user) == [Self.bob, Self.alice])
     Self.store(.record, &bench)
     let second = next()
     #expect(Self.wanted(second.effects).isEmpty)
     #expect(second.shard.historyEntries(of: Bench.callID).isEmpty)
-    #expect(
-      first.shard.historyEntries(of: Bench.callID).map(\.user) == [Self.bob, Self.alice])
   }
 
-  @Test func aCallIsKeptUntilItsEntriesAreStored() {
-    var bench = Self.bench()
-    Self.answeredCall(&bench)
+  @Test(arguments: Part.allCases) func aCallIsKeptUntilAllIsStored(part: Part) {
+    var bench = Self.answeredCall(keeps: part.stored, subscriptions: part.subscriptions)
+    bench.acknowledgeAll()
     bench.pass(.seconds(3600))
     #expect(bench.shard.callsUnrecorded == 1)
-    #expect(bench.shard.historyEntries(of: Bench.callID).count == 2)
-    Self.store(.history, &bench)
+    #expect(Self.lacking(bench) == (part == .history ? 2 : 3))
+    Self.store(part.stored, &bench)
     #expect(bench.shard.callsUnrecorded == 0)
     #expect(bench.shard.inspect(call: Bench.callID) == nil)
     #expect(bench.journal.last?.change == .recorded)
   }
 
-  @Test func aboveTheLimitCallsAreForgottenAndCounted() {
-    var limits = CallLimits()
-    limits.unrecordedCalls = 2
-    var bench = Self.bench(limits: limits)
+  @Test(arguments: Part.allCases) func aboveTheLimitCallsAreForgottenAndCounted(part: Part) {
+    var bench = Self.bench(keeps: part.stored, limits: .with { $0.unrecordedCalls = 2 })
     let calls = (1...5).map { CallID(high: 1, low: $0) }
-    for call in calls { Self.place(&bench, call) }
+    for call in calls { Self.place(&bench, call, subscriptions: part.subscriptions) }
     bench.pass(.seconds(3600))
     #expect(bench.shard.callsUnrecorded == 2)
-    #expect(bench.shard.counts.historiesLostTotal == 3)
-    #expect(bench.shard.counts.recordsLostTotal == 0)
+    #expect(calls.count { bench.shard.inspect(call: $0) != nil } == 2)
+    #expect(bench.shard.counts.historiesLostTotal == (part == .history ? 3 : 0))
+    #expect(bench.shard.counts.recordsLostTotal == (part == .events ? 3 : 0))
   }
 }

@@ -21,8 +21,7 @@ import Testing
 
   /// Calls 1 to 3 to bob, a second apart: from alice, answered by b1; from carol; from alice, cancelled.
   private func bench() -> Bench {
-    var bench = Bench()
-    bench.attach("b1", "b2")
+    var bench = Bench.attached("b1", "b2")
     for (number, caller) in [(1, "alice"), (2, "carol"), (3, "alice")] {
       bench.place(call(number), user: caller, device: "\(caller)1")
       bench.now = bench.now + .seconds(1)
@@ -56,10 +55,8 @@ import Testing
   }
 
   @Test("a call is listed for whomever it rings") func wentOn() {
-    var bench = DivertingBench()
-    for user in ["carol", "dave"] { bench.attach(user, "1") }
-    bench.place(to: "carol", "dave")
-    bench.say(.answer(description: "sdp"), "dave", "1")
+    var bench = DivertingBench.ringing("carol", "dave")
+    bench.say(.answer(description: "sdp"), "dave")
     for user in ["alice", "bob", "carol", "dave"] {
       #expect(calls(bench.owner, ListFilter(user: user)).items.count == 1, "\(user)")
     }

@@ -18,8 +18,7 @@ import Testing
 
   /// Alice's phone called Bob twice, her tablet once, and Carol once.
   private func bench() -> Bench {
-    var bench = Bench()
-    bench.attach("b1", "b2")
+    var bench = Bench.attached("b1", "b2")
     for (number, user, device) in [
       (1, "alice", "alice1"), (2, "alice", "alice2"), (3, "carol", "carol1"),
       (4, "alice", "alice1"),
@@ -44,7 +43,7 @@ import Testing
     var bench = bench()
     bench.caller(.call(call(1), .cancel))
     #expect(ask(&bench).placed.map(\.call) == [call(4)])
-    #expect(bench.say(.call(call(4), .answer(description: "")), device: "b1")?.won == true)
+    #expect(bench.say(.call(call(4), .answer()), device: "b1")?.won == true)
     #expect(ask(&bench).placed.map(\.phase) == [.answered])
     bench.caller(.call(call(4), .hangUp))
     #expect(ask(&bench).placed.isEmpty)
@@ -53,7 +52,7 @@ import Testing
   @Test func callsToTheUserAsTheDeviceSeesThem() {
     var bench = bench()
     bench.say(.call(call(1), .decline(.here)), device: "b1")
-    bench.say(.call(call(2), .answer(description: "")), device: "b1")
+    bench.say(.call(call(2), .answer()), device: "b1")
     bench.caller(.call(call(4), .cancel))
     let one = ask(&bench, user: "bob", device: "b1")
     #expect(one.received.map(\.call) == [call(2), call(3)])
@@ -65,8 +64,7 @@ import Testing
   }
 
   @Test func aCallToOneselfStandsOnce() {
-    var bench = Bench()
-    bench.attach("b1", "b2")
+    var bench = Bench.attached("b1", "b2")
     bench.say(.place(PlaceRequest(call: call(1))), device: "b2")
     let placer = ask(&bench, user: "bob", device: "b2")
     #expect(placer.placed.map(\.call) == [call(1)] && placer.received.isEmpty)
@@ -77,10 +75,9 @@ import Testing
   @Test func aNewOwnerKnowsThem() {
     var bench = bench()
     bench.caller(.call(call(1), .cancel))
-    var replayed = bench.takenOver().begun()
-    var restored = bench.restoredFromCheckpoint().begun()
-    #expect(ask(&replayed).placed.map(\.call) == [call(4)])
-    #expect(ask(&restored).placed.map(\.call) == [call(4)])
+    for var next in [bench.takenOver().begun(), bench.restoredFromCheckpoint().begun()] {
+      #expect(ask(&next).placed.map(\.call) == [call(4)])
+    }
   }
 
   @Test func nothingIsKeptOfCallsThatEnded() {
@@ -92,10 +89,11 @@ import Testing
   }
 
   @Test func anAnswerIsBounded() {
-    var limits = CallLimits()
-    limits.callsPerPairPerMinute = 1000
-    limits.liveCallsPerDevice = 1000
-    var bench = Bench(limits: limits)
+    var bench = Bench(
+      limits: .with {
+        $0.callsPerPairPerMinute = 1000
+        $0.liveCallsPerDevice = 1000
+      })
     bench.attach("b1")
     for number in 1...100 { bench.place(call(number), user: "alice", device: "alice1") }
     #expect(ask(&bench).placed.count == LiveCalls.countMaximum)

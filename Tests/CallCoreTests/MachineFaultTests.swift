@@ -15,7 +15,7 @@ import Testing
   @Test func aCommandAboutACallBeforeTheShardServes() {
     var bench = unbegun()
     #expect(bench.place()?.error == .internalError)
-    let answer = bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
+    let answer = bench.answer("b1", "sdp")
     #expect(answer?.error == .internalError)
     #expect(bench.journal.isEmpty)
     #expect(
@@ -27,10 +27,10 @@ import Testing
 
   @Test func sessionsAreTakenBeforeTheShardServes() {
     var bench = unbegun()
-    bench.say(.attach(Attach(announce: true)), device: "b1")
-    bench.caller(.call(Bench.callID, .resume))
+    bench.announce("b1")
+    bench.caller(.resume)
     bench.caller(.callerGone([Bench.callID]))
-    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.close("b1")
     #expect(bench.faults.isEmpty)
   }
 
@@ -70,20 +70,6 @@ import Testing
     var (bench, token) = claiming()
     bench.say(.unregister("b1"), device: "b1")
     bench.run { $0.tokenStepDone(token: token, .read(nil, revision: 3), now: $1, into: &$2) }
-    #expect(bench.faults.isEmpty)
-  }
-
-  @Test func whatAPeerGetsWrongOrSendsLateIsNoFault() {
-    var bench = Bench()
-    bench.attach("b1")
-    bench.place()
-    #expect(bench.say(.call(Bench.callID, .hangUp), device: "b1")?.error == .wrongState)
-    #expect(bench.say(.call(Bench.callID, .cancel), device: "b1")?.error == .notParty)
-    bench.caller(.call(Bench.callID, .cancel))
-    bench.caller(.call(Bench.callID, .cancel))
-    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
-    bench.say(.call(Bench.callID, .connected), device: "b1")
-    bench.report(.expired, "b1")
     #expect(bench.faults.isEmpty)
   }
 }

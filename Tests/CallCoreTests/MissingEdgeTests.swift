@@ -32,19 +32,28 @@ import Testing
     bench.run { shard, now, _ in shard.edgeAnnounced(edge, now: now) }
   }
 
-  @Test("R11: a call placed while the edge is silent rings when it is back")
-  func comesBackAndRings() {
+  @Test(
+    "R11: a call placed while the edge is silent rings when it is back, or its device elsewhere",
+    arguments: [true, false])
+  func comesBackAndRings(withTheDevice: Bool) {
     var bench = silent()
     bench.pass(.seconds(10))
+    // The edge has closed the device's socket.
+    if !withTheDevice { announced(&bench, edge) }
     #expect(bench.place()?.state?.phase == .placed)
     bench.pass(.seconds(4))
     #expect(bench.ends.isEmpty)
-    announce(&bench, "b1")
-    announced(&bench, edge)
-    #expect(bench.invites("b1").count == 1)
+    if withTheDevice {
+      announce(&bench, "b1")
+      announced(&bench, edge)
+    } else {
+      bench.attach("b1", edge: 2)
+    }
+    let session = Bench.session("b1", edge: withTheDevice ? edge : 2)
+    #expect(bench.deliveries(to: session).map(\.event.kind) == ["invite"])
     bench.pass(.seconds(20))
     #expect(bench.ends.isEmpty, "it rings like any other")
-    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")?.won == true)
+    #expect(bench.answer("b1", session: session)?.won == true)
   }
 
   @Test("R11: the place comes with the edge's first message, before its sessions are announced")
@@ -58,23 +67,7 @@ import Testing
     #expect(bench.ends.isEmpty)
   }
 
-  @Test(
-    "R11: the edge closed the device's socket when it was back: it attaches elsewhere and rings")
-  func comesBackWithoutTheDevice() {
-    var bench = silent()
-    bench.pass(.seconds(20))
-    announced(&bench, edge)
-    #expect(bench.place()?.state?.phase == .placed)
-    bench.pass(.seconds(4))
-    #expect(bench.ends.isEmpty)
-    bench.attach("b1", edge: 2)
-    #expect(bench.deliveries(to: Bench.session("b1", edge: 2)).count == 1)
-    bench.pass(.seconds(20))
-    #expect(bench.ends.isEmpty, "it rings like any other")
-  }
-
-  @Test("R19: every edge has announced its sessions, and the time to come back is over")
-  func nobodyIsThere() {
+  @Test("R19: all edges have announced, and the time to come back is over") func nobodyIsThere() {
     var bench = silent()
     lose(&bench, 2)
     bench.pass(.seconds(1))
@@ -86,27 +79,24 @@ import Testing
     #expect(bench.ends.isEmpty)
     bench.pass(.milliseconds(100))
     #expect(bench.ends.map(\.reason) == [.unreachable])
-    #expect(
-      bench.place(CallID(high: 3, low: 3), user: "carol", device: "c1")?.state?.reason
-        == .unreachable, "at once again")
+    #expect(callAgain(&bench) == .unreachable, "at once again")
   }
 
-  @Test("R19: the edge does not come back: unreachable after the grace, later at once")
+  /// Carol calls bob after alice.
+  private func callAgain(_ bench: inout Bench) -> EndReason? {
+    bench.place(CallID(high: 3, low: 3), user: "carol", device: "c1")?.state?.reason
+  }
+
+  @Test("R19: the edge stays away: unreachable after the grace, then at once")
   func doesNotComeBack() {
     var bench = silent()
     bench.place()
-    bench.pass(.milliseconds(4999))
-    #expect(bench.ends.isEmpty)
-    bench.pass(.milliseconds(1))
-    #expect(bench.ends.map(\.reason) == [.unreachable])
+    bench.endsAfter(.seconds(5), .unreachable)
     bench.pass(.seconds(71))
-    #expect(
-      bench.place(CallID(high: 3, low: 3), user: "carol", device: "c1")?.state?.reason
-        == .unreachable)
+    #expect(callAgain(&bench) == .unreachable)
   }
 
-  @Test("R19: an edge that said that it goes is not waited for")
-  func goneForGood() {
+  @Test("R19: an edge that said that it goes is not waited for") func goneForGood() {
     var bench = Bench()
     bench.attach("b1", edge: edge)
     bench.run { shard, now, outcome in
@@ -116,41 +106,39 @@ import Testing
     #expect(bench.place()?.state?.reason == .unreachable)
   }
 
-  @Test("R11: a device on another edge leaves: the silent one's may still ring")
+  @Test("R11: a device elsewhere leaves: the silent edge's may still ring")
   func oneLeavesMeanwhile() {
-    var bench = silent()
-    bench.attach("b2", edge: 2)
-    bench.place()
-    bench.say(.sessionClosed(graceful: true), device: "b2", session: Bench.session("b2", edge: 2))
+    var bench = ringingElsewhere()
+    bench.close("b2", graceful: true, session: elsewhere)
     #expect(bench.ends.isEmpty)
     announce(&bench, "b1")
     announced(&bench, edge)
     #expect(bench.invites("b1").count == 1)
   }
 
-  @Test("R11: where the last known device refuses, the caller is told at once")
+  @Test("R11: the last known device refuses: the caller is told at once")
   func oneDeclinesMeanwhile() {
-    var bench = silent()
-    bench.attach("b2", edge: 2)
-    bench.place()
-    bench.say(
-      .call(Bench.callID, .decline(.here)), device: "b2", session: Bench.session("b2", edge: 2))
+    var bench = ringingElsewhere()
+    bench.say(.decline(.here), "b2", session: elsewhere)
     #expect(bench.ends.map(\.reason) == [.declined])
   }
 
-  @Test("R2: busy is known at once, whichever edge is missing")
-  func busyAtOnce() {
-    var limits = CallLimits()
-    limits.liveCallsPerDevice = 1
+  private let elsewhere = Bench.session("b2", edge: 2)
+
+  /// Alice calls bob, whose b2 is on another edge than the silent one.
+  private func ringingElsewhere(_ limits: CallLimits = CallLimits()) -> Bench {
     var bench = silent(limits)
     bench.attach("b2", edge: 2)
     bench.place()
-    #expect(
-      bench.place(CallID(high: 3, low: 3), user: "carol", device: "c1")?.state?.reason == .busy)
+    return bench
   }
 
-  @Test("R10: the owner dies while a call waits for an edge")
-  func theOwnerDiesMeanwhile() {
+  @Test("R2: busy is known at once, whichever edge is missing") func busyAtOnce() {
+    var bench = ringingElsewhere(.with { $0.liveCallsPerDevice = 1 })
+    #expect(callAgain(&bench) == .busy)
+  }
+
+  @Test("R10: the owner dies while a call waits for an edge") func theOwnerDiesMeanwhile() {
     var bench = silent()
     bench.place()
     var next = bench.takenOver()
@@ -158,7 +146,7 @@ import Testing
       shard.edgeMissing(edge, until: now + .seconds(60), now: now)
       shard.begin(now: now, afterLoss: true, into: &outcome)
     }
-    next.caller(.call(Bench.callID, .resume))
+    next.caller(.resume)
     #expect(next.ends.isEmpty)
     announce(&next, "b1")
     announced(&next, edge)
@@ -167,7 +155,7 @@ import Testing
     #expect(next.ends.isEmpty)
   }
 
-  @Test("R10: after a crash devices without a registration may be between two edges, too")
+  @Test("R10: after a crash devices without registration may be between edges")
   func betweenTwoEdges() {
     var bench = Bench()
     bench.attach("b1", edge: edge)
@@ -175,7 +163,7 @@ import Testing
     next.run { $0.begin(now: $1, afterLoss: true, into: &$2) }
     #expect(next.place()?.state?.phase == .placed)
     next.attach("b1", edge: 2)
-    #expect(next.deliveries(to: Bench.session("b1", edge: 2)).count == 1)
+    #expect(next.deliveries(to: "b1", edge: 2).count == 1)
     next.pass(.seconds(6))
     #expect(next.ends.isEmpty)
   }

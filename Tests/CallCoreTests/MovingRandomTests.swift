@@ -9,15 +9,10 @@ import Testing
     ("bob", "b3"),
   ]
 
-  @Test(
-    "each side has one device, all agree which, and no signal gets lost between them",
-    arguments: 0..<400)
+  @Test("each side has one device, all agree which, and no signal gets lost", arguments: 0..<400)
   func oneHolder(seed: Int) {
     var random = RandomRunTests.Random(state: UInt64(seed) + 1)
-    var bench = Bench()
-    bench.attach("b1", "b2", "b3")
-    bench.place()
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    var bench = Bench.answered("b1", "b2", "b3")
     var holders = ["alice": "alice1", "bob": "b1"]
     var epoch: UInt64 = 1
     for step in 0..<30 {
@@ -26,7 +21,7 @@ import Testing
       case 0...4:
         let from = Self.devices.filter { $0.0 == user }[random.below(3)].1
         let request = PullRequest(from: DeviceID(from), description: "offer \(step)")
-        let reply = bench.say(.call(Bench.callID, .pull(request)), user: user, device: device)
+        let reply = bench.say(.pull(request), device, of: user)
         let isHolder = holders[user] == device
         #expect(reply?.won == (isHolder || holders[user] == from), "seed \(seed), step \(step)")
         if reply?.won == true { holders[user] = device }
@@ -36,18 +31,14 @@ import Testing
       case 8: bench.pass(.milliseconds(Int64(random.below(900))))
       default:
         epoch += 1
-        let journal = bench.journal
-        bench =
-          random.below(2) == 0
-          ? bench.takenOver(epoch: epoch) : bench.restoredFromCheckpoint(epoch: epoch)
-        bench.journal = journal
+        bench = bench.successor(byCheckpoint: random.below(2) != 0, epoch: epoch)
         for (user, device) in Self.devices {
-          if user == "bob" { bench.say(.attach(Attach(announce: true)), device: device) }
+          if user == "bob" { bench.announce(device) }
           if holders[user] == device, user == "alice" {
-            bench.say(.call(Bench.callID, .resume), user: user, device: device, number: 0)
+            bench.say(.resume, device, of: user, number: 0)
           }
         }
-        bench.run { $0.begin(now: $1, into: &$2) }
+        bench.begin()
       }
       judge(&bench, holders, "seed \(seed), step \(step)")
     }
@@ -56,7 +47,7 @@ import Testing
 
   private func judge(_ bench: inout Bench, _ holders: [String: String], _ place: String) {
     for (user, device) in Self.devices {
-      let state = bench.say(.call(Bench.callID, .query), user: user, device: device)?.state
+      let state = bench.state(device, of: user)
       guard holders[user] != device else {
         #expect(state?.phase == .answered, "\(place): \(device) has it")
         if user == "alice" { #expect(state?.by?.device.text == holders["bob"], "\(place)") }
@@ -67,8 +58,7 @@ import Testing
         #expect(user == "alice" && state?.by?.device.text == holders["bob"], "\(place): \(device)")
         continue
       }
-      #expect(
-        state?.reason == .moved || state?.reason == .answeredElsewhere, "\(place): \(device)")
+      #expect(state?.reason == .moved || state?.reason == .answeredElsewhere, "\(place): \(device)")
     }
     #expect(bench.ends.isEmpty, "\(place)")
   }
@@ -76,14 +66,12 @@ import Testing
   /// Both sides signal: each gets what the other one's device says.
   private func exchange(_ bench: inout Bench, _ holders: [String: String], _ place: String) {
     // Both are there.
-    let (alice, bob) = (holders["alice"] ?? "", holders["bob"] ?? "")
-    bench.say(.call(Bench.callID, .resume), user: "alice", device: alice)
-    bench.say(.attach(Attach(attachedAt: bench.now)), device: bob)
+    bench.say(.resume, holders["alice"] ?? "", of: "alice")
+    bench.say(.attach(Attach(attachedAt: bench.now)), device: holders["bob"] ?? "")
     _ = bench.take()
-    for (number, user) in ["alice", "bob"].enumerated() {
-      let device = holders[user] ?? ""
-      let body = Command.Body.call(Bench.callID, .signal(.information, body: "of \(user)"))
-      bench.say(body, user: user, device: device, number: UInt64(10_000 + number))
+    for (user, number) in [("alice", 10_000), ("bob", 10_001)] as [(String, UInt64)] {
+      let verb = CallVerb.signal(.information, body: "of \(user)")
+      bench.say(verb, holders[user] ?? "", of: user, number: number)
     }
     for (user, other) in [("alice", "bob"), ("bob", "alice")] {
       let signals = bench.signals(holders[user] ?? "")

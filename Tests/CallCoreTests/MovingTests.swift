@@ -4,17 +4,19 @@ import Testing
 /// R24: another device of the same user takes an answered call over, on the caller's side or on the callee's.
 @Suite struct MovingTests {
   /// Alice's phone and bob's b1 talk; b2 rang, too.
-  private func answered(limits: CallLimits = CallLimits(), connected: Bool = true) -> Bench {
-    var bench = Bench(limits: limits)
-    bench.attach("b1", "b2")
-    bench.place()
-    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b1")
-    if connected {
-      bench.caller(.call(Bench.callID, .connected))
-      bench.say(.call(Bench.callID, .connected), device: "b1")
-    }
+  private func answered(limits: CallLimits = CallLimits()) -> Bench {
+    var bench = Bench.talking("b1", "b2", description: "sdp", limits: limits)
     bench.acknowledgeAll()
     _ = bench.take()
+    return bench
+  }
+
+  /// Bob's b1 has called bob, and b2 has answered.
+  private func answeredByOneself(others: [String] = ["b2", "b3"]) -> Bench {
+    var bench = Bench()
+    for device in ["b1"] + others { bench.attach(device) }
+    bench.place(user: "bob", device: "b1")
+    bench.answer("b2")
     return bench
   }
 
@@ -24,14 +26,17 @@ import Testing
   ) -> Reply? {
     let request = PullRequest(
       from: DeviceID(from), description: description, deviceName: "\(user)'s \(device)")
-    return bench.say(
-      .call(Bench.callID, .pull(request)), user: user, device: device, number: number)
+    return bench.say(.pull(request), device, of: user, number: number)
   }
 
   private func moves(_ bench: Bench, _ device: String) -> [Moved] {
     bench.deliveries(to: device).compactMap {
       if case .moved(let moved) = $0.event { moved } else { nil }
     }
+  }
+
+  private func moved(_ user: String, _ device: String) -> Moved {
+    Moved(to: party(user, device), description: "offer 2", number: 1)
   }
 
   private func signal(_ kind: SignalKind, _ body: String) -> Command.Body {
@@ -44,9 +49,7 @@ import Testing
 
   // MARK: What is told
 
-  @Test(
-    "R24 the callee's side: it has the call, the former device stops, the caller gets its description"
-  )
+  @Test("R24 the callee's side moves: the former device stops, the caller gets an offer")
   func ofTheCallee() {
     var bench = answered()
     let reply = pull(&bench, "b2", from: "b1")
@@ -54,15 +57,13 @@ import Testing
     #expect(reply?.state?.phase == .answered && reply?.state?.by?.device == "b2")
     let stop = Stop(reason: .moved, by: party("bob", "b2"))
     #expect(bench.stops("b1") == [stop])
-    #expect(
-      moves(bench, "alice1")
-        == [Moved(to: party("bob", "b2"), description: "offer 2", number: 1)])
+    #expect(moves(bench, "alice1") == [moved("bob", "b2")])
     #expect(bench.ends.isEmpty)
     bench.caller(signal(.description, "answer 2"))
     bench.say(signal(.candidate, "from b2"), device: "b2")
     #expect(bench.signals("b2").map(\.body) == ["answer 2"])
     #expect(bench.signals("alice1").map(\.body) == ["from b2"])
-    bench.say(.call(Bench.callID, .hangUp), device: "b2")
+    bench.say(.hangUp, "b2")
     #expect(bench.ends.first?.by?.device == "b2")
     #expect(bench.stops("alice1").map(\.reason) == [.hungUp])
     #expect(bench.stops("b1") == [stop], "its part had ended")
@@ -73,16 +74,14 @@ import Testing
     let reply = pull(&bench, "alice2", of: "alice", from: "alice1")
     #expect(reply?.won == true && reply?.state?.by?.device == "b1")
     #expect(bench.stops("alice1") == [Stop(reason: .moved, by: party("alice", "alice2"))])
-    #expect(
-      moves(bench, "b1")
-        == [Moved(to: party("alice", "alice2"), description: "offer 2", number: 1)])
+    #expect(moves(bench, "b1") == [moved("alice", "alice2")])
     bench.say(signal(.candidate, "from b1"), device: "b1")
     #expect(bench.signals("alice2").map(\.body) == ["from b1"])
     bench.say(signal(.candidate, "c"), user: "alice", device: "alice2")
     #expect(bench.signals("b1").map(\.body) == ["c"])
     #expect(bench.caller(signal(.candidate, "late")) == .done, "dropped: it has no part in it")
     #expect(bench.signals("b1").count == 1)
-    bench.say(.call(Bench.callID, .hangUp), user: "alice", device: "alice2")
+    bench.say(.hangUp, "alice2", of: "alice")
     #expect(bench.ends.first?.by?.device == "alice2")
     #expect(bench.stops("b1").map(\.reason) == [.hungUp])
   }
@@ -92,7 +91,7 @@ import Testing
     bench.attach("b1")
     let request = PlaceRequest(call: Bench.callID, callerName: "Alice Liddell")
     bench.say(.place(request), user: "alice", device: "alice1")
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    bench.answer("b1")
     _ = pull(&bench, "alice2", of: "alice", from: "alice1")
     #expect(moves(bench, "b1").first?.to.name == "Alice Liddell")
   }
@@ -110,8 +109,7 @@ import Testing
     #expect(moves(bench, "alice1").last?.number == 2)
   }
 
-  @Test("R24 a late answer: who has taken the call over has it, who has lost it again has not")
-  func lateAnswer() {
+  @Test("R24 a late answer: the holder has the call, a former one has not") func lateAnswer() {
     var bench = answered()
     let answer = Command.Body.call(Bench.callID, .answer(description: "late"))
     #expect(bench.say(answer, device: "b2")?.won == false)
@@ -136,20 +134,17 @@ import Testing
     #expect(moves(bench, "alice1").count == 1)
   }
 
-  @Test("back and forth: a device that had it gets it again") func backAndForth() {
+  @Test("back and forth: the caller's first device gets it again") func backAndForth() {
     var bench = answered()
-    #expect(pull(&bench, "b2", from: "b1")?.won == true)
-    bench.acknowledgeAll()
-    #expect(pull(&bench, "b1", from: "b2")?.won == true)
-    #expect(bench.stops("b2").map(\.by?.device) == ["b1"])
     #expect(pull(&bench, "alice2", of: "alice", from: "alice1")?.won == true)
+    bench.acknowledgeAll()
     #expect(pull(&bench, "alice1", of: "alice", from: "alice2")?.won == true)
     #expect(bench.stops("alice2").map(\.by?.device) == ["alice1"])
+    #expect(moves(bench, "b1").last?.number == 2)
     bench.caller(signal(.candidate, "c"))
     #expect(bench.signals("b1").map(\.body) == ["c"])
-    #expect(bench.caller(.call(Bench.callID, .query))?.state?.phase == .answered)
-    #expect(
-      bench.say(.call(Bench.callID, .query), device: "b2")?.state?.reason == .moved)
+    #expect(bench.caller(.query)?.state?.phase == .answered)
+    #expect(bench.state("alice2", of: "alice")?.reason == .moved)
   }
 
   @Test("R9 a place that is repeated after the side has moved changes nothing") func placedAgain() {
@@ -162,67 +157,50 @@ import Testing
     #expect(bench.signals("alice1").isEmpty)
   }
 
-  @Test(
-    "R24 R10 a call to oneself: who gave one side up and has the other one is not stopped by a new owner"
-  )
+  @Test("R24 R10 a call to oneself: who gave one side up keeps the other")
   func bothSidesOfOneself() {
-    var bench = Bench()
-    bench.attach("b1", "b2", "b3")
-    bench.place(user: "bob", device: "b1")
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    var bench = answeredByOneself()
     #expect(pull(&bench, "b3", from: "b2")?.won == true)
     #expect(pull(&bench, "b2", from: "b1")?.won == true)
     var next = bench.takenOver()
-    for device in ["b1", "b2", "b3"] {
-      next.say(.attach(Attach(announce: true)), device: device)
-    }
-    for device in ["b1", "b2"] {
-      next.say(.call(Bench.callID, .resume), device: device, number: 0)
-    }
-    next = next.begun()
+    for device in ["b1", "b2", "b3"] { next.announce(device) }
+    for device in ["b1", "b2"] { next.say(.resume, device, number: 0) }
+    next.begin()
     #expect(next.stops("b2").isEmpty)
     #expect(next.stops("b1").map(\.reason) == [.moved])
   }
 
-  @Test(
-    "R7 a call to oneself: who took the caller's side answers or refuses too late",
-    arguments: [true, false])
-  func lateRefusalOfOneself(rang: Bool) {
-    var bench = Bench()
-    bench.attach("b1", "b2")
-    if rang { bench.attach("b3") }
-    bench.place(user: "bob", device: "b1")
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
-    if !rang { bench.attach("b3") }
-    #expect(pull(&bench, "b3", from: "b1")?.won == true)
-    for verb in [CallVerb.alerting, .decline(.here), .decline(.everywhere), .busy] {
-      let reply = bench.say(.call(Bench.callID, verb), device: "b3")
-      #expect(reply?.error == nil && reply?.state?.phase == .answered, "\(verb)")
-      #expect(bench.say(.call(Bench.callID, verb), device: "b1")?.error == nil)
+  @Test("R7 a call to oneself: the caller's side answers or refuses too late")
+  func lateRefusalOfOneself() {
+    for rang in [true, false] {
+      var bench = answeredByOneself(others: rang ? ["b2", "b3"] : ["b2"])
+      if !rang { bench.attach("b3") }
+      #expect(pull(&bench, "b3", from: "b1")?.won == true)
+      for verb in [CallVerb.alerting, .decline(.here), .decline(.everywhere), .busy] {
+        let reply = bench.say(verb, "b3")
+        #expect(reply?.error == nil && reply?.state?.phase == .answered, "\(verb)")
+        #expect(bench.say(verb, "b1")?.error == nil)
+      }
+      #expect(bench.answer("b3")?.won == true)
+      #expect(bench.ends.isEmpty)
     }
-    #expect(bench.say(.call(Bench.callID, .answer(description: "")), device: "b3")?.won == true)
-    #expect(bench.ends.isEmpty)
   }
 
   /// Seed 94000175: the app gave up just when another device took the call over.
-  @Test("R7 who had the caller's side cancels too late: another device has the call")
-  func lateCancel() {
+  @Test("R7 a former caller's device cancels too late: another has the call") func lateCancel() {
     var bench = answered()
     #expect(pull(&bench, "alice2", of: "alice", from: "alice1")?.won == true)
     #expect(pull(&bench, "alice3", of: "alice", from: "alice2")?.won == true)
     for device in ["alice1", "alice2"] {
-      let reply = bench.say(.call(Bench.callID, .cancel), user: "alice", device: device)
+      let reply = bench.say(.cancel, device, of: "alice")
       #expect(reply?.state?.reason == .moved, "\(device)")
     }
     #expect(bench.ends.isEmpty)
-    #expect(bench.say(.call(Bench.callID, .cancel), device: "b1")?.error == .notParty)
+    #expect(bench.say(.cancel, "b1")?.error == .notParty)
   }
 
   @Test("a call to oneself: the device that is named says which side") func toOneself() {
-    var bench = Bench()
-    bench.attach("b1", "b2", "b3")
-    bench.place(user: "bob", device: "b1")
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    var bench = answeredByOneself()
     #expect(pull(&bench, "b1", from: "b2")?.error == .wrongState, "it has the other side")
     #expect(pull(&bench, "b3", from: "b1", number: 7)?.won == true)
     #expect(pull(&bench, "b2", from: "b1")?.error == .wrongState, "b3 was first")
@@ -231,16 +209,14 @@ import Testing
     #expect(pull(&bench, "b1", from: "b2")?.won == true, "it has no side any more")
     bench.say(signal(.candidate, "c"), device: "b3")
     #expect(bench.signals("b1").map(\.body) == ["c"])
-    bench.say(.call(Bench.callID, .hangUp), device: "b1")
+    bench.say(.hangUp, "b1")
     #expect(bench.ends.first?.reason == .hungUp)
   }
 
   // MARK: Refusals
 
   @Test("who may not, and when") func refusals() {
-    var ringing = Bench()
-    ringing.attach("b1", "b2")
-    ringing.place()
+    var ringing = Bench.ringing("b1", "b2")
     #expect(pull(&ringing, "b2", from: "b1")?.error == .wrongState)
     #expect(pull(&ringing, "alice2", of: "alice", from: "alice1")?.error == .wrongState)
     var bench = answered()
@@ -249,46 +225,35 @@ import Testing
     #expect(pull(&bench, "alice2", of: "alice", from: "b1")?.won == false)
     #expect(pull(&bench, "b1", from: "b1")?.won == true, "it has it")
     #expect(bench.journal.allSatisfy { if case .moved = $0.change { false } else { true } })
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
     #expect(pull(&bench, "b2", from: "b1")?.won == false)
     #expect(pull(&bench, "b1", from: "b2")?.won == false)
   }
 
   @Test("so often and no more") func limit() {
-    var limits = CallLimits()
-    limits.movesPerCall = 3
-    var bench = answered(limits: limits)
+    var bench = answered(limits: .with { $0.movesPerCall = 3 })
     for (to, from) in [("b2", "b1"), ("b1", "b2"), ("b2", "b1")] {
       #expect(pull(&bench, to, from: from)?.won == true)
     }
-    guard case .error(let error)? = pull(&bench, "b1", from: "b2") else {
-      Issue.record("not refused")
-      return
-    }
-    #expect(error.code == .tooManyMoves && error.message.contains("3 times"))
+    let refused = pull(&bench, "b1", from: "b2")
+    #expect(refused?.error == .tooManyMoves && refused?.message?.contains("3 times") == true)
     #expect(pull(&bench, "b2", from: "b1")?.won == true, "it has it")
   }
 
-  @Test("not while a node of an earlier version may read the journal") func earlierVersions() {
-    var bench = answered()
-    bench.shard.mayMove = false
-    let facts = bench.journal.count
-    #expect(pull(&bench, "b2", from: "b1")?.error == .unknownCommand)
-    #expect(bench.journal.count == facts)
-  }
-
-  @Test("not where the journal is nearly full") func scarce() {
-    var bench = answered()
-    bench.shard.room = .scarce
-    let facts = bench.journal.count
-    #expect(pull(&bench, "b2", from: "b1")?.error == .overloaded)
-    #expect(bench.journal.count == facts)
+  @Test("not while an earlier version may read the journal, nor where that is nearly full")
+  func notNow() {
+    for (isScarce, error) in [(false, CallError.Code.unknownCommand), (true, .overloaded)] {
+      var bench = answered()
+      if isScarce { bench.shard.room = .scarce } else { bench.shard.mayMove = false }
+      let facts = bench.journal.count
+      #expect(pull(&bench, "b2", from: "b1")?.error == error)
+      #expect(bench.journal.count == facts)
+    }
   }
 
   // MARK: What was under way
 
-  @Test(
-    "informations that wait go to the new device; candidates and descriptions are of the old media")
+  @Test("informations that wait go to the new device; the old media's signals do not")
   func waiting() {
     var bench = answered()
     bench.caller(signal(.candidate, "old"))
@@ -317,7 +282,7 @@ import Testing
     #expect(bench.signals("b2").last?.body == "a")
   }
 
-  @Test("the newest move is retransmitted until it is acknowledged, and an older one is not")
+  @Test("the newest move is retransmitted until acknowledged; an older one is not")
   func retransmitted() {
     var bench = answered()
     _ = pull(&bench, "b2", from: "b1")
@@ -325,6 +290,7 @@ import Testing
     #expect(moves(bench, "alice1").map(\.number) == [1, 1])
     #expect(bench.stops("b1").count == 2)
     _ = pull(&bench, "b1", from: "b2")
+    #expect(bench.stops("b2") == [Stop(reason: .moved, by: party("bob", "b1"))])
     _ = bench.take()
     bench.pass(.milliseconds(500))
     #expect(moves(bench, "alice1").map(\.number) == [2])
@@ -341,53 +307,35 @@ import Testing
     _ = pull(&bench, "alice2", of: "alice", from: "alice1")
     #expect(bench.stops("alice1").isEmpty, "it is away")
     let session = Bench.session("alice1", 2)
-    let reply = bench.caller(.call(Bench.callID, .resume), session: session)
+    let reply = bench.caller(.resume, session: session)
     #expect(reply?.state?.reason == .moved && reply?.state?.by?.device == "alice2")
-    guard case .stop(let stop)? = bench.deliveries(to: session).last?.event else {
-      Issue.record("not told")
-      return
-    }
-    #expect(stop.reason == .moved)
-    bench.say(.call(Bench.callID, .connected), user: "alice", device: "alice2")
-    bench.pass(.seconds(70))
-    #expect(bench.ends.isEmpty, "the call has a device")
+    #expect(bench.stops(session).map(\.reason) == [.moved])
+    bench.say(.connected, "alice2", of: "alice")
+    bench.pass(.seconds(100))
+    #expect(bench.ends.isEmpty, "the call has a device that has connected")
   }
 
   // MARK: Time
 
-  @Test("R15 who takes it over and never connects: it fails for both, after a grace of its own")
-  func neverConnected() {
+  @Test("R15 who takes it over and never connects: it fails for both") func neverConnected() {
     var bench = answered()
     bench.pass(.seconds(100))
     _ = pull(&bench, "b2", from: "b1")
-    bench.pass(.seconds(14))
-    #expect(bench.ends.isEmpty)
-    bench.pass(.seconds(2))
-    #expect(bench.ends.first?.reason == .failed)
-    #expect(Set(bench.stops("b2").map(\.reason)) == [.failed])
-    #expect(Set(bench.stops("alice1").map(\.reason)) == [.failed])
+    bench.endsAfter(.seconds(15), .failed)
+    for device in ["b2", "alice1"] { #expect(bench.stops(device).map(\.reason) == [.failed]) }
   }
 
-  @Test("who connects goes on") func connects() {
-    var bench = answered()
-    _ = pull(&bench, "alice2", of: "alice", from: "alice1")
-    bench.say(.call(Bench.callID, .connected), user: "alice", device: "alice2")
-    bench.pass(.seconds(100))
-    #expect(bench.ends.isEmpty)
-  }
-
-  @Test(
-    "the new device's session breaks for good: it hung up, by its name", arguments: [true, false])
+  @Test("the new device is gone for good: it hung up", arguments: [true, false])
   func lost(ofCaller: Bool) {
     var bench = answered()
     if ofCaller {
       _ = pull(&bench, "alice2", of: "alice", from: "alice1")
-      bench.say(.call(Bench.callID, .connected), user: "alice", device: "alice2")
+      bench.say(.connected, "alice2", of: "alice")
       bench.say(.callerGone([Bench.callID]), user: "alice", device: "alice2")
     } else {
       _ = pull(&bench, "b2", from: "b1")
-      bench.say(.call(Bench.callID, .connected), device: "b2")
-      bench.say(.sessionClosed(graceful: false), device: "b2")
+      bench.say(.connected, "b2")
+      bench.close("b2")
     }
     bench.pass(.seconds(61))
     #expect(bench.ends.map(\.by?.device) == [ofCaller ? "alice2" : "b2"])
@@ -398,9 +346,9 @@ import Testing
 
   private func next(_ bench: Bench, checkpoint: Bool) -> Bench {
     var next = checkpoint ? bench.restoredFromCheckpoint() : bench.takenOver()
-    for device in ["b1", "b2"] { next.say(.attach(Attach(announce: true)), device: device) }
-    next.say(.call(Bench.callID, .resume), user: "alice", device: "alice2", number: 0)
-    next.run { $0.begin(now: $1, into: &$2) }
+    for device in ["b1", "b2"] { next.announce(device) }
+    next.say(.resume, "alice2", of: "alice", number: 0)
+    next.begin()
     return next
   }
 
@@ -418,9 +366,9 @@ import Testing
     next.say(signal(.candidate, "c"), device: "b2")
     #expect(next.signals("alice2").map(\.body) == ["c"])
     let session = Bench.session("alice1", 3)
-    #expect(next.caller(.call(Bench.callID, .resume), session: session)?.state?.reason == .moved)
+    #expect(next.caller(.resume, session: session)?.state?.reason == .moved)
     #expect(!next.deliveries(to: session).isEmpty)
-    next.say(.call(Bench.callID, .hangUp), user: "alice", device: "alice2")
+    next.say(.hangUp, "alice2", of: "alice")
     #expect(next.ends.last?.by?.device == "alice2")
     if checkpoint { return }
     let again = next.takenOver(epoch: 3).begun()
@@ -431,7 +379,7 @@ import Testing
   func endTakenOver(checkpoint: Bool) {
     var bench = answered()
     _ = pull(&bench, "b2", from: "b1")
-    bench.say(.call(Bench.callID, .hangUp), device: "b2")
+    bench.say(.hangUp, "b2")
     let next = next(bench, checkpoint: checkpoint)
     #expect(next.stops("b1").map(\.reason) == [.moved])
     #expect(next.stops("b2").map(\.reason) == [.hungUp])
@@ -441,7 +389,7 @@ import Testing
     var bench = answered()
     _ = pull(&bench, "b2", from: "b1")
     bench.acknowledgeAll()
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
     bench.acknowledgeAll()
     #expect(bench.journal.contains { $0.change == .settled })
   }
@@ -454,10 +402,10 @@ import Testing
       else { return [] }
       return live.placed.map(\.call)
     }
-    #expect(placed("alice1").isEmpty)
-    #expect(placed("alice2") == [Bench.callID])
-    bench = bench.takenOver().begun()
-    #expect(placed("alice1").isEmpty)
-    #expect(placed("alice2") == [Bench.callID])
+    for hasNewOwner in [false, true] {
+      if hasNewOwner { bench = bench.takenOver().begun() }
+      #expect(placed("alice1").isEmpty)
+      #expect(placed("alice2") == [Bench.callID])
+    }
   }
 }

@@ -6,37 +6,46 @@ import Testing
   private static let other = CallID("00000000-0000-4000-8000-000000000002")!
 
   /// Bob's devices attach, and ask to see his calls.
-  private func bench(_ devices: String..., epoch: UInt64 = 1) -> Bench {
-    var bench = Bench(epoch: epoch)
+  private func bench(_ devices: String...) -> Bench {
+    var bench = Bench()
     for device in devices { bench.watch(device) }
     return bench
   }
 
-  private func answer(_ bench: inout Bench, _ call: CallID = Bench.callID, on device: String = "b1")
-  {
-    bench.place(call)
-    bench.say(.call(call, .answer(description: "")), device: device)
+  /// Alice has called bob, whose b1 has answered.
+  private func inCall(_ devices: String...) -> Bench {
+    var bench = Bench()
+    for device in devices { bench.watch(device) }
+    answer(&bench)
+    return bench
+  }
+
+  private func answer(_ bench: inout Bench, on device: String = "b1") {
+    bench.place()
+    bench.answer(device)
   }
 
   /// The call that `answer` makes, as bob's devices see it.
-  private func received(_ bench: Bench, on device: String = "b1") -> OngoingCall {
+  private func received(_ bench: Bench) -> OngoingCall {
     OngoingCall(
-      call: Bench.callID, callee: "bob", isPlaced: false, device: DeviceID(device),
-      deviceName: "Bob's \(device)", peer: "alice", since: bench.now)
+      call: Bench.callID, callee: "bob", isPlaced: false, device: "b1", deviceName: "Bob's b1",
+      peer: "alice", since: bench.now)
   }
 
-  @Test("R21: all devices of a user see an answered call, and its end")
+  @Test("R21: all devices of a user that asked see an answered call, and its end")
   func allDevicesSeeIt() {
     var bench = bench("b1", "b2")
+    bench.attach("b3")
     bench.place()
     #expect(bench.shown("b2").isEmpty)
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    bench.answer("b1")
     let call = received(bench)
     bench.pass(.seconds(5))
-    #expect(bench.shown("b2").first?.calls == [call] && bench.shown("b1").first?.calls == [call])
+    for device in ["b1", "b2"] { #expect(bench.shown(device).first?.calls == [call]) }
+    for device in ["b3", "alice1"] { #expect(bench.shown(device).isEmpty) }
     bench.effects = []
-    bench.caller(.call(Bench.callID, .hangUp))
-    #expect(bench.shown("b1").map(\.calls) == [[]] && bench.shown("b2").map(\.calls) == [[]])
+    bench.caller(.hangUp)
+    for device in ["b1", "b2"] { #expect(bench.shown(device).map(\.calls) == [[]]) }
   }
 
   /// A call to bob goes on to carol, whose tablet sees her calls.
@@ -49,31 +58,29 @@ import Testing
     return (bench, tablet)
   }
 
-  @Test("R21 R25: devices of a user to whom a call went on see it, as soon as it is answered")
+  @Test("R21 R25: a user to whom a call went on sees it once it is answered")
   func aCallThatWentOn() {
-    let (placed, tablet) = wentOn()
-    var bench = placed
+    var (bench, tablet) = wentOn()
     #expect(bench.guests.shown(tablet).isEmpty)
     bench.say(.answer(description: ""), "carol", "1")
     let call = OngoingCall(
       call: Bench.callID, callee: "bob", isPlaced: false, device: "1", deviceName: "carol's 1",
       peer: "alice", since: bench.owner.now)
     #expect(bench.guests.shown(tablet).map(\.calls) == [[call]])
-    bench.owner.caller(.call(Bench.callID, .hangUp))
+    bench.owner.caller(.hangUp)
     bench.pump()
     #expect(bench.guests.shown(tablet).last?.calls == [])
   }
 
-  @Test("R21 R26: and those of a user to whom it was transferred, until that one hands it on")
+  @Test("R21 R26: so does one to whom it is transferred, until it goes on")
   func aTransferredCall() {
-    var bench = TransferTests.talking()
-    for user in ["dave", "erin"] { bench.attach(user, "1") }
+    var bench = TransferTests.talking("dave", "erin")
     let tablet = DivertingBench.session("dave", "2")
     bench.guests.watch("2", user: "dave", session: tablet)
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     bench.say(.answer(description: ""), "dave", "1")
     #expect(bench.guests.shown(tablet).last?.calls.map(\.device) == ["1"])
-    bench.say(.transfer(TransferRequest(to: "erin")), "dave", "1")
+    bench.say(.handOver(to: "erin"), "dave", "1")
     #expect(bench.guests.shown(tablet).last?.calls.count == 1)
     bench.say(.answer(description: ""), "erin", "1")
     #expect(bench.guests.shown(tablet).last?.calls == [])
@@ -83,29 +90,25 @@ import Testing
     var bench = TransferTests.talking()
     bench.owner.watch("b2")
     bench.attach("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     bench.say(.answer(description: ""), "dave", "1")
-    bench.say(.transfer(TransferRequest(to: "bob")), "dave", "1")
+    bench.say(.handOver(to: "bob"), "dave", "1")
     bench.asBob(.answer(description: ""))
     let calls = bench.owner.watch("b3")?.calls
     #expect(calls?.map(\.device) == ["b1"])
   }
 
   @Test("R21 R26: who has the other side is seen when that is handed over") func otherSide() {
-    var bench = DivertingBench()
-    for user in ["carol", "erin"] { bench.attach(user, "1") }
-    let tablet = DivertingBench.session("carol", "2")
-    bench.guests.watch("2", user: "carol", session: tablet)
-    bench.place(to: "carol")
+    var (bench, tablet) = wentOn()
+    bench.attach("erin", "1")
     bench.say(.answer(description: ""), "carol", "1")
-    bench.asAlice(.transfer(TransferRequest(to: "erin")))
+    bench.asAlice(.handOver(to: "erin"))
     bench.say(.answer(description: ""), "erin", "1")
     #expect(bench.guests.shown(tablet).last?.calls.map(\.peer) == ["erin"])
   }
 
   @Test("R21: a question that was retransmitted undoes nothing") func olderQuestion() throws {
-    let (placed, tablet) = wentOn()
-    var bench = placed
+    var (bench, tablet) = wentOn()
     bench.say(.answer(description: ""), "carol", "1")
     let older = try #require(bench.asked.last?.1)
     #expect(older.answeredBy == "1")
@@ -115,11 +118,8 @@ import Testing
   }
 
   @Test("R21: where the call's shard falls silent, the user is free after a while") func silence() {
-    let (placed, tablet) = wentOn()
-    var bench = placed
-    bench.say(.answer(description: ""), "carol", "1")
-    bench.say(.connected, "carol", "1")
-    bench.owner.caller(.call(Bench.callID, .connected))
+    var (bench, tablet) = wentOn()
+    bench.talk("carol")
     bench.pass(.seconds(30))
     #expect(bench.guests.shown(tablet).last?.calls.count == 1)
     bench.isConnected = false
@@ -127,32 +127,25 @@ import Testing
     #expect(bench.guests.shown(tablet).last?.calls == [])
   }
 
-  @Test func whoDidNotAskSeesNothing() {
-    var bench = bench("b1")
-    bench.attach("b2")
-    answer(&bench)
-    #expect(bench.shown("b2").isEmpty && bench.shown("alice1").isEmpty)
-  }
-
-  @Test func whoAttachesIsToldInTheReply() {
-    var bench = bench("b1")
-    answer(&bench)
-    let told = bench.watch("b2")
-    #expect(told?.calls == [received(bench)])
+  @Test("R9: who attaches is told in the reply; a repeated attach is followed by the state")
+  func whoAttachesIsToldInTheReply() {
+    var bench = inCall("b1")
+    #expect(bench.watch("b2")?.calls == [received(bench)])
+    let call = received(bench)
     bench.pass(.seconds(10))
     #expect(bench.shown("b2").isEmpty)
+    // The reply that reaches the device may be that to the first one.
+    bench.watch("b2")
+    #expect(bench.shown("b2").map(\.calls) == [[call]])
     // Also that there are none; who did not ask is told nothing.
     #expect(bench.watch("c1", user: "carol")?.calls == [])
-    let reply = bench.say(.attach(Attach()), device: "b3")
-    #expect(reply == .attached(forCall: nil))
+    #expect(bench.say(.attach(Attach()), device: "b3") == .attached(forCall: nil))
   }
 
   // MARK: Retransmission
 
-  @Test("R9: it is retransmitted until it is acknowledged")
-  func itIsRetransmitted() {
-    var bench = bench("b1", "b2")
-    answer(&bench)
+  @Test("R9: it is retransmitted until acknowledged, and not for ever") func itIsRetransmitted() {
+    var bench = inCall("b1", "b2", "b3")
     let version = bench.shown("b2")[0].version
     bench.seen("b1", version)
     bench.pass(.milliseconds(1500))
@@ -161,21 +154,14 @@ import Testing
     bench.seen("b2", version)
     bench.pass(.seconds(10))
     #expect(bench.shown("b2").count == 3)
-  }
-
-  @Test func itIsNotRetransmittedForEver() {
-    var bench = bench("b1")
-    answer(&bench)
-    bench.pass(.seconds(8))
-    #expect(bench.shown("b1").count == 1 + CallLimits().deliveryRepeats.count)
+    #expect(bench.shown("b3").count == 1 + CallLimits().deliveryRepeats.count)
     #expect(bench.shard.counts.deliveryRepeatsTotal >= 4)
   }
 
   @Test func onlyTheNewestIsRetransmitted() {
-    var bench = bench("b1")
-    answer(&bench)
+    var bench = inCall("b1")
     let first = bench.shown("b1")[0].version
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
     bench.effects = []
     // It is late, and says nothing of the newest.
     bench.seen("b1", first)
@@ -184,50 +170,36 @@ import Testing
     #expect(bench.shown("b1").count == CallLimits().deliveryRepeats.count)
   }
 
-  @Test func aSessionThatEndedGetsNothing() {
+  @Test("R11: a session that ended, or lost its edge, gets nothing")
+  func aSessionThatEndedGetsNothing() {
     var bench = bench("b1", "b2")
-    bench.say(.sessionClosed(graceful: false), device: "b2")
+    var lost = bench
+    bench.close("b2")
     answer(&bench)
     bench.pass(.seconds(10))
     #expect(bench.shown("b2").isEmpty)
     // Nor one that another has replaced.
     bench.watch("b1", session: Bench.session("b1", 5))
     bench.effects = []
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
     #expect(bench.shown("b1").isEmpty)
     #expect(bench.shown(Bench.session("b1", 5)).map(\.calls) == [[]])
-  }
-
-  @Test("R11: the edge is lost, and the sessions with it") func theEdgeIsLost() {
-    var bench = bench("b1", "b2")
-    bench.run { $0.edgeLost(1, now: $1, into: &$2) }
-    answer(&bench)
-    bench.pass(.seconds(10))
-    #expect(bench.shown("b1").isEmpty)
-  }
-
-  /// The reply that reaches the device may be that to the first one.
-  @Test("R9: an attach that is repeated is followed by the state")
-  func repeatedAttach() {
-    var bench = bench("b1")
-    answer(&bench)
-    bench.watch("b2")
-    #expect(bench.shown("b2").isEmpty)
-    bench.watch("b2")
-    #expect(bench.shown("b2").map(\.calls.count) == [1])
+    lost.run { $0.edgeLost(1, now: $1, into: &$2) }
+    answer(&lost)
+    lost.pass(.seconds(10))
+    #expect(lost.shown("b1").isEmpty)
   }
 
   /// A state that was on its way to a former session must not count as the new state.
   @Test func versionsAreNotUsedAgain() {
-    var bench = bench("b1")
-    answer(&bench)
+    var bench = inCall("b1")
     let before = bench.shown("b1")[0].version
-    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.close("b1")
     bench.pass(.seconds(10))
     let told = bench.watch("b1", session: Bench.session("b1", 2))
     #expect(told?.version ?? 0 >= before)
     // And after that nothing is kept.
-    bench.say(.sessionClosed(graceful: true), device: "b1", session: Bench.session("b1", 2))
+    bench.close("b1", graceful: true, session: Bench.session("b1", 2))
     bench.pass(.seconds(80))
     #expect(bench.shard.nextDeadline > bench.now + .seconds(60))
   }
@@ -238,12 +210,12 @@ import Testing
     var bench = bench()
     let first = bench.watch("b1")
     let seen = try #require(first)
-    bench.say(.sessionClosed(graceful: false), device: "b1")
+    bench.close("b1")
     let mark = OngoingMark(version: seen.version, showsCalls: false)
     let second = bench.watch("b1", session: Bench.session("b1", 2), shown: mark)
     let told = try #require(second)
     #expect(told.version > seen.version)
-    bench.say(.sessionClosed(graceful: false), device: "b1", session: Bench.session("b1", 2))
+    bench.close("b1", session: Bench.session("b1", 2))
     bench.watch("b2")
     answer(&bench, on: "b2")
     #expect(bench.shown("b2")[0].version > told.version)
@@ -256,10 +228,8 @@ import Testing
     bench.say(.attach(attach), device: device)
   }
 
-  @Test("R10: a new owner shows it anew, as a later version")
-  func aNewOwnerShowsItAnew() {
-    var bench = bench("b1", "b2")
-    answer(&bench)
+  @Test("R10: a new owner shows it anew, as a later version") func aNewOwnerShowsItAnew() {
+    let bench = inCall("b1", "b2")
     let shown = bench.shown("b1")[0]
     var next = bench.takenOver()
     announce(&next, "b1", shown.mark)
@@ -274,10 +244,9 @@ import Testing
 
   @Test("R10: a new owner says that the call is over, which the former one may not have said")
   func aNewOwnerTellsTheEnd() {
-    var bench = bench("b1", "b2")
-    answer(&bench)
+    var bench = inCall("b1", "b2")
     let mark = bench.shown("b1")[0].mark
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
     var next = bench.takenOver()
     announce(&next, "b1", mark)
     announce(&next, "b2", OngoingMark(version: mark.version + 1, showsCalls: false))
@@ -287,10 +256,9 @@ import Testing
     #expect(next.shown("b2").isEmpty)
   }
 
-  @Test("R10: whoever attaches while the owner is new is shown what it learns later")
+  @Test("R10: who attaches to a new owner is shown what it learns later")
   func attachedBeforeItBegins() {
-    var bench = bench("b1")
-    answer(&bench)
+    let bench = inCall("b1")
     var next = bench.takenOver()
     let told = next.watch("b2")
     #expect(told?.calls.count == 1)
@@ -303,8 +271,7 @@ import Testing
   }
 
   @Test func aSessionThatIsAnnouncedAgainIsShownWhatItMissed() {
-    var bench = bench("b1")
-    answer(&bench)
+    var bench = inCall("b1")
     bench.pass(.seconds(10))
     let version = bench.shown("b1")[0].version
     bench.effects = []
@@ -318,10 +285,9 @@ import Testing
 
   /// The shard forgot the user in between, and counts from the beginning.
   @Test func versionsGrowThoughTheUserWasForgotten() {
-    var bench = bench("b1")
-    answer(&bench)
+    var bench = inCall("b1")
     let shown = bench.shown("b1")[0]
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
     bench.run { $0.edgeLost(1, now: $1, into: &$2) }
     bench.effects = []
     announce(&bench, "b1", OngoingMark(version: shown.version + 7, showsCalls: true))
@@ -329,8 +295,7 @@ import Testing
     #expect(bench.shown("b1")[0].version > shown.version + 7)
   }
 
-  @Test("an attacker's edge says that its device has seen the last version there can be")
-  func marksOfAnAttacker() {
+  @Test("an attacker's device has seen the last version there can be") func marksOfAnAttacker() {
     var bench = bench("b2")
     announce(&bench, "b1", OngoingMark(version: .max, showsCalls: true))
     answer(&bench)
@@ -345,8 +310,7 @@ import Testing
     bench.say(.talking(Talking(number: number, calls: calls, details: details)), device: "b1")
   }
 
-  @Test("R21: devices see the calls that the user placed")
-  func placedCalls() {
+  @Test("R21: devices see the calls that the user placed") func placedCalls() {
     var bench = bench("b1", "b2")
     talk(&bench, [Self.other])
     let call = OngoingCall(
@@ -361,31 +325,25 @@ import Testing
     #expect(bench.shown("b2").count == 2)
   }
 
-  @Test("R22: a placed call is shown for as long as its caller may stay away")
-  func theCallerIsAway() {
+  @Test("R22: a placed call is shown while its caller may stay away") func theCallerIsAway() {
     var bench = bench("b1", "b2")
-    bench.say(.register(RegistrationRequest()), device: "b1")
-    bench.answerStores()
+    bench.enrol("b1")
     talk(&bench, [Self.other])
-    bench.say(.sessionClosed(graceful: false), device: "b1")
+    var signedOut = bench
+    bench.close("b1")
     bench.seen("b2", bench.shown("b2")[0].version)
     bench.pass(.seconds(59))
     #expect(bench.shown("b2").count == 1)
     bench.pass(.seconds(2))
     #expect(bench.shown("b2").last?.calls == [])
-  }
-
-  @Test func whoSignsOutIsInNoCall() {
-    var bench = bench("b1", "b2")
-    talk(&bench, [Self.other])
-    bench.say(.sessionClosed(graceful: true), device: "b1")
-    #expect(bench.shown("b2").map(\.calls.count) == [1, 0])
+    signedOut.close("b1", graceful: true)
+    #expect(signedOut.shown("b2").map(\.calls.count) == [1, 0])
   }
 
   @Test func aCallToOneselfHasTwoSides() {
     var bench = bench("b1", "b2", "b3")
     bench.place(user: "bob", device: "b1")
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    bench.answer("b2")
     talk(&bench, [Bench.callID])
     let last = bench.shown("b3").last?.calls ?? []
     #expect(last.map(\.device) == ["b2", "b1"] && last.map(\.isPlaced) == [false, true])
@@ -394,13 +352,12 @@ import Testing
   @Test("those that go on for longest are listed") func limited() {
     var bench = bench("b2")
     for index in 0..<3 {
-      let device = "p\(index)"
-      bench.say(.attach(Attach()), device: device)
       let calls = (0..<10).map { CallID(high: 7, low: UInt64(10 * index + $0)) }
       let details = calls.map {
         Talking.Detail(callee: "carol", since: Timestamp(microseconds: 100 - Int64($0.low)))
       }
-      bench.say(.talking(Talking(number: 1, calls: calls, details: details)), device: device)
+      bench.say(.attach(Attach()), device: "p\(index)")
+      bench.say(.talking(Talking(number: 1, calls: calls, details: details)), device: "p\(index)")
     }
     let calls = bench.shown("b2").last?.calls ?? []
     #expect(calls.map(\.call.low) == (14..<30).reversed())
@@ -411,44 +368,48 @@ import Testing
 @Suite struct OwnCallTests {
   private static let second = CallID(high: 1, low: 2)
 
-  @Test("R21: the caller's other devices are not rung, whenever they attach")
-  func otherDevicesOfTheCaller() {
+  @Test("R21: the caller's other devices are not rung") func otherDevicesOfTheCaller() {
     var bench = Bench()
     bench.attach("b1")
-    bench.say(.attach(Attach()), user: "alice", device: "alice2", callee: "alice")
+    func attach(_ device: String, forCall call: CallID? = nil) {
+      bench.say(.attach(Attach(forCall: call)), user: "alice", device: device, callee: "alice")
+    }
+    attach("alice2")
     bench.place()
-    bench.say(.attach(Attach()), user: "alice", device: "alice3", callee: "alice")
-    bench.say(
-      .attach(Attach(forCall: Bench.callID)), user: "alice", device: "alice2", callee: "alice")
+    attach("alice3")
+    attach("alice2", forCall: Bench.callID)
     bench.pass(.seconds(5))
     #expect(bench.invites("alice2").isEmpty && bench.invites("alice3").isEmpty)
     #expect(bench.invites("b1").count > 1)
   }
 
-  @Test("R21: a call to oneself does not ring the device that placed it, in mid-ring neither")
-  func toOneself() {
-    var bench = Bench()
-    bench.attach("b1", "b2")
-    bench.place(user: "bob", device: "b1")
+  @Test("R21: a call to oneself does not ring where it was placed") func toOneself() {
+    var bench = ringingOneself()
+    var answered = bench
     let again = Bench.session("b1", 2)
-    bench.say(.attach(Attach()), device: "b1", session: again)
+    bench.attach("b1", session: again)
     bench.pass(.seconds(5))
     #expect(bench.invites("b1").isEmpty && bench.deliveries(to: again).isEmpty)
     #expect(!bench.invites("b2").isEmpty)
+    #expect(answered.answer("b2")?.won == true)
+    #expect(answered.answers("b1").count == 1)
   }
 
-  @Test("R21: nor does a new owner") func aNewOwner() {
+  /// Bob's b1 calls bob, whose b2 rings.
+  private func ringingOneself() -> Bench {
     var bench = Bench()
     bench.attach("b1", "b2")
     bench.place(user: "bob", device: "b1")
-    var next = bench.takenOver()
-    for device in ["b1", "b2"] { next.say(.attach(Attach(announce: true)), device: device) }
-    next = next.begun()
+    return bench
+  }
+
+  @Test("R21: nor does a new owner") func aNewOwner() {
+    var next = ringingOneself().nextOwner("b1", "b2")
     next.pass(.seconds(5))
     #expect(next.invites("b1").isEmpty && !next.invites("b2").isEmpty)
   }
 
-  @Test("R21: calls of two devices of one user that cross do not ring where they were placed")
+  @Test("R21: calls of one user's devices that cross do not ring where they were placed")
   func crossing() {
     var bench = Bench()
     bench.attach("b1", "b2", "b3")
@@ -460,16 +421,19 @@ import Testing
     #expect(bench.invites("b3").count == 2)
   }
 
-  @Test("R21: a device that a push could wake is not pushed for the call that it placed")
-  func pushes() {
+  @Test("R21: the caller's own device is not pushed, awake or asleep", arguments: [true, false])
+  func pushes(isAwake: Bool) {
     var bench = Bench()
-    bench.attach("b1", "b2")
-    for device in ["b1", "b2"] { bench.enrol(device, voip: "token of \(device)") }
+    for device in ["b1", "b2"] {
+      if isAwake { bench.attach(device) }
+      bench.enrol(device, voip: "token of \(device)")
+    }
     bench.place(user: "bob", device: "b1")
-    bench.say(.sessionClosed(graceful: false), device: "b1")
-    bench.say(.sessionClosed(graceful: false), device: "b2")
+    for device in ["b1", "b2"] where isAwake { bench.close(device) }
     bench.pass(.seconds(7))
     #expect(bench.pushes.map(\.device) == ["b2"])
+    bench.say(.cancel, "b1")
+    #expect(bench.pushes("b1").isEmpty)
   }
 }
 

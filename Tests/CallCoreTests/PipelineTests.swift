@@ -3,10 +3,10 @@ import Testing
 
 /// Decide, append, then speak.
 @Suite struct PipelineTests {
-  static let now = Timestamp(microseconds: 1_000_000)
-  static let session = SessionRef(edge: 1, number: 1)
+  private static let now = Timestamp(microseconds: 1_000_000)
+  private static let session = SessionRef(edge: 1, number: 1)
 
-  static func outcome(_ request: UInt64, _ urgency: Outcome.Urgency = .urgent) -> Outcome {
+  private static func outcome(_ request: UInt64, _ urgency: Outcome.Urgency = .urgent) -> Outcome {
     var outcome = Outcome()
     outcome.entries = [JournalEntry(call: CallID(high: 0, low: request), change: .settled)]
     outcome.effects = [.reply(session, request: request, .done)]
@@ -14,159 +14,145 @@ import Testing
     return outcome
   }
 
-  static func requests(_ effects: [Effect]) -> [UInt64] {
+  private static func requests(_ effects: [Effect]) -> [UInt64] {
     effects.compactMap { if case .reply(_, let request, _) = $0 { request } else { nil } }
   }
 
-  @Test func nothingLeavesBeforeTheAppend() {
-    var pipeline = CommitPipeline(epoch: 3, writer: "n1", lastSequence: 40)
-    var outcome = Self.outcome(1)
-    pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+  private func pipeline(
+    epoch: UInt64 = 1, lastSequence: UInt64 = 0, limits: CommitPipeline.Limits = .init()
+  ) -> CommitPipeline {
+    CommitPipeline(epoch: epoch, writer: "n1", lastSequence: lastSequence, limits: limits)
+  }
+
+  private func add(
+    _ outcome: Outcome, to pipeline: inout CommitPipeline, now: Timestamp = Self.now
+  ) {
+    var outcome = outcome
+    pipeline.add(&outcome, now: now, lazyAppend: .milliseconds(5))
     #expect(outcome.isEmpty)
+  }
+
+  /// The requests whose replies leave once the journal has the record.
+  private func appended(_ sequence: UInt64, _ pipeline: inout CommitPipeline) -> [UInt64] {
+    var released: [Effect] = []
+    pipeline.appended(sequence: sequence, releasing: &released)
+    return Self.requests(released)
+  }
+
+  @Test func nothingLeavesBeforeTheAppend() {
+    var pipeline = pipeline(epoch: 3, lastSequence: 40)
+    add(Self.outcome(1), to: &pipeline)
     let record = pipeline.nextAppend(now: Self.now)
     #expect(record?.epoch == 3)
     #expect(record?.number == 1)
     #expect(record?.writer == "n1")
     #expect(record?.entries.count == 1)
     #expect(pipeline.lastSequence == 40)
-    var released: [Effect] = []
-    pipeline.appended(sequence: 41, releasing: &released)
-    #expect(Self.requests(released) == [1])
+    #expect(appended(41, &pipeline) == [1])
     #expect(pipeline.lastSequence == 41)
   }
 
   @Test func oneAppendAtATimeAndGroupCommit() {
-    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
-    var outcome = Self.outcome(1)
-    pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    var pipeline = pipeline()
+    add(Self.outcome(1), to: &pipeline)
     #expect(pipeline.nextAppend(now: Self.now) != nil)
-    for request in 2...4 {
-      var outcome = Self.outcome(UInt64(request))
-      pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    for request: UInt64 in 2...4 {
+      add(Self.outcome(request), to: &pipeline)
       #expect(pipeline.nextAppend(now: Self.now) == nil)
     }
     #expect(pipeline.nextDeadline == .distantFuture)
-    var released: [Effect] = []
-    pipeline.appended(sequence: 1, releasing: &released)
-    #expect(Self.requests(released) == [1], "what was decided during the flight waits for its own")
+    #expect(appended(1, &pipeline) == [1], "what was decided during the flight waits for its own")
     let record = pipeline.nextAppend(now: Self.now)
     #expect(record?.entries.count == 3)
     #expect(record?.number == 2)
-    pipeline.appended(sequence: 2, releasing: &released)
-    #expect(Self.requests(released) == [1, 2, 3, 4])
+    #expect(appended(2, &pipeline) == [2, 3, 4])
     #expect(pipeline.waiting == 0)
   }
 
   /// The limits stand before the decision: what is decided is kept, also beyond them.
   @Test func aFullPipelineKeepsWhatWasDecided() {
-    let limits = CommitPipeline.Limits(effectsMax: 3, entryBytesMax: 1_000_000)
-    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0, limits: limits)
-    for request in 1...4 {
+    var pipeline = pipeline(limits: .init(effectsMax: 3, entryBytesMax: 1_000_000))
+    for request: UInt64 in 1...4 {
       #expect(pipeline.isFull == (request > 3))
-      var outcome = Self.outcome(UInt64(request))
-      pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+      add(Self.outcome(request), to: &pipeline)
     }
     #expect(pipeline.nextAppend(now: Self.now)?.entries.count == 4)
     #expect(pipeline.isFull, "what is in flight counts")
-    var released: [Effect] = []
-    pipeline.appended(sequence: 1, releasing: &released)
-    #expect(Self.requests(released) == [1, 2, 3, 4])
+    #expect(appended(1, &pipeline) == [1, 2, 3, 4])
     #expect(!pipeline.isFull && pipeline.waitingBytes == 0)
   }
 
   @Test func entriesFillItByTheirBytes() {
-    let limits = CommitPipeline.Limits(effectsMax: 1000, entryBytesMax: 300)
-    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0, limits: limits)
-    var sequence: UInt64 = 0
-    for round in 1...3 {
-      while !pipeline.isFull {
-        var outcome = Self.outcome(UInt64(round))
-        pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
-      }
+    var pipeline = pipeline(limits: .init(effectsMax: 1000, entryBytesMax: 300))
+    for round: UInt64 in 1...3 {
+      while !pipeline.isFull { add(Self.outcome(round), to: &pipeline) }
       #expect(pipeline.waitingBytes == 384)
       #expect(pipeline.nextAppend(now: Self.now) != nil)
-      sequence += 1
-      var released: [Effect] = []
-      pipeline.appended(sequence: sequence, releasing: &released)
+      _ = appended(round, &pipeline)
       #expect(pipeline.waitingBytes == 0)
     }
   }
 
   @Test func effectsWithoutFactsNeedAFence() {
-    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
-    var outcome = Outcome()
-    outcome.effects = [.reply(Self.session, request: 1, .done)]
-    outcome.raise(to: .urgent)
-    pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
-    let record = pipeline.nextAppend(now: Self.now)
-    #expect(record?.entries.isEmpty == true)
+    var pipeline = pipeline()
+    var outcome = Self.outcome(1)
+    outcome.entries = []
+    add(outcome, to: &pipeline)
+    #expect(pipeline.nextAppend(now: Self.now)?.entries.isEmpty == true)
   }
 
   @Test func lazyFactsWaitForCompany() {
-    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
-    var lazy = Self.outcome(1, .lazy)
-    pipeline.add(&lazy, now: Self.now, lazyAppend: .milliseconds(5))
+    var pipeline = pipeline()
+    add(Self.outcome(1, .lazy), to: &pipeline)
     #expect(pipeline.nextAppend(now: Self.now) == nil)
     #expect(pipeline.nextDeadline == Self.now + .milliseconds(5))
-    var urgent = Self.outcome(2)
-    pipeline.add(&urgent, now: Self.now + .milliseconds(1), lazyAppend: .milliseconds(5))
+    add(Self.outcome(2), to: &pipeline, now: Self.now + .milliseconds(1))
     #expect(pipeline.nextAppend(now: Self.now + .milliseconds(1))?.entries.count == 2)
-    var idle = Self.outcome(3, .idle)
-    pipeline.add(&idle, now: Self.now, lazyAppend: .milliseconds(5))
-    var released: [Effect] = []
-    pipeline.appended(sequence: 1, releasing: &released)
+    add(Self.outcome(3, .idle), to: &pipeline)
+    _ = appended(1, &pipeline)
     #expect(pipeline.nextDeadline == Self.now + .seconds(1))
   }
 
-  @Test func whatMayWaitWaitsForATickThatShardsShare() {
-    func due(_ urgency: Outcome.Urgency, after microseconds: Int64) -> Int64 {
-      var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
-      var outcome = Self.outcome(1, urgency)
-      let now = Timestamp(microseconds: 1_000_000 + microseconds)
-      pipeline.add(&outcome, now: now, lazyAppend: .milliseconds(5))
-      return pipeline.nextDeadline.microseconds - 1_000_000
-    }
-    #expect(due(.lazy, after: 1) == 5_000)
-    #expect(due(.lazy, after: 4_999) == 5_000)
-    #expect(due(.lazy, after: 5_000) == 10_000)
-    #expect(due(.relaxed, after: 1) == 20_000)
-    #expect(due(.relaxed, after: 19_000) == 20_000)
-    #expect(due(.slow, after: 30_000) == 100_000)
-    #expect(due(.idle, after: 30_000) == 1_000_000)
+  @Test(
+    arguments: [
+      (.lazy, 1, 5_000), (.lazy, 4_999, 5_000), (.lazy, 5_000, 10_000), (.relaxed, 1, 20_000),
+      (.relaxed, 19_000, 20_000), (.slow, 30_000, 100_000), (.idle, 30_000, 1_000_000),
+    ] as [(Outcome.Urgency, Int64, Int64)])
+  func whatMayWaitWaitsForATickThatShardsShare(
+    urgency: Outcome.Urgency, after microseconds: Int64, due: Int64
+  ) {
+    var pipeline = pipeline()
+    let now = Timestamp(microseconds: 1_000_000 + microseconds)
+    add(Self.outcome(1, urgency), to: &pipeline, now: now)
+    #expect(pipeline.nextDeadline.microseconds - 1_000_000 == due)
   }
 
   @Test func nothingToSayNeedsNoAppend() {
-    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
-    var outcome = Outcome()
-    pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    var pipeline = pipeline()
+    add(Outcome(), to: &pipeline)
     #expect(pipeline.nextAppend(now: Self.now + .seconds(9)) == nil)
     #expect(pipeline.nextDeadline == .distantFuture)
   }
 
   @Test func aRecordIsClosedBeforeTheJournalRefusesIt() {
-    var pipeline = CommitPipeline(epoch: 1, writer: "n1", lastSequence: 0)
-    let body = String(repeating: "x", count: 65_536)
-    for number in 1...20 {
-      var outcome = Self.outcome(UInt64(number))
-      outcome.entries = [
-        JournalEntry(
-          call: CallID(high: 0, low: UInt64(number)),
-          change: .signal(
-            fromCaller: true, "a", Signal(index: 1, kind: .description, body: body)))
-      ]
-      pipeline.add(&outcome, now: Self.now, lazyAppend: .milliseconds(5))
+    var pipeline = pipeline()
+    let signal = Signal(index: 1, kind: .description, body: String(repeating: "x", count: 65_536))
+    for number: UInt64 in 1...20 {
+      var outcome = Self.outcome(number)
+      outcome.entries[0].change = .signal(fromCaller: true, "a", signal)
+      add(outcome, to: &pipeline)
     }
-    var released: [Effect] = []
-    var records = 0
+    var released: [UInt64] = []
+    var records: UInt64 = 0
     while let record = pipeline.nextAppend(now: Self.now) {
       records += 1
       #expect(record.entries.count <= 6)
-      #expect(record.number == UInt64(records))
-      pipeline.appended(sequence: UInt64(records), releasing: &released)
-      #expect(released.count == min(20, records * 6), "effects leave with their own facts")
+      #expect(record.number == records)
+      released += appended(records, &pipeline)
+      #expect(released.count == min(20, Int(records) * 6), "effects leave with their own facts")
     }
     #expect(records == 4)
-    #expect(Self.requests(released) == Array(1...20))
+    #expect(released == Array(1...20))
     #expect(pipeline.nextDeadline == .distantFuture)
   }
 }

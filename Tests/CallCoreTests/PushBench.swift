@@ -4,11 +4,7 @@ import CallCore
 extension Bench {
   static let production = "production"
 
-  static func voip(_ token: String) -> PushToken {
-    PushToken(
-      provider: .apns, environment: production, topic: "org.example.voip", token: token,
-      fingerprint: "fp-\(token)")
-  }
+  static func voip(_ token: String) -> PushToken { alert(token, topic: "org.example.voip") }
 
   static func alert(
     _ token: String, _ provider: PushProvider = .apns, topic: String = "org.example"
@@ -34,10 +30,12 @@ extension Bench {
     let reply = say(
       .register(request), user: user, device: device, callee: user, hasWebhooks: hasWebhooks)
     answerStores()
-    if let reply { return reply }
-    for effect in effects[from...] {
-      if case .reply(_, _, let reply) = effect { return reply }
-    }
+    return reply ?? firstReply(from)
+  }
+
+  /// The first reply since so many effects.
+  func firstReply(_ from: Int = 0) -> Reply? {
+    for case .reply(_, _, let reply) in effects[from...] { return reply }
     return nil
   }
 
@@ -48,10 +46,7 @@ extension Bench {
       case .store(_, let token), .remove(_, _, let token), .storeRules(_, _, let token):
         run { $0.registrationStored(token: token, ok: true, now: $1, into: &$2) }
       case .token(let step, let token): answer(step, token, owner)
-      case .reply, .deliver, .showOngoing, .showName, .notice, .close, .push, .tell,
-        .withdrawPushes,
-        .releaseToken, .record, .history, .visit, .visitAnswer, .events, .deviceEvent:
-        break
+      default: break
       }
     }
   }
@@ -84,12 +79,9 @@ extension Bench {
 
   /// The pushes that the journal holds: "device purpose".
   var journalledPushes: [String] {
-    journal.compactMap {
-      if case .pushed(let device, let purpose) = $0.change {
-        "\(device.text) \(purpose.name)"
-      } else {
-        nil
-      }
+    journal.compactMap { entry in
+      guard case .pushed(let device, let purpose) = entry.change else { return nil }
+      return "\(device.text) \(purpose.name)"
     }
   }
 
@@ -104,10 +96,7 @@ extension Bench {
     let from = effects.count
     if let reply = say(.pushReport(report), device: device, again: again) { return reply }
     answerStores()
-    for effect in effects[from...] {
-      if case .reply(_, _, let reply) = effect { return reply }
-    }
-    return nil
+    return firstReply(from)
   }
 
   func registration(_ device: String, user: String = "bob") -> Registration? {
@@ -147,9 +136,7 @@ extension Effect {
   var isForStore: Bool {
     switch self {
     case .store, .remove, .storeRules, .token: true
-    case .reply, .deliver, .showOngoing, .showName, .notice, .close, .push, .tell, .withdrawPushes,
-      .releaseToken, .record, .history, .visit, .visitAnswer, .events, .deviceEvent:
-      false
+    default: false
     }
   }
 }

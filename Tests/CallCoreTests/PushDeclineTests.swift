@@ -19,48 +19,38 @@ import Testing
     return bench
   }
 
-  @Test("declined for the user: the app is told on its session, and the others") func everywhere() {
-    var bench = ringing()
-    let reply = bench.say(
-      .call(Bench.callID, .decline(.everywhere)), device: "b1", session: request)
-    #expect(reply?.state?.reason == .declined)
-    #expect(bench.stops("b1").map(\.reason) == [.declined])
-    #expect(bench.stops("b1").first?.by?.device == "b1")
-    #expect(bench.stops("b2").map(\.reason) == [.declined])
-    #expect(bench.ends.map(\.reason) == [.declined])
+  @Test("declined for the user by a request: the app is told, and the others") func everywhere() {
+    for session in [request, Bench.session("b1")] {
+      var bench = ringing()
+      let reply = bench.say(.decline(.everywhere), "b1", session: session)
+      #expect(reply?.state?.reason == .declined)
+      let stop = Stop(reason: .declined, by: .b1)
+      #expect(bench.stops("b1") == (session == request ? [stop] : []))
+      #expect(bench.stops("b2") == [stop])
+      #expect(bench.ends.map(\.reason) == [.declined])
+    }
   }
 
   @Test(
-    "for this device only, or busy: the app is told, the others ring on", arguments: [true, false])
-  func here(busy: Bool) {
+    "for this device only, or busy: the others ring on",
+    arguments: [CallVerb.decline(.here), .busy])
+  func here(verb: CallVerb) {
     var bench = ringing()
-    let body: Command.Body =
-      busy ? .call(Bench.callID, .busy) : .call(Bench.callID, .decline(.here))
-    bench.say(body, device: "b1", session: request)
-    #expect(bench.stops("b1").map(\.reason) == [busy ? .busy : .declined])
+    bench.say(verb, "b1", session: request)
+    #expect(bench.stops("b1").map(\.reason) == [verb == .busy ? .busy : .declined])
     #expect(bench.stops("b2").isEmpty)
     #expect(bench.ends.isEmpty)
     // The request retransmitted has no second effect.
     _ = bench.take()
-    bench.say(body, device: "b1", session: request)
+    bench.say(verb, "b1", session: request)
     #expect(bench.stops("b1").isEmpty)
   }
 
-  @Test("over its own session the reply is all it hears") func overItsSession() {
+  @Test("its session is broken then: it is told when it is back", arguments: DeclineScope.allCases)
+  func broken(scope: DeclineScope) {
     var bench = ringing()
-    let reply = bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")
-    #expect(reply?.state?.reason == .declined)
-    #expect(bench.stops("b1").isEmpty)
-  }
-
-  @Test(
-    "its session is broken at that moment: it is told when it is back", arguments: [true, false])
-  func broken(everywhere: Bool) {
-    var bench = ringing()
-    bench.say(.sessionClosed(graceful: false), device: "b1")
-    bench.say(
-      .call(Bench.callID, .decline(everywhere ? .everywhere : .here)), device: "b1",
-      session: request)
+    bench.close("b1")
+    bench.say(.decline(scope), "b1", session: request)
     _ = bench.take()
     bench.attach("b1")
     #expect(bench.stops("b1").map(\.reason) == [.declined])
@@ -74,20 +64,18 @@ import Testing
     bench.place()
     bench.acknowledgeAll()
     _ = bench.take()
-    bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b1", session: request)
+    bench.say(.decline(.everywhere), "b1", session: request)
     bench.acknowledgeAll()
     bench.pass(.seconds(2))
     #expect(bench.journal.contains { $0.change == .settled }, "nobody is waited for")
   }
 
   @Test(
-    "the owner died before the app heard it: the next one says it, as soon as the app is there",
-    arguments: [true, false], [true, false])
-  func newOwner(everywhere: Bool, isThere: Bool) {
+    "the owner died before the app heard it: the next one says it",
+    arguments: DeclineScope.allCases, [true, false])
+  func newOwner(scope: DeclineScope, isThere: Bool) {
     var bench = ringing()
-    bench.say(
-      .call(Bench.callID, .decline(everywhere ? .everywhere : .here)), device: "b1",
-      session: request)
+    bench.say(.decline(scope), "b1", session: request)
     var next = bench.takenOver(
       checkpoint: false, registered: ["b1"], attached: isThere ? ["b1", "b2"] : ["b2"])
     if !isThere {
@@ -96,6 +84,6 @@ import Testing
     }
     #expect(next.stops("b1").map(\.reason) == [.declined])
     #expect(next.invites("b1").isEmpty)
-    #expect(next.stops("b2").isEmpty == !everywhere)
+    #expect(next.stops("b2").isEmpty == (scope == .here))
   }
 }

@@ -123,6 +123,7 @@ import Testing
     _ = bench.take()
     bench.place()
     #expect(bench.pushes("b1") == [.ring])
+    #expect(bench.pushes.map(\.dialect.rawValue) == [cell.row.dialect])
     let token = bench.pushes.first?.token.token ?? ""
     switch cell.reason {
     // The phone may ring all the same, but nobody waits for it any more.
@@ -154,10 +155,10 @@ import Testing
   private func end(_ reason: EndReason, _ bench: inout Bench) {
     switch reason {
     case .answeredElsewhere: answer(&bench)
-    case .declined: bench.say(.call(Bench.callID, .decline(.everywhere)), device: "b2")
-    case .cancelled: bench.caller(.call(Bench.callID, .cancel))
+    case .declined: bench.say(.decline(.everywhere), "b2")
+    case .cancelled: bench.caller(.cancel)
     case .unanswered: bench.pass(.seconds(30))
-    case .busy: bench.say(.call(Bench.callID, .busy), device: "b2")
+    case .busy: bench.say(.busy, "b2")
     // No ringing call ends as moved or transferred.
     case .unreachable, .moved, .transferred: break
     // The phone itself has placed the call that goes on. The user's other devices get answered elsewhere.
@@ -167,7 +168,7 @@ import Testing
       bench.caller(.crossed(crossed))
     case .hungUp:
       answer(&bench)
-      bench.caller(.call(Bench.callID, .hangUp))
+      bench.caller(.hangUp)
     case .failed:
       answer(&bench)
       bench.pass(.seconds(15))
@@ -175,7 +176,7 @@ import Testing
   }
 
   private func answer(_ bench: inout Bench) {
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
+    bench.answer("b2")
   }
 
   /// As the journal has it; to the sleeping phone a call that another device answered is over, too.

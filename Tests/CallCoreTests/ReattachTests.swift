@@ -7,20 +7,23 @@ import Testing
     var bench = Bench(limits: limits)
     for device in devices {
       bench.attach(device)
-      bench.say(.register(RegistrationRequest()), device: device)
-      for case .store(_, let token) in bench.take() {
-        bench.run { $0.registrationStored(token: token, ok: true, now: $1, into: &$2) }
-      }
+      bench.enrol(device)
     }
     _ = bench.take()
     return bench
   }
 
-  private func lose(_ bench: inout Bench, _ device: String, graceful: Bool = false) {
-    bench.say(.sessionClosed(graceful: graceful), device: device)
+  /// Alice calls bob, whose b1 has just lost its session; beside it b2 rings.
+  private func waiting(beside hasOther: Bool = false) -> Bench {
+    var bench = hasOther ? registered("b1", "b2") : registered("b1")
+    bench.close("b1")
+    bench.place()
+    return bench
   }
 
-  @Test("R11: its edge died just before the call: it attaches elsewhere and rings")
+  private let back = Bench.session("b1", edge: 2)
+
+  @Test("R11: its edge died just before: it attaches elsewhere and rings")
   func comesBackAndRings() {
     var bench = registered("b1")
     bench.run { $0.edgeLost(1, now: $1, into: &$2) }
@@ -29,143 +32,106 @@ import Testing
     bench.pass(.seconds(2))
     #expect(bench.ends.isEmpty)
     bench.attach("b1", edge: 2)
-    let back = Bench.session("b1", edge: 2)
     #expect(bench.deliveries(to: back).count == 1)
     bench.pass(.seconds(20))
     #expect(bench.ends.isEmpty, "it rings like any other")
-    #expect(
-      bench.say(.call(Bench.callID, .answer(description: "")), device: "b1", session: back)?.won
-        == true)
+    #expect(bench.answer("b1", session: back)?.won == true)
   }
 
   /// Seed 96002832: an edge stood still for longer than a stop's attempts take. Its sessions went on afterwards, so nothing
   /// was sent again, and the phone rang on.
-  @Test("R10, R16: a session that goes on after all attempts is sent once more what it lacks")
+  @Test("R10, R16: after all attempts a session gets once more what it lacks")
   func allAttemptsAreOver() {
-    var bench = Bench()
-    bench.attach("b1")
-    bench.place()
+    var bench = Bench.ringing("b1")
     bench.acknowledgeAll()
-    bench.caller(.call(Bench.callID, .cancel))
+    bench.caller(.cancel)
     bench.pass(.seconds(20))
-    let attempts = bench.stops("b1").count
-    #expect(attempts == 5)
+    #expect(bench.stops("b1").count == 5)
     bench.pass(.seconds(60))
-    #expect(bench.stops("b1").count == attempts)
-    for further in 1...2 {
-      bench.say(.attach(Attach(announce: true)), device: "b1")
-      #expect(bench.stops("b1").count == attempts + further)
+    #expect(bench.stops("b1").count == 5)
+    for attempts in 6...7 {
+      bench.announce("b1")
+      #expect(bench.stops("b1").count == attempts)
       bench.pass(.seconds(20))
-      #expect(bench.stops("b1").count == attempts + further, "one each time")
+      #expect(bench.stops("b1").count == attempts, "one each time")
     }
     bench.acknowledgeAll()
-    bench.say(.attach(Attach(announce: true)), device: "b1")
-    #expect(bench.stops("b1").count == attempts + 2)
+    bench.announce("b1")
+    #expect(bench.stops("b1").count == 7)
   }
 
   @Test("R10: so is the caller's device") func allAttemptsToTheCallerAreOver() {
-    var bench = Bench()
-    bench.attach("b1")
-    bench.place()
-    bench.say(.call(Bench.callID, .alerting), device: "b1")
+    var bench = Bench.ringing("b1")
+    bench.say(.alerting, "b1")
     bench.pass(.seconds(20))
-    let attempts = bench.deliveries(to: "alice1").count
-    #expect(attempts == 5)
-    bench.caller(.call(Bench.callID, .resume))
-    #expect(bench.deliveries(to: "alice1").count == attempts + 1)
+    #expect(bench.deliveries(to: "alice1").count == 5)
+    bench.caller(.resume)
+    #expect(bench.deliveries(to: "alice1").count == 6)
   }
 
-  @Test("R19: it does not come back: unreachable when the grace since its break is over")
-  func doesNotComeBack() {
+  @Test("R19: it does not come back: unreachable after the grace") func doesNotComeBack() {
     var bench = registered("b1")
-    lose(&bench, "b1")
+    bench.close("b1")
     bench.pass(.seconds(3))
     #expect(bench.place()?.state?.phase == .placed)
-    bench.pass(.milliseconds(1999))
-    #expect(bench.ends.isEmpty)
-    bench.pass(.milliseconds(1))
-    #expect(bench.ends.map(\.reason) == [.unreachable])
+    bench.endsAfter(.seconds(2), .unreachable)
     #expect(bench.ends.first?.missed == true)
     #expect(bench.stops("alice1").map(\.reason) == [.unreachable])
     bench.attach("b1", edge: 2)
-    #expect(
-      bench.deliveries(to: Bench.session("b1", edge: 2)).isEmpty,
-      "it never rang, so there is nothing to stop")
+    #expect(bench.deliveries(to: back).isEmpty, "it never rang, so there is nothing to stop")
   }
 
-  @Test("R19: whoever is away for longer, took its leave or is not registered is not waited for")
+  @Test("R19: who is long away, left or is not registered is not waited for")
   func nobodyToWaitFor() {
     var gone = registered("b1")
-    lose(&gone, "b1")
+    gone.close("b1")
     gone.pass(.seconds(5))
-    #expect(gone.place()?.state?.reason == .unreachable)
     var left = registered("b1")
-    lose(&left, "b1", graceful: true)
-    #expect(left.place()?.state?.reason == .unreachable)
+    left.close("b1", graceful: true)
     var stranger = Bench()
     stranger.attach("b1")
-    lose(&stranger, "b1")
-    #expect(stranger.place()?.state?.reason == .unreachable)
-    var limits = CallLimits()
-    limits.reattachGrace = .seconds(0)
-    var off = registered("b1", limits: limits)
-    lose(&off, "b1")
-    #expect(off.place()?.state?.reason == .unreachable)
+    stranger.close("b1")
+    var off = registered("b1", limits: .with { $0.reattachGrace = .seconds(0) })
+    off.close("b1")
+    for var bench in [gone, left, stranger, off] {
+      #expect(bench.place()?.state?.reason == .unreachable)
+    }
   }
 
   @Test func othersRingMeanwhileAndItMayJoin() {
-    var bench = registered("b1", "b2")
-    lose(&bench, "b1")
-    bench.place()
+    var bench = waiting(beside: true)
     #expect(bench.invites("b2").count == 1)
     bench.acknowledgeAll()
     bench.pass(.seconds(10))
     #expect(bench.ends.isEmpty, "b2 rings")
     bench.attach("b1", edge: 2)
-    #expect(bench.deliveries(to: Bench.session("b1", edge: 2)).count == 1)
+    #expect(bench.deliveries(to: back).count == 1)
   }
 
-  @Test func theOthersRefuseWhileItIsWaitedFor() {
-    var bench = registered("b1", "b2")
-    lose(&bench, "b1")
-    bench.place()
+  @Test("the others refuse while it is waited for, and later: at once") func theOthersRefuse() {
+    var bench = waiting(beside: true)
+    var later = bench
     bench.pass(.seconds(1))
-    bench.say(.call(Bench.callID, .busy), device: "b2")
-    #expect(bench.ends.isEmpty)
-    bench.pass(.seconds(4))
-    #expect(bench.ends.map(\.reason) == [.busy])
-  }
-
-  @Test func theOthersRefuseWhenItIsWaitedForNoMore() {
-    var bench = registered("b1", "b2")
-    lose(&bench, "b1")
-    bench.place()
-    bench.pass(.seconds(6))
-    bench.say(.call(Bench.callID, .decline(.here)), device: "b2")
-    #expect(bench.ends.map(\.reason) == [.declined], "at once")
+    bench.say(.busy, "b2")
+    bench.endsAfter(.seconds(4), .busy)
+    later.pass(.seconds(6))
+    later.say(.decline(.here), "b2")
+    #expect(later.ends.map(\.reason) == [.declined])
   }
 
   @Test func itIsStoppedByACancelWithoutAWord() {
-    var bench = registered("b1")
-    lose(&bench, "b1")
-    bench.place()
-    bench.caller(.call(Bench.callID, .cancel))
+    var bench = waiting()
+    bench.caller(.cancel)
     #expect(bench.ends.map(\.reason) == [.cancelled])
     bench.attach("b1", edge: 2)
-    #expect(bench.deliveries(to: Bench.session("b1", edge: 2)).isEmpty)
+    #expect(bench.deliveries(to: back).isEmpty)
   }
 
   @Test func whenItBreaksAgainItHasTheGraceOfADeviceThatRang() {
-    var bench = registered("b1")
-    lose(&bench, "b1")
-    bench.place()
+    var bench = waiting()
     bench.attach("b1", edge: 2)
-    bench.say(
-      .sessionClosed(graceful: false), device: "b1", session: Bench.session("b1", edge: 2))
-    bench.pass(.seconds(14))
-    #expect(bench.ends.isEmpty)
-    bench.pass(.seconds(1))
-    #expect(bench.ends.map(\.reason) == [.unreachable])
+    bench.close("b1", session: back)
+    bench.endsAfter(.seconds(15), .unreachable)
   }
 
   // MARK: A new owner
@@ -184,48 +150,39 @@ import Testing
     return bench
   }
 
-  @Test("R10: after a crash a new owner waits for registered devices, for the grace only")
-  func afterACrash() {
+  @Test("R10: after a crash a new owner waits for registered devices") func afterACrash() {
     var bench = newOwner(seen: .seconds(3600), afterLoss: true)
+    var silent = bench
     #expect(bench.place()?.state?.phase == .placed)
     bench.attach("b1", edge: 2)
-    #expect(bench.deliveries(to: Bench.session("b1", edge: 2)).count == 1)
-    var silent = newOwner(seen: .seconds(3600), afterLoss: true)
+    #expect(bench.deliveries(to: back).count == 1)
     silent.place()
     silent.pass(.seconds(5))
     #expect(silent.ends.map(\.reason) == [.unreachable])
-    #expect(
-      silent.place(CallID(high: 3, low: 3), user: "carol", device: "c1")?.state?.reason
-        == .unreachable, "at once again")
+    let next = silent.place(CallID(high: 3, low: 3), user: "carol", device: "c1")
+    #expect(next?.state?.reason == .unreachable, "at once again")
   }
 
-  @Test("R19: a new owner after a hand-over, and devices that nobody saw for long")
-  func afterAHandOver() {
+  @Test("R19: a new owner after a hand-over, and devices long unseen") func afterAHandOver() {
     var handedOver = newOwner(seen: .seconds(3600), afterLoss: false)
     #expect(handedOver.place()?.state?.reason == .unreachable)
     var old = newOwner(seen: .seconds(30 * 86_400), afterLoss: true)
     old.place()
-    old.pass(.milliseconds(4999))
-    #expect(
-      old.ends.isEmpty, "after a crash devices that are not registered may be between two edges")
-    old.pass(.milliseconds(1))
-    #expect(old.ends.map(\.reason) == [.unreachable])
+    // After a crash devices that are not registered may be between two edges.
+    old.endsAfter(.seconds(5), .unreachable)
   }
 
-  @Test("R10: the owner dies while a call waits for a device")
-  func theOwnerDiesMeanwhile() {
-    var bench = registered("b1")
-    lose(&bench, "b1")
-    bench.place()
-    var next = bench.takenOver()
+  @Test("R10: the owner dies while a call waits for a device", arguments: [true, false])
+  func theOwnerDiesMeanwhile(comesBack: Bool) {
+    var next = waiting().takenOver()
     next.run { $0.begin(now: $1, afterLoss: true, into: &$2) }
-    next.caller(.call(Bench.callID, .resume))
-    next.attach("b1", edge: 2)
-    #expect(next.deliveries(to: Bench.session("b1", edge: 2)).count == 1)
-    var silent = bench.takenOver()
-    silent.run { $0.begin(now: $1, afterLoss: true, into: &$2) }
-    silent.caller(.call(Bench.callID, .resume))
-    silent.pass(.seconds(15))
-    #expect(silent.ends.map(\.reason) == [.unreachable])
+    next.caller(.resume)
+    if comesBack {
+      next.attach("b1", edge: 2)
+      #expect(next.deliveries(to: back).count == 1)
+    } else {
+      next.pass(.seconds(15))
+      #expect(next.ends.map(\.reason) == [.unreachable])
+    }
   }
 }

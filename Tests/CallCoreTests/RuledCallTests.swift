@@ -19,12 +19,31 @@ import Testing
 
   // MARK: Forwarding
 
-  @Test("always: bob's devices do not ring") func always() {
-    var bench = bench(UserRules(always: to("carol")))
+  /// The course of alice's call to bob, whose devices are b1 and b2 where he has any.
+  enum Story { case placed, busy, noDevice, left }
+
+  @Test(
+    "the rule that fits sends the call on to carol",
+    arguments: [
+      (DivertReason.always, Story.placed), (.busy, .busy), (.unreachable, .noDevice),
+      (.unreachable, .left), (.doNotDisturb, .placed),
+    ])
+  func goesOn(reason: DivertReason, story: Story) {
+    let rules: UserRules =
+      switch reason {
+      case .always: UserRules(always: to("carol"))
+      case .busy: UserRules(onBusy: to("carol"))
+      case .doNotDisturb: UserRules(onBusy: to("carol"), doNotDisturb: .init())
+      default: UserRules(onUnreachable: to("carol"))
+      }
+    var bench = bench(rules, devices: story == .noDevice ? [] : ["b1"])
     bench.place()
-    #expect(bench.invitesOfBob("b1").isEmpty)
+    if story == .busy { bench.asBob(.busy) }
+    if story == .left { bench.owner.close("b1", graceful: true) }
+    bench.pump()
+    #expect(bench.diversions.map(\.reason) == [reason])
     #expect(bench.invites("carol", "1").map(\.divertedBy) == ["bob"])
-    #expect(bench.diversions.map(\.reason) == [.always])
+    if story == .placed { #expect(bench.invitesOfBob("b1").isEmpty) }
   }
 
   @Test("the app's hook knows better than the user's rules") func hookFirst() {
@@ -34,14 +53,11 @@ import Testing
     #expect(bench.diversions.map(\.reason) == [.hook])
   }
 
-  @Test("on no answer: after the time that the rule gives, bob's devices stop as missed")
-  func noAnswer() {
+  @Test("on no answer: after the rule's time bob's devices stop as missed") func noAnswer() {
     var bench = bench(UserRules(onNoAnswer: to("carol"), noAnswerSeconds: 7))
     bench.place()
     #expect(bench.invitesOfBob("b1").count == 1)
-    bench.pass(.milliseconds(6900))
-    #expect(bench.diversions.isEmpty)
-    bench.pass(.milliseconds(100))
+    bench.countsOne(after: .seconds(7)) { $0.diversions.count }
     #expect(bench.diversions.map(\.reason) == [.noAnswer])
     #expect(bench.stopsOfBob("b1") == [Stop(reason: .unanswered, missed: true)])
     #expect(bench.invites("carol", "1").count == 1)
@@ -51,7 +67,7 @@ import Testing
     #expect(bench.invitesOfBob("b3").isEmpty)
   }
 
-  @Test("on no answer: a rule that waits as long as a call rings holds before the end")
+  @Test("on no answer: a rule as long as the ring holds before the end")
   func noAnswerAtTheDeadline() {
     var bench = bench(UserRules(onNoAnswer: to("carol"), noAnswerSeconds: 120))
     bench.guests.set(UserRules(onNoAnswer: to("dave"), noAnswerSeconds: 120), of: "carol")
@@ -71,68 +87,39 @@ import Testing
   @Test("R1 bob answers in time: the call goes nowhere") func answered() {
     var bench = bench(UserRules(onNoAnswer: to("carol"), noAnswerSeconds: 7))
     bench.place()
-    bench.owner.say(.call(Bench.callID, .answer(description: "")), device: "b1")
+    bench.asBob(.answer(description: ""))
     bench.pass(.seconds(10))
     #expect(bench.diversions.isEmpty)
   }
 
   @Test("R10 a new owner counts from the placing") func noAnswerTakenOver() {
-    var bench = bench(UserRules(onNoAnswer: to("carol"), noAnswerSeconds: 7))
+    let rules = UserRules(onNoAnswer: to("carol"), noAnswerSeconds: 7)
+    var bench = bench(rules)
     bench.place()
     bench.pass(.seconds(5))
-    var next = DivertingBench(owner: bench.owner.takenOver(), guests: bench.guests)
-    next.owner.run { machine, _, _ in
-      machine.restore(rules: [
-        UserKey(app: Bench.app, user: "bob"):
-          UserRules(onNoAnswer: to("carol"), noAnswerSeconds: 7)
-      ])
-    }
-    next.owner = next.owner.begun()
+    var owner = bench.owner.takenOver()
+    owner.restore(rules, of: "bob")
+    var next = DivertingBench(owner: owner.begun(), guests: bench.guests)
     next.pump()
-    next.pass(.milliseconds(1900))
-    #expect(next.diversions.isEmpty)
-    next.pass(.milliseconds(100))
+    next.countsOne(after: .seconds(2)) { $0.diversions.count }
     #expect(next.diversions.map(\.reason) == [.noAnswer])
-  }
-
-  @Test("on busy: a device that is busy, and a user in a call") func busy() {
-    var bench = bench(UserRules(onBusy: to("carol")), devices: ["b1"])
-    bench.place()
-    bench.owner.say(.call(Bench.callID, .busy), device: "b1")
-    bench.pump()
-    #expect(bench.diversions.map(\.reason) == [.busy])
-    #expect(bench.invites("carol", "1").count == 1)
   }
 
   @Test("on busy: all devices of bob are in too many calls") func allBusy() {
     var bench = bench(UserRules(onBusy: to("carol")), devices: ["b1"])
     bench.owner.place(Self.second)
     bench.owner.say(.call(Self.second, .answer(description: "")), device: "b1")
-    var request = PlaceRequest(call: Bench.callID)
-    request.busyWhileInCall = true
-    bench.owner.say(.place(request), user: "erin", device: "e1")
+    bench.owner.say(
+      .place(PlaceRequest(call: Bench.callID, busyWhileInCall: true)), user: "erin", device: "e1")
     bench.pump()
     #expect(bench.diversions.map(\.reason) == [.busy])
-  }
-
-  @Test("on unreachable: bob has no device, or loses the last one") func unreachable() {
-    var none = bench(UserRules(onUnreachable: to("carol")), devices: [])
-    none.place()
-    #expect(none.diversions.map(\.reason) == [.unreachable])
-    #expect(none.invites("carol", "1").count == 1)
-    var lost = bench(UserRules(onUnreachable: to("carol")), devices: ["b1"])
-    lost.place()
-    lost.owner.say(.sessionClosed(graceful: true), device: "b1")
-    lost.pump()
-    #expect(lost.diversions.map(\.reason) == [.unreachable])
   }
 
   @Test("a decline is the user's word: it is forwarded nowhere") func declined() {
     var bench = bench(
       UserRules(onBusy: to("carol"), onNoAnswer: to("carol"), onUnreachable: to("carol")))
     bench.place()
-    bench.owner.say(.call(Bench.callID, .decline(.everywhere)), device: "b1")
-    bench.pump()
+    bench.asBob(.decline(.everywhere))
     #expect(bench.diversions.isEmpty)
     #expect(bench.owner.ends.map(\.reason) == [.declined])
   }
@@ -146,34 +133,20 @@ import Testing
 
   // MARK: Do not disturb
 
-  @Test("do not disturb: busy for the caller, missed for bob; nothing rings") func silence() {
-    var bench = bench(UserRules(doNotDisturb: .init()))
-    #expect(bench.place()?.state?.reason == .busy)
-    #expect(bench.invitesOfBob("b1").isEmpty)
-    #expect(bench.owner.ends.map(\.missed) == [true])
-  }
-
-  @Test("do not disturb: the rule for busy applies") func silenceForwarded() {
-    var bench = bench(UserRules(onBusy: to("carol"), doNotDisturb: .init()))
-    bench.place()
-    #expect(bench.diversions.map(\.reason) == [.doNotDisturb])
-    #expect(bench.invites("carol", "1").count == 1)
-  }
-
-  @Test("do not disturb: but for these users, and until that time") func exceptions() {
-    var except = bench(UserRules(doNotDisturb: .init(except: ["alice"])))
-    except.place()
-    #expect(except.invitesOfBob("b1").count == 1)
+  @Test("do not disturb: busy, but for these users, and until that time") func exceptions() {
     let now = Bench().now
-    var over = bench(UserRules(doNotDisturb: .init(until: now)))
-    over.place()
-    #expect(over.invitesOfBob("b1").count == 1)
-    var lasting = bench(UserRules(doNotDisturb: .init(until: now + .seconds(1))))
-    #expect(lasting.place()?.state?.reason == .busy)
+    for (silence, rings) in [
+      (UserRules.DoNotDisturb(), false), (.init(except: ["alice"]), true),
+      (.init(until: now), true), (.init(until: now + .seconds(1)), false),
+    ] {
+      var bench = bench(UserRules(doNotDisturb: silence))
+      #expect(bench.place()?.state?.reason == (rings ? nil : .busy))
+      #expect(bench.invitesOfBob("b1").count == (rings ? 1 : 0))
+      #expect(bench.owner.ends.map(\.missed) == (rings ? [] : [true]))
+    }
   }
 
-  @Test("do not disturb holds where all calls go on, and there is nobody to whom this one can")
-  func silenceAndAlways() {
+  @Test("do not disturb holds where a call can go on to nobody") func silenceAndAlways() {
     var bench = bench(UserRules(always: to("alice"), doNotDisturb: .init()))
     #expect(bench.place()?.state?.reason == .busy)
     #expect(bench.invitesOfBob("b1").isEmpty)
@@ -187,25 +160,26 @@ import Testing
 
   // MARK: Chains of rules
 
-  @Test("each user's own rules apply: bob to carol, carol to dave") func chain() {
-    var bench = bench(UserRules(always: to("carol")))
-    bench.guests.set(UserRules(always: to("dave")), of: "carol")
-    bench.attach("dave", "1")
-    bench.place()
-    #expect(bench.invites("carol", "1").isEmpty)
-    #expect(bench.invites("dave", "1").map(\.divertedBy) == ["carol"])
-  }
-
-  @Test("carol takes no calls at present: nobody is left") func silentGuest() {
-    var bench = bench(UserRules(always: to("carol")))
-    bench.guests.set(UserRules(doNotDisturb: .init()), of: "carol")
-    bench.place()
-    #expect(bench.invites("carol", "1").isEmpty)
-    #expect(bench.owner.ends.map(\.reason) == [.busy])
+  @Test("each user's own rules apply: bob to carol, carol to dave or to nobody") func chain() {
+    for isSilent in [false, true] {
+      var bench = bench(UserRules(always: to("carol")))
+      let carols = isSilent ? UserRules(doNotDisturb: .init()) : UserRules(always: to("dave"))
+      bench.guests.set(carols, of: "carol")
+      bench.attach("dave", "1")
+      bench.place()
+      #expect(bench.invites("carol", "1").isEmpty)
+      #expect(bench.invites("dave", "1").map(\.divertedBy) == (isSilent ? [] : ["carol"]))
+      #expect(bench.owner.ends.map(\.reason) == (isSilent ? [.busy] : []))
+    }
   }
 }
 
 extension Bench {
+  /// A new owner reads the user's rules from the store.
+  mutating func restore(_ rules: UserRules, of user: String) {
+    run { machine, _, _ in machine.restore(rules: [UserKey(app: Self.app, user: user): rules]) }
+  }
+
   /// The user's rules, as the store has them.
   mutating func set(_ rules: UserRules, of user: String) {
     say(.rules(.write(rules)), user: user, device: "setter", callee: user)
@@ -216,18 +190,16 @@ extension Bench {
 }
 
 extension DivertingBench {
-  func ofBob(_ device: String) -> [Delivery] {
-    let session = Bench.session(device)
-    return (effects + owner.effects).compactMap {
-      if case .deliver(session, let delivery) = $0 { delivery } else { nil }
+  func invitesOfBob(_ device: String) -> [Invite] {
+    events(to: Bench.session(device)).compactMap {
+      if case .invite(let invite) = $0 { invite } else { nil }
     }
   }
 
-  func invitesOfBob(_ device: String) -> [Invite] {
-    ofBob(device).compactMap { if case .invite(let invite) = $0.event { invite } else { nil } }
-  }
-
+  /// Without retransmissions.
   func stopsOfBob(_ device: String) -> [Stop] {
-    ofBob(device).compactMap { if case .stop(let stop) = $0.event { stop } else { nil } }
+    events(to: Bench.session(device)).compactMap {
+      if case .stop(let stop) = $0 { stop } else { nil }
+    }
   }
 }

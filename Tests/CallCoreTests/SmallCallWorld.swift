@@ -90,8 +90,8 @@ struct SmallCallWorld {
     delivered[number] += 1
     bench.owner.now = bench.owner.now + .milliseconds(1)
     bench.owner.say(
-      .call(DivertingBench.id, line.verb), user: line.user, device: line.device,
-      session: Self.session(line.user, line.device), number: UInt64(100 + number))
+      line.verb, line.device, of: line.user, session: Self.session(line.user, line.device),
+      number: UInt64(100 + number))
     bench.pump()
   }
 
@@ -107,14 +107,12 @@ struct SmallCallWorld {
     bench.owner.journal = journal
     readEntries = journal.count
     var owner = bench.owner.takenOver()
-    for device in ["b1", "b2"] { owner.say(.attach(Attach(announce: true)), device: device) }
+    for device in ["b1", "b2"] { owner.announce(device) }
     for (user, device) in [("alice", "alice1"), ("alice", "alice2"), ("carol", "1")]
     where caller == "\(user)/\(device)" {
-      owner.say(
-        .call(DivertingBench.id, .resume), user: user, device: device,
-        session: Self.session(user, device), number: 0)
+      owner.say(.resume, device, of: user, session: Self.session(user, device), number: 0)
     }
-    owner.run { $0.begin(now: $1, into: &$2) }
+    owner.begin()
     bench.owner = owner
     bench.pump()
     look(from: from, isTold: true)
@@ -197,13 +195,9 @@ struct SmallCallWorld {
   private mutating func check(_ session: SessionRef, ended reason: EndReason?, _ by: Party?) {
     guard let device = Self.name(session), let reason else { return }
     switch reason {
-    case .moved:
+    case .moved, .transferred:
       if !hadASide.contains(device) || isHolder(device) {
-        violation = "one story: \(device) is told moved"
-      }
-    case .transferred:
-      if !hadASide.contains(device) || isHolder(device) {
-        violation = "one story: \(device) is told transferred"
+        violation = "one story: \(device) is told \(reason)"
       }
     case .answeredElsewhere:
       if callee == nil || isHolder(device) {

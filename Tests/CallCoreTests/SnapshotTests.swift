@@ -7,9 +7,7 @@ import Testing
 
   /// More calls than fit into a few pieces of the table, each from another caller.
   private func bench(calls: Int) -> Bench {
-    var limits = CallLimits()
-    limits.liveCallsPerDevice = calls
-    var bench = Bench(limits: limits)
+    var bench = Bench(limits: .with { $0.liveCallsPerDevice = calls })
     bench.attach("b1")
     for number in 0..<calls {
       bench.place(call(number), seconds: 180, user: "alice\(number)")
@@ -17,8 +15,7 @@ import Testing
     return bench
   }
 
-  @Test(arguments: [1, 31, 32, 33, 100])
-  func whatComesLaterIsNotInIt(calls: Int) {
+  @Test(arguments: [1, 31, 32, 33, 100]) func whatComesLaterIsNotInIt(calls: Int) {
     var bench = bench(calls: calls)
     let snapshot = bench.shard.snapshot
     let before = bench.shard.checkpointEntries()

@@ -21,101 +21,81 @@ import Testing
     bench.pass(.milliseconds(3900))
     #expect(bench.invitesOfBob("b3").isEmpty, "R5 who comes late waits, too")
     bench.pass(.milliseconds(100))
-    #expect(bench.invitesOfBob("b1").count == 1)
-    #expect(bench.invitesOfBob("b3").count == 1)
-    bench.owner.say(.call(Bench.callID, .answer(description: "")), device: "b1")
-    bench.pump()
+    for device in ["b1", "b3"] { #expect(bench.invitesOfBob(device).count == 1) }
+    bench.asBob(.answer(description: ""))
     #expect(bench.stopsOfBob("b2").map(\.reason) == [.answeredElsewhere])
   }
 
   @Test(
-    "each stage gets its share of the ring",
-    arguments: [(8, 10, 4), (8, 40, 4), (30, 40, 20), (30, 10, 10), (60, 25, 25)])
-  func shares(_ ring: UInt32, _ first: UInt32, _ others: Int64) {
-    var bench = bench(UserRules(firstDevices: ["b2"], firstSeconds: first))
+    "each stage gets its share of the ring, and of the time until a call goes on",
+    arguments: [
+      (8, 10, nil, 4), (8, 40, nil, 4), (30, 40, nil, 20), (30, 10, nil, 10), (60, 25, nil, 25),
+      (0, 20, 12, 6),
+    ] as [(UInt32, UInt32, UInt32?, Int64)])
+  func shares(_ ring: UInt32, _ first: UInt32, noAnswer: UInt32?, _ others: Int64) {
+    var rules = UserRules(firstDevices: ["b2"], firstSeconds: first)
+    if let noAnswer {
+      (rules.onNoAnswer, rules.noAnswerSeconds) = (.init(users: ["carl"]), noAnswer)
+    }
+    var bench = bench(rules)
     bench.place(ring: ring)
-    bench.pass(.milliseconds(others * 1000 - 100))
-    #expect(bench.invitesOfBob("b1").isEmpty)
-    bench.pass(.milliseconds(100))
-    #expect(bench.invitesOfBob("b1").count == 1)
-  }
-
-  @Test("what ends the ring at a user counts: nobody answers there in time")
-  func sharesBeforeNoAnswer() {
-    var bench = bench(
-      UserRules(
-        onNoAnswer: UserRules.Forward(users: ["carl"]), noAnswerSeconds: 12, firstDevices: ["b2"],
-        firstSeconds: 20))
-    bench.place()
-    bench.pass(.milliseconds(5900))
-    #expect(bench.invitesOfBob("b1").isEmpty)
-    bench.pass(.milliseconds(100))
-    #expect(bench.invitesOfBob("b1").count == 1)
+    bench.countsOne(after: .seconds(others)) { $0.invitesOfBob("b1").count }
   }
 
   @Test("R25, R27 the first ones, the others and who is called instead share the caller's time")
   func sharesOfAChosenTime() {
-    var bench = bench(
-      UserRules(
-        onNoAnswer: UserRules.Forward(users: ["carol"]), noAnswerSeconds: 60, firstDevices: ["b2"],
-        firstSeconds: 60))
+    var rules = UserRules(firstDevices: ["b2"], firstSeconds: 60)
+    (rules.onNoAnswer, rules.noAnswerSeconds) = (.init(users: ["carol"]), 60)
+    var bench = bench(rules)
     bench.attach("carol", "1")
     bench.place(ring: 16)
-    bench.pass(.milliseconds(3900))
-    #expect(bench.invitesOfBob("b1").isEmpty)
-    bench.pass(.milliseconds(100))
-    #expect(bench.invitesOfBob("b1").count == 1)
-    bench.pass(.milliseconds(3900))
-    #expect(bench.invites("carol", "1").isEmpty)
-    bench.pass(.milliseconds(100))
-    #expect(bench.invites("carol", "1").count == 1)
+    bench.countsOne(after: .seconds(4)) { $0.invitesOfBob("b1").count }
+    bench.countsOne(after: .seconds(4)) { $0.invites("carol", "1").count }
     bench.pass(.seconds(8))
     #expect(bench.owner.ends.map(\.reason) == [.unanswered])
   }
 
-  @Test("none of the first devices is there, or left: all ring at once") func stagesAtOnce() {
-    var absent = bench(UserRules(firstDevices: ["tv"]))
-    absent.place()
-    #expect(absent.invitesOfBob("b1").count == 1)
-    var refused = bench(UserRules(firstDevices: ["b2"]))
-    refused.place()
-    refused.owner.say(.call(Bench.callID, .decline(.here)), device: "b2")
-    refused.pump()
-    #expect(refused.invitesOfBob("b1").count == 1)
-    #expect(refused.owner.ends.isEmpty)
-  }
-
-  @Test("the first device is lost, and does not come back: all ring") func stagesAfterALoss() {
-    var bench = bench(UserRules(firstDevices: ["b2"], firstSeconds: 25))
+  @Test(
+    "none of the first devices is there, is left, or comes back: all ring",
+    arguments: ["absent", "refused", "lost"])
+  func stagesAtOnce(how: String) {
+    let first: DeviceID = how == "absent" ? "tv" : "b2"
+    var bench = bench(UserRules(firstDevices: [first], firstSeconds: 25))
     bench.place()
-    bench.owner.say(.sessionClosed(graceful: false), device: "b2")
-    bench.pass(CallLimits().resumeGraceRinging)
+    switch how {
+    case "refused":
+      bench.owner.say(.decline(.here), "b2")
+      bench.pump()
+    case "lost":
+      bench.owner.close("b2")
+      bench.pass(CallLimits().resumeGraceRinging)
+    default: break
+    }
     #expect(bench.invitesOfBob("b1").count == 1)
     #expect(bench.owner.ends.isEmpty)
   }
 
-  @Test("the others' edge is lost, then the first device: the call waits for who comes back")
+  @Test("the others' edge is lost, then the first device: the call waits")
   func othersOnALostEdge() {
     var bench = bench(UserRules(firstDevices: ["b2"], firstSeconds: 25))
     bench.place()
     let grace = CallLimits().reattachGrace
-    bench.owner.say(.sessionClosed(graceful: false), device: "b1")
+    bench.owner.close("b1")
     bench.owner.run { shard, now, _ in shard.edgeMissing(9, until: now + grace, now: now) }
-    bench.owner.say(.sessionClosed(graceful: true), device: "b2")
+    bench.owner.close("b2", graceful: true)
     bench.pump()
     #expect(bench.owner.ends.isEmpty)
     bench.owner.attach("b1")
     bench.pump()
     #expect(bench.invitesOfBob("b1").count == 1)
-    bench.owner.say(.sessionClosed(graceful: true), device: "b1")
+    bench.owner.close("b1", graceful: true)
     bench.pass(grace)
     #expect(bench.owner.ends.map(\.reason) == [.unreachable], "but not for ever")
   }
 
   @Test("R25 the call leaves bob: his stages keep it no longer") func stagesAndForwarded() {
     var bench = bench(
-      UserRules(always: UserRules.Forward(users: ["nobody"]), firstDevices: ["b2"], firstSeconds: 4)
-    )
+      UserRules(always: .init(users: ["nobody"]), firstDevices: ["b2"], firstSeconds: 4))
     bench.place()
     #expect(bench.owner.ends.map(\.reason) == [.unreachable])
     #expect(bench.invitesOfBob("b1").isEmpty && bench.invitesOfBob("b2").isEmpty)
@@ -127,13 +107,9 @@ import Testing
     bench.place()
     bench.pass(.seconds(1))
     var next = bench.owner.takenOver()
-    next.run { machine, _, _ in
-      machine.restore(rules: [UserKey(app: Bench.app, user: "bob"): rules])
-    }
-    for device in ["b1", "b2"] {
-      next.say(.attach(Attach(announce: true)), device: device)
-    }
-    next = next.begun()
+    next.restore(rules, of: "bob")
+    for device in ["b1", "b2"] { next.announce(device) }
+    next.begin()
     #expect(next.invites("b2").count == 1)
     #expect(next.invites("b1").isEmpty)
     next.pass(.seconds(3))
@@ -141,28 +117,28 @@ import Testing
   }
 
   @Test("the stages of a user to whom the call was diverted") func stagesOfAGuest() {
-    var bench = DivertingBench()
-    bench.guests.set(UserRules(firstDevices: ["2"], firstSeconds: 4), of: "carol")
-    for device in ["1", "2"] { bench.attach("carol", device) }
-    bench.place(to: "carol")
+    var bench = staged(seconds: 4)
     #expect(bench.invites("carol", "2").count == 1)
     #expect(bench.invites("carol", "1").isEmpty)
     bench.pass(.milliseconds(4100))
     #expect(bench.invites("carol", "1").count == 1)
   }
 
-  /// Carol's second device rings first, for longer than the call.
-  private func staged() -> DivertingBench {
+  /// Carol's second device rings first, for longer than the call where nothing else is said.
+  private func staged(seconds: UInt32 = 25, beside other: String? = nil) -> DivertingBench {
     var bench = DivertingBench()
-    bench.guests.set(UserRules(firstDevices: ["2"], firstSeconds: 25), of: "carol")
+    bench.guests.set(UserRules(firstDevices: ["2"], firstSeconds: seconds), of: "carol")
     for device in ["1", "2"] { bench.attach("carol", device) }
-    bench.place(to: "carol")
+    if let other {
+      bench.attach(other, "1")
+      bench.place(to: "carol", other)
+    } else {
+      bench.place(to: "carol")
+    }
     return bench
   }
 
-  @Test(
-    "R25 the first device of a user to whom the call was diverted declines for itself: the others ring at once"
-  )
+  @Test("R25 a guest's first device declines for itself: the others ring")
   func firstOfAGuestDeclines() {
     var bench = staged()
     bench.say(.decline(.here), "carol", "2")
@@ -183,11 +159,7 @@ import Testing
 
   @Test("R25 others of this user ring although another user's devices do") func besideAnotherGuest()
   {
-    var bench = DivertingBench()
-    bench.guests.set(UserRules(firstDevices: ["2"], firstSeconds: 25), of: "carol")
-    for device in ["1", "2"] { bench.attach("carol", device) }
-    bench.attach("dave", "1")
-    bench.place(to: "carol", "dave")
+    var bench = staged(beside: "dave")
     bench.say(.decline(.here), "carol", "2")
     #expect(bench.invites("carol", "1").count == 1)
   }

@@ -28,7 +28,7 @@ import Testing
     _ = bench.take()
     bench.place()
     for number in 0..<candidates {
-      bench.caller(.call(Bench.callID, .signal(.candidate, body: "candidate \(number)")))
+      bench.caller(.signal(.candidate, body: "candidate \(number)"))
     }
     acknowledge(&bench)
     return bench
@@ -36,15 +36,15 @@ import Testing
 
   @Test("candidates do not push out how the call ended") func anOrdinaryCall() throws {
     var bench = fiveDevices(candidates: 40)
-    for device in Self.devices { bench.say(.call(Bench.callID, .alerting), device: device) }
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b1")
-    bench.caller(.call(Bench.callID, .connected))
-    bench.say(.call(Bench.callID, .connected), device: "b1")
+    for device in Self.devices { bench.say(.alerting, device) }
+    bench.answer("b1")
+    bench.caller(.connected)
+    bench.say(.connected, "b1")
     for number in 0..<40 {
-      bench.say(.call(Bench.callID, .signal(.candidate, body: "late \(number)")), device: "b1")
+      bench.say(.signal(.candidate, body: "late \(number)"), "b1")
     }
     acknowledge(&bench)
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
     acknowledge(&bench)
     let call = try #require(inspected(bench))
     func count(_ what: String) -> Int { call.timeline.count { $0.what == what } }
@@ -60,32 +60,31 @@ import Testing
   private func flap(_ bench: inout Bench, _ device: String, times: UInt64) {
     for generation in 1...times {
       let session = Bench.session(device, generation)
-      bench.say(.attach(Attach()), device: device, session: session)
-      bench.say(.sessionClosed(graceful: false), device: device, session: session)
+      bench.attach(device, session: session)
+      bench.close(device, session: session)
     }
   }
 
   @Test("acknowledgements and repetitions give way to how the call goes on") func details() throws {
     var bench = fiveDevices(candidates: 0)
     // Nobody acknowledges what is said to new sessions, so it is repeated.
-    for generation in 1...12 {
+    for generation: UInt64 in 1...12 {
       for device in Self.devices {
-        bench.say(
-          .attach(Attach()), device: device, session: Bench.session(device, UInt64(generation)))
+        bench.attach(device, session: Bench.session(device, generation))
       }
       bench.pass(.seconds(1))
     }
     let before = try #require(inspected(bench))
     #expect(before.timelineDropped > 0)
     let repeated = before.timeline.count { $0.what == "repeated" }
-    bench.say(.call(Bench.callID, .alerting), device: "b1", session: Bench.session("b1", 12))
-    bench.say(.call(Bench.callID, .decline(.here)), device: "b2", session: Bench.session("b2", 12))
+    let b1 = Bench.session("b1", 12)
+    bench.say(.alerting, "b1", session: b1)
+    bench.say(.decline(.here), "b2", session: Bench.session("b2", 12))
     bench.pass(.seconds(2))
-    bench.say(
-      .call(Bench.callID, .answer(description: "")), device: "b1", session: Bench.session("b1", 12))
-    bench.caller(.call(Bench.callID, .connected))
-    bench.say(.call(Bench.callID, .connected), device: "b1", session: Bench.session("b1", 12))
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.answer("b1", session: b1)
+    bench.caller(.connected)
+    bench.say(.connected, "b1", session: b1)
+    bench.caller(.hangUp)
     let after = try #require(inspected(bench))
     #expect(after.timelineDropped > before.timelineDropped)
     #expect(after.timeline.count { $0.what == "repeated" } == repeated)
@@ -103,8 +102,8 @@ import Testing
     let full = try #require(inspected(bench))
     #expect(full.timelineDropped > 2000)
     #expect(full.timeline.count < 320)
-    bench.say(.call(Bench.callID, .answer(description: "")), device: "b2")
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.answer("b2")
+    bench.caller(.hangUp)
     let ended = try #require(inspected(bench))
     #expect(ended.timeline.contains { $0.what == "answered" && $0.device == "b2" })
     #expect(ended.timeline.contains { $0.what == "stopped" && $0.device == "b3" })

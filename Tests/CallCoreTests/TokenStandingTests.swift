@@ -38,32 +38,22 @@ import Testing
 
   @Test("the reply follows once the store has it; a repetition changes nothing") func isStored() {
     var bench = bench()
-    let report = PushReport(
-      call: Bench.callID, device: "b1", purpose: .ring, fingerprint: "fp-b1", outcome: .accepted,
-      at: bench.now)
-    #expect(bench.say(.pushReport(report), device: "b1") == nil)
+    #expect(bench.sendReport(.accepted, token: "b1") == nil)
     #expect(standing(bench) == nil)
-    #expect(bench.say(.pushReport(report), device: "b1", again: true)?.error == .tryAgain)
+    #expect(bench.sendReport(.accepted, token: "b1", again: true)?.error == .tryAgain)
     bench.answerStores()
     #expect(standing(bench) == TokenStanding(fingerprint: "fp-b1", isProven: true))
-    #expect(bench.say(.pushReport(report), device: "b1", again: true) == .done)
+    #expect(bench.sendReport(.accepted, token: "b1", again: true) == .done)
     #expect(bench.effects.allSatisfy { !$0.isForStore })
   }
 
-  @Test("the environment that was found is kept, and the next push goes there at once")
-  func environment() {
-    var bench = bench()
-    bench.report(.acceptedIn(environment: "sandbox"), "b1")
-    #expect(bench.registration("b1")?.request.voipToken?.environment == "sandbox")
-    let job = place(&bench, 1)
-    #expect(job?.token.environment == "sandbox")
-    #expect(job?.trust == .proven)
-  }
-
-  @Test("a device that registers anew keeps what was found of its token, and loses its doubts")
+  @Test("who registers anew keeps what was found of its token, but no doubts")
   func registersAnew() {
     var bench = bench()
     bench.report(.acceptedIn(environment: "sandbox"), "b1")
+    let job = place(&bench, 1)
+    #expect(job?.token.environment == "sandbox", "the next push goes there at once")
+    #expect(job?.trust == .proven)
     bench.pass(hours)
     bench.report(unknown, "b1")
     #expect(standing(bench)?.refusals == 1)
@@ -75,7 +65,7 @@ import Testing
     #expect(bench.registration("b1")?.request.voipToken?.environment == Bench.production)
   }
 
-  @Test("a token goes after three refusals, half a day apart each, with none accepted between")
+  @Test("a token goes after three refusals half a day apart, none accepted between")
   func goesInTheEnd() {
     var bench = bench()
     bench.report(.accepted, "b1")
@@ -120,9 +110,7 @@ import Testing
     }
     #expect(events.map(\.0.gone?.cause) == [.refused])
     #expect(bench.effects.allSatisfy { !$0.isForStore })
-    for (_, token) in events {
-      bench.run { $0.appEventStored(token: token, now: $1, into: &$2) }
-    }
+    for (_, token) in events { bench.run { $0.appEventStored(token: token, now: $1, into: &$2) } }
     bench.answerStores()
     #expect(bench.registration("b1")?.request.voipToken == nil)
   }
@@ -148,10 +136,10 @@ import Testing
     #expect(bench.registration("b1")?.request.voipToken != nil)
   }
 
-  @Test("R12: a refusal of before the registration does not count") func earlier() {
+  @Test("R12: a refusal before the registration, or of another token, does not count")
+  func earlier() {
     var bench = bench()
     #expect(bench.report(unknown, "b1", at: bench.now + .seconds(-120)) == .done)
-    #expect(standing(bench) == nil)
     #expect(bench.report(unknown, "b1", token: "other") == .done)
     #expect(standing(bench) == nil)
   }
@@ -159,15 +147,10 @@ import Testing
   @Test("the store is away: nothing is noted, and the gateway repeats its report") func storeAway()
   {
     var bench = bench()
-    let report = PushReport(
-      call: Bench.callID, device: "b1", purpose: .ring, fingerprint: "fp-b1", outcome: .accepted,
-      at: bench.now)
-    bench.say(.pushReport(report), device: "b1")
-    for case .store(_, let token) in bench.take() {
-      bench.run { $0.registrationStored(token: token, ok: false, now: $1, into: &$2) }
-    }
+    bench.sendReport(.accepted, token: "b1")
+    bench.refuseStores()
     #expect(standing(bench) == nil)
     #expect(bench.effects.contains { if case .reply(_, _, .error) = $0 { true } else { false } })
-    #expect(bench.say(.pushReport(report), device: "b1", again: true) == nil, "it is stored now")
+    #expect(bench.sendReport(.accepted, token: "b1", again: true) == nil, "it is stored now")
   }
 }

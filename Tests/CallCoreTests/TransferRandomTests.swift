@@ -34,8 +34,7 @@ import Testing
     @discardableResult
     mutating func say(_ verb: CallVerb, _ device: Device, number: UInt64? = nil) -> Reply? {
       let reply = bench.owner.say(
-        .call(DivertingBench.id, verb), user: device.user, device: device.id,
-        session: session(device), number: number)
+        verb, device.id, of: device.user, session: session(device), number: number)
       bench.pump()
       return reply
     }
@@ -46,16 +45,11 @@ import Testing
     }
 
     mutating func newOwner(_ isCheckpoint: Bool, epoch: UInt64) {
-      var owner =
-        isCheckpoint
-        ? bench.owner.restoredFromCheckpoint(epoch: epoch) : bench.owner.takenOver(epoch: epoch)
-      owner.journal = bench.owner.journal
-      for device in ["b1", "b2"] { owner.say(.attach(Attach(announce: true)), device: device) }
+      var owner = bench.owner.successor(byCheckpoint: isCheckpoint, epoch: epoch)
+      for device in ["b1", "b2"] { owner.announce(device) }
       let (session, caller) = (session(caller), caller)
-      owner.say(
-        .call(DivertingBench.id, .resume), user: caller.user, device: caller.id, session: session,
-        number: 0)
-      owner.run { $0.begin(now: $1, into: &$2) }
+      owner.say(.resume, caller.id, of: caller.user, session: session, number: 0)
+      owner.begin()
       bench.owner = owner
       bench.pump()
       bench.pass(.milliseconds(10))
@@ -68,8 +62,7 @@ import Testing
     }
   }
 
-  @Test(
-    "each side has one device, all agree which, and both hear each other", arguments: 0..<300)
+  @Test("each side has one device, and both hear each other", arguments: 0..<300)
   func oneHolder(seed: Int) {
     var random = RandomRunTests.Random(state: UInt64(seed) + 1)
     var run = Run()
@@ -98,7 +91,7 @@ import Testing
   }
 
   private func transfer(_ run: inout Run, _ ofCaller: Bool, to user: String, _ place: String) {
-    let reply = run.say(.transfer(TransferRequest(to: user)), run.holder(ofCaller))
+    let reply = run.say(.handOver(to: user), run.holder(ofCaller))
     let isParty = user == run.caller.user || user == run.callee.user
     if isParty { #expect(reply?.error == .wrongState, "\(place)") }
     guard reply?.error == nil, run.pending == nil else { return }
@@ -146,19 +139,14 @@ import Testing
     run.bench.pass(.seconds(6))
     guard run.bench.owner.ends.isEmpty else { return }
     run.say(.resume, run.caller)
-    let from = run.bench.effects.count
+
     for (number, device) in [run.caller, run.callee].enumerated() {
       let body = "of \(device)"
       run.say(.signal(.information, body: body), device, number: UInt64(10_000 + number))
     }
     for (device, other) in [(run.caller, run.callee), (run.callee, run.caller)] {
       let session = run.session(device)
-      let signals = run.bench.effects[from...].compactMap { effect -> String? in
-        guard case .deliver(session, let delivery) = effect,
-          case .signal(let signal) = delivery.event
-        else { return nil }
-        return signal.body
-      }
+      let signals = run.bench.events(to: session).signals.map(\.body)
       #expect(signals.contains("of \(other)"), "\(place): \(device)")
     }
   }

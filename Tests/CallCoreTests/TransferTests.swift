@@ -6,19 +6,13 @@ import Testing
 @Suite struct TransferTests {
   typealias Bench = DivertingBench
 
-  static let bob = ("bob", "b1")
-  static let alice = ("alice", "alice1")
-
   /// A side may stay away for 5 s.
-  private static var shortGrace: CallLimits {
-    var limits = CallLimits()
-    limits.resumeGraceAnswered = .seconds(5)
-    return limits
-  }
+  private static let shortGrace = CallLimits.with { $0.resumeGraceAnswered = .seconds(5) }
 
-  /// Alice and bob talk.
-  static func talking(limits: CallLimits = CallLimits(), subscriptions: Subscriptions = []) -> Bench
-  {
+  /// Alice and bob talk. The others' first devices are attached.
+  static func talking(
+    _ others: String..., limits: CallLimits = CallLimits(), subscriptions: Subscriptions = []
+  ) -> Bench {
     var bench = Bench(owner: CallCoreTests.Bench(limits: limits), guests: CallCoreTests.Bench())
     bench.subscriptions = subscriptions
     bench.owner.shard.storedParts = .history
@@ -28,34 +22,37 @@ import Testing
     bench.asBob(.connected)
     bench.asAlice(.connected)
     bench.acknowledgeAll()
+    for user in others { bench.attach(user, "1") }
     return bench
   }
 
-  private static let dave = Party(user: "dave", device: "1", deviceName: "dave's 1")
-  private static let bobsPhone = Party(user: "bob", device: "b1", deviceName: "Bob's b1")
-  private static let alicesPhone = Party(user: "alice", device: "alice1")
+  static let dave = Party(user: "dave", device: "1", deviceName: "dave's 1")
+
+  /// Bob hands his side over to dave, whose devices ring.
+  static func handingOver(_ devices: String..., limits: CallLimits = CallLimits()) -> Bench {
+    var bench = talking(limits: limits)
+    for device in devices { bench.attach("dave", device) }
+    bench.asBob(.handOver(to: "dave"))
+    return bench
+  }
 
   // MARK: Blind
 
-  @Test("R26 while a side is handed over, the user's other devices see it where it was")
-  func meanwhile() {
-    var bench = Self.talking()
-    bench.attach("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
-    let state = bench.owner.say(.call(Bench.id, .query), device: "b9")?.state
+  @Test("R26 meanwhile the user's other devices see the side where it was") func meanwhile() {
+    var bench = Self.handingOver("1")
+    let state = bench.owner.state("b9")
     #expect(state?.reason == .answeredElsewhere)
-    #expect(state?.by == Self.bobsPhone)
+    #expect(state?.by == .b1)
   }
 
-  @Test("R26 the callee's side: the other user rings, answers, and has the call under its id")
+  @Test("R26 the callee's side: the other user has the call under its id")
   func ofTheCallee() throws {
     var bench = Self.talking()
-    bench.attach("dave", "1")
-    bench.attach("dave", "2")
-    #expect(bench.asBob(.transfer(TransferRequest(to: "dave")))?.state?.phase == .answered)
+    for device in ["1", "2"] { bench.attach("dave", device) }
+    #expect(bench.asBob(.handOver(to: "dave"))?.state?.phase == .answered)
     let invite = try #require(bench.invites("dave", "1").first)
-    #expect(invite.caller == Self.alicesPhone, "who stays")
-    #expect(invite.transferredBy == Self.bobsPhone)
+    #expect(invite.caller == .alice1, "who stays")
+    #expect(invite.transferredBy == .b1)
     #expect(invite.description.isEmpty && invite.signals.isEmpty)
     #expect(bench.deliveries("dave", "1").map(\.callee) == ["bob"], "the call's address")
     #expect(bench.say(.alerting, "dave", "1")?.state?.phase == .ringing)
@@ -65,8 +62,8 @@ import Testing
     #expect(bench.toBob().count == 2, "both talk on")
     #expect(bench.say(.answer(description: "offer 2"), "dave", "1")?.won == true)
     #expect(bench.bobsStops() == [Stop(reason: .transferred, by: Self.dave)])
-    #expect(
-      bench.toAliceSince() == [.moved(Moved(to: Self.dave, description: "offer 2", number: 1))])
+    let moved = Delivery.Event.moved(Moved(to: Self.dave, description: "offer 2", number: 1))
+    #expect(bench.toAliceSince() == [moved])
     #expect(bench.stops("dave", "2") == [Stop(reason: .answeredElsewhere, by: Self.dave)])
     bench.asAlice(.signal(.description, body: "answer 2"))
     #expect(bench.signals("dave", "1").map(\.body) == ["answer 2"])
@@ -80,30 +77,23 @@ import Testing
   }
 
   @Test(
-    "R26 R27 back to the callee: a device that attaches meanwhile rings if the callee's rules let it",
+    "R26 R27 back to the callee: who attaches meanwhile rings by its rules",
     arguments: [true, false])
   func backToTheCallee(isSilent: Bool) {
     var bench = Bench()
     bench.attach("carol", "1")
     bench.place(to: "carol")
-    bench.say(.answer(description: ""), "carol", "1")
-    bench.say(.connected, "carol", "1")
-    bench.asAlice(.connected)
+    bench.talk("carol")
     if isSilent { bench.owner.set(UserRules(doNotDisturb: .init()), of: "bob") }
     // Bob's devices are not known yet.
-    bench.isConnected = false
-    bench.say(.transfer(TransferRequest(to: "bob")), "carol", "1")
+    bench.hold()
+    bench.say(.handOver(to: "bob"), "carol", "1")
     bench.owner.attach("b1")
     bench.pump()
-    func invites(_ bench: Bench) -> Int {
-      bench.events(to: CallCoreTests.Bench.session("b1")).count {
-        if case .invite = $0 { true } else { false }
-      }
-    }
-    #expect(invites(bench) == 0, "his shard has not said that he takes it")
-    bench.isConnected = true
+    #expect(bench.invitesOfBob("b1").isEmpty, "his shard has not said that he takes it")
+    bench.release()
     bench.pass(.seconds(2))
-    #expect((invites(bench) > 0) != isSilent)
+    #expect(bench.invitesOfBob("b1").isEmpty == isSilent)
     #expect(bench.transferEnds.map(\.reason) == (isSilent ? [.busy] : []))
   }
 
@@ -113,23 +103,22 @@ import Testing
     for user in ["carol", "dave"] { bench.attach(user, "1") }
     bench.guests.set(UserRules(doNotDisturb: .init(except: ["alice"])), of: "dave")
     // Dave's shard is away. It has both questions when it is back, and answers the older one first.
-    bench.isConnected = false
-    func key(_ user: String) -> UserKey { UserKey(app: CallCoreTests.Bench.app, user: user) }
+    bench.hold()
+    func visit(_ user: String, _ question: VisitRequest) throws -> VisitAnswer {
+      let answer = bench.visit(UserKey(app: CallCoreTests.Bench.app, user: user), question)
+      return try #require(answer)
+    }
     bench.place(to: "carol", "dave")
     let ofCarol = try #require(bench.asked.first { $0.user == "carol" })
-    let carols = bench.visit(key("carol"), ofCarol.1)
-    bench.hear("carol", try #require(carols))
-    bench.say(.answer(description: ""), "carol", "1")
-    bench.say(.connected, "carol", "1")
-    bench.asAlice(.connected)
-    bench.say(.transfer(TransferRequest(to: "dave")), "carol", "1")
+    bench.hear("carol", try visit("carol", ofCarol.1))
+    bench.talk("carol")
+    bench.say(.handOver(to: "dave"), "carol", "1")
     let questions = bench.asked.filter { $0.user == "dave" }.map(\.1)
     #expect(questions.map(\.round) == [0, 1])
     #expect(questions.map(\.caller) == ["alice", "carol"])
     for question in questions {
       #expect(bench.transferEnds.isEmpty)
-      let daves = bench.visit(key("dave"), question)
-      let answer = try #require(daves)
+      let answer = try visit("dave", question)
       #expect(answer.isBusy == (question.caller == "carol"))
       bench.hear("dave", answer, to: question)
       #expect(bench.invites("dave", "1").isEmpty, "his rules are against calls of carol")
@@ -138,15 +127,14 @@ import Testing
   }
 
   @Test("R26 the caller's side: who answers has placed the call from then on") func ofTheCaller() {
-    var bench = Self.talking()
-    bench.attach("dave", "1")
-    #expect(bench.asAlice(.transfer(TransferRequest(to: "dave")))?.state?.phase == .answered)
-    #expect(bench.invites("dave", "1").map(\.caller) == [Self.bobsPhone])
-    #expect(bench.invites("dave", "1").map(\.transferredBy) == [Self.alicesPhone])
+    var bench = Self.talking("dave")
+    #expect(bench.asAlice(.handOver(to: "dave"))?.state?.phase == .answered)
+    #expect(bench.invites("dave", "1").map(\.caller) == [.b1])
+    #expect(bench.invites("dave", "1").map(\.transferredBy) == [.alice1])
     bench.say(.signal(.candidate, body: "early"), "dave", "1")
     #expect(bench.toBob().isEmpty)
     let reply = bench.say(.answer(description: "offer 2"), "dave", "1")
-    #expect(reply?.won == true && reply?.state?.by == Self.bobsPhone, "its edge sees which side")
+    #expect(reply?.won == true && reply?.state?.by == .b1, "its edge sees which side")
     #expect(bench.toAliceSince() == [.stop(Stop(reason: .transferred, by: Self.dave))])
     #expect(bench.toBob().first == .moved(Moved(to: Self.dave, description: "offer 2", number: 1)))
     #expect(bench.toBob().signals.map(\.body) == ["early"])
@@ -162,12 +150,12 @@ import Testing
   }
 
   @Test(
-    "R26 nobody takes it: the call is as before, and the one who transferred learns why",
+    "R26 nobody takes it: the call is as before, and the transferor learns why",
     arguments: [EndReason.declined, .busy, .unanswered, .unreachable, .cancelled])
   func returns(reason: EndReason) {
     var bench = Self.talking()
     if reason != .unreachable { bench.attach("dave", "1") }
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     switch reason {
     case .declined: bench.say(.decline(.everywhere), "dave", "1")
     case .busy: bench.say(.busy, "dave", "1")
@@ -181,153 +169,117 @@ import Testing
     let expected = TransferNews(to: "dave", number: 1, reason: reason, by: by)
     #expect(Set(news.map(\.reason)) == (reason == .cancelled ? [] : [reason]))
     if reason != .cancelled { #expect(news.allSatisfy { $0 == expected }) }
-    let missed = Stop(reason: reason, by: reason == .cancelled ? Self.bobsPhone : nil, missed: true)
+    let missed = Stop(reason: reason, by: reason == .cancelled ? .b1 : nil, missed: true)
     #expect(
       bench.stops("dave", "1") == (reason == .unanswered || reason == .cancelled ? [missed] : []))
-    #expect(bench.owner.ends.isEmpty && bench.toAliceSince().isEmpty && bench.bobsStops().isEmpty)
+    #expect(
+      bench.owner.ends.isEmpty && bench.toAliceSince().isEmpty && bench.bobsStops().isEmpty)
     bench.asAlice(.signal(.information, body: "hello again"))
     #expect(bench.toBob().signals.map(\.body) == ["hello again"])
     #expect(bench.say(.answer(description: ""), "dave", "1")?.won != true, "too late")
     // It can be tried again, and the device rings again.
     bench.attach("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     #expect(bench.say(.answer(description: "offer 3"), "dave", "1")?.won == true)
     #expect(bench.toAliceSince().contains { if case .moved = $0 { true } else { false } })
   }
 
-  @Test(
-    "R26 a device rings once more in the session that it has, also one that handed the call over")
-  func ringsOnceMore() {
-    var bench = Self.talking()
-    bench.attach("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+  @Test("R26 a device rings once more, also one that handed it over") func ringsOnceMore() {
+    var bench = Self.handingOver("1")
     bench.say(.decline(.everywhere), "dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     #expect(bench.invites("dave", "1").count == 2)
     #expect(bench.say(.answer(description: "offer 2"), "dave", "1")?.won == true)
     // And back.
-    #expect(
-      bench.say(.transfer(TransferRequest(to: "bob")), "dave", "1")?.state?.phase == .answered)
+    #expect(bench.say(.handOver(to: "bob"), "dave", "1")?.state?.phase == .answered)
     for device in ["b1", "b2"] {
-      let session = CallCoreTests.Bench.session(device)
-      let invites = bench.effects.compactMap { effect -> Invite? in
-        guard case .deliver(session, let delivery) = effect,
-          case .invite(let invite) = delivery.event
-        else { return nil }
-        return invite
-      }
+      let invites = bench.invitesOfBob(device)
       #expect(invites.count == 2 && invites.last?.transferredBy == Self.dave, "\(device)")
     }
     #expect(bench.asBob(.answer(description: "offer 3"))?.won == true)
-    #expect(bench.stops("dave", "1").last == Stop(reason: .transferred, by: Self.bobsPhone))
+    #expect(bench.stops("dave", "1").last == Stop(reason: .transferred, by: .b1))
   }
 
   @Test("a transfer rings for its own time, however long the call was to ring") func ringTimeout() {
     var bench = Bench()
     bench.owner.attach("b1")
     bench.attach("dave", "1")
-    var request = PlaceRequest(call: Bench.id, description: "offer")
-    request.setup.ringTimeoutSeconds = 180
-    bench.owner.say(.place(request), user: "alice", device: "alice1")
+    bench.place(ring: 180)
     bench.asBob(.answer(description: "answer"))
     bench.asBob(.connected)
     bench.asAlice(.connected)
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     let end = bench.owner.now + .seconds(30)
     #expect(bench.invites("dave", "1").map(\.deadline) == [end])
     bench.pass(.seconds(30))
     #expect(bench.transferEnds.map(\.reason) == [.unanswered])
   }
 
-  @Test("R26 the call ends meanwhile: who rang missed a call, and is told that it was cancelled")
-  func endsMeanwhile() {
-    var bench = Self.talking()
-    bench.attach("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+  @Test("R26 the call ends meanwhile: who rang missed a call") func endsMeanwhile() {
+    var bench = Self.handingOver("1")
     bench.asAlice(.hangUp)
-    #expect(
-      bench.stops("dave", "1")
-        == [Stop(reason: .cancelled, by: Self.alicesPhone, missed: true)])
+    #expect(bench.stops("dave", "1") == [Stop(reason: .cancelled, by: .alice1, missed: true)])
     #expect(bench.bobsStops().map(\.reason) == [.hungUp])
     #expect(bench.say(.answer(description: ""), "dave", "1")?.won == false)
     #expect(bench.owner.ends.count == 1)
   }
 
   @Test("R1 two answer a transfer at once: one has the call") func twoAtOnce() {
-    var bench = Self.talking()
-    bench.attach("dave", "1")
-    bench.attach("dave", "2")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    var bench = Self.handingOver("1", "2")
     #expect(bench.say(.answer(description: "1"), "dave", "1")?.won == true)
     #expect(bench.say(.answer(description: "2"), "dave", "2")?.won == false)
     #expect(bench.moves.count == 1)
   }
 
   @Test(
-    "R26 who transfers may lose its socket for good: the other user takes the call all the same")
-  func transferorIsGone() {
-    var bench = Self.talking(limits: Self.shortGrace)
-    bench.attach("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
-    bench.owner.say(.sessionClosed(graceful: false), device: "b1")
+    "R26 who transfers is gone for good: the other takes it, or it ends",
+    arguments: [true, false])
+  func transferorIsGone(isTaken: Bool) {
+    var bench = Self.handingOver("1", limits: Self.shortGrace)
+    bench.owner.close("b1")
     bench.pass(.seconds(20))
     #expect(bench.owner.ends.isEmpty)
-    #expect(bench.say(.answer(description: ""), "dave", "1")?.won == true)
-    bench.pass(.seconds(1))
-    #expect(bench.owner.ends.isEmpty)
-  }
-
-  @Test("R26 who transfers is gone, and nobody takes the call: it ends") func nobodyIsLeft() {
-    var bench = Self.talking(limits: Self.shortGrace)
-    bench.attach("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
-    bench.owner.say(.sessionClosed(graceful: false), device: "b1")
-    bench.pass(.seconds(31))
-    #expect(bench.transferEnds.map(\.reason) == [.unanswered])
-    #expect(bench.owner.ends.map(\.reason) == [.hungUp])
+    if isTaken { #expect(bench.say(.answer(description: ""), "dave", "1")?.won == true) }
+    bench.pass(.seconds(isTaken ? 1 : 11))
+    #expect(bench.transferEnds.map(\.reason) == (isTaken ? [] : [.unanswered]))
+    #expect(bench.owner.ends.map(\.reason) == (isTaken ? [] : [.hungUp]))
   }
 
   @Test("a push of the first ringing that was due is not due for a transfer") func oldPushes() {
     var bench = Bench()
     bench.owner.attach("b1")
     // Its session does not acknowledge, so it is to be pushed after 2 s.
-    let token = PushToken(
-      provider: .apns, environment: "production", topic: "org.example.app.voip", token: "b2")
-    bench.owner.say(
-      .register(RegistrationRequest(deviceName: "b2", voipToken: token)), device: "b2")
-    bench.owner.answerStores()
+    bench.owner.enrol("b2", voip: "b2")
     bench.owner.attach("b2")
     bench.attach("dave", "1")
     bench.place()
     bench.asBob(.answer(description: ""))
     bench.pass(.seconds(3))
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     bench.pass(.seconds(3))
     #expect(bench.owner.faults.isEmpty && bench.transferEnds.isEmpty)
     #expect(!bench.pushes.contains { $0.device == "b2" && $0.purpose == .ring })
   }
 
-  @Test("a phone that a transfer wakes is pushed to ring, and cleaned up when that is over")
-  func sleepingPhone() {
+  @Test("a phone that a transfer wakes is pushed, and cleaned up") func sleepingPhone() {
     var bench = Self.talking()
     bench.register("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     bench.pass(.seconds(3))
     #expect(bench.pushes.map(\.purpose) == [.ring])
     #expect(bench.pushes.map(\.caller.user) == ["alice"])
     bench.asBob(.cancelTransfer)
     #expect(bench.pushes.map(\.purpose) == [.ring, .missed])
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     // The clean-up is repeated once the user's shard has named the phone anew; the queue takes it once.
     #expect(bench.pushes.last?.purpose == .ring)
     #expect(Set(bench.pushes.map(\.id)).count == 3, "the queue takes both rings")
   }
 
   @Test("each transfer counts for the rate of its pair of users") func rate() {
-    var bench = Self.talking()
-    bench.attach("dave", "1")
+    var bench = Self.talking("dave")
     for number in 1...11 {
-      bench.asBob(.transfer(TransferRequest(to: "dave")))
+      bench.asBob(.handOver(to: "dave"))
       bench.asBob(.cancelTransfer)
       bench.acknowledgeAll()
       #expect(bench.invites("dave", "1").count == min(number, 10))
@@ -336,22 +288,17 @@ import Testing
   }
 
   @Test("R9 a transfer that is repeated after it has succeeded is no error") func repeatedLate() {
-    var bench = Self.talking()
-    bench.attach("dave", "1")
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    var bench = Self.handingOver("1")
     bench.say(.answer(description: ""), "dave", "1")
-    let reply = bench.asBob(.transfer(TransferRequest(to: "dave")))
-    #expect(reply?.state?.reason == .transferred)
+    #expect(bench.asBob(.handOver(to: "dave"))?.state?.reason == .transferred)
     #expect(bench.diversions.count == 1)
   }
 
-  @Test("R9 a transfer that is repeated after it has failed begins no second one")
-  func repeatedInVain() {
-    var bench = Self.talking()
-    bench.attach("dave", "1")
+  @Test("R9 a transfer repeated after it failed begins no second one") func repeatedInVain() {
+    var bench = Self.talking("dave")
     func transfer(_ number: UInt64, to user: String = "dave") -> Reply? {
-      let verb = CallVerb.transfer(TransferRequest(to: user))
-      let reply = bench.owner.say(.call(Bench.id, verb), device: "b1", number: number)
+      let verb = CallVerb.handOver(to: user)
+      let reply = bench.owner.say(verb, "b1", number: number)
       bench.pump()
       return reply
     }
@@ -374,15 +321,14 @@ import Testing
   }
 
   @Test("whom earlier transfers rang does not slow down the questions of a later one") func pace() {
-    var bench = Self.talking()
-    bench.attach("erin", "1")
+    var bench = Self.talking("erin")
     bench.hold()
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     let members = (0..<90).map { "member\($0)" }
     bench.hear("dave", VisitAnswer(diverted: .group, to: members))
     bench.asBob(.cancelTransfer)
     bench.release()
-    bench.asBob(.transfer(TransferRequest(to: "erin")))
+    bench.asBob(.handOver(to: "erin"))
     let before = bench.asked.count
     bench.pass(.milliseconds(3500))
     #expect(bench.asked.count - before == 3)
@@ -395,20 +341,15 @@ import Testing
     bench.attach("carol", "1")
     bench.attach("dave", "1")
     bench.place(to: "carol", "dave")
-    bench.say(.answer(description: ""), "dave", "1")
-    bench.say(.connected, "dave", "1")
-    bench.asAlice(.connected)
-    bench.isConnected = false
-    bench.asAlice(.transfer(TransferRequest(to: "carol")))
+    bench.talk("dave")
+    bench.hold()
+    bench.asAlice(.handOver(to: "carol"))
     let device = VisitAnswer.Device(id: "1", name: "carol's 1")
     bench.hear("carol", VisitAnswer(devices: [device], isComplete: false))
     return bench
   }
 
-  @Test(
-    "an answer to the first ringing that comes late takes no side: its device was told that another one answered"
-  )
-  func answerOfBefore() {
+  @Test("a late answer to the first ringing takes no side") func answerOfBefore() {
     var bench = Self.untold()
     #expect(bench.stops("carol", "1").map(\.reason) == [.answeredElsewhere])
     for _ in 1...2 {
@@ -417,26 +358,24 @@ import Testing
       #expect(late?.state?.reason == .answeredElsewhere && late?.state?.by == Self.dave)
     }
     #expect(bench.moves.isEmpty && bench.transferEnds.isEmpty, "it rings on")
-    bench.isConnected = true
+    bench.release()
     bench.pass(.seconds(2))
-    #expect(bench.invites("carol", "1").last?.transferredBy == Self.alicesPhone)
+    #expect(bench.invites("carol", "1").last?.transferredBy == .alice1)
     #expect(bench.say(.answer(description: "offer"), "carol", "1")?.won == true)
     #expect(bench.moves.map(\.to.user) == ["carol"])
   }
 
-  @Test("R10 a new owner does not know whether the former one has invited: an answer counts")
-  func answerAtNewOwner() {
+  @Test("R10 a new owner does not know of invites: an answer counts") func answerAtNewOwner() {
     var bench = Self.untold()
     bench.owner = bench.owner.takenOver().begun()
     #expect(bench.say(.answer(description: "offer"), "carol", "1")?.won == true)
     #expect(bench.moves.map(\.to.user) == ["carol"])
   }
 
-  @Test("a device that rang for the caller's side and pulls it later is stopped no more")
-  func pulls() {
+  @Test("a device that rang for a side and pulls it later is stopped no more") func pulls() {
     var bench = Self.talking()
     for device in ["1", "2"] { bench.attach("dave", device) }
-    bench.asAlice(.transfer(TransferRequest(to: "dave")))
+    bench.asAlice(.handOver(to: "dave"))
     bench.say(.answer(description: ""), "dave", "1")
     let pull = PullRequest(from: "1", description: "offer")
     #expect(bench.say(.pull(pull), "dave", "2")?.won == true)
@@ -458,13 +397,13 @@ import Testing
     bench.owner.attach("b1", "b2")
     bench.attach("dave", "1")
     bench.place()
-    let toDave = CallVerb.transfer(TransferRequest(to: "dave"))
+    let toDave = CallVerb.handOver(to: "dave")
     #expect(bench.asBob(toDave)?.error == .wrongState, "nobody has answered")
     bench.asBob(.answer(description: ""))
-    #expect(bench.owner.say(.call(Bench.id, toDave), device: "b2")?.error == .notParty)
+    #expect(bench.owner.say(toDave, "b2")?.error == .notParty)
     #expect(bench.say(toDave, "dave", "1")?.error == .unknownCall)
     for user in ["alice", "bob"] {
-      #expect(bench.asBob(.transfer(TransferRequest(to: user)))?.error == .wrongState)
+      #expect(bench.asBob(.handOver(to: user))?.error == .wrongState)
     }
     #expect(bench.asBob(.transfer(TransferRequest(to: "")))?.error == .invalidCallee)
     #expect(bench.asBob(toDave)?.state?.phase == .answered)
@@ -476,32 +415,26 @@ import Testing
     #expect(bench.asBob(toDave)?.error == .wrongState)
   }
 
-  @Test("a call is transferred a limited number of times") func limited() {
-    var limits = CallLimits()
-    limits.movesPerCall = 2
-    var bench = Self.talking(limits: limits)
-    bench.attach("dave", "1")
+  @Test("a call is transferred a limited number of times, and by no earlier version") func limited()
+  {
+    var bench = Self.talking("dave", limits: .with { $0.movesPerCall = 2 })
+    bench.owner.shard.mayTransfer = false
+    #expect(bench.asBob(.handOver(to: "dave"))?.error == .unknownCommand)
+    #expect(bench.diversions.isEmpty)
+    bench.owner.shard.mayTransfer = true
     for _ in 0..<2 {
-      #expect(bench.asBob(.transfer(TransferRequest(to: "dave")))?.error == nil)
+      #expect(bench.asBob(.handOver(to: "dave"))?.error == nil)
       bench.asBob(.cancelTransfer)
     }
-    #expect(bench.asBob(.transfer(TransferRequest(to: "dave")))?.error == .tooManyMoves)
-  }
-
-  @Test("an earlier version's coordinator is there: no call is transferred") func earlierVersion() {
-    var bench = Self.talking()
-    bench.owner.shard.mayTransfer = false
-    #expect(bench.asBob(.transfer(TransferRequest(to: "dave")))?.error == .unknownCommand)
-    #expect(bench.diversions.isEmpty)
+    #expect(bench.asBob(.handOver(to: "dave"))?.error == .tooManyMoves)
   }
 
   // MARK: Whom it rings
 
   @Test("the other user's rules and groups hold for a transfer, too") func rules() {
-    var bench = Self.talking()
-    for user in ["carol", "erin"] { bench.attach(user, "1") }
+    var bench = Self.talking("carol", "erin")
     bench.hold()
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
+    bench.asBob(.handOver(to: "dave"))
     var sentOn = VisitAnswer()
     (sentOn.diverted, sentOn.to, sentOn.ringSlot) = (.group, ["carol", "erin"], .seconds(10))
     bench.release()
@@ -514,19 +447,9 @@ import Testing
     #expect(bench.bobsStops().map(\.by?.user) == ["erin"])
   }
 
-  @Test("a user who takes no call does not ring") func doNotDisturb() {
-    var bench = Self.talking()
-    bench.hold()
-    bench.asBob(.transfer(TransferRequest(to: "dave")))
-    bench.release()
-    bench.hear("dave", VisitAnswer(isBusy: true))
-    #expect(bench.transferEnds.map(\.reason) == [.busy])
-  }
-
   @Test("to one device of the user, no other one rings") func oneDevice() {
     var bench = Self.talking()
-    bench.attach("dave", "1")
-    bench.attach("dave", "2")
+    for device in ["1", "2"] { bench.attach("dave", device) }
     bench.asBob(.transfer(TransferRequest(to: "dave", device: "2")))
     bench.pass(.milliseconds(2500))
     #expect(bench.invites("dave", "1").isEmpty && !bench.invites("dave", "2").isEmpty)
@@ -556,7 +479,7 @@ extension DivertingBench {
 
   func events(to session: SessionRef) -> [Delivery.Event] {
     var versions: Set<UInt64> = []
-    return effects.compactMap {
+    return (effects + owner.effects).compactMap {
       guard case .deliver(session, let delivery) = $0,
         versions.insert(delivery.version).inserted
       else { return nil }
@@ -574,11 +497,7 @@ extension DivertingBench {
     }
   }
 
-  func bobsStops() -> [Stop] {
-    events(to: CallCoreTests.Bench.session("b1")).compactMap {
-      if case .stop(let stop) = $0 { stop } else { nil }
-    }
-  }
+  func bobsStops() -> [Stop] { stopsOfBob("b1") }
 
   /// Since the call was answered, without retransmissions.
   func toAliceSince() -> [Delivery.Event] {

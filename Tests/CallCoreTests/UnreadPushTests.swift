@@ -49,9 +49,9 @@ import Testing
     HistoryTests.place(&bench)
     #expect(try question(.ring, bench) == nil)
     bench.report(.accepted, "b1", token: "v1")
-    bench.say(.call(Bench.callID, .answer(description: "sdp")), device: "b2")
+    bench.answer("b2", "sdp")
     #expect(try question(.ended, bench) == UnreadQuestion(user: HistoryTests.bob))
-    bench.caller(.call(Bench.callID, .hangUp))
+    bench.caller(.hangUp)
     #expect(try question(.ended, bench) == UnreadQuestion(user: HistoryTests.bob))
   }
 
@@ -67,7 +67,7 @@ import Testing
     let bench = missed()
     var next = bench.successor(checkpoint: true, registered: ["b1"])
     next.shard.storedParts = .history
-    next.run { $0.begin(now: $1, into: &$2) }
+    next.begin()
     #expect(try question(.missedNotice, next)?.missed == [placed])
   }
 }

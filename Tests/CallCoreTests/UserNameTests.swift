@@ -36,8 +36,7 @@ import Testing
     #expect(bench.ask(.name) == .app(.name("Bob")))
   }
 
-  @Test("it is cleaned as the token's is; one of which nothing is left is none")
-  func cleaned() {
+  @Test("it is cleaned as the token's is; one of which nothing is left is none") func cleaned() {
     var bench = Bench()
     let long = String(repeating: "a", count: 500)
     for (given, kept) in [
@@ -60,8 +59,7 @@ import Testing
     #expect(bench.ask(.name) == .app(.name("")))
   }
 
-  @Test("rules and groups keep the name, and it keeps them")
-  func besideRules() {
+  @Test("rules and groups keep the name, and it keeps them") func besideRules() {
     var bench = Bench()
     bench.name("Front desk")
     // A device cannot set it.
@@ -83,8 +81,7 @@ import Testing
     #expect(bench.ask(.name) == .app(.name("Desk")))
   }
 
-  @Test("two writes that are under way at once do not undo each other")
-  func bothUnderWay() {
+  @Test("two writes that are under way at once do not undo each other") func bothUnderWay() {
     var bench = Bench()
     #expect(bench.ask(.setName("Bob")) == nil)
     #expect(bench.say(.rules(.write(Self.toCarol)), device: "b1") == nil)
@@ -93,27 +90,25 @@ import Testing
   }
 
   @Test func itDecidesNothingAboutCalls() {
-    var bench = Bench()
-    bench.attach("b1", "b2")
-    var named = bench
-    named.name("Bob")
-    for index in 0..<2 {
-      if index == 1 { swap(&bench, &named) }
-      bench.effects = []
+    var journals: [[JournalEntry]] = []
+    for isNamed in [false, true] {
+      var bench = Bench()
+      bench.attach("b1", "b2")
+      if isNamed { bench.name("Bob") }
       bench.place()
-      #expect(bench.invites("b1").count == 1 && bench.invites("b2").count == 1)
+      for device in ["b1", "b2"] { #expect(bench.invites(device).count == 1) }
+      journals.append(bench.journal)
     }
-    #expect(bench.journal == named.journal)
+    #expect(journals[0] == journals[1])
   }
 
   // MARK: Sessions
 
-  @Test("a change is told to the user's sessions, once the store has it, and to nobody else")
-  func changesAreTold() {
+  @Test("the user's sessions are told of a change, once it is stored") func changesAreTold() {
     var bench = Bench()
     bench.attach("b1", "b2", "b3")
     bench.say(.attach(Attach()), user: "carol", device: "c1", callee: "carol")
-    bench.say(.sessionClosed(graceful: true), device: "b3")
+    bench.close("b3", graceful: true)
     bench.effects = []
     #expect(bench.ask(.setName("Bob")) == nil)
     #expect(bench.namesShown("b1").isEmpty)
@@ -129,8 +124,7 @@ import Testing
     #expect(bench.namesShown("b1") == [""])
   }
 
-  @Test("who attaches is told behind the reply, unless it knows")
-  func whoAttaches() {
+  @Test("who attaches is told behind the reply, unless it knows") func whoAttaches() {
     var bench = Bench()
     bench.name("Bob")
     bench.effects = []
@@ -145,60 +139,52 @@ import Testing
     #expect(kinds == ["reply", "name"])
     #expect(bench.namesShown("b1") == ["Bob"])
     bench.effects = []
-    bench.say(.attach(Attach(announce: true, userName: "Bob")), device: "b1")
+    bench.announce("b1", userName: "Bob")
     // Its edge is of a version without names.
     bench.say(.attach(Attach()), device: "b2")
     #expect(bench.namesShown("b1").isEmpty && bench.namesShown("b2").isEmpty)
-  }
-
-  @Test func whereThereIsNoNameNothingIsSaid() {
-    var bench = Bench()
-    bench.say(.attach(Attach(userName: "")), device: "b1")
-    bench.say(.attach(Attach(announce: true, userName: "")), device: "b1")
-    #expect(bench.namesShown("b1").isEmpty)
+    // Where there is no name nothing is said.
+    var unnamed = Bench()
+    unnamed.say(.attach(Attach(userName: "")), device: "b1")
+    unnamed.announce("b1", userName: "")
+    #expect(unnamed.namesShown("b1").isEmpty)
   }
 
   /// Edges announce every half a minute. The shard sends a lost name again.
   @Test func anAnnouncementWithAnotherNameIsCorrected() {
     var bench = Bench()
     bench.attach("b1")
-    bench.name("Robert")
-    bench.effects = []
-    bench.say(.attach(Attach(announce: true, userName: "Bob")), device: "b1")
-    #expect(bench.namesShown("b1") == ["Robert"])
-    bench.name("")
-    bench.effects = []
-    bench.say(.attach(Attach(announce: true, userName: "Robert")), device: "b1")
-    #expect(bench.namesShown("b1") == [""])
+    for (name, former) in [("Robert", "Bob"), ("", "Robert")] {
+      bench.name(name)
+      bench.effects = []
+      bench.announce("b1", userName: former)
+      #expect(bench.namesShown("b1") == [name])
+    }
   }
 
-  @Test("a session that another one has replaced is told nothing")
-  func replaced() {
+  @Test("a session that another one has replaced is told nothing") func replaced() {
     var bench = Bench()
     bench.name("Bob")
-    bench.say(
-      .attach(Attach(attachedAt: bench.now, userName: "Bob")), device: "b1",
-      session: Bench.session("b1", 2))
+    let later = Bench.session("b1", 2)
+    bench.say(.attach(Attach(attachedAt: bench.now, userName: "Bob")), device: "b1", session: later)
     bench.effects = []
-    bench.say(
-      .attach(
-        Attach(announce: true, attachedAt: bench.now + .seconds(-9), userName: "")), device: "b1")
+    let attach = Attach(announce: true, attachedAt: bench.now + .seconds(-9), userName: "")
+    bench.say(.attach(attach), device: "b1")
     #expect(bench.namesShown("b1").isEmpty)
     bench.name("Robert")
     #expect(bench.namesShown("b1").isEmpty)
-    #expect(bench.namesShown(Bench.session("b1", 2)) == ["Robert"])
+    #expect(bench.namesShown(later) == ["Robert"])
   }
 
-  @Test("R10: the next owner has it, and corrects what is announced to it")
-  func nextOwner() {
+  @Test("R10: the next owner has it, and corrects what is announced to it") func nextOwner() {
     var rules = UserRules()
     rules.name = "Bob"
-    var next = ShardMachine(shard: 0, epoch: 2, limits: CallLimits())
-    next.restore(rules: [bob: rules])
-    var bench = Bench(shard: next, now: Timestamp(microseconds: 1_000_000_000_000))
-    bench.say(.attach(Attach(announce: true, userName: "Bo")), device: "b1")
-    bench.say(.attach(Attach(announce: true, userName: "Bob")), device: "b2")
-    bench.run { $0.begin(now: $1, into: &$2) }
+    var bench = Bench(
+      shard: ShardMachine(shard: 0, epoch: 2, limits: CallLimits()), now: Bench().now)
+    bench.restore(rules, of: "bob")
+    bench.announce("b1", userName: "Bo")
+    bench.announce("b2", userName: "Bob")
+    bench.begin()
     #expect(bench.namesShown("b1") == ["Bob"] && bench.namesShown("b2").isEmpty)
     #expect(bench.ask(.name) == .app(.name("Bob")))
   }
@@ -222,11 +208,11 @@ extension Bench {
     answerStores()
   }
 
-  fileprivate mutating func name(_ name: String) { stored(.app(.setName(name))) }
-
-  fileprivate var replies: [Reply] {
-    effects.compactMap { if case .reply(_, _, let reply) = $0 { reply } else { nil } }
+  fileprivate mutating func announce(_ device: String, userName: String) {
+    say(.attach(Attach(announce: true, userName: userName)), device: device)
   }
+
+  fileprivate mutating func name(_ name: String) { stored(.app(.setName(name))) }
 
   fileprivate var storedNames: [UserRules?] {
     effects.compactMap { if case .storeRules(_, let rules, _) = $0 { .some(rules) } else { nil } }

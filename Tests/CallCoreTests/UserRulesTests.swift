@@ -42,10 +42,7 @@ import Testing
     // Until then the former ones hold.
     #expect(read(&bench) == UserRules())
     bench.answerStores()
-    let replies = bench.effects.compactMap { effect -> Reply? in
-      if case .reply(_, _, let reply) = effect { reply } else { nil }
-    }
-    #expect(replies.last == .rules(kept))
+    #expect(bench.replies.last == .rules(kept))
     #expect(read(&bench) == kept)
   }
 
@@ -57,18 +54,16 @@ import Testing
     let token = stores(bench).map(\.2)
     #expect(token.count == 1)
     bench.run { $0.registrationStored(token: token[0], ok: false, now: $1, into: &$2) }
-    let errors = bench.take().compactMap { effect -> CallError.Code? in
-      if case .reply(_, _, let reply) = effect { reply.error } else { nil }
-    }
-    #expect(errors == [.tryAgain])
+    #expect(bench.replies.compactMap(\.error) == [.tryAgain])
     #expect(read(&bench).map { .rules($0) } == former)
   }
 
-  @Test func theLastOneWins() {
+  @Test func theLastOneWinsAndOutlivesTheDevices() {
     var bench = Bench()
+    bench.attach("b1")
     _ = written(&bench, Self.toCarol)
-    let other = UserRules(firstDevices: ["b1"], firstSeconds: 3)
-    _ = written(&bench, other)
+    _ = written(&bench, UserRules(firstDevices: ["b1"], firstSeconds: 3))
+    bench.close("b1", graceful: true)
     #expect(read(&bench)?.firstDevices == ["b1"])
     #expect(read(&bench)?.always == nil)
   }
@@ -83,7 +78,7 @@ import Testing
     #expect(bench.say(.rules(.write(empty)), device: "b1") == nil)
     #expect(stores(bench).first?.1 == nil)
     bench.answerStores()
-    for case .reply(_, _, let reply) in bench.effects { #expect(reply == .rules(UserRules())) }
+    #expect(bench.replies == [.rules(UserRules())])
     #expect(bench.shard.inspect(user: bob) == nil)
   }
 
@@ -95,9 +90,7 @@ import Testing
   }
 
   @Test func tooManyWritesAreRefused() {
-    var limits = CallLimits()
-    limits.registrationsWaiting = 1
-    var bench = Bench(limits: limits)
+    var bench = Bench(limits: .with { $0.registrationsWaiting = 1 })
     #expect(bench.say(.rules(.write(Self.toCarol)), device: "b1") == nil)
     #expect(bench.say(.rules(.write(Self.toCarol)), device: "b1")?.error == .tryAgain)
     bench.answerStores()
@@ -105,10 +98,10 @@ import Testing
   }
 
   @Test func theNextOwnerHasThem() {
-    var next = ShardMachine(shard: 0, epoch: 2, limits: CallLimits())
-    next.restore(rules: [bob: Self.toCarol])
-    var bench = Bench(shard: next, now: Timestamp(microseconds: 1_000_000_000_000))
-    bench.run { $0.begin(now: $1, into: &$2) }
+    var bench = Bench(
+      shard: ShardMachine(shard: 0, epoch: 2, limits: CallLimits()), now: Bench().now)
+    bench.restore(Self.toCarol, of: "bob")
+    bench.begin()
     #expect(read(&bench) == Self.toCarol)
     // They are no devices: nobody is listed.
     var list = Shortlist<UserSummary>(countMax: 10)
@@ -117,14 +110,6 @@ import Testing
     // They decide about calls.
     bench.place()
     #expect(bench.journal.contains { if case .diverted = $0.change { true } else { false } })
-  }
-
-  @Test func rulesOutliveTheDevices() {
-    var bench = Bench()
-    bench.attach("b1")
-    _ = written(&bench, Self.toCarol)
-    bench.say(.sessionClosed(graceful: true), device: "b1")
-    #expect(read(&bench)?.always == Self.toCarol.always)
   }
 
   // MARK: What is refused
@@ -159,25 +144,21 @@ import Testing
     #expect(stores(bench).isEmpty)
   }
 
-  @Test("an end of do not disturb in seconds, or in the past, is refused with the unit")
-  func endsInThePast() {
+  @Test("an end of do not disturb in seconds, or past, is refused") func endsInThePast() {
     var bench = Bench()
-    func write(_ until: Timestamp) -> CallError? {
-      let rules = UserRules(doNotDisturb: UserRules.DoNotDisturb(until: until))
-      guard case .error(let error) = bench.say(.rules(.write(rules)), device: "b1") else {
-        return nil
-      }
-      return error
+    func write(_ until: Timestamp) -> Reply? {
+      bench.say(.rules(.write(UserRules(doNotDisturb: .init(until: until)))), device: "b1")
     }
     bench.now = Timestamp(microseconds: 1_800_000_000_000_000)
     // The number of seconds, read as milliseconds.
     let refused = write(Timestamp(microseconds: 1_800_003_600_000))
-    #expect(refused?.code == .invalidRules && refused?.message.contains("milliseconds") == true)
-    #expect(write(bench.now + .seconds(-61))?.code == .invalidRules)
+    #expect(refused?.error == .invalidRules && refused?.message?.contains("milliseconds") == true)
+    #expect(write(bench.now + .seconds(-61))?.error == .invalidRules)
     #expect(stores(bench).isEmpty)
     // A command may be repeated, and clocks differ.
-    #expect(write(bench.now + .seconds(-59)) == nil)
-    #expect(write(bench.now + .seconds(3600)) == nil)
+    for seconds: Int64 in [-59, 3600] {
+      #expect(write(bench.now + .seconds(seconds))?.error == nil)
+    }
   }
 
   /// Names that are equal by Unicode's rules and differ in their bytes are different users.
