@@ -1,4 +1,3 @@
-import CallAuth
 import CallCore
 import CallEdge
 import CallWire
@@ -6,193 +5,155 @@ import Testing
 
 private let id = "11111111-2222-3333-4444-555555555555"
 
-extension EdgeFixture {
-  func serverToken(lifetimeSeconds: Int64 = 60) throws -> String {
-    try keys.mintServerToken(app: "demo", lifetimeSeconds: lifetimeSeconds, now: wallSeconds)
-  }
-}
-
 /// The routes of an app's server, over real sockets.
 @Suite(.timeLimit(.minutes(2))) struct AppServerTests {
-  private static let serverRoutes = [
-    ("GET", "/v1/app/users/bob"), ("GET", "/v1/app/users/bob/calls"),
-    ("GET", "/v1/app/users/bob/history"), ("DELETE", "/v1/app/users/bob/devices/phone"),
-    ("GET", "/v1/app/users/bob/rules"), ("PUT", "/v1/app/users/bob/rules"),
-    ("DELETE", "/v1/app/users/bob/rules"), ("GET", "/v1/app/groups/desk"),
-    ("PUT", "/v1/app/groups/desk"), ("DELETE", "/v1/app/groups/desk"),
-    ("GET", "/v1/app/users/bob/name"), ("PUT", "/v1/app/users/bob/name"),
-    ("DELETE", "/v1/app/users/bob/name"), ("GET", "/v1/app/calls/bob/\(id)"),
-    ("POST", "/v1/app/calls/bob/\(id)/end"), ("POST", "/v1/app/calls"), ("GET", "/v1/app/calls"),
-    ("POST", "/v1/app/users/bob/history/read"),
-  ]
-  private static let deviceRoutes = [
-    ("POST", "/v1/devices"), ("DELETE", "/v1/devices/phone"), ("GET", "/v1/calls/bob/\(id)"),
-    ("POST", "/v1/calls/bob/\(id)/decline"), ("POST", "/v1/calls/bob/\(id)/busy"),
-    ("GET", "/v1/rules"), ("PUT", "/v1/rules"), ("DELETE", "/v1/rules"),
-    ("GET", "/v1/history"), ("POST", "/v1/history/read"),
-  ]
-
-  @Test func eachRouteTakesItsOwnKindOfToken() async throws {
-    try await EdgeFixture.run(terms: AppTerms(subscriptions: .history)) { edge in
-      let client = try await edge.client()
-      let user = try await edge.token("bob", device: "phone")
-      let server = try edge.serverToken()
-      for (method, path) in Self.serverRoutes {
-        let body: String? =
-          switch (method, path) {
-          case ("PUT", "/v1/app/groups/desk"): #"{"users":["cy"]}"#
-          case ("PUT", _): "{}"
-          case ("POST", "/v1/app/calls"): #"{"from":"bob","to":"cy"}"#
-          case (_, "/v1/app/users/bob/history/read"): #"{"upTo":"10"}"#
-          default: nil
-          }
-        let refused = try await client.request(method, path, token: user, body: body)
-        #expect(refused.status == 403 && refused.errorCode == 202, "\(method) \(path)")
-        #expect(refused.text.contains("a user's token"))
-        let taken = try await client.request(method, path, token: server, body: body)
-        #expect(taken.status == 200, "\(method) \(path): \(taken.text)")
-      }
-      for (method, path) in Self.deviceRoutes {
-        let body = method == "PUT" ? "{}" : nil
-        let refused = try await client.request(method, path, token: server, body: body)
-        #expect(refused.status == 403 && refused.errorCode == 202, "\(method) \(path)")
-        #expect(refused.text.contains("an app's server"))
-      }
-      let attached = try await edge.client().upgrade(token: server)
-      #expect(attached.status == 403 && attached.errorCode == 202)
+  /// The routes that take a token, with examples of their bodies.
+  private func routes() throws -> [(OpenAPITests.Operation, body: String?, isServers: Bool)] {
+    let document = try OpenAPITests()
+    return try document.operations().filter { !["connect", "health"].contains($0.id) }.map {
+      let body = try document.body(of: $0).map { String(decoding: $0.example, as: UTF8.self) }
+      return ($0, body, $0.schemes == ["serverToken"])
     }
   }
 
-  @Test func nobodyAndWhomAPushAllowsAreRefused() async throws {
-    try await EdgeFixture.run {
-      $0.peers.failedAuthsPerAddress = 100
-    } _: { edge in
-      let client = try await edge.client()
-      let expired = try edge.keys.mintServerToken(
-        app: "demo", lifetimeSeconds: 60, now: wallSeconds - 61)
-      for (method, path) in Self.serverRoutes {
-        for (headers, code) in [
-          ([], 200), (["Authorization: Bearer x"], 200),
-          (["Authorization: CallmeshPush abc"], 200),
-          (["Authorization: Bearer \(expired)"], 201),
-        ] as [([String], Int)] {
-          let answer = try await client.request(method, path, headers: headers)
-          #expect(answer.status == 401 && answer.errorCode == code, "\(method) \(path) \(headers)")
-        }
+  @Test(.edge(terms: AppTerms(subscriptions: .history)))
+  func eachRouteTakesItsOwnKindOfToken() async throws {
+    let user = try edge.token("bob", device: "phone")
+    let server = try edge.serverToken()
+    for (route, body, isServers) in try routes() {
+      let (method, path) = (route.method.uppercased(), route.example)
+      let refused = try await edge.request(
+        method, path, token: isServers ? user : server, body: body)
+      #expect(refused.outcome == (403, 202), "\(method) \(path)")
+      #expect(refused.text.contains(isServers ? "a user's token" : "an app's server"))
+      guard isServers else { continue }
+      let taken = try await edge.request(method, path, token: server, body: body)
+      #expect(taken.status == 200, "\(method) \(path): \(taken.text)")
+    }
+    #expect(try await edge.client().upgrade(token: server).outcome == (403, 202))
+  }
+
+  @Test(.edge { $0.peers.failedAuthsPerAddress = 1000 })
+  func nobodyAndWhomAPushAllowsAreRefused() async throws {
+    let client = try await edge.client()
+    let server = try edge.serverToken(now: wallSeconds - 61)
+    let user = try edge.expiredToken()
+    for (route, _, isServers) in try routes() {
+      for (authorization, code) in [
+        (nil, 200), ("Bearer x", 200), ("Basic YTpi", 200), ("CallmeshPush abc", 200),
+        ("Bearer \(isServers ? server : user)", 201),
+      ] as [(String?, Int)] {
+        let headers = authorization.map { ["Authorization: \($0)"] } ?? []
+        let answer = try await client.request(
+          route.method.uppercased(), route.example, headers: headers)
+        #expect(answer.outcome == (401, code), "\(route.id) \(headers)")
       }
     }
   }
 
-  @Test func commandsNameTheUserAndCarryTheToken() async throws {
-    try await EdgeFixture.run { edge in
-      let client = try await edge.client()
-      let server = try edge.serverToken()
-      let call = try #require(CallID(id))
-      let expected: [(String, String, String?, Command.Body)] = [
-        ("GET", "/v1/app/users/b%C3%B6b", nil, .app(.user)),
-        ("DELETE", "/v1/app/users/b%C3%B6b/devices/my%20phone", nil, .app(.remove("my phone"))),
-        ("GET", "/v1/app/calls/b%C3%B6b/\(id)", nil, .app(.call(call))),
-        ("POST", "/v1/app/calls/b%C3%B6b/\(id)/end", nil, .app(.end(call))),
-        ("GET", "/v1/app/users/b%C3%B6b/rules", nil, .rules(.read)),
-        (
-          "PUT", "/v1/app/users/b%C3%B6b/rules", #"{"always":{"users":["cy"]}}"#,
-          .rules(.write(UserRules(always: UserRules.Forward(users: ["cy"]))))
-        ),
-        ("DELETE", "/v1/app/users/b%C3%B6b/rules", nil, .rules(.write(UserRules()))),
-        ("GET", "/v1/app/groups/b%C3%B6b", nil, .app(.group)),
-        (
-          "PUT", "/v1/app/groups/b%C3%B6b", #"{"users":["cy","di"],"order":"longestIdle"}"#,
-          .app(.setGroup(CallGroup(users: ["cy", "di"], order: .longestIdle)))
-        ),
-        ("DELETE", "/v1/app/groups/b%C3%B6b", nil, .app(.setGroup(nil))),
-      ]
-      let user = UserKey(app: "demo", user: "böb")
-      for (method, path, body, said) in expected {
-        #expect(
-          try await client.request(method, path, token: server, body: body).status == 200)
-        let command = try await edge.shards.next { _ in true }
-        #expect(command.body == said, "\(method) \(path)")
-        #expect(command.user == user && command.callee == user && command.device.text == "")
-        #expect(command.credential == .token(server))
-      }
+  @Test(.edge()) func commandsNameTheUserAndCarryTheToken() async throws {
+    func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+    let user = UserKey(app: "demo", user: "böb")
+    let call = try #require(CallID(id))
+    let state = AppCall(
+      state: CallState(call: call, callee: "böb", phase: .ended),
+      caller: Party(user: "caller", device: "c1"), placedAt: Timestamp(microseconds: 0))
+    let forward = UserRules(always: UserRules.Forward(users: ["cy"]))
+    let group = CallGroup(users: ["cy", "di"], order: .longestIdle)
+    let (none, ofCall) = (
+      text(HTTPBodies.userRules(UserRules())), text(HTTPBodies.app(.call(state)))
+    )
+    let (users, groups) = ("/v1/app/users/b%C3%B6b", "/v1/app/groups/b%C3%B6b")
+    let calls = "/v1/app/calls/b%C3%B6b/\(id)"
+    let cases: [(String, String, String?, Command.Body, String)] = [
+      ("GET", users, nil, .app(.user), #"{"user":"böb"}"#),
+      ("DELETE", users + "/devices/my%20phone", nil, .app(.remove("my phone")), "{}"),
+      ("GET", calls, nil, .app(.call(call)), ofCall),
+      ("POST", calls + "/end", nil, .app(.end(call)), ofCall),
+      ("GET", users + "/rules", nil, .rules(.read), none),
+      (
+        "PUT", users + "/rules", #"{"always":{"users":["cy"]}}"#, .rules(.write(forward)),
+        text(HTTPBodies.userRules(forward))
+      ),
+      ("DELETE", users + "/rules", nil, .rules(.write(UserRules())), none),
+      (
+        "GET", groups, nil, .app(.group),
+        #"{"users":["ann"],"order":"inTurn","turnSeconds":15}"#
+      ),
+      (
+        "PUT", groups, #"{"users":["cy","di"],"order":"longestIdle"}"#, .app(.setGroup(group)),
+        text(HTTPBodies.callGroup(group))
+      ),
+      ("DELETE", groups, nil, .app(.setGroup(nil)), "{}"),
+      ("GET", users + "/name", nil, .app(.name), #"{"name":"Ann Lee"}"#),
+      (
+        "PUT", users + "/name", #"{"name":"Bo\u202eb\u0007 S."}"#, .app(.setName("Bob S.")),
+        #"{"name":"Bob S."}"#
+      ),
+      ("PUT", users + "/name", #"{"name":""}"#, .app(.setName("")), "{}"),
+      ("PUT", users + "/name", "{}", .app(.setName("")), "{}"),
+      ("DELETE", users + "/name", nil, .app(.setName("")), "{}"),
+    ]
+    let server = try edge.serverToken()
+    for (method, path, body, said, answer) in cases {
+      let response = try await edge.request(method, path, token: server, body: body)
+      #expect(response.status == 200 && response.text == answer, "\(method) \(path)")
+      let command = try await edge.shards.next()
+      #expect(command.body == said, "\(method) \(path)")
+      #expect(command.user == user && command.callee == user && command.device.text == "")
+      #expect(command.credential == .token(server))
     }
   }
 
-  @Test func answersAreJSON() async throws {
-    try await EdgeFixture.run { edge in
-      let client = try await edge.client()
-      let server = try edge.serverToken()
-      let user = try await client.request("GET", "/v1/app/users/bob", token: server)
-      #expect(user.text == #"{"user":"bob"}"#)
-      let call = try await client.request("GET", "/v1/app/calls/bob/\(id)", token: server)
-      #expect(HTTPBodies.readAppCall(call.body)?.state.callee == "bob")
-      let group = try await client.request("GET", "/v1/app/groups/desk", token: server)
-      #expect(group.text == #"{"users":["ann"],"order":"inTurn","turnSeconds":15}"#)
-      let rules = try await client.request("GET", "/v1/app/users/bob/rules", token: server)
-      #expect(HTTPBodies.readUserRules(rules.body) == UserRules())
-      let removed = try await client.request(
-        "DELETE", "/v1/app/users/bob/devices/phone", token: server)
-      #expect(removed.text == "{}")
-    }
-  }
-
-  @Test func everyShardIsAskedForAUsersCalls() async throws {
-    try await EdgeFixture.run { edge in
-      edge.shards.follow { command in
-        guard case .app(.calls(let shard)) = command.body else {
-          return FakeShards.agreeing(command)
-        }
-        guard shard % 4 == 1 else { return .app(.calls(AppCalls())) }
-        return .app(.calls(AppCalls([Self.call(shard)])))
+  @Test(.edge()) func everyShardIsAskedForAUsersCalls() async throws {
+    edge.shards.follow { command in
+      guard case .app(.calls(let shard)) = command.body else {
+        return FakeShards.agreeing(command)
       }
-      let client = try await edge.client()
-      let answer = try await client.request(
-        "GET", "/v1/app/users/bob/calls", token: try edge.serverToken())
-      // The newest first.
-      #expect(HTTPBodies.readAppCalls(answer.body)?.calls == [Self.call(5), Self.call(1)])
-      var asked: Set<UInt32> = []
-      while asked.count < 8 {
-        let command = try await edge.shards.next { _ in true }
-        if case .app(.calls(let shard)) = command.body { asked.insert(shard) }
-        #expect(command.user.user == "bob")
-      }
-      #expect(edge.metric("callmesh_edge_call_questions") == 0)
-      #expect(edge.metric("callmesh_edge_commands_pending") == 0)
+      return .app(.calls(AppCalls(shard % 4 == 1 ? [Self.call(shard)] : [])))
     }
+    let answer = try await edge.request(
+      "GET", "/v1/app/users/bob/calls", token: try edge.serverToken())
+    // The newest first.
+    #expect(HTTPBodies.readAppCalls(answer.body)?.calls == [Self.call(5), Self.call(1)])
+    var asked: Set<UInt32> = []
+    while asked.count < 8 {
+      let command = try await edge.shards.next()
+      if case .app(.calls(let shard)) = command.body { asked.insert(shard) }
+      #expect(command.user.user == "bob")
+    }
+    #expect(edge.metric("callmesh_edge_call_questions") == 0)
+    #expect(edge.metric("callmesh_edge_commands_pending") == 0)
   }
 
   /// Every shard has two calls; together they are listed in pages.
-  @Test func theAppsLiveCallsAreListedPageByPage() async throws {
-    try await EdgeFixture.run { edge in
-      let all = (1...16).map { Self.call(UInt32($0)) }
-      edge.shards.follow { command in
-        guard case .app(.live(let query)) = command.body else {
-          return FakeShards.agreeing(command)
-        }
-        let own = all.filter { $0.state.call.low % 8 == UInt64(query.shard) }
-        let behind = own.filter { call in query.before.map { $0 < call.place } ?? true }
-        return .app(.calls(AppCalls(behind.newest(Int(query.limit)))))
+  @Test(.edge()) func theAppsLiveCallsAreListedPageByPage() async throws {
+    let all = (1...16).map { Self.call(UInt32($0)) }
+    edge.shards.follow { command in
+      guard case .app(.live(let query)) = command.body else {
+        return FakeShards.agreeing(command)
       }
-      let client = try await edge.client()
-      let server = try edge.serverToken()
-      for (size, expected) in [("", [16]), ("?limit=16", [16]), ("?limit=7", [7, 7, 2])] {
-        var (found, counts, query) = ([AppCall](), [Int](), size)
-        while true {
-          let answer = try await client.request("GET", "/v1/app/calls" + query, token: server)
-          let page = try #require(HTTPBodies.readAppCalls(answer.body))
-          found += page.calls
-          counts.append(page.calls.count)
-          guard let next = page.next else { break }
-          query = size + "&before=" + next.text
-        }
-        #expect(found == all.reversed() && counts == expected, "\(size)")
+      let own = all.filter { $0.state.call.low % 8 == UInt64(query.shard) }
+      let behind = own.filter { call in query.before.map { $0 < call.place } ?? true }
+      return .app(.calls(AppCalls(behind.newest(Int(query.limit)))))
+    }
+    let server = try edge.serverToken()
+    for (size, expected) in [("", [16]), ("?limit=16", [16]), ("?limit=7", [7, 7, 2])] {
+      var (found, counts, query) = ([AppCall](), [Int](), size)
+      while true {
+        let answer = try await edge.request("GET", "/v1/app/calls" + query, token: server)
+        let page = try #require(HTTPBodies.readAppCalls(answer.body))
+        found += page.calls
+        counts.append(page.calls.count)
+        guard let next = page.next else { break }
+        query = size + "&before=" + next.text
       }
-      let command = try await edge.shards.next { _ in true }
-      #expect(command.user == UserKey(app: "demo", user: ""))
-      for bad in ["limit=0", "limit=101", "limit=x", "before=7", "before=7.8.bob"] {
-        let answer = try await client.request("GET", "/v1/app/calls?" + bad, token: server)
-        #expect(answer.status == 400 && answer.errorCode == 106, "\(bad)")
-      }
+      #expect(found == all.reversed() && counts == expected, "\(size)")
+    }
+    #expect(try await edge.shards.next().user == UserKey(app: "demo", user: ""))
+    for bad in ["limit=0", "limit=101", "limit=x", "before=7", "before=7.8.bob"] {
+      let answer = try await edge.request("GET", "/v1/app/calls?" + bad, token: server)
+      #expect(answer.outcome == (400, 106), "\(bad)")
     }
   }
 
@@ -204,88 +165,114 @@ extension EdgeFixture {
       caller: Party(user: "ann", device: "a1"), placedAt: at)
   }
 
-  @Test func aShardThatRefusesMakesItTryAgain() async throws {
-    try await EdgeFixture.run { edge in
-      edge.shards.follow { command in
-        // As a node of a former version.
-        if case .app(.calls(shard: 3)) = command.body { return .error(CallError(.unknownCommand)) }
-        return FakeShards.agreeing(command)
-      }
-      let client = try await edge.client()
-      let answer = try await client.request(
-        "GET", "/v1/app/users/bob/calls", token: try edge.serverToken())
-      #expect(answer.status == 503 && answer.errorCode == 501)
-      // The connection goes on.
-      #expect(try await client.request("GET", "/healthz").status == 200)
+  @Test(.edge()) func rulesOfTheTokensUser() async throws {
+    let token = try edge.token("ann")
+    let rules = UserRules(firstDevices: ["phone"])
+    let put = try await edge.request(
+      "PUT", "/v1/rules", token: token, body: #"{"firstDevices":["phone"]}"#)
+    #expect(HTTPBodies.readUserRules(put.body) == rules)
+    let command = try await edge.shards.next()
+    #expect(command.body == .rules(.write(rules)) && command.user.user == "ann")
+    #expect(try await edge.request("GET", "/v1/rules", token: token).status == 200)
+    #expect(try await edge.shards.next().body == .rules(.read))
+    for (body, code) in [("", 100), ("[]", 100), (#"{"onBusy":{"users":[]}}"#, 430)] {
+      let answer = try await edge.request("PUT", "/v1/rules", token: token, body: body)
+      #expect(answer.outcome == (400, code))
     }
   }
 
-  @Test func rulesOfTheTokensUser() async throws {
-    try await EdgeFixture.run { edge in
-      let client = try await edge.client()
-      let token = try await edge.token("ann")
-      let rules = UserRules(firstDevices: ["phone"])
-      let put = try await client.request(
-        "PUT", "/v1/rules", token: token, body: #"{"firstDevices":["phone"]}"#)
-      #expect(HTTPBodies.readUserRules(put.body) == rules)
-      let command = try await edge.shards.next { _ in true }
-      #expect(command.body == .rules(.write(rules)) && command.user.user == "ann")
-      #expect(try await client.request("GET", "/v1/rules", token: token).status == 200)
-      #expect(try await edge.shards.next { _ in true }.body == .rules(.read))
-      for body in ["", "[]"] {
-        let answer = try await client.request("PUT", "/v1/rules", token: token, body: body)
-        #expect(answer.status == 400 && answer.errorCode == 100)
-      }
-      let bad = try await client.request(
-        "PUT", "/v1/rules", token: token, body: #"{"onBusy":{"users":[]}}"#)
-      #expect(bad.status == 400 && bad.errorCode == 430)
+  @Test(.stillEdge(terms: .limited([.serverRequestsPerSecond: 10])))
+  func theAppsRateHolds() async throws {
+    let server = try edge.serverToken()
+    // 20 at once; a question to all shards counts as ten.
+    let path = "/v1/app/users/bob"
+    #expect(try await edge.request("GET", path + "/calls", token: server).status == 200)
+    for _ in 0..<10 {
+      #expect(try await edge.request("GET", path, token: server).status == 200)
+    }
+    let refused = try await edge.request("GET", path, token: server)
+    #expect(refused.outcome == (429, 107) && refused.text.contains("serverRequestsPerSecond"))
+    // Its users' devices have rates of their own.
+    let user = try edge.token("bob", device: "phone")
+    #expect(try await edge.request("GET", "/v1/rules", token: user).status == 200)
+  }
+}
+
+/// `POST /v1/app/calls`: the app's server places a call between two users.
+@Suite(.timeLimit(.minutes(2))) struct AppPlacingTests {
+  private let id = "11111111-2222-4333-8444-555555555555"
+
+  private func place(
+    _ body: String, token: String? = nil
+  ) async throws -> RawClient.Response {
+    let token = try token ?? edge.serverToken()
+    return try await edge.request("POST", "/v1/app/calls", token: token, body: body)
+  }
+
+  fileprivate static let choices: AppTerms = {
+    var terms = AppTerms(secondCalls: .busy, subscriptions: .history)
+    terms.forwardedRing = .anew
+    return terms
+  }()
+
+  @Test(.edge(terms: AppPlacingTests.choices)) func theBodySaysWhoIsCalled() async throws {
+    let body = """
+      {"callId":"\(id)","from":"bob","fromDevice":"desk phone","to":"cy","video":true,"ringTimeoutSeconds":20,\
+      "headers":[{"name":"reason","value":"callback"}],"pushData":"ticket 7","callerName":"Dr. Cy"}
+      """
+    let server = try edge.serverToken()
+    let answer = try await place(body, token: server)
+    #expect(
+      answer.text == """
+        {"state":{"call":{"callee":"bob","id":"\(id)"},"phase":"placed","version":0,"atMs":0},\
+        "caller":{"user":"cy","device":"","name":"Dr. Cy"},"placedAtMs":0}
+        """)
+    let command = try await edge.shards.next()
+    #expect(command.user == bob && command.callee == bob && command.device.text == "")
+    #expect(command.credential == .token(server))
+    var request = PlaceRequest(
+      call: try #require(CallID(id)), ringTimeoutSeconds: 20,
+      headers: [CustomHeader(name: "reason", value: "callback")], video: true,
+      callerName: "Dr. Cy", pushData: "ticket 7", busyWhileInCall: true, subscriptions: .history)
+    request.ringsAnew = true
+    #expect(command.body == .app(.place(AppPlacing(request, caller: "cy", device: "desk phone"))))
+  }
+
+  @Test(.edge()) func theServerChoosesAnId() async throws {
+    var ids: Set<CallID> = []
+    for _ in 0..<3 {
+      let answer = try await place(#"{"from":"bob","to":"cy"}"#)
+      let call = try #require(HTTPBodies.readAppCall(answer.body)?.state.call)
+      #expect(ids.insert(call).inserted)
+      let text = Array(call.description.utf8)
+      #expect(text[14] == UInt8(ascii: "4"), "version 4: \(call)")
+      #expect("89ab".utf8.contains(text[19]), "the variant of RFC 9562: \(call)")
     }
   }
 
-  @Test(arguments: DeviceCodec.allCases) func devicesReadAndSetRules(
-    codec: DeviceCodec
-  ) async throws {
-    try await EdgeFixture.run { edge in
-      let (client, _) = try await edge.device("ann", "phone", codec: codec)
-      client.say(2, .rules(.read))
-      #expect(try await client.reply() == (2, .rules(UserRules())))
-      let rules = UserRules(onBusy: UserRules.Forward(users: ["cy"]))
-      client.say(3, .rules(.write(rules)))
-      #expect(try await client.reply() == (3, .rules(rules)))
+  @Test(.edge()) func whatTheEdgeRefuses() async throws {
+    let long = String(repeating: "x", count: 129)
+    let tooMuch = String(repeating: "x", count: CallLimits().pushDataBytes + 1)
+    for (body, code) in [
+      ("", 100), ("[]", 100), (#"{"from":"bob","to":7}"#, 106), (#"{"from":"bob"}"#, 410),
+      (#"{"to":"cy"}"#, 410), (#"{"from":"bob","to":"\#(long)"}"#, 410),
+      (#"{"callId":"7","from":"bob","to":"cy"}"#, 106),
+      (#"{"from":"bob","fromDevice":" ","to":"cy"}"#, 300),
+      (#"{"from":"bob","to":"cy","headers":[{"name":"","value":"x"}]}"#, 106),
+      (#"{"from":"bob","to":"cy","pushData":"\#(tooMuch)"}"#, 0),
+    ] {
+      let answer = try await place(body)
+      #expect(answer.status == 400, "\(body.prefix(80)): \(answer.text)")
+      if code != 0 { #expect(answer.errorCode == code, "\(body.prefix(80)): \(answer.text)") }
     }
   }
 
-  @Test func theAppsRateHolds() async throws {
-    var terms = AppTerms()
-    terms.limits[.serverRequestsPerSecond] = 10
-    let time = StillTime()
-    try await EdgeFixture.run(at: time, terms: terms) { edge in
-      let client = try await edge.client()
-      let server = try edge.serverToken()
-      // 20 at once; a question to all shards counts as ten.
-      let path = "/v1/app/users/bob"
-      #expect(try await client.request("GET", path + "/calls", token: server).status == 200)
-      for _ in 0..<10 {
-        #expect(try await client.request("GET", path, token: server).status == 200)
-      }
-      let refused = try await client.request("GET", path, token: server)
-      #expect(refused.status == 429 && refused.errorCode == 107)
-      #expect(refused.text.contains("serverRequestsPerSecond"))
-      // Its users' devices have rates of their own.
-      let user = try await edge.token("bob", device: "phone")
-      #expect(try await client.request("GET", "/v1/rules", token: user).status == 200)
-    }
-  }
-
-  @Test func browsersAreNotAllowedThere() async throws {
-    try await EdgeFixture.run {
-      $0.allowedOrigins = ["*"]
-    } _: { edge in
-      let client = try await edge.client()
-      let answer = try await client.request(
-        "OPTIONS", "/v1/app/users/bob",
-        headers: ["Origin: https://app.example", "Access-Control-Request-Method: GET"])
-      #expect(answer.status == 404)
+  @Test(.stillEdge(terms: .limited([.callsPerSecond: 1])))
+  func theAppsRateOfCallsHolds() async throws {
+    for status in [200, 200, 429] {
+      let answer = try await place(#"{"from":"bob","to":"cy"}"#)
+      #expect(answer.status == status)
+      #expect(answer.text.contains("callsPerSecond") == (status == 429))
     }
   }
 }

@@ -4,8 +4,9 @@ import CallEdge
 import CallWire
 import Testing
 
-private let ann = UserKey(app: "demo", user: "ann")
 private let call = CallID(high: 1, low: 2)
+private let phone = AttachRequest(device: "phone")
+private let tokenOfPhone = AttachRequest(token: "t", device: "phone")
 
 @Suite struct AttachTests {
   @Test("commands show the token until the attach is answered, then the shard's ticket")
@@ -16,79 +17,44 @@ private let call = CallID(high: 1, low: 2)
     machine.say(1, .attach(AttachRequest(token: "bad", device: "phone")))
     machine.authenticated(.failure(.notAccepted))
     #expect(machine.session.credential == .none)
-    machine.say(2, .attach(AttachRequest(token: "t", device: "phone")))
+    machine.say(2, .attach(tokenOfPhone))
     machine.authenticated(.success(.of()))
     #expect(machine.session.credential == .token("t"))
+    var early = machine
+    #expect(early.session.takeEnd()?.credential == .token("t"), "the end of a session says so, too")
     machine.reply(2, .attach(Attach()), .error(CallError(.tryAgain)))
-    machine.say(3, .attach(AttachRequest(device: "phone")))
+    machine.say(3, .attach(phone))
     #expect(machine.session.credential == .token("t"), "it may be tried again")
     machine.reply(3, .attach(Attach()), .attached(forCall: nil, ticket: ticket))
     #expect(machine.session.credential == .ticket(ticket))
     #expect(machine.session.takeEnd()?.credential == .ticket(ticket))
   }
 
-  @Test("a session that ends before its attach is answered says so by its token")
-  func farewellByToken() {
-    var machine = SessionMachine()
-    machine.say(2, .attach(AttachRequest(token: "t", device: "phone")))
-    machine.authenticated(.success(.of()))
-    #expect(machine.session.takeEnd()?.credential == .token("t"))
-  }
-
   @Test func tokenInTheAttachIsCheckedAndTheShardAsked() {
     var machine = SessionMachine()
-    machine.say(
-      1,
-      .attach(
-        AttachRequest(
-          token: "t", device: "phone", forCall: call, deviceName: "Ann's phone", client: "sdk 1",
-          onlyPlaces: true)))
+    var request = AttachRequest(
+      token: "t", device: "phone", forCall: call, deviceName: "Ann's phone", client: "sdk 1")
+    request.onlyPlaces = true
+    machine.say(1, .attach(request))
     #expect(machine.take() == [.authenticate(token: "t")])
     machine.authenticated(.success(.of()))
-    #expect(
-      machine.take() == [
-        .forward(
-          request: 1, callee: ann,
-          .attach(
-            Attach(
-              forCall: call, deviceName: "Ann's phone", client: "sdk 1",
-              attachedAt: SessionMachine.start, onlyPlaces: true, userName: "")
-          ))
-      ])
+    let attach = Attach(
+      forCall: call, deviceName: "Ann's phone", client: "sdk 1", attachedAt: SessionMachine.start,
+      onlyPlaces: true, userName: "")
+    #expect(machine.take() == [.forward(request: 1, callee: ann, .attach(attach))])
     #expect(!machine.session.isAttached)
     machine.reply(1, .attach(Attach()), .attached(forCall: nil))
-    #expect(
-      machine.take() == [
-        .reply(
-          1,
-          .attached(
-            AttachedInfo(
-              session: "9-7", user: "ann", device: "phone", pingSeconds: 25,
-              serverTime: SessionMachine.start, deviceName: "Ann's phone")))
-      ])
+    let info = AttachedInfo(
+      session: "9-7", user: "ann", device: "phone", pingSeconds: 25,
+      serverTime: SessionMachine.start, deviceName: "Ann's phone")
+    #expect(machine.take() == [.reply(1, .attached(info))])
     #expect(machine.session.isAttached)
-  }
-
-  @Test func tokenOfTheHeaderIsEnough() {
-    var machine = SessionMachine(claims: .of(device: "phone"))
-    machine.say(1, .attach(AttachRequest()))
-    guard case .forward(1, ann, .attach)? = machine.take().first else {
-      Issue.record("not forwarded")
-      return
-    }
-    #expect(machine.session.sender?.device == "phone")
-  }
-
-  @Test func withoutAnyTokenNobodyIsAccepted() {
-    var machine = SessionMachine()
-    machine.say(1, .attach(AttachRequest(device: "phone")))
-    #expect(machine.take().contains(where: isError(1, .notAccepted)))
   }
 
   @Test(arguments: [(AuthFailure.expired, CallError.Code.expired), (.notAccepted, .notAccepted)])
   func refusedTokensAreAnsweredAndMayBeReplaced(failure: AuthFailure, code: CallError.Code) {
     var machine = SessionMachine()
-    machine.say(1, .attach(AttachRequest(token: "t", device: "phone")))
+    machine.say(1, .attach(tokenOfPhone))
     machine.authenticated(.failure(failure))
     #expect(machine.take().contains(where: isError(1, code)))
     machine.say(2, .attach(AttachRequest(token: "new", device: "phone")))
@@ -99,21 +65,28 @@ private let call = CallID(high: 1, low: 2)
   @Test func wrongTokensWithoutEndCloseTheSession() {
     var machine = SessionMachine()
     for id in 1...10 {
-      machine.say(UInt64(id), .attach(AttachRequest(token: "t", device: "phone")))
+      machine.say(UInt64(id), .attach(tokenOfPhone))
       machine.authenticated(.failure(.notAccepted))
     }
     #expect(machine.take().last == .close(.tooManyBadFrames))
   }
 
-  @Test(arguments: [
-    (String?.none, "", CallError.Code.invalidDevice), ("phone", "tablet", .notAccepted),
-    (nil, String(repeating: "x", count: 65), .invalidDevice), (nil, "a\nb", .invalidDevice),
-  ])
-  func deviceComesFromTokenOrFrame(claimed: String?, named: String, code: CallError.Code) {
-    var machine = SessionMachine(claims: .of(device: claimed))
+  /// A token of the header is enough where it names the device.
+  @Test(
+    arguments: [
+      (.of(device: "phone"), "", nil), (.of(), "", .invalidDevice),
+      (.of(device: "phone"), "tablet", .notAccepted), (.of(), "a\nb", .invalidDevice),
+      (.of(), String(repeating: "x", count: 65), .invalidDevice), (nil, "phone", .notAccepted),
+    ] as [(DeviceClaims?, String, CallError.Code?)])
+  func deviceComesFromTokenOrFrame(claims: DeviceClaims?, named: String, code: CallError.Code?) {
+    var machine = SessionMachine(claims: claims)
     machine.say(1, .attach(AttachRequest(device: named)))
-    #expect(machine.take().contains(where: isError(1, code)))
-    #expect(machine.session.sender == nil)
+    let actions = machine.take()
+    if let code {
+      #expect(actions.contains(where: isError(1, code)) && machine.session.sender == nil)
+    } else {
+      #expect(actions.map(\.isForward) == [true] && machine.session.sender?.device == "phone")
+    }
   }
 
   /// Nothing says which part of a token was wrong.
@@ -129,50 +102,41 @@ private let call = CallID(high: 1, low: 2)
     #expect(other.take() == answer)
   }
 
-  @Test func secondAttachIsRefused() {
-    var machine = SessionMachine.attached()
-    machine.say(5, .attach(AttachRequest(device: "phone")))
+  @Test func onlyOneAttachCounts() {
+    var machine = SessionMachine(claims: .of())
+    machine.say(1, .attach(phone))
+    _ = machine.take()
+    // A repetition while it is under way is not answered, others are refused, then and later.
+    machine.say(1, .attach(phone))
+    #expect(machine.take().isEmpty)
+    machine.say(2, .attach(phone))
+    #expect(machine.take().contains(where: isError(2, .alreadyAttached)))
+    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
+    #expect(machine.take().count == 1)
+    machine.say(5, .attach(phone))
     #expect(machine.take().contains(where: isError(5, .alreadyAttached)))
     #expect(machine.session.isAttached)
   }
 
-  @Test func attachRepeatedWhileUnderWayIsAnsweredOnce() {
-    var machine = SessionMachine(claims: .of())
-    machine.say(1, .attach(AttachRequest(device: "phone")))
-    _ = machine.take()
-    machine.say(1, .attach(AttachRequest(device: "phone")))
-    #expect(machine.take().isEmpty)
-    machine.say(2, .attach(AttachRequest(device: "phone")))
-    #expect(machine.take().contains(where: isError(2, .alreadyAttached)))
-    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
-    #expect(machine.take().count == 1)
-  }
-
   @Test func attachThatGotNoAnswerMayBeTriedAgain() {
     var machine = SessionMachine(claims: .of())
-    machine.say(1, .attach(AttachRequest(device: "phone")))
+    machine.say(1, .attach(phone))
     machine.turn.now = SessionMachine.start + .seconds(5)
     machine.reply(1, .attach(Attach()), .error(CallError(.tryAgain)))
     #expect(machine.take().contains(where: isError(1, .tryAgain)))
     // The time to attach begins anew: it was not the device's fault.
     machine.pass(.seconds(9))
     #expect(machine.take().isEmpty)
-    machine.say(2, .attach(AttachRequest(device: "phone")))
-    machine.reply(2, .attach(Attach()), .attached(forCall: nil))
+    var other = machine
+    machine.attach()
     #expect(machine.session.isAttached)
     // A shard may know the session since the first attempt: its end is always reported.
-    let farewell = machine.session.takeEnd()
-    #expect(farewell?.user == ann)
-  }
-
-  @Test func sessionDoesNotBecomeAnotherUsers() {
-    var machine = SessionMachine(claims: .of())
-    machine.say(1, .attach(AttachRequest(device: "phone")))
-    machine.reply(1, .attach(Attach()), .error(CallError(.tryAgain)))
-    machine.say(2, .attach(AttachRequest(token: "bob's", device: "phone")))
-    _ = machine.take()
-    machine.authenticated(.success(.of("bob")))
-    #expect(machine.take().contains(where: isError(2, .forbidden)))
+    #expect(machine.session.takeEnd()?.user == ann)
+    // So it does not become another user's.
+    other.say(2, .attach(AttachRequest(token: "bob's", device: "phone")))
+    _ = other.take()
+    other.authenticated(.success(.of("bob")))
+    #expect(other.take().contains(where: isError(2, .forbidden)))
   }
 
   @Test func connectionMustAttachInTime() {
@@ -189,19 +153,18 @@ private let call = CallID(high: 1, low: 2)
 
   @Test func everyOtherCommandNeedsAnAttach() {
     let address = CallAddress(callee: "bob", call: call)
+    let verbs: [CallVerb] = [
+      .alerting, .answer(description: ""), .decline(.everywhere), .busy, .cancel, .connected,
+      .hangUp, .signal(.candidate, body: "c"), .resume, .query,
+    ]
     let commands: [ClientCommand] = [
-      .register(RegistrationRequest()), .unregister(nil), .place(address, PlaceRequest(call: call)),
-      .ack([AckItem(call: address, version: 1)]), .call(address, .alerting),
-      .call(address, .answer(description: "")), .call(address, .decline(.everywhere)),
-      .call(address, .busy),
-      .call(address, .cancel), .call(address, .connected), .call(address, .hangUp),
-      .call(address, .signal(.candidate, body: "c")), .call(address, .resume),
-      .call(address, .query),
+      .register(RegistrationRequest()), .unregister(nil), .place(call),
+      .ack([AckItem(call: address, version: 1)]), .ping, .calls, .renew(token: "t"),
     ]
     var machine = SessionMachine(claims: .of(device: "phone"))
-    for (index, command) in commands.enumerated() {
-      machine.say(UInt64(index + 1), command)
-      #expect(machine.take().contains(where: isError(UInt64(index + 1), .notAttached)))
+    for (id, command) in zip(UInt64(1)..., commands + verbs.map { .call(address, $0) }) {
+      machine.say(id, command)
+      #expect(machine.take() == [.reply(id, .error(CallError(.notAttached)))])
     }
     #expect(!machine.session.isClosing)
   }

@@ -4,65 +4,36 @@ import CallEdge
 import CallWire
 import Testing
 
-private let ann = UserKey(app: "demo", user: "ann")
-private let bob = UserKey(app: "demo", user: "bob")
 private let call = CallID(high: 1, low: 2)
+private let query = ClientCommand.call(CallAddress(call: call), .query)
 
 @Suite struct CommandTests {
   @Test func commandsGoToTheShardOfTheCallee() {
-    let mine = CallAddress(call: call)
-    let bobs = CallAddress(callee: "bob", call: call)
     var request = PlaceRequest(call: CallID(high: 9, low: 9), description: "sdp")
     let placed = PlaceRequest(call: call, description: "sdp", deviceName: "Ann's phone")
     request.deviceName = "what the device says of itself here does not count"
-    let cases: [(ClientCommand, UserKey, Command.Body)] = [
+    var cases: [(ClientCommand, UserKey, Command.Body)] = [
       (.register(RegistrationRequest()), ann, .register(RegistrationRequest())),
+      (.rules(.read), ann, .rules(.read)),
+      (.rules(.write(UserRules())), ann, .rules(.write(UserRules()))),
       (.unregister(nil), ann, .unregister("phone")),
       (.unregister("tablet"), ann, .unregister("tablet")),
-      (.place(bobs, request), bob, .place(placed)),
-      (.call(mine, .alerting), ann, .call(call, .alerting)),
-      (.call(mine, .answer(description: "sdp")), ann, .call(call, .answer(description: "sdp"))),
-      (
-        .call(CallAddress(callee: "ann", call: call), .decline(.here)), ann,
-        .call(call, .decline(.here))
-      ),
-      (.call(mine, .busy), ann, .call(call, .busy)),
-      (.call(bobs, .cancel), bob, .call(call, .cancel)),
-      (.call(bobs, .connected), bob, .call(call, .connected)),
-      (.call(bobs, .hangUp), bob, .call(call, .hangUp)),
-      (
-        .call(bobs, .signal(.description, body: "b")), bob,
-        .call(call, .signal(.description, body: "b"))
-      ),
-      (.call(bobs, .resume), bob, .call(call, .resume)),
-      (.call(bobs, .query), bob, .call(call, .query)),
+      (.place(CallAddress(callee: "bob", call: call), request), bob, .place(placed)),
+      (.call(CallAddress(callee: "ann", call: call), .busy), ann, .call(call, .busy)),
     ]
+    for verb: CallVerb in [.alerting, .answer(description: "sdp"), .decline(.here), .busy] {
+      cases.append((.call(CallAddress(call: call), verb), ann, .call(call, verb)))
+    }
+    for verb: CallVerb in [
+      .cancel, .connected, .hangUp, .signal(.description, body: "b"), .resume, .query,
+    ] {
+      cases.append((.call(CallAddress(callee: "bob", call: call), verb), bob, .call(call, verb)))
+    }
     for (command, callee, body) in cases {
       var machine = SessionMachine.attached()
       machine.say(3, command)
       #expect(machine.take() == [.forward(request: 3, callee: callee, body)])
     }
-  }
-
-  @Test func aPlaceHasTheNameOfTheLatestToken() {
-    func placed(_ machine: inout SessionMachine, as id: UInt64) -> String? {
-      var request = PlaceRequest(call: CallID(high: 1, low: id))
-      request.callerName = "what the device says of itself here does not count"
-      machine.say(id, .place(CallAddress(callee: "bob", call: request.call), request))
-      guard case .forward(_, _, .place(let sent))? = machine.take().first else { return nil }
-      return sent.callerName
-    }
-    var claims = DeviceClaims.of()
-    claims.name = "Ann Lee"
-    var machine = SessionMachine(claims: claims)
-    machine.say(1, .attach(AttachRequest(device: "phone")))
-    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
-    machine.turn.actions = []
-    #expect(placed(&machine, as: 2) == "Ann Lee")
-    claims.name = "Ann Smith"
-    machine.session.renewed(3, "token", .success(claims), &machine.turn)
-    machine.turn.actions = []
-    #expect(placed(&machine, as: 4) == "Ann Smith")
   }
 
   @Test func registrationsGetTheFingerprintsOfTheirTokens() {
@@ -81,51 +52,44 @@ private let call = CallID(high: 1, low: 2)
   }
 
   @Test func aUserWhoseNameTheDialectDoesNotTakeIsRefused() {
-    let name = String(repeating: "n", count: 41)
-    var machine = SessionMachine(claims: .of(name, device: "phone"))
-    machine.say(1, .attach(AttachRequest()))
-    machine.reply(1, .attach(Attach()), .attached(forCall: nil))
-    _ = machine.take()
+    var machine = SessionMachine.attached(claims: .of(String(repeating: "n", count: 41)))
     machine.say(2, .register(RegistrationRequest(dialect: "sinch")))
     #expect(machine.take().contains(where: isError(2, .invalidUserForDialect)))
     machine.say(3, .register(RegistrationRequest(dialect: "twilio")))
-    #expect(machine.take().count == 1)
+    #expect(machine.take().map(\.isForward) == [true])
   }
 
   @Test func acknowledgementsAreGroupedByCallee() {
     var machine = SessionMachine.attached()
     let other = CallID(high: 3, low: 4)
-    machine.say(
-      0,
-      .ack([
-        AckItem(call: CallAddress(call: call), version: 1),
-        AckItem(call: CallAddress(call: other), version: 2),
-        AckItem(call: CallAddress(callee: "bob", call: call), version: 3),
-      ]))
+    let items = [
+      AckItem(call: CallAddress(call: call), version: 1),
+      AckItem(call: CallAddress(call: other), version: 2),
+      AckItem(call: CallAddress(callee: "bob", call: call), version: 3),
+    ]
+    machine.say(0, .ack(items))
+    let own = [Acknowledgement(call: call, version: 1), Acknowledgement(call: other, version: 2)]
     #expect(
       machine.take() == [
-        .acknowledge(
-          callee: ann,
-          [
-            Acknowledgement(call: call, version: 1), Acknowledgement(call: other, version: 2),
-          ]),
+        .acknowledge(callee: ann, own),
         .acknowledge(callee: bob, [Acknowledgement(call: call, version: 3)]),
       ])
   }
 
   @Test func repliesReachTheDevice() {
     var machine = SessionMachine.attached()
-    let state = CallState(call: call, callee: "bob", phase: .placed)
+    let state = CallState.of(call, .placed)
+    let rules = UserRules(onBusy: UserRules.Forward(users: ["cy"]))
     let expiry = Timestamp(microseconds: 5)
+    let info = RegisteredInfo(
+      device: "phone", expiresAt: expiry, removed: ["old"], capabilities: [.missed])
     let cases: [(Reply, ServerReply)] = [
       (.done, .done), (.call(state), .call(state)),
-      (.answer(won: true, state), .answer(won: true, state)),
+      (.answer(won: true, state), .answer(won: true, state)), (.rules(rules), .rules(rules)),
       (.error(CallError(.notParty)), .error(CallError(.notParty))),
       (
         .registered(expiresAt: expiry, removed: ["old"], capabilities: [.missed]),
-        .registered(
-          RegisteredInfo(
-            device: "phone", expiresAt: expiry, removed: ["old"], capabilities: [.missed]))
+        .registered(info)
       ),
     ]
     for (reply, expected) in cases {
@@ -134,34 +98,27 @@ private let call = CallID(high: 1, low: 2)
     }
     let named = RegistrationRequest(deviceName: "Ann's phone")
     machine.reply(4, .register(named), .registered(expiresAt: expiry, removed: []))
-    let info = RegisteredInfo(device: "phone", expiresAt: expiry, deviceName: "Ann's phone")
-    #expect(machine.take() == [.reply(4, .registered(info))], "as it is kept")
+    let kept = RegisteredInfo(device: "phone", expiresAt: expiry, deviceName: "Ann's phone")
+    #expect(machine.take() == [.reply(4, .registered(kept))], "as it is kept")
   }
 
-  @Test func aReplyThatIsNoNewsMayWait() {
-    func reply(to body: Command.Body, _ reply: Reply) -> [DeviceSession.Action] {
-      var machine = SessionMachine.attached()
-      machine.reply(4, body, reply)
-      return machine.take()
-    }
-    func reply(to body: Command.Body, _ phase: CallPhase) -> [DeviceSession.Action] {
-      reply(to: body, .call(CallState(call: call, callee: "bob", phase: phase)))
-    }
-    func state(_ phase: CallPhase) -> ServerReply {
-      .call(CallState(call: call, callee: "bob", phase: phase))
-    }
-    #expect(reply(to: .call(call, .alerting), .ringing) == [.replyLazily(4, state(.ringing))])
-    #expect(reply(to: .call(call, .connected), .done) == [.replyLazily(4, .done)])
-    // A device that rings must learn at once that it should not.
-    #expect(reply(to: .call(call, .alerting), .answered) == [.reply(4, state(.answered))])
-    #expect(reply(to: .call(call, .alerting), .ended) == [.reply(4, state(.ended))])
-    #expect(reply(to: .call(call, .connected), .ended) == [.reply(4, state(.ended))])
-    #expect(reply(to: .call(call, .query), .ringing) == [.reply(4, state(.ringing))])
+  /// A device that rings must learn at once that it should not.
+  @Test(
+    arguments: [
+      (.alerting, .ringing, true), (.alerting, .answered, false), (.alerting, .ended, false),
+      (.connected, nil, true), (.connected, .ended, false), (.query, .ringing, false),
+    ] as [(CallVerb, CallPhase?, Bool)])
+  func aReplyThatIsNoNewsMayWait(verb: CallVerb, phase: CallPhase?, mayWait: Bool) {
+    var machine = SessionMachine.attached()
+    let state = phase.map { CallState.of(call, $0) }
+    machine.reply(4, .call(call, verb), state.map { .call($0) } ?? .done)
+    let reply: ServerReply = state.map { .call($0) } ?? .done
+    #expect(machine.take() == [mayWait ? .replyLazily(4, reply) : .reply(4, reply)])
   }
 
   @Test func commandsNeedAnID() {
     var machine = SessionMachine.attached()
-    machine.say(0, .call(CallAddress(call: call), .query))
+    machine.say(0, query)
     #expect(machine.take().contains(where: isError(0, .invalidField)))
   }
 
@@ -170,31 +127,31 @@ private let call = CallID(high: 1, low: 2)
       $0.commandsPendingPerSession = 3
       $0.commandsBurst = 1000
     }
-    for id in 1...3 { machine.say(UInt64(id), .call(CallAddress(call: call), .query)) }
+    for id in 1...3 { machine.say(UInt64(id), query) }
     _ = machine.take()
-    machine.say(4, .call(CallAddress(call: call), .query))
+    machine.say(4, query)
     #expect(machine.take().contains(where: isError(4, .rateLimited)))
     machine.reply(1, .call(call, .query), .done)
     _ = machine.take()
-    machine.say(5, .call(CallAddress(call: call), .query))
+    machine.say(5, query)
     #expect(machine.take() == [.forward(request: 5, callee: ann, .call(call, .query))])
     // One that turned out to be under way already leaves its place.
     machine.session.wasRepeated(.call(call, .query))
-    machine.say(6, .call(CallAddress(call: call), .query))
-    #expect(machine.take().count == 1)
+    machine.say(6, query)
+    #expect(machine.take().map(\.isForward) == [true])
   }
 
   @Test func rateIsLimitedWithAHint() {
     var machine = SessionMachine.attached()
     // The attach took one of the 60.
-    for id in 2...60 { machine.say(UInt64(id), .call(CallAddress(call: call), .query)) }
-    for id in 2...60 { machine.reply(UInt64(id), .call(call, .query), .done) }
+    for id in UInt64(2)...60 { machine.say(id, query) }
+    for id in UInt64(2)...60 { machine.reply(id, .call(call, .query), .done) }
     #expect(!machine.take().contains { if case .reply(_, .error) = $0 { true } else { false } })
-    machine.say(61, .call(CallAddress(call: call), .query))
+    machine.say(61, query)
     #expect(machine.take() == [.reply(61, .error(.tooFast))])
     // The command that was refused may be retransmitted; 20 a second are taken.
     machine.turn.now = machine.turn.now + .milliseconds(50)
-    machine.say(61, .call(CallAddress(call: call), .query))
+    machine.say(61, query)
     #expect(machine.take() == [.forward(request: 61, callee: ann, .call(call, .query))])
     #expect(!machine.session.isClosing)
   }
@@ -208,11 +165,10 @@ private let call = CallID(high: 1, low: 2)
     // The attach took one of the four.
     machine.place(0, as: 2)
     machine.place(1, as: 3)
-    machine.say(4, .call(CallAddress(call: call), .query))
-    machine.say(5, .call(CallAddress(call: call), .query))
+    machine.say(4, query)
+    machine.say(5, query)
     let sentences = machine.take().compactMap { action -> String? in
-      guard case .reply(_, .error(let error)) = action else { return nil }
-      return error.message
+      if case .reply(_, .error(let error)) = action { error.message } else { nil }
     }
     #expect(
       sentences == [
@@ -220,18 +176,27 @@ private let call = CallID(high: 1, low: 2)
       ])
   }
 
-  @Test func acknowledgementsCountATenth() {
+  @Test("acknowledgements and pings count a tenth", arguments: [true, false])
+  func someCountATenth(isPing: Bool) {
     var machine = SessionMachine.attached()
     let item = AckItem(call: CallAddress(call: call), version: 1)
-    for _ in 0..<590 { machine.say(0, .ack([item])) }
-    #expect(machine.take().count { if case .acknowledge = $0 { true } else { false } } == 590)
-    machine.say(0, .ack([item]))
-    #expect(machine.take().contains(where: isError(0, .rateLimited)))
+    for id in UInt64(2)...591 { machine.say(isPing ? id : 0, isPing ? .ping : .ack([item])) }
+    let taken = machine.take().count {
+      switch $0 {
+      case .acknowledge: !isPing
+      case .reply(_, .done): isPing
+      default: false
+      }
+    }
+    #expect(taken == 590)
+    machine.say(592, isPing ? .ping : .ack([item]))
+    let refused = machine.take()
+    #expect(refused.count == 1 && refused.allSatisfy(isError(592, .rateLimited)))
   }
 
   @Test func whoNeverHeedsTheLimitIsClosed() {
     var machine = SessionMachine.attached { $0.peers.refusalsMax = 5 }
-    for id in 0..<100 { machine.say(UInt64(id + 2), .call(CallAddress(call: call), .query)) }
+    for id in 0..<100 { machine.say(UInt64(id + 2), query) }
     #expect(machine.take().contains(.close(.tooManyCommands)))
   }
 }

@@ -4,6 +4,7 @@ import CallCore
 import CallEdge
 import CallTelemetry
 import CallWire
+import Foundation
 import Logging
 import NIOCore
 import ServiceLifecycle
@@ -55,22 +56,20 @@ final class FakeShards: Sendable {
   }
 
   private static func agreeing(_ request: AppRequest, _ user: UserKey) -> Reply {
-    switch request {
+    func answer(_ call: CallID, _ phase: CallPhase, _ caller: Party) -> Reply {
+      let state = CallState(call: call, callee: user.user, phase: phase)
+      return .app(
+        .call(AppCall(state: state, caller: caller, placedAt: Timestamp(microseconds: 0))))
+    }
+    return switch request {
     case .user: .app(.user(AppUser(user: user.user)))
     case .calls, .live: .app(.calls(AppCalls()))
     case .call(let call), .end(let call):
-      .app(
-        .call(
-          AppCall(
-            state: CallState(call: call, callee: user.user, phase: .ended),
-            caller: Party(user: "caller", device: "c1"), placedAt: Timestamp(microseconds: 0))))
+      answer(call, .ended, Party(user: "caller", device: "c1"))
     case .place(let placing):
-      .app(
-        .call(
-          AppCall(
-            state: CallState(call: placing.request.call, callee: user.user, phase: .placed),
-            caller: Party(user: placing.caller, device: "", name: placing.request.callerName),
-            placedAt: Timestamp(microseconds: 0))))
+      answer(
+        placing.request.call, .placed,
+        Party(user: placing.caller, device: "", name: placing.request.callerName))
     case .group: .app(.group(CallGroup(users: ["ann"], order: .inTurn)))
     case .setGroup(let group): group.map { .app(.group($0)) } ?? .done
     case .remove: .done
@@ -116,7 +115,7 @@ final class FakeShards: Sendable {
   }
 
   /// Waits for a command that fits, dropping those before it.
-  func next(_ fits: (Command) -> Bool) async throws -> Command {
+  func next(_ fits: (Command) -> Bool = { _ in true }) async throws -> Command {
     while true {
       var waiting = kept.withLock { commands in
         defer { commands = [] }
@@ -129,6 +128,41 @@ final class FakeShards: Sendable {
       kept.withLock { $0 = rest }
       return waiting[index]
     }
+  }
+
+  func nextPlace() async throws -> PlaceRequest { try #require(await next(\.isPlace).place) }
+}
+
+extension Command {
+  var attach: Attach? { if case .attach(let attach) = body { attach } else { nil } }
+  var place: PlaceRequest? { if case .place(let request) = body { request } else { nil } }
+  var isAttach: Bool { attach != nil }
+  /// Whether it tells a shard's new owner of a session.
+  var isAnnouncement: Bool { attach?.announce == true }
+  var isPlace: Bool { place != nil }
+  var isEnd: Bool { if case .sessionClosed = body { true } else { false } }
+  var isRegister: Bool { if case .register = body { true } else { false } }
+  var isAck: Bool { if case .ack = body { true } else { false } }
+  var isQuery: Bool { if case .call(_, .query) = body { true } else { false } }
+}
+
+extension ClientCommand {
+  static func place(
+    _ call: CallID, to callee: String = "bob", description: String = ""
+  ) -> ClientCommand {
+    .place(
+      CallAddress(callee: callee, call: call), PlaceRequest(call: call, description: description))
+  }
+}
+
+extension EdgeItem {
+  static func delivery(
+    _ event: Delivery.Event, to session: UInt64, of callee: String = "ann", version: UInt64 = 1
+  ) -> EdgeItem {
+    let delivery = Delivery(
+      call: CallID(high: 1, low: 2), callee: callee, version: version,
+      at: Timestamp(microseconds: 1), event: event)
+    return EdgeItem(session: session, body: .delivery(delivery))
   }
 }
 
@@ -147,6 +181,68 @@ final class StillTime: Timers {
   func unregister(_ slot: Int) {}
 }
 
+/// Runs a test, or one case of it, with an edge of its own: `edge`.
+struct EdgeTrait: TestTrait, TestScoping {
+  var standsStill = false
+  var isTLS = false
+  var terms = AppTerms()
+  var change: Change
+
+  typealias Change = @Sendable (inout EdgeConfiguration) -> Void
+  @TaskLocal static var current: EdgeFixture?
+
+  func provideScope(
+    for test: Test, testCase: Test.Case?,
+    performing function: @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    let files = isTLS ? try TLSFiles() : nil
+    let tls = try files?.edgeTLS()
+    try await EdgeFixture.run(at: standsStill ? StillTime() : nil, terms: terms) {
+      $0.tls = tls
+      change(&$0)
+    } _: { edge in
+      try await Self.$current.withValue(edge) {
+        try await TLSFiles.$current.withValue(files) { try await function() }
+      }
+    }
+  }
+}
+
+extension Trait where Self == EdgeTrait {
+  static func edge(
+    terms: AppTerms = AppTerms(), _ change: @escaping EdgeTrait.Change = { _ in }
+  ) -> EdgeTrait {
+    EdgeTrait(terms: terms, change: change)
+  }
+
+  /// An edge whose time stands still until the test lets it pass.
+  static func stillEdge(
+    terms: AppTerms = AppTerms(), _ change: @escaping EdgeTrait.Change = { _ in }
+  ) -> EdgeTrait {
+    EdgeTrait(standsStill: true, terms: terms, change: change)
+  }
+
+  /// An edge whose devices' port speaks TLS.
+  static func edgeWithTLS(
+    standsStill: Bool = false, _ change: @escaping EdgeTrait.Change = { _ in }
+  ) -> EdgeTrait {
+    EdgeTrait(standsStill: standsStill, isTLS: true, change: change)
+  }
+}
+
+/// The edge of a test with the trait.
+var edge: EdgeFixture { EdgeTrait.current! }
+
+extension AppTerms {
+  static func limited(
+    _ limits: [AppLimit: Int], pushTopics: [String]? = nil, subscriptions: Subscriptions = []
+  ) -> AppTerms {
+    var terms = AppTerms(pushTopics: pushTopics, subscriptions: subscriptions)
+    for (limit, value) in limits { terms.limits[limit] = value }
+    return terms
+  }
+}
+
 /// An edge on a bus in memory, with shards that answer by a script.
 struct EdgeFixture {
   let node: EdgeNode<InProcessBus>
@@ -158,12 +254,10 @@ struct EdgeFixture {
   let configuration: EdgeConfiguration
   /// The keys with which the edge checks push capabilities.
   let pushKeys: PushKeyring
+  /// The time that the edge's clock follows; nil: the machine's.
+  let time: StillTime?
 
-  /// - Parameters:
-  ///   - time: what the edge's clock follows; nil: the machine's.
-  ///   - terms: those of the app.
-  ///   - hook: the app's; nil: it has none.
-  ///   - exchange: the way from and to shards of the same process.
+  /// - Parameter exchange: the way from and to shards of the same process.
   static func run(
     at time: StillTime? = nil, terms: AppTerms = AppTerms(), hook: HookSettings? = nil,
     exchange: LocalExchange? = nil,
@@ -171,18 +265,16 @@ struct EdgeFixture {
     log: (@Sendable (String) -> Void)? = nil,
     _ body: (EdgeFixture) async throws -> Void
   ) async throws {
-    let keys = AppKeys.generateDevelopment(app: "demo").0.with(terms, of: "demo").with(
-      hook, of: "demo")
+    let keys = AppKeys.generateDevelopment(app: "demo").0
+      .with(terms, of: "demo").with(hook, of: "demo")
     var configuration = EdgeConfiguration(nodeID: "edge-1", appKeys: keys)
     configuration.eventLoops = 2
     configuration.shardCount = 8
     configuration.drainSeconds = 0
     change(&configuration)
     let bus = InProcessBus()
-    let subjects = Subjects(
-      cluster: configuration.cluster, shardCount: configuration.shardCount)
-    let shards = try FakeShards(
-      bus: bus, subjects: subjects, shardCount: configuration.shardCount)
+    let subjects = Subjects(cluster: configuration.cluster, shardCount: configuration.shardCount)
+    let shards = try FakeShards(bus: bus, subjects: subjects, shardCount: configuration.shardCount)
     let metrics = MetricsRegistry()
     let logger = Logger(label: "test") { label in
       guard let log else { return SwiftLogNoOpLogHandler() }
@@ -199,7 +291,7 @@ struct EdgeFixture {
       let port = try await node.boundPort
       let fixture = EdgeFixture(
         node: node, bus: bus, shards: shards, port: port, keys: keys,
-        metrics: metrics, configuration: configuration, pushKeys: pushKeys)
+        metrics: metrics, configuration: configuration, pushKeys: pushKeys, time: time)
       do {
         try await body(fixture)
       } catch {
@@ -211,27 +303,49 @@ struct EdgeFixture {
     await bus.close()
   }
 
-  func token(_ user: String, device: String? = nil, lifetimeSeconds: Int64 = 3600) async throws
-    -> String
-  {
+  func token(
+    _ user: String, device: String? = nil, lifetimeSeconds: Int64 = 3600, now: Int64 = wallSeconds
+  ) throws -> String {
     try keys.mintToken(
-      app: "demo", user: user, device: device, lifetimeSeconds: lifetimeSeconds,
-      now: wallSeconds)
+      app: "demo", user: user, device: device, lifetimeSeconds: lifetimeSeconds, now: now)
+  }
+
+  func expiredToken(_ user: String = "ann") throws -> String {
+    try token(user, lifetimeSeconds: 60, now: wallSeconds - 61)
+  }
+
+  func serverToken(lifetimeSeconds: Int64 = 60, now: Int64 = wallSeconds) throws -> String {
+    try keys.mintServerToken(app: "demo", lifetimeSeconds: lifetimeSeconds, now: now)
   }
 
   func client(from source: String = "127.0.0.1") async throws -> RawClient {
     try await RawClient.connect(port: port, from: source)
   }
 
+  /// A connection that has become a WebSocket, without a session.
+  func socket(_ codec: DeviceCodec = .protobuf) async throws -> RawClient {
+    let client = try await client()
+    client.codec = codec
+    guard try await client.upgrade(codec.subprotocol).status == 101 else {
+      throw TestFailure("no upgrade")
+    }
+    return client
+  }
+
+  /// A request on a connection of its own.
+  func request(
+    _ method: String, _ path: String, token: String? = nil, body: String? = nil,
+    headers: [String] = [], from source: String = "127.0.0.1"
+  ) async throws -> RawClient.Response {
+    try await client(from: source).request(method, path, token: token, body: body, headers: headers)
+  }
+
   /// Waits until all sockets are closed but a probe's own.
   func connectionsEnd() async throws {
-    let started = ContinuousClock.now
     let probe = try await client()
-    repeat {
-      guard .now < started + patience else { throw TestFailure("a connection stays") }
-      // Only after an answer is the probe itself one of the edge's connections.
-      #expect(try await probe.request("GET", "/healthz").status == 200)
-    } while metric("callmesh_edge_connections") > 1
+    // Only after an answer is the probe itself one of the edge's connections.
+    #expect(try await probe.request("GET", "/healthz").status == 200)
+    try await until("callmesh_edge_connections") { $0 == 1 }
     try await probe.channel.close().get()
   }
 
@@ -254,19 +368,51 @@ struct EdgeFixture {
   }
 
   /// An attached device.
-  func device(_ user: String, _ device: String, codec: DeviceCodec = .protobuf) async throws
-    -> (client: RawClient, session: UInt64)
-  {
-    let client = try await client()
-    client.codec = codec
-    try await client.attach(token: try await token(user), device: device)
-    let attach = try await shards.next {
-      if case .attach = $0.body { $0.device.text == device } else { false }
-    }
+  func device(
+    _ user: String, _ device: String, codec: DeviceCodec = .protobuf
+  ) async throws -> (client: RawClient, session: UInt64) {
+    let client = try await socket(codec)
+    try await client.attach(AttachRequest(token: try token(user), device: device))
+    let attach = try await shards.next { $0.isAttach && $0.device.text == device }
     return (client, attach.session.number)
   }
 
   func say(_ items: EdgeItem...) { shards.say(items, to: node.incarnation) }
+
+  /// Lets some time pass, which stands still otherwise.
+  func pass(_ span: Duration) {
+    if time == nil { Issue.record("time passes by itself") }
+    time?.pass(span)
+  }
+
+  /// Sends a session more than the sockets of both sides can hold.
+  func flood(_ session: UInt64, items: Int = 400) {
+    let invite = Invite(
+      caller: Party(user: "bob", device: "phone"), deadline: Timestamp(microseconds: 0),
+      description: String(repeating: "x", count: 60_000))
+    for _ in 0..<items { say(.delivery(.invite(invite), to: session)) }
+  }
+
+  /// Asks for the sessions of a user's shard, as its new owner does.
+  func askForSessions(of user: String, epoch: UInt64, number: UInt64 = 0) {
+    let shard = ShardHash.shard(of: UserKey(app: "demo", user: user), count: 8)
+    let request = AnnounceRequest(shard: UInt32(shard), epoch: epoch, number: number)
+    bus.publish(shards.subjects.announceRequests, ClusterCodec.encode(request))
+  }
+
+  /// The status that the edge gives operators.
+  func status() async throws -> NodeStatus {
+    let answer = try await bus.request(shards.subjects.adminStatus, [], timeout: .seconds(10))
+    return try JSONDecoder().decode(NodeStatus.self, from: Data(answer.bytes))
+  }
+
+  /// Sends an operator's order, and returns the answer.
+  func order(_ name: String, _ request: some Encodable) async throws -> [UInt8] {
+    try await bus.request(
+      shards.subjects.order(name, by: "ann"), Array(try JSONEncoder().encode(request)),
+      timeout: patience
+    ).bytes
+  }
 
   /// The value of a metric without labels, or with the given ones.
   func metric(_ name: String) -> Double {

@@ -10,7 +10,6 @@ private let own = "wss://node-1.example"
 
 /// Which edge is nearer, by what the owners of shards say.
 @Suite struct NearerEdgesTests {
-  private let ann = UserKey(app: "demo", user: "ann")
   private let nearer = NearerEdges(own: own, shardCount: 8)
   private var shard: Int { ShardHash.shard(of: ann, count: 8) }
 
@@ -49,55 +48,36 @@ private let own = "wss://node-1.example"
     }
   }
 
-  private func attach(_ edge: EdgeFixture, _ device: String, wantsNearer: Bool) async throws
-    -> (client: RawClient, info: AttachedInfo)
-  {
-    let client = try await edge.client()
-    _ = try await client.upgrade(client.codec.subprotocol)
+  private func attach(
+    _ edge: EdgeFixture, _ device: String, wantsNearer: Bool
+  ) async throws -> (client: RawClient, nearer: String) {
+    let client = try await edge.socket()
     let request = AttachRequest(
-      token: try await edge.token("ann"), device: device, wantsNearer: wantsNearer)
-    client.say(1, .attach(request))
-    guard case .attached(let info) = try await client.reply().1 else {
-      throw TestFailure("not attached")
-    }
-    return (client, info)
+      token: try edge.token("ann"), device: device, wantsNearer: wantsNearer)
+    return (client, try await client.attach(request).nearer)
   }
 
-  /// Announcements have been taken when the sessions are announced.
-  private func untilTaken(_ edge: EdgeFixture, epoch: UInt64) async throws {
-    _ = try await edge.shards.next {
-      if case .attach(let attach) = $0.body { attach.announce } else { false }
+  @Test(.edge()) func devicesThatAskLearnItWhenTheyAttachAndWhenTheirShardMoves() async throws {
+    let (asking, first) = try await attach(edge, "phone", wantsNearer: true)
+    let (silent, second) = try await attach(edge, "tablet", wantsNearer: false)
+    #expect([first, second] == ["", ""])
+    announce(edge, other, epoch: 5)
+    let notice = try await asking.notice()
+    #expect(notice.kind == .nearer && notice.nearer == other)
+    let (late, third) = try await attach(edge, "watch", wantsNearer: true)
+    #expect(third == other)
+    #expect(try await attach(edge, "laptop", wantsNearer: false).nearer == "")
+    // The same again is no news; then the shard's edge takes no more devices.
+    announce(edge, other, epoch: 5)
+    announce(edge, "", epoch: 6)
+    for client in [asking, late] {
+      let notice = try await client.notice()
+      #expect(notice.kind == .nearer && notice.nearer == "")
     }
-  }
-
-  @Test func devicesThatAskLearnItWhenTheyAttachAndWhenTheirShardMoves() async throws {
-    try await EdgeFixture.run { edge in
-      let (asking, first) = try await attach(edge, "phone", wantsNearer: true)
-      let (silent, second) = try await attach(edge, "tablet", wantsNearer: false)
-      #expect([first.nearer, second.nearer] == ["", ""])
-      announce(edge, other, epoch: 5)
-      guard case .notice(let notice) = try await asking.message() else {
-        throw TestFailure("no notice")
-      }
-      #expect(notice.kind == .nearer && notice.nearer == other)
-      let (late, third) = try await attach(edge, "watch", wantsNearer: true)
-      #expect(third.nearer == other)
-      #expect(try await attach(edge, "laptop", wantsNearer: false).info.nearer == "")
-      // The same again is no news; then the shard's edge takes no more devices.
-      announce(edge, other, epoch: 5)
-      announce(edge, "", epoch: 6)
-      for client in [asking, late] {
-        guard case .notice(let notice) = try await client.message() else {
-          throw TestFailure("no notice")
-        }
-        #expect(notice.kind == .nearer && notice.nearer == "")
-      }
-      // Nothing came before this.
-      silent.say(2, .ping)
-      #expect(try await silent.message() == .reply(id: 2, .done))
-      #expect(edge.metric("callmesh_edge_nearer_told_total") == 3)
-      #expect(edge.metric("callmesh_edge_nearer_waiting") == 0)
-    }
+    // Nothing came before this.
+    #expect(try await silent.ask(2, .ping) == .done)
+    #expect(edge.metric("callmesh_edge_nearer_told_total") == 3)
+    #expect(edge.metric("callmesh_edge_nearer_waiting") == 0)
   }
 
   @Test func anEdgeThatDrainsOrIsFullIsNotNamed() async throws {
@@ -121,10 +101,7 @@ private let own = "wss://node-1.example"
     // It has drained at its end.
     #expect(await changed.next(until: .now + patience).count > 0)
     #expect(exchange.edgeAddress == "")
-  }
-
-  @Test func anEdgeWithoutAnAddressOfItsOwnIsNeverNamed() async throws {
-    let exchange = LocalExchange()
+    // One without an address of its own never is.
     try await EdgeFixture.run(exchange: exchange) { _ in #expect(exchange.edgeAddress == "") }
   }
 }

@@ -15,10 +15,8 @@ private let one = CallID(high: 1, low: 1)
     OngoingCalls(version: version, calls: calls)
   }
 
-  private func attaching(asks: Bool = true, terms: AppTerms = AppTerms(ongoingCalls: true))
-    -> SessionMachine
-  {
-    var machine = SessionMachine(claims: .of(), terms: terms)
+  private func attaching(asks: Bool = true, has: Bool = true) -> SessionMachine {
+    var machine = SessionMachine(claims: .of(), apps: .of(AppTerms(ongoingCalls: has)))
     machine.say(1, .attach(AttachRequest(device: "phone", wantsOngoing: asks)))
     return machine
   }
@@ -29,15 +27,10 @@ private let one = CallID(high: 1, low: 1)
     return machine
   }
 
-  private func mark(_ machine: SessionMachine) -> OngoingMark? {
-    guard case .attach(let attach) = machine.session.announcement else { return nil }
-    return attach.ongoing
-  }
-
   @Test("the shard is asked where the device asks and its app has it")
   func asked() {
     for (asks, has) in [(true, true), (true, false), (false, true)] {
-      var machine = attaching(asks: asks, terms: AppTerms(ongoingCalls: has))
+      var machine = attaching(asks: asks, has: has)
       let marks = machine.take().compactMap { action -> OngoingMark?? in
         if case .forward(_, _, .attach(let attach)) = action { attach.ongoing } else { nil }
       }
@@ -51,7 +44,7 @@ private let one = CallID(high: 1, low: 1)
       if case .reply(1, .attached(let info)) = action { info.ongoing } else { nil }
     }
     #expect(replies == [calls(5)])
-    #expect(mark(machine) == OngoingMark(version: 5, showsCalls: true))
+    #expect(machine.announced?.ongoing == OngoingMark(version: 5, showsCalls: true))
   }
 
   /// Which of the versions are written.
@@ -64,115 +57,134 @@ private let one = CallID(high: 1, low: 1)
   @Test("what is older than the device has, or comes before the attach's reply, is dropped")
   func older() {
     var early = attaching()
-    let none = written([9], to: &early)
-    #expect(none.isEmpty)
+    #expect(written([9], to: &early).isEmpty)
     var machine = attached()
     // A version comes again where its acknowledgement was lost.
-    let some = written([4, 6, 6, 5], to: &machine)
-    #expect(some == [6, 6])
-    let over = written([7], to: &machine, [])
-    #expect(over == [7] && mark(machine) == OngoingMark(version: 7))
+    #expect(written([4, 6, 6, 5], to: &machine) == [6, 6])
+    #expect(written([7], to: &machine, []) == [7])
+    #expect(machine.announced?.ongoing == OngoingMark(version: 7))
   }
 
   @Test("R23: what a former owner sends after the session was announced to the next is dropped")
   func formerOwner() {
     var machine = attached(calls(3 << 20 | 7))
     machine.session.noteOwner(epoch: 4)
-    #expect(mark(machine) == OngoingMark(version: 4 << 20, showsCalls: true))
-    let shown = written([3 << 20 | 8, 4 << 20 | 1], to: &machine, [])
-    #expect(shown == [4 << 20 | 1])
+    #expect(machine.announced?.ongoing == OngoingMark(version: 4 << 20, showsCalls: true))
+    #expect(written([3 << 20 | 8, 4 << 20 | 1], to: &machine, []) == [4 << 20 | 1])
     // It is asked again by the same owner, and once more by the former one.
     for epoch in [4, 3] as [UInt64] { machine.session.noteOwner(epoch: epoch) }
-    #expect(mark(machine) == OngoingMark(version: 4 << 20 | 1))
+    #expect(machine.announced?.ongoing == OngoingMark(version: 4 << 20 | 1))
   }
 
   @Test(
-    "a former owner's reply to the attach was late: the present owner shows what it believes to be known"
-  )
-  func formerOwnersReply() {
+    "a former owner's reply to the attach was late: the present owner shows what it believes to be known",
+    arguments: [(3 << 20 | 7, true), (4 << 20 | 1, false)] as [(UInt64, Bool)])
+  func formerOwnersReply(version: UInt64, isLate: Bool) {
     var machine = attaching()
     machine.session.noteOwner(epoch: 4)
-    let late = Reply.attached(forCall: nil, ongoing: calls(3 << 20 | 7))
-    machine.reply(1, .attach(Attach()), late)
-    let actions = machine.take()
-    #expect(actions.contains(.announce))
-    #expect(mark(machine) == OngoingMark(version: 4 << 20, showsCalls: true))
-    var other = attaching()
-    other.session.noteOwner(epoch: 4)
-    other.reply(1, .attach(Attach()), .attached(forCall: nil, ongoing: calls(4 << 20 | 1)))
-    let others = other.take()
-    #expect(!others.contains(.announce))
+    machine.reply(1, .attach(Attach()), .attached(forCall: nil, ongoing: calls(version)))
+    #expect(machine.take().contains(.announce) == isLate)
+    let known = OngoingMark(version: isLate ? 4 << 20 : version, showsCalls: true)
+    #expect(machine.announced?.ongoing == known)
   }
 
-  @Test func acknowledgementsGoToTheUsersOwnShard() {
-    var machine = attached()
-    _ = machine.take()
-    machine.say(0, .ack([AckItem(ongoing: 6)]))
-    let item = Acknowledgement(call: Acknowledgement.ongoingID, version: 6)
-    let actions = machine.take()
-    #expect(actions == [.acknowledge(callee: UserKey(app: "demo", user: "ann"), [item])])
-  }
-
-  @Test("who placed a call reports to whom, and since when, also where second calls ring")
+  @Test(
+    "who placed a call reports to whom, since when, and who has the other side if not the callee")
   func details() {
-    var machine = attached()
-    _ = machine.take()
-    machine.say(3, .call(CallAddress(callee: "bob", call: one), .resume))
-    let state = CallState(
-      call: one, callee: "bob", phase: .answered, at: SessionMachine.start + .seconds(-9))
-    machine.reply(3, .call(one, .resume), .call(state))
-    let detail = Talking.Detail(callee: "bob", since: SessionMachine.start + .seconds(-9))
-    let reports = machine.takeReports()
-    #expect(reports == [Talking(number: 1, calls: [one], details: [detail])])
-  }
-
-  @Test("who has the other side is reported, where that is not the callee, and when it changes")
-  func otherSide() {
-    var machine = attached()
-    _ = machine.take()
-    machine.say(3, .call(CallAddress(callee: "bob", call: one), .resume))
-    let carol = Party(user: "carol", device: "c1")
-    let state = CallState(
-      call: one, callee: "bob", phase: .answered, by: carol, at: SessionMachine.start)
-    machine.reply(3, .call(one, .resume), .call(state))
-    func detail(_ peer: String) -> Talking.Detail {
-      Talking.Detail(callee: "bob", since: SessionMachine.start, peer: peer)
+    let since = SessionMachine.start + .seconds(-9)
+    func details(_ peer: String) -> [Talking.Detail] {
+      [Talking.Detail(callee: "bob", since: since, peer: peer)]
     }
-    #expect(machine.takeReports().map(\.details) == [[detail("carol")]])
-    let moved = Moved(to: Party(user: "dave", device: "d1"), number: 1)
-    let isDelivered = machine.session.willDeliver(
-      Delivery(
-        call: one, callee: "bob", version: 5, at: SessionMachine.start, event: .moved(moved)))
-    #expect(isDelivered)
-    machine.say(4, .call(CallAddress(callee: "bob", call: one), .connected))
-    machine.reply(4, .call(one, .connected), .done)
-    #expect(machine.takeReports().map(\.details) == [[detail("dave")]])
+    for peer in ["", "carol"] {
+      var machine = attached()
+      var state = CallState.of(
+        one, .answered, by: peer.isEmpty ? nil : Party(user: peer, device: "c1"))
+      state.at = since
+      machine.resumed(state)
+      let reports = machine.takeReports()
+      #expect(reports == [Talking(number: 1, calls: [one], details: details(peer))])
+      let moved = Moved(to: Party(user: "dave", device: "d1"), number: 1)
+      machine.deliver(.moved(moved), of: one, version: 5)
+      machine.say(4, .connected, one)
+      machine.reply(4, .call(one, .connected), .done)
+      #expect(machine.takeReports().map(\.details) == [details("dave")])
+    }
   }
 
   @Test("an app that chooses anew is asked anew, and an earlier report is taken back")
   func newTerms() {
-    let gates = AppGates(
-      ["demo": AppTerms(ongoingCalls: true)], usersMax: 10, registry: nil,
-      now: SessionMachine.start)
+    let gates = AppGates.of(AppTerms(ongoingCalls: true))
     var machine = SessionMachine.attached(apps: gates)
-    func resume(_ id: UInt64) {
-      machine.say(id, .call(CallAddress(callee: "bob", call: one), .resume))
-      let state = CallState(call: one, callee: "bob", phase: .answered)
-      machine.reply(id, .call(one, .resume), .call(state))
-    }
-    resume(3)
-    var reports = machine.takeReports()
-    #expect(reports.map(\.calls) == [[one]])
+    let state = CallState.of(one, .answered)
+    machine.resumed(state)
+    #expect(machine.takeReports().map(\.calls) == [[one]])
     gates.update(["demo": AppTerms()], now: SessionMachine.start)
-    resume(4)
-    reports = machine.takeReports()
-    #expect(reports.map(\.calls) == [[]])
-    resume(5)
-    reports = machine.takeReports()
-    #expect(reports.isEmpty)
+    machine.resumed(state, as: 4)
+    #expect(machine.takeReports().map(\.calls) == [[]])
+    machine.resumed(state, as: 5)
+    #expect(machine.takeReports().isEmpty)
     gates.update(["demo": AppTerms(secondCalls: .busy)], now: SessionMachine.start)
-    resume(6)
-    reports = machine.takeReports()
-    #expect(reports == [Talking(number: 3, calls: [one])])
+    machine.resumed(state, as: 6)
+    #expect(machine.takeReports() == [Talking(number: 3, calls: [one])])
+  }
+}
+
+/// The user's calls on their way from the shard to a device's socket and back, in both encodings.
+@Suite(.timeLimit(.minutes(1))) struct OngoingSocketTests {
+  private static let ongoing = OngoingCalls(
+    version: 6,
+    calls: [
+      OngoingCall(
+        call: CallID(high: 1, low: 1), callee: "ann", isPlaced: false, device: "tablet",
+        deviceName: "Ann's tablet", peer: "bob", peerName: "Bob B.",
+        since: Timestamp(microseconds: wallSeconds * 1_000_000))
+    ])
+
+  /// A device that has been shown its user's calls.
+  private func withDevice(
+    _ codec: DeviceCodec, _ body: (EdgeFixture, RawClient, _ session: UInt64) async throws -> Void
+  ) async throws {
+    try await EdgeFixture.run(terms: AppTerms(ongoingCalls: true)) { edge in
+      edge.shards.follow { command in
+        guard let attach = command.attach, command.request != 0 else { return nil }
+        return .attached(
+          forCall: nil, ongoing: attach.ongoing.map { _ in OngoingCalls(version: 5) })
+      }
+      let client = try await edge.socket(codec)
+      let info = try await client.attach(
+        AttachRequest(token: try edge.token("ann"), device: "phone", wantsOngoing: true))
+      #expect(info.ongoing == OngoingCalls(version: 5))
+      let session = try await edge.shards.next(\.isAttach).session.number
+      edge.say(
+        EdgeItem(session: session, body: .ongoing(OngoingCalls(version: 4))),
+        EdgeItem(session: session, body: .ongoing(Self.ongoing)))
+      #expect(try await client.message() == .ongoing(Self.ongoing))
+      try await body(edge, client, session)
+    }
+  }
+
+  @Test(
+    "R21: a device is shown its user's calls, and acknowledges", arguments: DeviceCodec.allCases)
+  func shown(codec: DeviceCodec) async throws {
+    try await withDevice(codec) { edge, client, _ in
+      client.say(0, .ack([AckItem(ongoing: 6)]))
+      let ack = try await edge.shards.next(\.isAck)
+      #expect(ack.callee == ann && ack.user == ack.callee)
+      #expect(ack.body == .ack([Acknowledgement(call: Acknowledgement.ongoingID, version: 6)]))
+    }
+  }
+
+  @Test("R10: a new owner learns what the device sees, and a former one shows it nothing more")
+  func announced() async throws {
+    try await withDevice(.json) { edge, client, session in
+      edge.askForSessions(of: "ann", epoch: 7)
+      let attach = try await edge.shards.next(\.isAnnouncement).attach
+      #expect(attach?.ongoing == OngoingMark(version: 7 << 20, showsCalls: true))
+      let end = OngoingCalls(version: 7 << 20 | 1)
+      edge.say(
+        EdgeItem(session: session, body: .ongoing(OngoingCalls(version: 8, calls: []))),
+        EdgeItem(session: session, body: .ongoing(end)))
+      #expect(try await client.message() == .ongoing(end))
+    }
   }
 }

@@ -23,11 +23,9 @@ import Testing
   private static let names: Set<String> = [
     "connect", "registerDevice", "unregisterDevice", "call", "decline", "busy", "health",
     "history", "historyRead", "getRules", "putRules", "deleteRules", "appUser", "appCalls",
-    "appHistory", "appRemoveDevice",
-    "appGetRules", "appPutRules", "appDeleteRules", "appCall", "appEndCall",
-    "appGetGroup", "appPutGroup", "appDeleteGroup",
-    "appGetName", "appPutName", "appDeleteName",
-    "appPlaceCall", "appLiveCalls", "appHistoryRead",
+    "appHistory", "appHistoryRead", "appRemoveDevice", "appGetRules", "appPutRules",
+    "appDeleteRules", "appCall", "appEndCall", "appGetGroup", "appPutGroup", "appDeleteGroup",
+    "appGetName", "appPutName", "appDeleteName", "appPlaceCall", "appLiveCalls",
   ]
 
   /// Without a `default`: a new route has to be named, and then described.
@@ -66,12 +64,13 @@ import Testing
     }
   }
 
-  private struct Operation {
+  struct Operation {
     var path: String
     var method: String
     var content: Object
 
     var id: String { content["operationId"] as? String ?? "" }
+    var schemes: Set<String> { Set((content["security"] as? [Object] ?? []).flatMap(\.keys)) }
 
     /// The path with the examples of its parameters.
     var example: String {
@@ -85,7 +84,7 @@ import Testing
     }
   }
 
-  private func operations() throws -> [Operation] {
+  func operations() throws -> [Operation] {
     let paths = try #require(document["paths"] as? [String: Object])
     return paths.flatMap { path, item in
       Self.methods.compactMap { method in
@@ -129,8 +128,8 @@ import Testing
   /// The kind of credential that each route takes.
   @Test func securityIsThatOfTheRoute() throws {
     for operation in try operations() {
-      let security = try #require(operation.content["security"] as? [Object], "\(operation.id)")
-      let schemes = Set(security.flatMap(\.keys))
+      #expect(operation.content["security"] is [Object], "\(operation.id)")
+      let schemes = operation.schemes
       let route = try HTTPRoute.find(
         method: operation.method.uppercased(), path: operation.example[...])
       switch route {
@@ -147,8 +146,7 @@ import Testing
   @Test func examplesAreReadByTheCodecs() throws {
     var read: Set<String> = []
     for operation in try operations() {
-      if let body = operation.content["requestBody"] as? Object {
-        let (schema, bytes) = try content(body)
+      if let (schema, bytes) = try body(of: operation) {
         try check(request: schema, bytes)
         read.insert(schema)
       }
@@ -230,7 +228,10 @@ import Testing
     #expect(numbers.sorted() == CallError.Code.allCases.map { Int($0.rawValue) }.sorted())
   }
 
-  // MARK: Parts
+  /// An operation's body; nil: it has none.
+  func body(of operation: Operation) throws -> (schema: String, example: [UInt8])? {
+    try (operation.content["requestBody"] as? Object).map(content)
+  }
 
   /// A response, or the one that it refers to.
   private func resolved(_ value: Object) throws -> Object? {

@@ -21,6 +21,7 @@ final class RawClient {
     var headers: [String: String] = [:]
     var body: [UInt8] = []
     var text: String { String(decoding: body, as: UTF8.self) }
+    var outcome: (status: Int, code: Int?) { (status, errorCode) }
     /// The code of an error body.
     var errorCode: Int? {
       let object = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
@@ -36,18 +37,14 @@ final class RawClient {
     }
   }
 
-  enum Event: Sendable {
-    case bytes([UInt8])
-    case closed
-  }
-
   let channel: any Channel
-  private let inbox: Inbox<Event>
+  /// The next bytes; nil: the connection has ended.
+  private let inbox: Inbox<[UInt8]?>
   private var buffer: [UInt8] = []
   private(set) var isClosed = false
   var codec = DeviceCodec.protobuf
 
-  private init(channel: any Channel, inbox: Inbox<Event>) {
+  private init(channel: any Channel, inbox: Inbox<[UInt8]?>) {
     self.channel = channel
     self.inbox = inbox
   }
@@ -59,13 +56,12 @@ final class RawClient {
     port: Int, from source: String = "127.0.0.1",
     below: @escaping @Sendable () throws -> [any ChannelHandler] = { [] }
   ) async throws -> RawClient {
-    let inbox = Inbox<Event>(capacity: 100_000)
+    let inbox = Inbox<[UInt8]?>(capacity: 100_000)
     let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
       .bind(to: try SocketAddress(ipAddress: source, port: 0))
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandlers(
-            try below() + [Receiver(inbox: inbox)])
+          try channel.pipeline.syncOperations.addHandlers(try below() + [Receiver(inbox: inbox)])
         }
       }
       .connect(host: "127.0.0.1", port: port).get()
@@ -74,12 +70,12 @@ final class RawClient {
 
   private final class Receiver: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
-    let inbox: Inbox<Event>
-    init(inbox: Inbox<Event>) { self.inbox = inbox }
+    let inbox: Inbox<[UInt8]?>
+    init(inbox: Inbox<[UInt8]?>) { self.inbox = inbox }
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      inbox.offer(.bytes(Array(unwrapInboundIn(data).readableBytesView)))
+      inbox.offer(Array(unwrapInboundIn(data).readableBytesView))
     }
-    func channelInactive(context: ChannelHandlerContext) { inbox.offer(.closed) }
+    func channelInactive(context: ChannelHandlerContext) { inbox.offer(nil) }
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
       context.close(promise: nil)
     }
@@ -96,10 +92,8 @@ final class RawClient {
     let events = await inbox.next(until: .now + patience)
     if events.isEmpty { throw TestFailure("nothing came") }
     for event in events {
-      switch event {
-      case .bytes(let bytes): buffer += bytes
-      case .closed: isClosed = true
-      }
+      buffer += event ?? []
+      isClosed = event == nil
     }
     return true
   }
@@ -122,7 +116,7 @@ final class RawClient {
   /// - Parameter isHead: the response has no body whatever it says.
   func response(isHead: Bool = false) async throws -> Response {
     var head: [UInt8] = []
-    while !head.ends(with: "\r\n\r\n") { head += try await take(1) }
+    while !head.suffix(4).elementsEqual("\r\n\r\n".utf8) { head += try await take(1) }
     var lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n")
     var out = Response()
     out.status = Int(lines.removeFirst().split(separator: " ")[1]) ?? 0
@@ -157,16 +151,19 @@ final class RawClient {
 
   // MARK: WebSocket
 
+  static func upgradeHeaders(_ subprotocol: String?) -> [String] {
+    [
+      "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ] + (subprotocol.map { ["Sec-WebSocket-Protocol: \($0)"] } ?? [])
+  }
+
   @discardableResult
   func upgrade(
     _ subprotocol: String? = DeviceCodec.protobuf.subprotocol, token: String? = nil,
-    extra: String = ""
+    headers: [String] = [], extra: String = ""
   ) async throws -> Response {
-    var headers = [
-      "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
-      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    ]
-    if let subprotocol { headers.append("Sec-WebSocket-Protocol: \(subprotocol)") }
+    let headers = Self.upgradeHeaders(subprotocol) + headers
     send(Self.text("GET", "/v1/connect", token: token, headers: headers) + extra)
     return try await response()
   }
@@ -188,9 +185,10 @@ final class RawClient {
     return Frame(opcode: head[0] & 0x0f, payload: try await take(count))
   }
 
-  /// The next message of the device protocol.
+  /// The next message of the device protocol, past the edge's pings.
   func message() async throws -> ServerFrame {
-    let frame = try await frame()
+    var frame = try await frame()
+    while frame.opcode == 9 { frame = try await self.frame() }
     guard frame.opcode == (codec == .json ? 1 : 2) else {
       throw TestFailure("a frame of kind \(frame.opcode): \(frame.payload)")
     }
@@ -208,8 +206,24 @@ final class RawClient {
 
   func errorReply() async throws -> (id: UInt64, code: CallError.Code) {
     let (id, reply) = try await reply()
-    guard case .error(let error) = reply else { throw TestFailure("no error: \(reply)") }
-    return (id, error.code)
+    guard let code = reply.error?.code else { throw TestFailure("no error: \(reply)") }
+    return (id, code)
+  }
+
+  /// Says a command. The next message must be the reply to it.
+  @discardableResult
+  func ask(_ id: UInt64, _ command: ClientCommand) async throws -> ServerReply {
+    say(id, command)
+    let (answered, reply) = try await reply()
+    guard answered == id else { throw TestFailure("the reply to \(answered): \(reply)") }
+    return reply
+  }
+
+  @discardableResult
+  func attach(_ request: AttachRequest, as id: UInt64 = 1) async throws -> AttachedInfo {
+    let reply = try await ask(id, .attach(request))
+    guard case .attached(let info) = reply else { throw TestFailure("\(reply)") }
+    return info
   }
 
   /// Opens a WebSocket and attaches.
@@ -218,15 +232,33 @@ final class RawClient {
     guard try await upgrade(codec.subprotocol).status == 101 else {
       throw TestFailure("no upgrade")
     }
-    say(1, .attach(AttachRequest(token: token, device: device)))
-    let (id, reply) = try await reply()
-    guard id == 1, case .attached(let info) = reply else { throw TestFailure("\(reply)") }
-    return info
+    return try await attach(AttachRequest(token: token, device: device))
   }
+
+  /// The next message, which must be a notice.
+  func notice() async throws -> Notice {
+    let message = try await message()
+    guard case .notice(let notice) = message else { throw TestFailure("no notice: \(message)") }
+    return notice
+  }
+
+  /// The next close code, past all frames before it.
+  func closeCode() async throws -> Int {
+    while true {
+      if let code = try await frame().closeCode { return code }
+    }
+  }
+
+  /// From now on the client reads nothing, and does not close when the edge ends its output.
+  func stopReading() async throws {
+    try await channel.setOption(.allowRemoteHalfClosure, value: true).get()
+    try await channel.setOption(.autoRead, value: false).get()
+  }
+
+  func readAgain() async throws { try await channel.setOption(.autoRead, value: true).get() }
 }
 
-extension [UInt8] {
-  fileprivate func ends(with text: String) -> Bool {
-    suffix(text.utf8.count).elementsEqual(text.utf8)
-  }
+extension ServerReply {
+  var error: CallError? { if case .error(let error) = self { error } else { nil } }
+  var code: CallError.Code? { error?.code }
 }

@@ -71,10 +71,16 @@ extension FuzzTarget {
   static let hookAnswers = FuzzTarget("hook-answers") { bytes in
     switch HookAnswer.read(bytes) {
     case .success(.allow(let name, _)):
-      try promise(name.map { $0 == DisplayName.shown($0) } ?? true, "\(name ?? "") is not shown")
+      try promise(
+        name.map { $0 == DisplayName.shown($0) && !$0.isEmpty } ?? true,
+        "\(name ?? "") is not shown")
     case .success(.refuse(let error)):
-      try promise(error.message.utf8.count <= DisplayName.bytesMax, "a long story: \(error)")
-    case .failure: break
+      try promise(
+        [.refusedByApp, .unknownUser, .userUnavailable].contains(error.code), "refused by \(error)")
+      try promise(
+        !error.message.isEmpty && error.message.utf8.count <= DisplayName.bytesMax,
+        "no story, or a long one: \(error)")
+    case .failure(let failure): try promise(failure == .unreadable, "it failed by \(failure)")
     }
   }
 }
