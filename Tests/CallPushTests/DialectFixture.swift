@@ -1,7 +1,6 @@
 import CallClient
 import CallCore
 import CallPush
-import CallWire
 
 /// The push job of one call.
 func pushJob(
@@ -22,6 +21,33 @@ func pushJob(
     pushData: pushData, hasAlertToken: hasAlertToken)
   job.unread = unread
   return job
+}
+
+/// A job of each purpose in each dialect, for each of these providers.
+func pushJobs(
+  _ providers: [PushProvider] = [.apns, .fcm, .webPush],
+  _ change: (inout PushJob) -> Void = { _ in }
+) -> [PushJob] {
+  PushDialect.allCases.flatMap { dialect in
+    PushPurpose.allCases.flatMap { purpose in
+      providers.map { provider in
+        var job = pushJob(purpose, dialect: dialect, provider: provider)
+        change(&job)
+        return job
+      }
+    }
+  }
+}
+
+extension PushJob {
+  /// Its place in the table of all pushes.
+  var row: String { "\(dialect) \(purpose) \(token.provider)" }
+}
+
+extension PushNews {
+  var invite: PushInvite? { if case .invite(let invite) = self { invite } else { nil } }
+  var stop: PushStop? { if case .stop(let stop) = self { stop } else { nil } }
+  var missed: MissedCallNotice? { if case .missed(let notice) = self { notice } else { nil } }
 }
 
 extension PayloadOutcome {

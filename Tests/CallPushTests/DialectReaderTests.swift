@@ -2,6 +2,7 @@ import CallClient
 import CallCore
 import CallPush
 import CallWire
+import Foundation
 import Testing
 
 /// The device reads what we send.
@@ -14,16 +15,11 @@ import Testing
   ]
 
   /// All of what each dialect has, at each provider.
-  static let sent: [PushJob] = PushDialect.allCases.flatMap { dialect in
-    PushPurpose.allCases.flatMap { purpose in
-      [PushProvider.apns, .fcm, .webPush].flatMap { provider in
-        [false, true].map { video in
-          pushJob(
-            purpose, dialect: dialect, provider: provider, caller: caller, video: video,
-            headers: headers, reason: purpose == .ring ? nil : .declined, by: by,
-            pushData: "d\"ä")
-        }
-      }
+  static let sent: [PushJob] = [false, true].flatMap { video in
+    pushJobs {
+      ($0.caller, $0.by, $0.video, $0.headers) = (caller, by, video, headers)
+      $0.reason = $0.purpose == .ring ? nil : .declined
+      $0.pushData = "d\"ä"
     }
   }
 
@@ -33,37 +29,30 @@ import Testing
   }
 
   @Test func everyPushComesBack() throws {
+    let placedAt = Timestamp(microseconds: 1_790_000_000_000_000)
+    let sentAt = placedAt + .milliseconds(20)
     var count = 0
     for job in Self.sent {
       guard let bytes = encode(job).payload?.bytes else { continue }
       count += 1
       let news = try reader(job).read(bytes)
-      #expect(news.call == Self.call)
+      #expect(news.call == Self.call && news.purpose == job.purpose)
       switch news {
       case .invite(let invite):
-        #expect(job.purpose == .ring)
-        #expect(
-          invite
-            == PushInvite(
-              call: Self.call, callee: "bob", handle: "ann ü", caller: Self.caller,
-              video: job.video, headers: Self.headers, pushData: "d\"ä",
-              placedAt: Timestamp(microseconds: 1_790_000_000_000_000),
-              sentAt: Timestamp(microseconds: 1_790_000_000_020_000),
-              deadline: Timestamp(microseconds: 1_790_000_030_000_000), capability: "cap"))
+        let wanted = PushInvite(
+          call: Self.call, callee: "bob", handle: "ann ü", caller: Self.caller, video: job.video,
+          headers: Self.headers, pushData: "d\"ä", placedAt: placedAt, sentAt: sentAt,
+          deadline: placedAt + .seconds(30), capability: "cap")
+        #expect(invite == wanted)
       case .stop(let stop):
-        #expect([.missed, .answeredElsewhere, .cancel, .ended].contains(job.purpose))
-        #expect(
-          stop
-            == PushStop(
-              call: Self.call, purpose: job.purpose, callee: "bob", reason: .declined, by: Self.by,
-              callKitReason: 5,
-              sentAt: Timestamp(microseconds: 1_790_000_000_020_000),
-              mustReportCall: job.purpose != .ended))
+        let wanted = PushStop(
+          call: Self.call, purpose: job.purpose, callee: "bob", reason: .declined, by: Self.by,
+          callKitReason: 5, sentAt: sentAt, mustReportCall: job.purpose != .ended)
+        #expect(stop == wanted)
       case .missed(let notice):
-        #expect(job.purpose == .missedNotice)
         #expect(notice.handle == "ann ü" && notice.caller == Self.caller)
         #expect(notice.video == job.video && notice.reason == .declined)
-        #expect(notice.placedAt == Timestamp(microseconds: 1_790_000_000_000_000))
+        #expect(notice.placedAt == placedAt)
       }
     }
     // 6 alerts and browsers each, and the table's rows: none was passed over in silence.
@@ -84,11 +73,8 @@ import Testing
       (.telnyx, .missed), (.telnyx, .answeredElsewhere), (.twilio, .cancel),
     ] {
       let bytes = try #require(encode(pushJob(purpose, dialect: dialect, reason: reason)).payload)
-      guard case .stop(let stop) = try PushReader(dialect).read(bytes.bytes) else {
-        Issue.record("\(dialect): no stop")
-        continue
-      }
-      #expect(stop.callKitReason == expected, "\(dialect) \(purpose)")
+      let stop = try PushReader(dialect).read(bytes.bytes).stop
+      #expect(stop?.callKitReason == expected, "\(dialect) \(purpose)")
     }
   }
 
@@ -101,10 +87,7 @@ import Testing
         "deadlineMs": Int64(1_790_000_030_000), "headers": [["name": "a", "value": "b"]] as [Any],
       ] as [String: Any],
     ]
-    guard case .invite(let invite) = try PushReader(.fcsdk).read(PayloadValue(payload)) else {
-      Issue.record("no invite")
-      return
-    }
+    let invite = try #require(PushReader(.fcsdk).read(PayloadValue(payload)).invite)
     #expect(invite.video && invite.headers == [CustomHeader(name: "a", value: "b")])
     #expect(invite.deadline == Timestamp(microseconds: 1_790_000_030_000_000))
     struct Foreign {}
@@ -120,10 +103,7 @@ import Testing
     let capability = String(repeating: "c", count: 4870)
     let payload = try #require(encode(job, capability: capability).payload)
     #expect(payload.shed.last == .placedAt)
-    guard case .stop(let stop) = try PushReader(.callmesh).read(payload.bytes) else {
-      Issue.record("no stop")
-      return
-    }
+    let stop = try #require(PushReader(.callmesh).read(payload.bytes).stop)
     #expect(stop.by == Party(user: "bob", device: ""))
     #expect(stop.reason == .declined)
   }
@@ -131,7 +111,7 @@ import Testing
   @Test func noDescriptionShowsTheCapability() throws {
     let bytes = try #require(encode(pushJob(), capability: "s3cret").payload).bytes
     let news = try PushReader(.callmesh).read(bytes)
-    guard case .invite(let invite) = news else { return }
+    let invite = try #require(news.invite)
     #expect(invite.capability == "s3cret")
     #expect(!"\(invite)".contains("s3cret"))
     #expect(!"\(news)".contains("s3cret"))
@@ -148,39 +128,25 @@ import Testing
     )
   }
 
-  @Test func byTheDeadline() {
-    #expect(
-      invite().freshness(at: at(101_000), serverOffset: .seconds(0))
-        == .rings(remaining: .seconds(29)))
-    #expect(
-      invite().freshness(at: at(129_999), serverOffset: .seconds(0))
-        == .rings(remaining: .milliseconds(1)))
-    #expect(
-      invite().freshness(at: at(130_000), serverOffset: .seconds(0)) == .expired(since: .seconds(0))
-    )
-    #expect(
-      invite().freshness(at: at(1_030_000), serverOffset: .seconds(0))
-        == .expired(since: .seconds(900)))
+  @Test(
+    arguments: [
+      (101_000, 0, .rings(remaining: .seconds(29))),
+      (129_999, 0, .rings(remaining: .milliseconds(1))),
+      (130_000, 0, .expired(since: .seconds(0))), (1_030_000, 0, .expired(since: .seconds(900))),
+      // By a clock that is behind it was sent in the future: then it was sent just now.
+      (10_000, 0, .rings(remaining: .seconds(30))),
+      // This device is ten minutes ahead, and does not know; then it does.
+      (701_000, nil, .unknown), (701_000, 0, .expired(since: .seconds(571))),
+      (701_000, -600, .rings(remaining: .seconds(29))),
+    ] as [(Int64, Int64?, PushInvite.Freshness)])
+  func freshness(milliseconds: Int64, offset: Int64?, is freshness: PushInvite.Freshness) {
+    let offset = offset.map { Span.seconds($0) }
+    #expect(invite().freshness(at: at(milliseconds), serverOffset: offset) == freshness)
   }
 
-  @Test func aClockThatIsBehindMakesNoPushYounger() {
-    // It was sent "in the future": then it was sent just now.
-    #expect(
-      invite().freshness(at: at(10_000), serverOffset: .seconds(0))
-        == .rings(remaining: .seconds(30)))
+  @Test func age() {
     #expect(invite().age(at: at(10_000)) == .seconds(0))
     #expect(invite().age(at: at(103_000)) == .seconds(3))
-  }
-
-  @Test func theClustersClockCounts() {
-    // This device is ten minutes ahead, and does not know; then it does.
-    #expect(invite().freshness(at: at(701_000), serverOffset: nil) == .unknown)
-    #expect(
-      invite().freshness(at: at(701_000), serverOffset: .seconds(0))
-        == .expired(since: .seconds(571)))
-    #expect(
-      invite().freshness(at: at(701_000), serverOffset: .seconds(-600))
-        == .rings(remaining: .seconds(29)))
     #expect(invite().age(at: at(701_000), serverOffset: .seconds(-600)) == .seconds(1))
   }
 
@@ -190,5 +156,35 @@ import Testing
       invite(sent: nil).freshness(at: at(131_000), serverOffset: .seconds(0))
         == .expired(since: .seconds(1)))
     #expect(invite(sent: nil).age(at: at(1)) == nil)
+  }
+}
+
+/// The payloads that docs/device-protocol.md shows are such as we send and read.
+@Suite struct DialectDocumentTests {
+  static let lines: [Substring] = {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent()
+    let path = folder.appending(path: "../../docs/device-protocol.md")
+    let text = (try? String(contentsOf: path, encoding: .utf8)) ?? ""
+    return text.split(separator: "\n", omittingEmptySubsequences: false)
+  }()
+
+  @Test func payloadsAreReadAndSent() throws {
+    let start = try #require(Self.lines.firstIndex(of: "```json push")) + 1
+    let end = try #require(Self.lines[start...].firstIndex(of: "```"))
+    let shown = Self.lines[start..<end].map(String.init)
+    let news = try shown.map { try PushReader(.callmesh).read(payload($0)) }
+    #expect(news.count == 3)
+    let (invite, stop) = try (#require(news[0].invite), #require(news[1].stop))
+    #expect(invite.headers.count == 1 && invite.capability != nil)
+    #expect(invite.pushData == #"{"room":7}"#)
+    #expect(stop.callKitReason == 4)
+    #expect(news[2].missed?.handle == "ann")
+
+    // The first is, to the letter, what we write.
+    let job = pushJob(
+      caller: Party(
+        user: "ann", device: "ann-phone", deviceName: "Ann's phone", name: "Ann Lee"), video: true,
+      headers: [CustomHeader(name: "X-Team", value: "support")], pushData: #"{"room":7}"#)
+    #expect(encode(job, capability: "…").text == shown[0])
   }
 }

@@ -1,4 +1,3 @@
-import CallClient
 import CallCore
 import CallPush
 import CallWire
@@ -6,32 +5,21 @@ import Testing
 
 /// The pushes of each dialect, and how providers handle them.
 @Suite struct DialectTableTests {
-  struct Row {
-    var dialect: PushDialect
-    var provider: PushProvider
-    /// Those of the four VoIP purposes that it has.
-    var voip: [PushPurpose]
-  }
-
-  static let rows: [Row] = [
-    Row(dialect: .callmesh, provider: .apns, voip: [.ring, .missed, .answeredElsewhere, .cancel]),
-    Row(dialect: .callmesh, provider: .fcm, voip: [.ring, .missed, .answeredElsewhere, .cancel]),
-    Row(dialect: .apple, provider: .apns, voip: [.ring]),
-    Row(dialect: .apple, provider: .fcm, voip: []),
-    Row(dialect: .fcsdk, provider: .apns, voip: [.ring]),
-    Row(dialect: .fcsdk, provider: .fcm, voip: []),
-    Row(dialect: .telnyx, provider: .apns, voip: [.ring, .missed, .answeredElsewhere]),
-    Row(dialect: .telnyx, provider: .fcm, voip: [.ring, .missed]),
-    Row(dialect: .twilio, provider: .apns, voip: [.ring, .cancel]),
-    Row(dialect: .twilio, provider: .fcm, voip: [.ring, .cancel]),
-    Row(dialect: .sinch, provider: .apns, voip: [.ring]),
-    Row(dialect: .sinch, provider: .fcm, voip: []),
+  /// Those of the four VoIP purposes that each dialect has.
+  static let rows: [(PushDialect, PushProvider, [PushPurpose])] = [
+    (.callmesh, .apns, [.ring, .missed, .answeredElsewhere, .cancel]),
+    (.callmesh, .fcm, [.ring, .missed, .answeredElsewhere, .cancel]),
+    (.apple, .apns, [.ring]), (.apple, .fcm, []), (.fcsdk, .apns, [.ring]), (.fcsdk, .fcm, []),
+    (.telnyx, .apns, [.ring, .missed, .answeredElsewhere]), (.telnyx, .fcm, [.ring, .missed]),
+    (.twilio, .apns, [.ring, .cancel]), (.twilio, .fcm, [.ring, .cancel]),
+    (.sinch, .apns, [.ring]), (.sinch, .fcm, []),
   ]
 
-  @Test(arguments: rows) func whatADialectHas(row: Row) {
+  @Test(arguments: rows)
+  func whatADialectHas(dialect: PushDialect, provider: PushProvider, voip: [PushPurpose]) {
     for purpose in [PushPurpose.ring, .missed, .answeredElsewhere, .cancel] {
-      let outcome = encode(pushJob(purpose, dialect: row.dialect, provider: row.provider))
-      if row.voip.contains(purpose) {
+      let outcome = encode(pushJob(purpose, dialect: dialect, provider: provider))
+      if voip.contains(purpose) {
         #expect(outcome.payload?.kind == .voip)
         #expect(outcome.rejection == nil)
       } else {
@@ -41,17 +29,17 @@ import Testing
     }
   }
 
+  @Test func allRowsAreThere() {
+    #expect(Set(Self.rows.map { "\($0.0) \($0.1)" }).count == PushDialect.allCases.count * 2)
+    for job in pushJobs([.none]) { #expect(encode(job) == .noSuchPush) }
+    for job in pushJobs([.webPush]) { #expect(encode(job).payload != nil) }
+  }
+
   /// The core must not decide on a push that no gateway can write: the phone would ring on.
   @Test func theCoreKnowsWhatDialectsHave() {
-    for dialect in PushDialect.allCases {
-      for purpose in PushPurpose.allCases {
-        for provider in PushProvider.allCases {
-          let outcome = encode(pushJob(purpose, dialect: dialect, provider: provider))
-          #expect(
-            dialect.has(purpose, at: provider) == (outcome.payload != nil),
-            "\(dialect) \(purpose) \(provider)")
-        }
-      }
+    for job in pushJobs(PushProvider.allCases) {
+      let isWritten = encode(job).payload != nil
+      #expect(job.dialect.has(job.purpose, at: job.token.provider) == isWritten, "\(job.row)")
     }
   }
 
@@ -71,34 +59,6 @@ import Testing
         #expect(purpose.isCleanUp)
         let job = pushJob(purpose, dialect: dialect, provider: provider, reason: reason)
         #expect(encode(job).payload != nil, "\(dialect) \(provider) \(raw) \(reason)")
-      }
-    }
-  }
-
-  /// The handler in Telnyx's guide of version 3 looks for this text, and ends the call as answered elsewhere.
-  @Test(arguments: [PushProvider.apns, .fcm]) func telnyx3IsStopped(provider: PushProvider) throws {
-    let job = pushJob(
-      .missed, dialect: .telnyx, provider: provider, reason: .answeredElsewhere,
-      by: Party(user: "bob", device: "bob-tablet"))
-    let payload = try #require(encode(job).payload)
-    let text = PayloadValue(json: payload.bytes)
-    let word = provider == .apns ? text?["aps"]?["alert"]?.text : text?["message"]?.text
-    #expect(word == "Missed call!")
-    let news = try PushReader(.telnyx, sdkMajorVersion: 3).read(payload.bytes)
-    guard case .stop(let stop) = news else {
-      Issue.record("no stop")
-      return
-    }
-    #expect(stop.callKitReason == 4 && stop.by?.device == "bob-tablet")
-  }
-
-  @Test func allRowsAreThere() {
-    let pairs = Set(Self.rows.map { "\($0.dialect) \($0.provider)" })
-    #expect(pairs.count == PushDialect.allCases.count * 2)
-    for dialect in PushDialect.allCases {
-      for purpose in PushPurpose.allCases {
-        #expect(encode(pushJob(purpose, dialect: dialect, provider: .none)) == .noSuchPush)
-        #expect(encode(pushJob(purpose, dialect: dialect, provider: .webPush)).payload != nil)
       }
     }
   }
@@ -169,40 +129,20 @@ import Testing
   }
 
   @Test func fcmTakesAMapOfStringsWithoutReservedKeys() throws {
-    for dialect in PushDialect.allCases {
-      for purpose in PushPurpose.allCases {
-        let job = pushJob(purpose, dialect: dialect, provider: .fcm, video: true, reason: .busy)
-        guard let bytes = encode(job).payload?.bytes else { continue }
-        guard case .object(let members)? = PayloadValue(json: bytes) else {
-          Issue.record("\(dialect) \(purpose): no object")
-          continue
-        }
-        for (key, value) in members {
-          #expect(value.text != nil, "\(dialect) \(key)")
-          let word = key.lowercased()
-          let reserved =
-            ["from", "message_type", "collapse_key", "notification"].contains(word)
-            || word.hasPrefix("gcm") || word.hasPrefix("google")
-          #expect(!reserved, "\(key)")
-        }
-        #expect(members["aps"] == nil)
+    let jobs = pushJobs([.fcm]) { ($0.video, $0.reason) = (true, .busy) }
+    for job in jobs {
+      guard let bytes = encode(job).payload?.bytes else { continue }
+      guard case .object(let members)? = PayloadValue(json: bytes) else {
+        Issue.record("\(job.row): no object")
+        continue
       }
-    }
-  }
-
-  @Test func everyPushSaysCallTimesAndCapability() throws {
-    for dialect in PushDialect.allCases {
-      for purpose in PushPurpose.allCases {
-        for provider in [PushProvider.apns, .webPush] {
-          let outcome = encode(pushJob(purpose, dialect: dialect, provider: provider))
-          guard let bytes = outcome.payload?.bytes else { continue }
-          let note = PayloadValue(json: bytes)?["callmesh"]
-          #expect(note?["call"]?.text == "6ba7b810-9dad-11d1-80b4-00c04fd430c8")
-          #expect(note?["sentAtMs"]?.wholeNumber == 1_790_000_000_020)
-          #expect(note?["deadlineMs"]?.wholeNumber == 1_790_000_030_000)
-          #expect(note?["capability"]?.text == "cap")
-        }
+      for (key, value) in members {
+        #expect(value.text != nil, "\(job.row) \(key)")
+        let word = key.lowercased()
+        #expect(!["from", "message_type", "collapse_key", "notification"].contains(word))
+        #expect(!word.hasPrefix("gcm") && !word.hasPrefix("google"), "\(key)")
       }
+      #expect(members["aps"] == nil)
     }
   }
 }

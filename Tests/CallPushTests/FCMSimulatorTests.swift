@@ -1,6 +1,5 @@
 import AsyncHTTPClient
 import CallPush
-import CallTestKit
 import Foundation
 import NIOCore
 import NIOHTTP1

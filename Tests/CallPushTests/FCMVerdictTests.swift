@@ -9,15 +9,24 @@ struct FCMVerdictTests {
 
   struct Row: Sendable, CustomTestStringConvertible {
     var name: String
-    var status: Int
-    var body = ""
-    var retryAfter: String?
-    var attempt = 1
-    var renewed = false
-    var isUrgent = true
-    var seconds: Int64 = 30
+    var answer: ProviderAnswer
+    var context: AttemptContext
     var verdict: AttemptVerdict
     var testDescription: String { name }
+
+    init(
+      _ name: String, _ status: Int, body: String = "", retryAfter: String? = nil,
+      attempt: Int = 1, renewed: Bool = false, isUrgent: Bool = true, seconds: Int64 = 30,
+      _ verdict: AttemptVerdict
+    ) {
+      self.name = name
+      self.verdict = verdict
+      answer = ProviderAnswer(
+        status: status, headers: retryAfter.map { ["retry-after": $0] } ?? [:],
+        body: Array(body.utf8))
+      context = AttemptContext(now: now, deadline: now + .seconds(seconds))
+      (context.attempt, context.renewed, context.isUrgent) = (attempt, renewed, isUrgent)
+    }
   }
 
   static func error(_ status: String, fcm: String? = nil, message: String = "m") -> String {
@@ -49,202 +58,143 @@ struct FCMVerdictTests {
 
   static let accepted: [Row] = [
     Row(
-      name: "200", status: 200, body: #"{"name":"projects/p/messages/1"}"#,
-      verdict: .done(.accepted, name: "projects/p/messages/1")),
-    Row(name: "200 without a body", status: 200, verdict: .done(.accepted)),
-    Row(name: "200 of nonsense", status: 200, body: "<html>", verdict: .done(.accepted)),
-    Row(
-      name: "200 with a name over lines", status: 200, body: #"{"name":"a\nb"}"#,
-      verdict: .done(.accepted)),
+      "200", 200, body: #"{"name":"projects/p/messages/1"}"#,
+      .done(.accepted, name: "projects/p/messages/1")),
+    Row("200 without a body", 200, .done(.accepted)),
+    Row("200 of nonsense", 200, body: "<html>", .done(.accepted)),
+    Row("200 with a name over lines", 200, body: #"{"name":"a\nb"}"#, .done(.accepted)),
   ]
+
+  static func badArgument(_ message: String) -> String {
+    error("INVALID_ARGUMENT", fcm: "INVALID_ARGUMENT", message: message)
+  }
 
   static let invalid: [Row] = [
     Row(
-      name: "400 of the token", status: 400,
-      body: error(
-        "INVALID_ARGUMENT", fcm: "INVALID_ARGUMENT",
-        message: "The registration token is not a valid FCM registration token"),
-      verdict: invalidToken),
+      "400 of the token", 400,
+      body: badArgument("The registration token is not a valid FCM registration token"),
+      invalidToken),
+    Row("400, field message.token", 400, body: violations("message.token"), invalidToken),
     Row(
-      name: "400, field message.token", status: 400, body: violations("message.token"),
-      verdict: invalidToken),
+      "400, a field of the payload", 400, body: violations("message.data[0].value"),
+      rejected("INVALID_ARGUMENT: message.data[0].value")),
     Row(
-      name: "400, a field of the payload", status: 400, body: violations("message.data[0].value"),
-      verdict: rejected("INVALID_ARGUMENT: message.data[0].value")),
+      "400, token and another field", 400, body: violations("message.token", "message.android.ttl"),
+      rejected("INVALID_ARGUMENT: message.android.ttl")),
     Row(
-      name: "400, token and another field", status: 400,
-      body: violations("message.token", "message.android.ttl"),
-      verdict: rejected("INVALID_ARGUMENT: message.android.ttl")),
+      "400, a field without FCM's own code", 400, body: violations("message.data", fcm: false),
+      rejected("INVALID_ARGUMENT: message.data")),
     Row(
-      name: "400, a field without FCM's own code", status: 400,
-      body: violations("message.data", fcm: false),
-      verdict: rejected("INVALID_ARGUMENT: message.data")),
+      "400, message too big", 400, body: badArgument("Android message is too big"),
+      rejected("INVALID_ARGUMENT")),
     Row(
-      name: "400, message too big", status: 400,
-      body: error(
-        "INVALID_ARGUMENT", fcm: "INVALID_ARGUMENT", message: "Android message is too big"),
-      verdict: rejected("INVALID_ARGUMENT")),
+      "400, a field that quotes something", 400, body: violations("x y secret!"),
+      rejected("INVALID_ARGUMENT")),
+    Row("400 of nonsense", 400, body: "{", again(500, "HTTP 400")),
+    Row("400 of nonsense, a notice", 400, body: "{", isUrgent: false, rejected("HTTP 400")),
     Row(
-      name: "400, a field that quotes something", status: 400, body: violations("x y secret!"),
-      verdict: rejected("INVALID_ARGUMENT")),
-    Row(name: "400 of nonsense", status: 400, body: "{", verdict: again(500, "HTTP 400")),
-    Row(
-      name: "400 of nonsense, a notice", status: 400, body: "{", isUrgent: false,
-      verdict: rejected("HTTP 400")),
-    Row(
-      name: "400 FAILED_PRECONDITION", status: 400, body: error("FAILED_PRECONDITION"),
-      verdict: again(500, "FAILED_PRECONDITION")),
+      "400 FAILED_PRECONDITION", 400, body: error("FAILED_PRECONDITION"),
+      again(500, "FAILED_PRECONDITION")),
   ]
+
+  static let expired = error("UNAUTHENTICATED")
+  static let denied = error("PERMISSION_DENIED")
 
   static let refused: [Row] = [
+    Row("401 expired", 401, body: expired, .renew(reason: "UNAUTHENTICATED")),
+    Row("401 after a renewal", 401, body: expired, renewed: true, again(500, "UNAUTHENTICATED")),
     Row(
-      name: "401 expired", status: 401, body: error("UNAUTHENTICATED"),
-      verdict: .renew(reason: "UNAUTHENTICATED")),
+      "401 after a renewal, a notice", 401, body: expired, renewed: true, isUrgent: false,
+      rejected("UNAUTHENTICATED")),
+    Row("401 of nonsense", 401, body: "no", .renew(reason: "HTTP 401")),
     Row(
-      name: "401 after a renewal", status: 401, body: error("UNAUTHENTICATED"), renewed: true,
-      verdict: again(500, "UNAUTHENTICATED")),
-    Row(
-      name: "401 after a renewal, a notice", status: 401, body: error("UNAUTHENTICATED"),
-      renewed: true, isUrgent: false, verdict: rejected("UNAUTHENTICATED")),
-    Row(
-      name: "401 of nonsense", status: 401, body: "no", verdict: .renew(reason: "HTTP 401")),
-    Row(
-      name: "401 THIRD_PARTY_AUTH_ERROR", status: 401,
+      "401 THIRD_PARTY_AUTH_ERROR", 401,
       body: error("UNAUTHENTICATED", fcm: "THIRD_PARTY_AUTH_ERROR"),
-      verdict: again(500, "THIRD_PARTY_AUTH_ERROR")),
+      again(500, "THIRD_PARTY_AUTH_ERROR")),
     Row(
-      name: "403 SENDER_ID_MISMATCH", status: 403,
-      body: error("PERMISSION_DENIED", fcm: "SENDER_ID_MISMATCH"),
-      verdict: .tokenRefused(TokenRefusal("SENDER_ID_MISMATCH"))),
-    Row(
-      name: "403", status: 403, body: error("PERMISSION_DENIED"),
-      verdict: again(500, "PERMISSION_DENIED")),
-    Row(
-      name: "403, a notice", status: 403, body: error("PERMISSION_DENIED"), isUrgent: false,
-      verdict: rejected("PERMISSION_DENIED")),
-    Row(
-      name: "404 UNREGISTERED", status: 404, body: error("NOT_FOUND", fcm: "UNREGISTERED"),
-      verdict: gone),
-    Row(
-      name: "404 of a wrong project", status: 404, body: error("NOT_FOUND"),
-      verdict: again(500, "NOT_FOUND")),
-    Row(name: "404 of nonsense", status: 404, body: "<html>", verdict: again(500, "HTTP 404")),
-    Row(name: "405", status: 405, verdict: again(500, "HTTP 405")),
-    Row(name: "405, a notice", status: 405, isUrgent: false, verdict: rejected("HTTP 405")),
-    Row(name: "410", status: 410, verdict: again(500, "HTTP 410")),
-    Row(name: "413", status: 413, verdict: rejected("HTTP 413")),
-    Row(name: "425", status: 425, attempt: 2, verdict: again(1000, "HTTP 425")),
-    Row(name: "301 is not followed", status: 301, verdict: again(500, "HTTP 301")),
-    Row(name: "301, a notice", status: 301, isUrgent: false, verdict: rejected("HTTP 301")),
-    Row(
-      name: "a word that is none", status: 403, body: error("token abc:def"),
-      verdict: again(500, "HTTP 403")),
+      "403 SENDER_ID_MISMATCH", 403, body: error("PERMISSION_DENIED", fcm: "SENDER_ID_MISMATCH"),
+      .tokenRefused(TokenRefusal("SENDER_ID_MISMATCH"))),
+    Row("403", 403, body: denied, again(500, "PERMISSION_DENIED")),
+    Row("403, a notice", 403, body: denied, isUrgent: false, rejected("PERMISSION_DENIED")),
+    Row("404 UNREGISTERED", 404, body: error("NOT_FOUND", fcm: "UNREGISTERED"), gone),
+    Row("404 of a wrong project", 404, body: error("NOT_FOUND"), again(500, "NOT_FOUND")),
+    Row("404 of nonsense", 404, body: "<html>", again(500, "HTTP 404")),
+    Row("405", 405, again(500, "HTTP 405")),
+    Row("405, a notice", 405, isUrgent: false, rejected("HTTP 405")),
+    Row("410", 410, again(500, "HTTP 410")),
+    Row("413", 413, rejected("HTTP 413")),
+    Row("425", 425, attempt: 2, again(1000, "HTTP 425")),
+    Row("301 is not followed", 301, again(500, "HTTP 301")),
+    Row("301, a notice", 301, isUrgent: false, rejected("HTTP 301")),
+    Row("a word that is none", 403, body: error("token abc:def"), again(500, "HTTP 403")),
   ]
+
+  static let quota = error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED")
+  static let unavailable = error("UNAVAILABLE", fcm: "UNAVAILABLE")
 
   static let busy: [Row] = [
+    Row("429 with seconds", 429, body: quota, retryAfter: "7", again(7000, "QUOTA_EXCEEDED")),
     Row(
-      name: "429 with seconds", status: 429,
-      body: error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED"),
-      retryAfter: "7", verdict: again(7000, "QUOTA_EXCEEDED")),
+      "429 with a date", 429, body: quota, retryAfter: "Sun, 06 Nov 1994 08:49:47 GMT",
+      again(10_000, "QUOTA_EXCEEDED")),
     Row(
-      name: "429 with a date", status: 429,
-      body: error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED"),
-      retryAfter: "Sun, 06 Nov 1994 08:49:47 GMT", verdict: again(10_000, "QUOTA_EXCEEDED")),
+      "429 without a time is a minute", 429, body: quota, isUrgent: false, seconds: 61,
+      again(60_000, "QUOTA_EXCEEDED")),
     Row(
-      name: "429 without a time is a minute", status: 429,
-      body: error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED"), isUrgent: false, seconds: 61,
-      verdict: again(60_000, "QUOTA_EXCEEDED")),
+      "429 without a time, a ring: a third of what is left", 429, body: quota,
+      again(10_000, "QUOTA_EXCEEDED")),
     Row(
-      name: "429 without a time, a ring: a third of what is left", status: 429,
-      body: error("RESOURCE_EXHAUSTED", fcm: "QUOTA_EXCEEDED"),
-      verdict: again(10_000, "QUOTA_EXCEEDED")),
+      "429 for too long, a notice", 429, retryAfter: "30", isUrgent: false, failed("HTTP 429")),
     Row(
-      name: "429 for too long, a notice", status: 429, retryAfter: "30", isUrgent: false,
-      verdict: failed("HTTP 429")),
+      "429 with a time that is none", 429, retryAfter: "soon", isUrgent: false, seconds: 90,
+      again(60_000, "HTTP 429")),
+    Row("503", 503, body: unavailable, again(500, "UNAVAILABLE")),
+    Row("503, the third time", 503, body: unavailable, attempt: 3, again(2000, "UNAVAILABLE")),
+    Row("503 with seconds", 503, retryAfter: "3", again(3000, "HTTP 503")),
     Row(
-      name: "429 with a time that is none", status: 429, retryAfter: "soon", isUrgent: false,
-      seconds: 90, verdict: again(60_000, "HTTP 429")),
+      "503 with a date that has passed", 503, retryAfter: "Sun, 06 Nov 1994 08:00:00 GMT",
+      again(100, "HTTP 503")),
+    Row("503 beyond the deadline", 503, retryAfter: "31", again(10_000, "HTTP 503")),
     Row(
-      name: "503", status: 503, body: error("UNAVAILABLE", fcm: "UNAVAILABLE"),
-      verdict: again(500, "UNAVAILABLE")),
+      "503 for an hour, soon before the deadline", 503, retryAfter: "3600", seconds: 1,
+      again(500, "HTTP 503")),
     Row(
-      name: "503, the third time", status: 503, body: error("UNAVAILABLE", fcm: "UNAVAILABLE"),
-      attempt: 3, verdict: again(2000, "UNAVAILABLE")),
+      "503 beyond the deadline, a notice", 503, retryAfter: "31", isUrgent: false,
+      failed("HTTP 503")),
+    Row("503, the sixth time", 503, attempt: 6, seconds: 600, again(4000, "HTTP 503")),
     Row(
-      name: "503 with seconds", status: 503, retryAfter: "3", verdict: again(3000, "HTTP 503")),
+      "503, a notice, once too often", 503, attempt: 6, isUrgent: false, seconds: 600,
+      failed("HTTP 503")),
+    Row("503 with no time left", 503, seconds: 0, failed("HTTP 503")),
+    Row("500", 500, body: error("INTERNAL", fcm: "INTERNAL"), again(500, "INTERNAL")),
     Row(
-      name: "503 with a date that has passed", status: 503,
-      retryAfter: "Sun, 06 Nov 1994 08:00:00 GMT", verdict: again(100, "HTTP 503")),
-    Row(
-      name: "503 beyond the deadline", status: 503, retryAfter: "31",
-      verdict: again(10_000, "HTTP 503")),
-    Row(
-      name: "503 for an hour, soon before the deadline", status: 503, retryAfter: "3600",
-      seconds: 1, verdict: again(500, "HTTP 503")),
-    Row(
-      name: "503 beyond the deadline, a notice", status: 503, retryAfter: "31", isUrgent: false,
-      verdict: failed("HTTP 503")),
-    Row(
-      name: "503, the sixth time", status: 503, attempt: 6, seconds: 600,
-      verdict: again(4000, "HTTP 503")),
-    Row(
-      name: "503, a notice, once too often", status: 503, attempt: 6, isUrgent: false,
-      seconds: 600, verdict: failed("HTTP 503")),
-    Row(
-      name: "503 with no time left", status: 503, seconds: 0, verdict: failed("HTTP 503")),
-    Row(
-      name: "500", status: 500, body: error("INTERNAL", fcm: "INTERNAL"),
-      verdict: again(500, "INTERNAL")),
-    Row(
-      name: "500 UNSPECIFIED_ERROR", status: 500,
-      body: error("UNKNOWN", fcm: "UNSPECIFIED_ERROR"), attempt: 2,
-      verdict: again(1000, "UNSPECIFIED_ERROR")),
-    Row(name: "502 of a proxy", status: 502, body: "<html>", verdict: again(500, "HTTP 502")),
-    Row(name: "504", status: 504, verdict: again(500, "HTTP 504")),
-    Row(name: "408", status: 408, verdict: again(500, "HTTP 408")),
+      "500 UNSPECIFIED_ERROR", 500, body: error("UNKNOWN", fcm: "UNSPECIFIED_ERROR"), attempt: 2,
+      again(1000, "UNSPECIFIED_ERROR")),
+    Row("502 of a proxy", 502, body: "<html>", again(500, "HTTP 502")),
+    Row("504", 504, again(500, "HTTP 504")),
+    Row("408", 408, again(500, "HTTP 408")),
   ]
 
-  @Test(arguments: accepted + invalid + refused + busy)
-  func theTable(_ row: Row) {
-    var headers: [String: String] = [:]
-    headers["retry-after"] = row.retryAfter
-    let answer = ProviderAnswer(status: row.status, headers: headers, body: Array(row.body.utf8))
-    var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(row.seconds))
-    context.attempt = row.attempt
-    context.renewed = row.renewed
-    context.isUrgent = row.isUrgent
-    #expect(FCMVerdict.judge(.answer(answer), context) == row.verdict)
+  @Test(arguments: accepted + invalid + refused + busy) func theTable(_ row: Row) {
+    #expect(FCMVerdict.judge(.answer(row.answer), row.context) == row.verdict)
   }
 
-  @Test func aRingThatMayHaveArrivedIsRepeatedANoticeIsNot() {
-    var context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
+  @Test func withoutAnAnswer() {
+    let context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
     #expect(
       FCMVerdict.judge(.notSent("no connection"), context) == Self.again(500, "no connection"))
-    #expect(
-      FCMVerdict.judge(.unknown("lost"), context)
-        == .retry(after: .milliseconds(500), reason: "lost", .doubt))
-    context.doubts = 1
-    context.attempt = 2
-    #expect(
-      FCMVerdict.judge(.unknown("lost"), context)
-        == .retry(after: .seconds(1), reason: "lost", .doubt))
-    let lost = AttemptVerdict.done(.failed(reason: "lost", mayHaveArrived: true))
-    context.doubts = 0
-    context.isUrgent = false
-    #expect(FCMVerdict.judge(.unknown("lost"), context) == lost)
-    #expect(
-      FCMVerdict.judge(.notSent("no connection"), context) == Self.again(1000, "no connection"))
+    #expect(FCMVerdict.judge(.unknown("lost"), context) == context.inDoubt("lost"))
   }
 
   @Test func noBodyTraps() {
-    let deep = String(repeating: "[", count: 2000)
+    let deep = String(repeating: "[", count: 20_000)
     let bodies = [
       deep, #"{"error":"# + deep, #"{"error":{"details":[null]}}"#, #"{"error":{"details":7}}"#,
       #"{"error":{"details":[{"@type":7}]}}"#, "\u{0}", "null", "[]", "\"",
       #"{"error":{"status":{}}}"#, String(repeating: "a", count: 100_000),
     ]
     let context = AttemptContext(now: Self.now, deadline: Self.now + .seconds(30))
-    for status in [200, 400, 401, 403, 404, 429, 500, 503, 0, 99, 700] {
+    for status in [200, 400, 401, 403, 404, 418, 429, 500, 503, 599, 0, 99, 700] {
       for body in bodies {
         let answer = ProviderAnswer(status: status, body: Array(body.utf8))
         let verdict = FCMVerdict.judge(.answer(answer), context)

@@ -22,12 +22,9 @@ import Testing
     private let way: Mutex<[PushLane: Way]>
     private let attempts = Inbox<PushLane>(capacity: 10_000)
 
-    init(_ ways: [PushLane: Way]) {
-      way = Mutex(ways)
-    }
-
     /// Intercepts the lanes of a bus from now on.
-    func stand(before bus: InProcessBus) {
+    init(_ ways: [PushLane: Way], before bus: InProcessBus) {
+      way = Mutex(ways)
       bus.setFaults { faults in
         faults.onTake = { [self] lane in
           if let lane = PushLane(rawValue: lane) { try await pass(lane) }
@@ -79,23 +76,19 @@ import Testing
 
   @Test func aLaneThatCannotBeTakenHoldsUpNothingElse() async throws {
     let bench = try await Bench()
-    try bench.listen()
-    let gate = Gate([.fcm: .silent])
-    gate.stand(before: bench.bus)
+    let gate = Gate([.fcm: .silent], before: bench.bus)
     let (well, waiting) = (Sender(.accepted), Sender(.accepted))
     // Neither lane must block the other.
     let gateway = bench.gateway(
       "push-1", lanes: [("late", .fcm, waiting), ("well", .apnsProduction, well)])
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await gateway.run() }
+    // It shuts down although the attempt is still pending.
+    try await bench.run(gateway) {
       await gate.tries(1, .fcm)
       await bench.add(bench.job(1, topic: "well"))
       #expect(await bench.collect(1, from: well.seen).count == 1)
       #expect(await bench.collect(1, from: bench.reports).map(\.outcome) == [.accepted])
-      #expect(try await status(bench).push?.lanes.count == 2)
-      // It shuts down although the attempt is still pending.
-      gateway.beginShutdown()
-      try await group.waitForAll()
+      let lanes = try await status(bench).push?.lanes
+      #expect(lanes?.count == 2)
     }
     #expect(waiting.seen.depth == 0)
     await bench.bus.close()
@@ -103,19 +96,13 @@ import Testing
 
   @Test func aLaneThatFailsIsTriedAgain() async throws {
     let bench = try await Bench()
-    try bench.listen()
-    let gate = Gate([.fcm: .failing])
-    gate.stand(before: bench.bus)
+    let gate = Gate([.fcm: .failing], before: bench.bus)
     let sender = Sender(.accepted)
-    let gateway = bench.gateway("push-1", lanes: [("app", .fcm, sender)])
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await gateway.run() }
-      await bench.add(bench.job(1, topic: "app"), lane: .fcm)
+    try await bench.run(bench.gateway("push-1", lanes: [("app", .fcm, sender)])) {
+      await bench.add(bench.job(1), lane: .fcm)
       await gate.tries(2, .fcm)
       gate.set(.fcm, .open)
       #expect(await bench.collect(1, from: sender.seen).count == 1)
-      gateway.beginShutdown()
-      try await group.waitForAll()
     }
     await bench.bus.close()
   }
@@ -123,18 +110,14 @@ import Testing
   /// An attempt that began before a drain and succeeds after it consumes nothing.
   @Test func anAttemptThatADrainHasOvertakenTakesNothing() async throws {
     let bench = try await Bench()
-    try bench.listen()
-    let gate = Gate([.fcm: .silent])
-    gate.stand(before: bench.bus)
+    let gate = Gate([.fcm: .silent], before: bench.bus)
     let sender = Sender(.accepted)
-    let gateway = bench.gateway("push-1", lanes: [("app", .fcm, sender)])
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await gateway.run() }
+    try await bench.run(bench.gateway("push-1", lanes: [("app", .fcm, sender)])) {
       await gate.tries(1, .fcm)
       try await ask(bench, .drain)
       #expect(try await status(bench).state == "leaving")
       gate.set(.fcm, .open)
-      await bench.add(bench.job(1, topic: "app"), lane: .fcm)
+      await bench.add(bench.job(1), lane: .fcm)
       gate.set(.fcm, .silent)
       try await ask(bench, .resume)
       #expect(try await status(bench).state == "serving")
@@ -142,23 +125,15 @@ import Testing
       await gate.tries(1, .fcm)
       gate.set(.fcm, .open)
       #expect(await bench.collect(1, from: sender.seen).count == 1)
-      await bench.isEmpty(.fcm)
+      try await bench.isEmpty(.fcm)
       #expect(sender.seen.depth == 0)
       try await ask(bench, .drain)
       _ = try await status(bench)
-      await bench.add(bench.job(2, topic: "app"), lane: .fcm)
-      gateway.beginShutdown()
-      try await group.waitForAll()
+      await bench.add(bench.job(2), lane: .fcm)
     }
     // No subscription is left.
     #expect(sender.seen.depth == 0)
     #expect(try await bench.queue.depth(lane: "fcm") == 1)
     await bench.bus.close()
-  }
-}
-
-extension GatewayTests.Bench {
-  fileprivate func isEmpty(_ lane: PushLane) async {
-    await until { (try? await queue.depth(lane: lane.rawValue)) == 0 }
   }
 }

@@ -12,7 +12,8 @@ import Testing
     var machine: GatewayMachine
     var items: UInt64 = 0
 
-    init(pools: Int = 2, sends: Int = 2, waiting: Int = 2, reports: Int = 100) {
+    /// - Parameter jobs: come first, and what they cause is dropped.
+    init(_ jobs: PushJob..., pools: Int = 2, sends: Int = 2, waiting: Int = 2, reports: Int = 100) {
       var limits = GatewayMachine.Limits()
       limits.sendsPerPool = sends
       limits.waitingPerPool = waiting
@@ -20,6 +21,7 @@ import Testing
       kept.capacity = reports
       kept.repeats = [.milliseconds(500), .seconds(1), .seconds(2)]
       machine = GatewayMachine(pools: pools, limits: limits, reports: kept)
+      for job in jobs { _ = take(job) }
     }
 
     mutating func take(
@@ -32,35 +34,33 @@ import Testing
         now: GatewayMachineTests.at(seconds))
       return drained()
     }
+    private mutating func run(
+      at seconds: Double, _ event: (inout GatewayMachine, Timestamp) -> Void
+    ) -> [Effect] {
+      event(&machine, GatewayMachineTests.at(seconds))
+      return drained()
+    }
     mutating func sent(_ number: UInt64, _ outcome: PushOutcome, at seconds: Double = 0)
       -> [Effect]
     {
-      machine.sent(number, outcome, now: GatewayMachineTests.at(seconds))
-      return drained()
+      run(at: seconds) { $0.sent(number, outcome, now: $1) }
     }
     mutating func answered(_ number: UInt64, at seconds: Double = 0) -> [Effect] {
-      machine.answered(number, now: GatewayMachineTests.at(seconds))
-      return drained()
+      run(at: seconds) { $0.answered(number, now: $1) }
     }
     mutating func queried(_ question: UInt64, rings: Bool, at seconds: Double = 0) -> [Effect] {
-      machine.queried(question, rings: rings, now: GatewayMachineTests.at(seconds))
-      return drained()
+      run(at: seconds) { $0.queried(question, rings: rings, now: $1) }
     }
     mutating func withdraw(_ calls: UInt64..., at seconds: Double = 0) -> [Effect] {
-      machine.withdraw(
-        calls.map { PushRinging(call: CallID(high: 7, low: $0)) },
-        now: GatewayMachineTests.at(seconds))
-      return drained()
+      let rings = calls.map { PushRinging(call: CallID(high: 7, low: $0)) }
+      return run(at: seconds) { $0.withdraw(rings, now: $1) }
     }
     mutating func neverSent(_ calls: UInt64..., at seconds: Double = 0) -> [Effect] {
-      machine.neverSent(
-        calls.map { PushLeg(call: CallID(high: 7, low: $0), device: "phone") },
-        now: GatewayMachineTests.at(seconds))
-      return drained()
+      let legs = calls.map { PushLeg(call: CallID(high: 7, low: $0), device: "phone") }
+      return run(at: seconds) { $0.neverSent(legs, now: $1) }
     }
     mutating func tick(at seconds: Double) -> [Effect] {
-      machine.tick(now: GatewayMachineTests.at(seconds))
-      return drained()
+      run(at: seconds) { $0.tick(now: $1) }
     }
     mutating func drained() -> [Effect] {
       defer { machine.effects.removeAll() }
@@ -77,25 +77,11 @@ import Testing
     _ number: UInt64 = 1, deadline: Double = 30, device: String = "phone",
     purpose: PushPurpose = .ring, decided: Double = 10_000
   ) -> PushJob {
-    PushJob(
-      user: UserKey(app: "demo", user: "bob"), device: DeviceID(device),
-      call: CallID(high: 7, low: number), purpose: purpose,
-      token: PushToken(
-        provider: .apns, environment: "production", topic: "org.example.app", token: "c0ffee",
-        fingerprint: "f\(number)"),
-      dialect: .callmesh, caller: Party(user: "ann", device: "ann-phone"), video: false,
-      headers: [], placedAt: at(0), ringDeadline: at(deadline), decidedAt: at(decided),
-      deadline: at(deadline))
-  }
-
-  static func report(_ effects: [Effect]) -> [PushOutcome] {
-    effects.compactMap { if case .report(let pending) = $0 { pending.report.outcome } else { nil } }
-  }
-  static func settled(_ effects: [Effect]) -> [WorkSettlement] {
-    effects.compactMap { if case .settle(_, let settlement) = $0 { settlement } else { nil } }
-  }
-  static func sends(_ effects: [Effect]) -> [UInt64] {
-    effects.compactMap { if case .send(let job, _) = $0 { job } else { nil } }
+    var job = pushJob(purpose)
+    (job.call, job.device) = (CallID(high: 7, low: number), DeviceID(device))
+    job.token.fingerprint = "f\(number)"
+    (job.decidedAt, job.deadline) = (at(decided), at(deadline))
+    return job
   }
 
   // MARK: One job
@@ -105,17 +91,14 @@ import Testing
     var job = Self.job(1)
     job.hasWebhooks = hasWebhooks
     _ = bench.take(job)
-    let said = bench.sent(1, .tokenGone(at: nil)).compactMap { effect -> Bool? in
-      if case .report(let pending) = effect { pending.report.hasWebhooks } else { nil }
-    }
-    #expect(said == [hasWebhooks])
+    #expect(bench.sent(1, .tokenGone(at: nil)).pending.map(\.hasWebhooks) == [hasWebhooks])
   }
 
   @Test func anAcceptedPushIsReportedAndSettledAtOnce() {
     var bench = Bench()
     #expect(bench.take(Self.job()) == [.send(job: 1, pool: 0)])
     let effects = bench.sent(1, .accepted, at: 1)
-    #expect(Self.report(effects) == [.accepted])
+    #expect(effects.reports == [.accepted])
     #expect(effects.contains(.settle(item: 1, .done)))
     #expect(bench.machine.jobs == 0)
     #expect(bench.machine.reportsWaiting == 1)
@@ -127,16 +110,15 @@ import Testing
   @Test(arguments: [
     PushOutcome.tokenGone(at: nil), .rejected(reason: "BadTopic"), .failed(reason: "no answer"),
   ]) func whatTheShardMustKnowIsKeptUntilItAnswers(outcome: PushOutcome) {
-    var bench = Bench()
-    _ = bench.take(Self.job())
+    var bench = Bench(Self.job())
     let effects = bench.sent(1, outcome)
-    #expect(Self.report(effects) == [outcome])
-    #expect(Self.settled(effects) == [])
+    #expect(effects.reports == [outcome])
+    #expect(effects.settled == [])
     // It retransmits the report, and extends the item in the queue.
-    #expect(Self.report(bench.tick(at: 0.5)) == [outcome])
-    #expect(Self.report(bench.tick(at: 0.6)) == [])
-    #expect(Self.report(bench.tick(at: 1.5)) == [outcome])
-    #expect(Self.settled(bench.tick(at: 2)) == [.inProgress])
+    #expect(bench.tick(at: 0.5).reports == [outcome])
+    #expect(bench.tick(at: 0.6).reports == [])
+    #expect(bench.tick(at: 1.5).reports == [outcome])
+    #expect(bench.tick(at: 2).settled == [.inProgress])
     #expect(bench.answered(1, at: 2.1) == [.settle(item: 1, .done)])
     #expect(bench.answered(1, at: 2.1) == [])
     #expect(bench.machine.isIdle)
@@ -144,15 +126,14 @@ import Testing
   }
 
   @Test func aReportThatNobodyAnswersIsGivenUpAndCounted() {
-    var bench = Bench()
-    _ = bench.take(Self.job())
+    var bench = Bench(Self.job())
     _ = bench.sent(1, .tokenGone(at: nil))
     var said = 0
     var settled: [WorkSettlement] = []
     for step in 1...60 {
       let effects = bench.tick(at: Double(step) * 0.25)
-      said += Self.report(effects).count
-      settled += Self.settled(effects)
+      said += effects.reports.count
+      settled += effects.settled
     }
     #expect(said == 2)
     #expect(settled.last == .done)
@@ -164,23 +145,26 @@ import Testing
   @Test func aLateJobIsDroppedCountedAndReported() {
     var bench = Bench()
     let effects = bench.take(Self.job(deadline: 5), at: 5)
-    #expect(Self.report(effects) == [.expired])
-    #expect(Self.settled(effects) == [.done])
-    #expect(Self.sends(effects) == [])
+    #expect(effects.reports == [.expired])
+    #expect(effects.settled == [.done])
+    #expect(effects.sends == [])
     #expect(bench.machine.counts[.late] == 1)
   }
 
+  /// Only the time counts, not the number of deliveries. A short ring has less time.
   @Test func whatNoSenderServesIsLeftToOthersThenRejected() {
     var bench = Bench()
     for time in [0, 0.25, 4.9] {
       let effects = bench.take(Self.job(decided: 0), pool: nil, at: time)
-      #expect(Self.settled(effects) == [.retry(after: .milliseconds(250))])
-      #expect(Self.report(effects) == [])
+      #expect(effects == [.settle(item: bench.items, .retry(after: .milliseconds(250)))])
     }
-    let last = bench.take(Self.job(decided: 0), pool: nil, at: 5)
-    #expect(Self.report(last) == [.rejected(reason: "no sender for this topic")])
+    let rejected = PushOutcome.rejected(reason: "no sender for this topic")
+    #expect(bench.take(Self.job(decided: 0), pool: nil, at: 5).reports == [rejected])
     #expect(bench.machine.counts[.unserved] == 4)
     #expect(bench.machine.unserved.all.map(\.jobs) == [1])
+    let short = Self.job(2, deadline: 4, decided: 0)
+    #expect(bench.take(short, pool: nil, at: 1.9).reports == [])
+    #expect(bench.take(short, pool: nil, at: 2).reports == [rejected])
   }
 
   @Test("a topic without a sender is told of once in a window, and the table of topics is bounded")
@@ -205,34 +189,177 @@ import Testing
     #expect(bench.machine.takeUnservedLines().count == 5)
   }
 
-  /// Only the time counts, not the number of deliveries. A short ring has less time.
-  @Test func aShortJobIsRejectedWhileThereIsTimeToSaySo() {
-    var bench = Bench()
-    #expect(Self.report(bench.take(Self.job(deadline: 4, decided: 0), pool: nil, at: 1.9)) == [])
-    #expect(
-      Self.report(bench.take(Self.job(deadline: 4, decided: 0), pool: nil, at: 2))
-        == [.rejected(reason: "no sender for this topic")])
-  }
-
   /// One of several services that share a pool does not answer.
   @Test func aServiceTakesNoMorePlacesThanItsShare() {
     var limits = GatewayMachine.Limits()
     limits.placesPerService = 2
-    var machine = GatewayMachine(pools: 1, limits: limits)
-    func take(_ number: UInt64, _ service: String) {
-      machine.receive(item: number, Self.job(number), pool: 0, service: service, now: Self.at(0))
+    var bench = Bench()
+    bench.machine = GatewayMachine(pools: 1, limits: limits)
+    func take(_ number: UInt64, _ service: String) -> [Effect] {
+      bench.take(Self.job(number), service: service)
     }
-    for number in UInt64(1)...3 { take(number, "https://dead.example") }
-    #expect(Self.sends(machine.effects).count == 2)
-    #expect(machine.effects.last == .settle(item: 3, .retry(after: .milliseconds(250))))
-    machine.effects = []
-    take(4, "https://other.example")
-    #expect(Self.sends(machine.effects).count == 1)
-    machine.effects = []
-    machine.sent(1, .accepted, now: Self.at(0))
-    machine.effects = []
-    take(3, "https://dead.example")
-    #expect(Self.sends(machine.effects).count == 1, "its place is free again")
-    #expect(machine.counts[.turnedAway] == 1)
+    for number in UInt64(1)...2 { #expect(take(number, "https://dead.example").sends == [number]) }
+    #expect(
+      take(3, "https://dead.example") == [.settle(item: 3, .retry(after: .milliseconds(250)))])
+    #expect(take(4, "https://other.example").sends.count == 1)
+    _ = bench.sent(1, .accepted)
+    #expect(take(3, "https://dead.example").sends.count == 1, "its place is free again")
+    #expect(bench.machine.counts[.turnedAway] == 1)
+  }
+
+  @Test func theIdIsAUUIDThatFollowsFromThePush() {
+    let job = Self.job()
+    let id = PushIdentity(job).uuid
+    #expect(id == PushIdentity(job).uuid)
+    let characters = Array(id)
+    #expect(characters.count == 36)
+    for index in [8, 13, 18, 23] { #expect(characters[index] == "-") }
+    #expect(characters[14] == "8")
+    #expect("89ab".contains(characters[19]))
+    #expect(id == id.lowercased())
+    #expect(!id.contains(job.token.token))
+    // New times do not change the id; another push has another id.
+    var later = job
+    later.decidedAt = Self.at(9)
+    later.deadline = Self.at(99)
+    #expect(PushIdentity(later).uuid == id)
+    var again = job
+    again.round = 1
+    let others = [
+      again, Self.job(2), Self.job(device: "tablet"),
+      Self.job(purpose: .cancel),
+    ]
+    #expect(Set(others.map { PushIdentity($0).uuid } + [id]).count == 5)
+  }
+
+  // MARK: The same again
+
+  @Test func aJobThatComesAgainIsNotSentAgain() {
+    var bench = Bench(Self.job())
+    // Under way: the newer item will be settled, and the older one is forgotten.
+    #expect(bench.take(Self.job()) == [.forget(item: 1)])
+    let effects = bench.sent(1, .accepted)
+    #expect(effects.contains(.settle(item: 2, .done)))
+    // Done.
+    #expect(bench.take(Self.job()) == [.settle(item: 3, .done)])
+    #expect(bench.machine.counts[.repeated] == 2)
+    // Another purpose, or another token, is another push.
+    #expect(bench.take(Self.job(purpose: .missed)).sends.count == 1)
+    #expect(bench.take(Self.job(2)).sends.count == 1)
+  }
+
+  @Test func aJobWhoseReportIsHeldIsNotSentAgain() {
+    var bench = Bench(Self.job())
+    _ = bench.sent(1, .failed(reason: "x"))
+    #expect(bench.take(Self.job()) == [.forget(item: 1)])
+    #expect(bench.take(Self.job()) == [.forget(item: 2)])
+    #expect(bench.answered(1) == [.settle(item: 3, .done)])
+  }
+
+  @Test func aFateIsForgottenInTheEnd() {
+    var bench = Bench(Self.job(deadline: 1000))
+    _ = bench.sent(1, .accepted)
+    // Expired elements are removed at an insertion.
+    _ = bench.take(Self.job(9, deadline: 1000), at: 121)
+    _ = bench.sent(2, .accepted, at: 121)
+    #expect(bench.take(Self.job(deadline: 1000), at: 121).sends.count == 1)
+  }
+
+  // MARK: Pools
+
+  @Test func aFullPoolDelaysNoOther() {
+    var bench = Bench(sends: 2, waiting: 2)
+    for number in UInt64(1)...4 { _ = bench.take(Self.job(number)) }
+    #expect(bench.machine.pools[0].sending == 2)
+    #expect(bench.machine.pools[0].waiting == 2)
+    #expect(bench.take(Self.job(5)) == [.settle(item: 5, .retry(after: .milliseconds(250)))])
+    #expect(bench.machine.counts[.turnedAway] == 1)
+    #expect(bench.take(Self.job(6), pool: 1) == [.send(job: 5, pool: 1)])
+    // A free place goes to the job that waited longest.
+    #expect(bench.sent(1, .accepted).sends == [3])
+    #expect(bench.sent(2, .accepted).sends == [4])
+    #expect(bench.machine.pools[0].waiting == 0)
+  }
+
+  @Test func whoWaitsTooLongIsDropped() {
+    var bench = Bench(Self.job(1), Self.job(2, deadline: 3), Self.job(3), sends: 1, waiting: 5)
+    let effects = bench.tick(at: 3)
+    #expect(effects.reports == [.expired])
+    #expect(effects.contains(.settle(item: 2, .done)))
+    #expect(bench.sent(1, .accepted, at: 4).sends == [3])
+  }
+
+  @Test func aSenderThatNeverAnswersGivesItsPlaceBack() {
+    var bench = Bench(Self.job(1, deadline: 2), Self.job(2), sends: 1)
+    #expect(bench.tick(at: 6.9).sends == [])
+    let effects = bench.tick(at: 7)
+    #expect(
+      effects.reports == [.failed(reason: "the sender did not answer", mayHaveArrived: true)])
+    #expect(effects.sends == [2])
+    #expect(bench.machine.counts[.overdue] == 1)
+    // Its late answer is ignored.
+    #expect(bench.sent(1, .accepted, at: 8) == [])
+    #expect(bench.machine.pools[0].sending == 1)
+  }
+
+  @Test func theQueueHearsThatAJobIsWorkedOn() {
+    var bench = Bench(Self.job())
+    var told = 0
+    for step in 1...50 {
+      let settled = bench.tick(at: Double(step) * 0.2).settled
+      #expect(settled.allSatisfy { $0 == .inProgress })
+      told += settled.count
+    }
+    #expect(told == 5)
+  }
+
+  @Test func reportsAreBounded() {
+    var bench = Bench(Self.job(1), Self.job(2), sends: 10, reports: 1)
+    _ = bench.sent(1, .tokenGone(at: nil))
+    // Sent once, without waiting for the acknowledgement.
+    let effects = bench.sent(2, .tokenGone(at: nil))
+    #expect(effects.reports.count == 1)
+    #expect(effects.contains(.settle(item: 2, .done)))
+    #expect(bench.machine.counts[.reportsGivenUp] == 1)
+    #expect(bench.machine.reportsWaiting == 1)
+  }
+
+  // MARK: Going
+
+  @Test func aDrainGivesBackWhatNoSenderHas() {
+    var bench = Bench(Self.job(1), Self.job(2), sends: 1, waiting: 5)
+    bench.machine.drain()
+    #expect(bench.drained() == [.settle(item: 2, .retry(after: .zero))])
+    #expect(bench.take(Self.job(3)) == [.settle(item: 3, .retry(after: .zero))])
+    let effects = bench.sent(1, .accepted)
+    #expect(effects.contains(.settle(item: 1, .done)))
+    _ = bench.answered(1)
+    #expect(bench.machine.isIdle)
+    bench.machine.resume()
+    #expect(bench.take(Self.job(3)).sends.count == 1)
+  }
+
+  @Test func whatIsLeftAtTheEndGoesToAnother() {
+    var bench = Bench(Self.job(1), Self.job(2), sends: 5)
+    _ = bench.sent(2, .tokenGone(at: nil))
+    bench.machine.releaseAll()
+    #expect(
+      bench.drained() == [
+        .settle(item: 1, .retry(after: .zero)), .settle(item: 2, .retry(after: .zero)),
+      ])
+    #expect(bench.machine.counts[.released] == 2)
+  }
+}
+
+extension [GatewayMachine.Effect] {
+  var pending: [PushReport] {
+    compactMap { if case .report(let pending) = $0 { pending.report } else { nil } }
+  }
+  var reports: [PushOutcome] { pending.map(\.outcome) }
+  var settled: [WorkSettlement] {
+    compactMap { if case .settle(_, let settlement) = $0 { settlement } else { nil } }
+  }
+  var sends: [UInt64] {
+    compactMap { if case .send(let job, _) = $0 { job } else { nil } }
   }
 }

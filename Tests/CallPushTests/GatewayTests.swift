@@ -13,22 +13,20 @@ import Testing
   /// Records the pushes and answers on command.
   final class Sender: PushSender {
     let seen = Inbox<PushMessage>(capacity: 10_000)
-    private let state: Mutex<(outcome: PushOutcome?, waiting: [CheckedContinuation<Void, Never>])>
+    private let state:
+      Mutex<(outcome: PushOutcome?, waiting: [CheckedContinuation<PushOutcome, Never>])>
 
     /// - Parameter outcome: nil: it answers when it is released.
     init(_ outcome: PushOutcome?) { state = Mutex((outcome, [])) }
 
     func send(_ message: PushMessage) async -> PushOutcome {
       seen.offer(message)
-      while true {
-        if let outcome = state.withLock({ $0.outcome }) { return outcome }
-        await withCheckedContinuation { continuation in
-          let isReady = state.withLock { state in
-            if state.outcome == nil { state.waiting.append(continuation) }
-            return state.outcome != nil
-          }
-          if isReady { continuation.resume() }
+      return await withCheckedContinuation { continuation in
+        let outcome = state.withLock { state in
+          if state.outcome == nil { state.waiting.append(continuation) }
+          return state.outcome
         }
+        if let outcome { continuation.resume(returning: outcome) }
       }
     }
 
@@ -38,7 +36,7 @@ import Testing
         defer { state.waiting = [] }
         return state.waiting
       }
-      for continuation in waiting { continuation.resume() }
+      for continuation in waiting { continuation.resume(returning: outcome) }
     }
 
     func close() async { release(.failed(reason: "closed")) }
@@ -53,36 +51,33 @@ import Testing
     let reports = Inbox<PushReport>(capacity: 10_000)
     let queue: InProcessWorkQueue
 
-    init() async throws {
+    /// - Parameter answering: whether the shard acknowledges a report.
+    init(answering: @escaping @Sendable () -> Bool = { true }) async throws {
       var options = WorkQueueOptions()
       options.settleWithin = .seconds(3)
       queue = try await bus.openWorkQueue(options)
-    }
-
-    func listen(answering: @escaping @Sendable () -> Bool = { true }) throws {
       for shard in 0..<Self.shards {
         let (bus, subjects, reports) = (bus, subjects, reports)
         _ = try bus.subscribe(subjects.reports(shard: shard)) { message in
           guard let batch = try? ClusterCodec.commandBatch(message.bytes) else { return }
           for command in batch.commands {
-            if case .call(let call, .query) = command.body {
-              // They all ring.
-              let state = CallState(call: call, callee: command.callee.user, phase: .ringing)
+            func reply(_ reply: Reply) {
               let item = EdgeItem(
-                session: command.session.number,
-                body: .reply(request: command.request, .call(state)))
+                session: command.session.number, body: .reply(request: command.request, reply))
               bus.publish(
                 subjects.replies(to: batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
             }
-            guard case .pushReport(let report) = command.body else { continue }
-            #expect(batch.edge == 0 && batch.peer != 0)
-            #expect(ShardHash.shard(of: command.user, count: Self.shards) == shard)
-            reports.offer(report)
-            guard answering() else { continue }
-            let item = EdgeItem(
-              session: command.session.number, body: .reply(request: command.request, .done))
-            bus.publish(
-              subjects.replies(to: batch.peer), ClusterCodec.encode(EdgeBatch(items: [item])))
+            switch command.body {
+            case .call(let call, .query):
+              // They all ring.
+              reply(.call(CallState(call: call, callee: command.callee.user, phase: .ringing)))
+            case .pushReport(let report):
+              #expect(batch.edge == 0 && batch.peer != 0)
+              #expect(ShardHash.shard(of: command.user, count: Self.shards) == shard)
+              reports.offer(report)
+              if answering() { reply(.done) }
+            default: break
+            }
           }
         }
       }
@@ -121,18 +116,29 @@ import Testing
       }
     }
 
+    /// Runs a gateway until `body` has returned, and shuts it down.
+    func run(_ gateway: PushGateway<InProcessBus>, until body: () async throws -> Void)
+      async throws
+    {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await gateway.run() }
+        try await body()
+        gateway.beginShutdown()
+        try await group.waitForAll()
+      }
+    }
+
     func job(
-      _ number: UInt64, topic: String, lasts: Span = .seconds(60), app: String = "demo"
+      _ number: UInt64, topic: String = "app", lasts: Span = .seconds(60), app: String = "demo"
     ) -> PushJob {
       let now = clock.now()
-      return PushJob(
-        user: UserKey(app: app, user: "user\(number)"), device: "phone",
-        call: CallID(high: 1, low: number), purpose: .ring,
-        token: PushToken(
-          provider: .apns, environment: "production", topic: topic, token: "token\(number)",
-          fingerprint: "f\(number)"),
-        dialect: .callmesh, caller: Party(user: "ann", device: "a"), video: false, headers: [],
-        placedAt: now, ringDeadline: now + lasts, decidedAt: now, deadline: now + lasts)
+      var job = pushJob()
+      job.user = UserKey(app: app, user: "user\(number)")
+      (job.call, job.device) = (CallID(high: 1, low: number), "phone")
+      (job.token.topic, job.token.token) = (topic, "token\(number)")
+      job.token.fingerprint = "f\(number)"
+      (job.decidedAt, job.ringDeadline, job.deadline) = (now, now + lasts, now + lasts)
+      return job
     }
 
     func add(_ job: PushJob, lane: PushLane = .apnsProduction) async {
@@ -147,11 +153,8 @@ import Testing
       }
     }
 
-    func isEmpty() async throws {
-      while try await queue.depth(lane: "apns-production") > 0 {
-        try Task.checkCancellation()
-        await clock.sleep(for: .milliseconds(5))
-      }
+    func isEmpty(_ lane: PushLane = .apnsProduction) async throws {
+      try await until { try await queue.depth(lane: lane.rawValue) == 0 }
     }
 
     func collect<Element: Sendable>(_ count: Int, from inbox: Inbox<Element>) async -> [Element] {
@@ -163,5 +166,102 @@ import Testing
       }
       return all
     }
+  }
+
+  /// A token of another app is not sent with this app's keys.
+  @Test func entriesServeTheirApps() async throws {
+    let bench = try await Bench()
+    let sender = Sender(.accepted)
+    let gateway = bench.gateway("push-1", lanes: [("app", .apnsProduction, sender)], apps: ["demo"])
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { try? await gateway.run() }
+      await bench.add(bench.job(1, lasts: .milliseconds(200), app: "other"))
+      await bench.add(bench.job(2))
+      let reports = await bench.collect(2, from: bench.reports)
+      let mine = reports.first { $0.call.low == 2 }
+      let others = reports.first { $0.call.low == 1 }
+      #expect(mine?.outcome == .accepted)
+      switch others?.outcome {
+      case .rejected, .expired: break
+      default: Issue.record("\(String(describing: others))")
+      }
+      #expect(await bench.collect(1, from: sender.seen).count == 1)
+      group.cancelAll()
+    }
+  }
+
+  @Test func jobsAreSentReportedAndForgotten() async throws {
+    let bench = try await Bench()
+    let sender = Sender(.accepted)
+    try await bench.run(bench.gateway("push-1", [("app", sender)])) {
+      for number in UInt64(1)...100 { await bench.add(bench.job(number)) }
+      let messages = await bench.collect(100, from: sender.seen)
+      #expect(Set(messages.map(\.id)).count == 100)
+      let reports = await bench.collect(100, from: bench.reports)
+      #expect(reports.allSatisfy { $0.outcome == .accepted })
+      #expect(Set(reports.map(\.call)).count == 100)
+      try await bench.isEmpty()
+      // The capability is valid for that device and call only.
+      let keys = try PushCapabilityKeys([[UInt8](repeating: 7, count: 32)])
+      let text = String(decoding: messages[0].payload, as: UTF8.self)
+      let allowed = try keys.verify(text, now: bench.clock.now().microseconds / 1_000_000)
+      #expect(allowed.device == "phone")
+    }
+    await bench.bus.close()
+  }
+
+  /// A gateway dies with a push under way. Another gateway sends it under the same id.
+  @Test func whatADeadGatewayHadIsSentByAnother() async throws {
+    let bench = try await Bench()
+    let (stuck, well) = (Sender(nil), Sender(.accepted))
+    let dying = bench.gateway("push-1", [("app", stuck)])
+    let run = Task { try await dying.run() }
+    await bench.add(bench.job(1))
+    let first = await bench.collect(1, from: stuck.seen)
+    // Like a crash: no job is returned, and nothing more is sent.
+    run.cancel()
+    try await bench.run(bench.gateway("push-2", [("app", well)])) {
+      let second = await bench.collect(1, from: well.seen)
+      #expect(second.map(\.id) == first.map(\.id))
+      try await bench.isEmpty()
+    }
+    stuck.release(.failed(reason: "dead"))
+    _ = try? await run.value
+    await bench.bus.close()
+  }
+
+  /// A shard without an owner for a while receives the report of a gone token in the end.
+  @Test func whatMustBeHeardIsRepeatedUntilItIs() async throws {
+    let heard = Atomic(0)
+    let bench = try await Bench { heard.add(1, ordering: .relaxed).newValue > 2 }
+    let sender = Sender(.tokenGone(at: nil))
+    try await bench.run(bench.gateway("push-1", [("app", sender)])) {
+      await bench.add(bench.job(1))
+      #expect(await bench.collect(2, from: bench.reports).count == 2)
+      #expect(try await bench.queue.depth(lane: "apns-production") == 1)
+      #expect(await bench.collect(1, from: bench.reports).count == 1)
+      try await bench.isEmpty()
+      #expect(sender.seen.depth == 1, "sent once")
+    }
+    await bench.bus.close()
+  }
+
+  /// A draining gateway finishes the pushes under way and returns the rest to the queue.
+  @Test func aDrainFinishesWhatIsUnderWay() async throws {
+    let bench = try await Bench()
+    let sender = Sender(nil)
+    let gateway = bench.gateway("push-1", [("app", sender)], sends: 2)
+    let run = Task { try await gateway.run() }
+    for number in UInt64(1)...4 { await bench.add(bench.job(number)) }
+    _ = await bench.collect(2, from: sender.seen)
+    gateway.beginShutdown()
+    sender.release(.accepted)
+    try await run.value
+    #expect(await bench.collect(2, from: bench.reports).count == 2)
+    // The two jobs that were not begun.
+    let left = Inbox<WorkItem>(capacity: 10)
+    _ = try await bench.queue.consume(lane: "apns-production", inFlight: 10) { left.offer($0) }
+    #expect(await bench.collect(2, from: left).count == 2)
+    await bench.bus.close()
   }
 }

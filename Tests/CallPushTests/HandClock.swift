@@ -79,19 +79,37 @@ extension PushMessage {
   static func test(
     _ provider: PushProvider, token: String, purpose: PushPurpose = .ring,
     payload: String = #"{"call":"c1"}"#, deadline: Timestamp, collapseKey: String = "",
-    id: String = "id-1"
+    trust: TokenTrust = .unproven
   ) -> PushMessage {
-    PushMessage(
-      id: id,
-      token: PushToken(provider: provider, environment: "", topic: "", token: token),
+    var message = PushMessage(
+      id: "id-1", token: PushToken(provider: provider, environment: "", topic: "", token: token),
       purpose: purpose, payload: Array(payload.utf8), kind: .background, deadline: deadline,
       collapseKey: collapseKey)
+    message.trust = trust
+    return message
+  }
+}
+
+extension PushSender {
+  /// Sends all at once.
+  func sendAll(_ messages: [PushMessage]) async -> [PushOutcome] {
+    await withTaskGroup(of: PushOutcome.self) { group in
+      for message in messages { group.addTask { await self.send(message) } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+}
+
+extension SenderLimits {
+  init(_ change: (inout SenderLimits) -> Void) {
+    self.init()
+    change(&self)
   }
 }
 
 /// Waits until a condition holds. The pause between two checks yields the processors and is no assumption about time.
 /// The suite's time limit ends the wait.
-func until(_ holds: () async -> Bool) async {
+func until(_ holds: () async throws -> Bool) async rethrows {
   let pause = Inbox<Never>(capacity: 1)
-  while await !holds() { _ = await pause.next(until: .now + .milliseconds(1)) }
+  while try await !holds() { _ = await pause.next(until: .now + .milliseconds(1)) }
 }

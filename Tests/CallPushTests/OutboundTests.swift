@@ -1,6 +1,7 @@
 import CallBus
 import CallCore
 import CallPush
+import CallTelemetry
 import Testing
 
 @Suite("Retry-After")
@@ -53,27 +54,20 @@ struct AttemptContextTests {
     return context
   }
 
-  @Test func aPauseEndsBeforeTheDeadlineOrThereIsNone() {
-    #expect(
-      context(seconds: 5, isUrgent: false).retry(after: .seconds(4), reason: "r")
-        == .retry(after: .seconds(4), reason: "r"))
-    #expect(
-      context(seconds: 5, isUrgent: false).retry(after: .seconds(5), reason: "r")
-        == .done(.failed(reason: "r")))
-    for isUrgent in [false, true] {
-      #expect(
-        context(seconds: 0, isUrgent: isUrgent).retry(reason: "r") == .done(.failed(reason: "r")))
-    }
-  }
-
-  @Test func attemptsOfANoticeAreLimited() {
-    let last = AttemptContext.attemptsMax
-    #expect(
-      context(attempt: last, seconds: 600, isUrgent: false).retry(reason: "r")
-        == .done(.failed(reason: "r")))
-    #expect(
-      context(attempt: last - 1, seconds: 600, isUrgent: false).retry(reason: "r")
-        == .retry(after: .seconds(8), reason: "r"))
+  @Test(
+    "a pause ends before the deadline, or there is none; a notice has six attempts",
+    arguments: [
+      (1, 5, false, .seconds(4), .seconds(4)), (1, 5, false, .seconds(5), nil),
+      (1, 0, false, nil, nil), (1, 0, true, nil, nil),
+      (AttemptContext.attemptsMax, 600, false, nil, nil),
+      (AttemptContext.attemptsMax - 1, 600, false, nil, .seconds(8)),
+      // Who asks for no wait is not asked in a tight loop.
+      (1, 30, true, .seconds(0), .milliseconds(100)),
+    ] as [(Int, Int64, Bool, Span?, Span?)])
+  func retries(attempt: Int, seconds: Int64, isUrgent: Bool, wait: Span?, pause: Span?) {
+    let context = context(attempt: attempt, seconds: seconds, isUrgent: isUrgent)
+    let wanted = pause.map { AttemptVerdict.retry(after: $0, reason: "r") }
+    #expect(context.retry(after: wait, reason: "r") == wanted ?? .done(.failed(reason: "r")))
   }
 
   /// - Parameter wait: what each answer demands.
@@ -91,12 +85,6 @@ struct AttemptContextTests {
     }
     #expect(ring.deadline - ring.now <= .milliseconds(500), "the last attempt is close to the end")
     #expect((10...20).contains(attempts))
-  }
-
-  @Test func whoAsksForNoWaitIsNotAskedInATightLoop() {
-    #expect(
-      context().retry(after: .seconds(0), reason: "r")
-        == .retry(after: .milliseconds(100), reason: "r"))
   }
 
   @Test func whatMayHaveArrivedIsRepeatedOnlyWhereThatDoesNothing() {
@@ -130,17 +118,6 @@ struct KeyedBulkheadTests {
     #expect(bulkhead.inside == 0)
   }
 
-  @Test func whoWaitsGetsThePlaceOfWhoLeaves() async {
-    let bulkhead = bulkhead(inside: 1)
-    #expect(await bulkhead.acquire("a", until: later) == .admitted)
-    async let second = bulkhead.acquire("a", until: later)
-    while bulkhead.waiting == 0 { await Task.yield() }
-    bulkhead.release("a")
-    #expect(await second == .admitted)
-    #expect(bulkhead.inside == 1)
-    #expect(bulkhead.waiting == 0)
-  }
-
   @Test func whoWaitsPastTheDeadlineLeaves() async {
     let bulkhead = bulkhead(inside: 1)
     #expect(await bulkhead.acquire("a", until: later) == .admitted)
@@ -157,6 +134,7 @@ struct KeyedBulkheadTests {
     #expect(bulkhead.inside == 0)
   }
 
+  /// Who waits gets the place of who leaves.
   @Test func moreThanMayWaitAreRefusedInAll() async {
     let bulkhead = bulkhead(inside: 1, waiting: 2)
     _ = await bulkhead.acquire("a", until: later)
@@ -169,6 +147,7 @@ struct KeyedBulkheadTests {
     bulkhead.release("b")
     #expect(await first == .admitted)
     #expect(await second == .admitted)
+    #expect(bulkhead.inside == 2 && bulkhead.waiting == 0)
   }
 
   @Test func closingSendsAwayWhoWaitsAndWaitsForWhoIsInside() async {
@@ -235,5 +214,114 @@ struct CancellableSleepsTests {
     await second
     #expect(sleeps.count == 0)
     await sleeps.sleep(for: .seconds(5))
+  }
+}
+
+@Suite struct TokenWaveTests {
+  private let start = Timestamp(microseconds: 1_800_000_000_000_000)
+
+  private func wave(_ answers: [(String, Bool)]) -> TokenWave {
+    var wave = TokenWave()
+    for (token, isRefused) in answers { wave.note(token, isRefused: isRefused, now: start) }
+    return wave
+  }
+
+  private func refused(_ count: Int) -> [(String, Bool)] { (0..<count).map { ("bad\($0)", true) } }
+  private func accepted(_ count: Int) -> [(String, Bool)] {
+    (0..<count).map { ("good\($0)", false) }
+  }
+
+  @Test func aWaveIsFiveTokensAndMoreThanHalf() {
+    #expect(!wave(refused(4)).isOn)
+    #expect(wave(refused(5)).isOn)
+    #expect(wave(accepted(4) + refused(5)).isOn)
+    #expect(!wave(accepted(5) + refused(5)).isOn)
+    #expect(wave(accepted(100) + refused(11)).isOn, "the latest twenty count")
+    #expect(!wave(accepted(100) + refused(10)).isOn)
+  }
+
+  @Test func oneTokenCountsOnce() {
+    #expect(!wave(Array(repeating: ("bad", true), count: 50)).isOn)
+    let recovered = refused(5) + [("bad0", false)]
+    #expect(!wave(recovered).isOn)
+    #expect(wave(recovered).refused == 4)
+  }
+
+  @Test func anHourLaterItIsForgotten() {
+    var wave = wave(refused(9))
+    wave.note("next", isRefused: true, now: start + .seconds(3599))
+    #expect(wave.isOn)
+    wave.note("next", isRefused: true, now: start + .seconds(3600))
+    #expect(!wave.isOn)
+    #expect(wave.refused == 1)
+  }
+}
+
+@Suite("What a sender counts")
+struct SenderStatisticsTests {
+  @Test func anUnusedSenderHasCountedNothing() {
+    let now = SenderStatistics(name: "main", provider: .fcm).status
+    #expect(now.name == "main" && now.provider == "fcm" && now.lastError == nil)
+    #expect(now.inFlight == 0 && now.connected == 0 && now.retriesTotal == 0 && now.p50 == 0)
+    let none = PushOutcomeKind.allCases.map { ($0.rawValue, UInt64(0)) }
+    #expect(now.outcomes == Dictionary(uniqueKeysWithValues: none))
+  }
+
+  @Test func everyKindOfOutcomeIsCountedByItself() {
+    let statistics = SenderStatistics(name: "main", provider: .apns)
+    let outcomes: [PushOutcome] = [
+      .accepted, .accepted, .tokenGone(at: nil), .rejected(reason: "x"), .expired,
+      .failed(reason: "y"),
+    ]
+    for _ in outcomes { statistics.began() }
+    #expect(statistics.status.inFlight == 6)
+    for outcome in outcomes { statistics.ended(outcome) }
+    let now = statistics.status
+    #expect(now.inFlight == 0)
+    #expect(
+      now.outcomes == ["accepted": 2, "tokenGone": 1, "rejected": 1, "expired": 1, "failed": 1])
+  }
+
+  @Test func latencyAndTheNewestTroubleAreKept() {
+    let statistics = SenderStatistics(name: "main", provider: .webPush)
+    statistics.answered(after: 1000)
+    statistics.answered(after: 64_000)
+    statistics.retried()
+    statistics.failed("first", at: Timestamp(microseconds: 1))
+    statistics.failed(String(repeating: "é", count: 500), at: Timestamp(microseconds: 2000))
+    let now = statistics.status
+    #expect((1000...1250).contains(now.p50))
+    #expect((64_000...80_000).contains(now.p99))
+    #expect(now.retriesTotal == 1)
+    #expect(now.lastError == String(repeating: "é", count: 100))
+    #expect(now.lastErrorAtMilliseconds == 2)
+  }
+
+  @Test func connectionsAreCountedOrKnownToBeThere() {
+    let statistics = SenderStatistics(name: "main", provider: .apns)
+    statistics.connectionsChanged(by: 1)
+    statistics.connectionsChanged(by: 1)
+    statistics.connectionsChanged(by: -1)
+    #expect(statistics.status.connected == 1)
+    let other = SenderStatistics(name: "main", provider: .fcm)
+    other.reachable(true)
+    other.reachable(true)
+    #expect(other.status.connected == 1)
+    other.reachable(false)
+    #expect(other.status.connected == 0)
+  }
+
+  @Test func theFiguresStandForPrometheusUnderProviderAndSender() {
+    let metrics = MetricsRegistry()
+    let statistics = SenderStatistics(name: "main", provider: .fcm, metrics: metrics)
+    statistics.began()
+    statistics.ended(.accepted)
+    statistics.answered(after: 1000)
+    let text = metrics.render()
+    for line in [
+      #"outcomes_total{provider="fcm",sender="main",outcome="accepted"} 1"#,
+      #"in_flight{provider="fcm",sender="main"} 0"#,
+      #"provider_seconds_count{provider="fcm",sender="main"} 1"#,
+    ] { #expect(text.contains("callmesh_push_" + line), "\(line)") }
   }
 }

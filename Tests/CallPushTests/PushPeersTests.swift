@@ -1,6 +1,5 @@
 import CallProcesses
 import CallPush
-import CallTestKit
 import CallWire
 import Crypto
 import Foundation

@@ -2,7 +2,6 @@ import AsyncHTTPClient
 import CallPush
 import CallTestKit
 import Crypto
-import Foundation
 import NIOCore
 import NIOHTTP1
 import NIOSSL
@@ -49,29 +48,25 @@ struct WebPushSimulatorTests {
     #expect(try await post() == 201)
     #expect(simulator.violations.isEmpty)
     #expect(try await post(path: "/push/7") == 404)
-    #expect(try await post(["ttl": nil]) == 400)
-    #expect(try await post(["ttl": "-1"]) == 400)
-    #expect(try await post(["ttl": "1.5"]) == 400)
-    #expect(try await post(["urgency": "urgent"]) == 400)
-    #expect(try await post(["topic": String(repeating: "x", count: 33)]) == 400)
-    #expect(try await post(["topic": "a:b"]) == 400)
-    #expect(try await post(["content-encoding": "aesgcm"]) == 415)
-    #expect(try await post(["authorization": nil]) == 401)
-    #expect(try await post(["authorization": "Bearer x"]) == 401)
     func with(
       _ key: VAPIDKey, origin: String = simulator.origin, at: Int64 = Self.now
     ) throws -> String { try key.authorization(origin: origin, nowSeconds: at) }
-    #expect(try await post(["authorization": with(vapid(.init()))]) == 403)
-    #expect(try await post(["authorization": with(ours, origin: "https://other")]) == 403)
-    #expect(try await post(["authorization": with(ours, at: Self.now - 43_200)]) == 403)
-    #expect(try await post(["authorization": with(ours, at: Self.now + 86_400)]) == 403)
     let forged = try with(vapid(.init())).split(separator: ",")[0] + ", k=\(ours.publicKey)"
-    #expect(try await post(["authorization": String(forged)]) == 403)
+    for (name, value, status) in [
+      ("ttl", nil, 400), ("ttl", "-1", 400), ("ttl", "1.5", 400), ("urgency", "urgent", 400),
+      ("topic", String(repeating: "x", count: 33), 400), ("topic", "a:b", 400),
+      ("content-encoding", "aesgcm", 415), ("authorization", nil, 401),
+      ("authorization", "Bearer x", 401), ("authorization", try with(vapid(.init())), 403),
+      ("authorization", try with(ours, origin: "https://other"), 403),
+      ("authorization", try with(ours, at: Self.now - 43_200), 403),
+      ("authorization", try with(ours, at: Self.now + 86_400), 403),
+      ("authorization", String(forged), 403),
+    ] as [(String, String?, Int)] {
+      #expect(try await post([name: value]) == status, "\(name): \(value ?? "")")
+    }
     var damaged = body
     damaged[90] ^= 1
-    #expect(try await post(body: damaged) == 400)
-    #expect(try await post(body: Array(body.prefix(50))) == 400)
-    #expect(try await post(body: []) == 400)
+    for body in [damaged, Array(body.prefix(50)), []] { #expect(try await post(body: body) == 400) }
     #expect(try await post(body: [UInt8](repeating: 0, count: 4097)) == 413)
     // Another message under a salt that was used.
     let again = try WebPushEncryption.seal(

@@ -19,8 +19,19 @@ struct WebhookBench {
   var delivered: [String] = []
   var dead: [String] = []
 
-  init(since: Timestamp = Self.start) {
+  /// - Parameter events: are stored in one message, if there are any.
+  init(_ events: (UInt64, AppEventKind)..., since: Timestamp = Self.start) {
     machine = WebhookMachine(WebhookProgress(app: "demo", host: "app.example", since: since))
+    if !events.isEmpty { store(events.map { Self.event($0.0, $0.1) }) }
+  }
+
+  /// Each of these calls is placed.
+  init(calls: Range<UInt64>, messages: Int = 1) {
+    self.init()
+    let each = calls.count / messages
+    for message in 0..<messages {
+      store(calls.dropFirst(message * each).prefix(each).map { Self.event($0, .placed) })
+    }
   }
 
   static func event(_ call: UInt64, _ kind: AppEventKind) -> AppEvent {
@@ -71,11 +82,23 @@ struct WebhookBench {
     advance()
   }
 
+  /// Passes the time until something is posted.
+  mutating func untilPost() -> Span {
+    let before = now
+    while posts.isEmpty { pass(.seconds(1)) }
+    return now - before
+  }
+
   var posting: [String] { posts.map { Self.name($0.event) } }
 
   /// Answers a post that is under way.
   mutating func answer(_ name: String, failure: String? = nil, isRefusal: Bool = false) {
     answer(name, failure.map { WebhookFailure($0, isRefusal: isRefusal) })
+  }
+
+  /// Answers all that is under way, and what follows it at once.
+  mutating func answerAll(failure: String? = nil) {
+    while let name = posting.first { answer(name, failure: failure) }
   }
 
   mutating func answer(_ name: String, status: Int, retryAfter: Span? = nil) {

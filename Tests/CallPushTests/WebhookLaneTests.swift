@@ -13,13 +13,10 @@ import Testing
   /// The app's server.
   private final class Receiver: Sendable {
     let ids = Mutex<[String]>([])
-    let failure = Mutex<WebhookFailure?>(nil)
 
-    func take(_ headers: [(String, String)]) -> WebhookFailure? {
-      if let failure = failure.withLock({ $0 }) { return failure }
+    func take(_ headers: [(String, String)]) {
       let id = headers.first { $0.0 == "webhook-id" }?.1 ?? ""
       ids.withLock { $0.append(String(id.split(separator: "_").last ?? "")) }
-      return nil
     }
     var taken: [String] { ids.withLock { $0 } }
   }
@@ -66,14 +63,30 @@ import Testing
   private let clock = ClusterClock(
     wallMicroseconds: 1000 * CalendarTime.nowMilliseconds())
 
+  private var key: String { "demo.\(settings.endpoint.id)" }
+
   private func bucket() async throws -> Bucket {
     Bucket(try await bus.openBucket("webhooks", BucketOptions()))
   }
 
+  private func store(_ kinds: AppEventKind...) async throws {
+    let stream = try await bus.openAppStream(.events, .events)
+    let events = kinds.map { WebhookBench.event(2, $0) }
+    let result = await stream.add(
+      id: "\(kinds)", app: "demo", ClusterCodec.encode(events))
+    guard case .appended = result else { throw BusError.failed("\(result)") }
+  }
+
+  private func stored() async throws -> WebhookProgress? {
+    try await bucket().get(key)?.value.map { try ClusterCodec.webhookProgress($0) }
+  }
+
+  /// Runs a lane until `body` has returned.
   /// - Parameter clock: nil: the machine's time.
-  private func lane(
-    _ owner: String, _ clock: ClusterClock? = nil, _ bucket: Bucket? = nil
-  ) async throws -> WebhookLane {
+  private func run(
+    _ owner: String, _ clock: ClusterClock? = nil, _ bucket: Bucket? = nil,
+    until body: (WebhookLane) async throws -> Void
+  ) async throws {
     let receiver = receiver
     let own = try await self.bucket()
     let environment = WebhookEnvironment(
@@ -82,148 +95,88 @@ import Testing
       deadLetters: try await bus.openAppStream(.deadLetters, .deadLetters),
       bucket: bucket ?? own,
       logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-    ) { _, headers, _ in receiver.take(headers) }
-    return WebhookLane(
+    ) { _, headers, _ in
+      receiver.take(headers)
+      return nil
+    }
+    let lane = WebhookLane(
       app: "demo", settings, environment,
       WebhookMetrics(MetricsRegistry(), app: "demo", webhook: "w"))
-  }
-
-  private func store(_ kinds: AppEventKind...) async throws {
-    let stream = try await bus.openAppStream(.events, .events)
-    let now = clock.now()
-    let events = kinds.map {
-      AppEvent(
-        call: CallID(high: 1, low: 2), kind: $0, at: now,
-        callee: UserKey(app: "demo", user: "bob"), caller: Party(user: "ann", device: "a1"),
-        video: false, placedAt: now)
-    }
-    let result = await stream.add(
-      id: "\(kinds)", app: "demo", ClusterCodec.encode(events))
-    guard case .appended = result else { throw BusError.failed("\(result)") }
-  }
-
-  private func stored() async throws -> WebhookProgress? {
-    let bucket = try await bus.openBucket("webhooks", BucketOptions())
-    let key = "demo.\(settings.endpoint.id)"
-    return try await bucket.get(key)?.value.map { try ClusterCodec.webhookProgress($0) }
-  }
-
-  private func until(_ holds: () async throws -> Bool) async throws {
-    while !(try await holds()) { try await Task.sleep(for: .milliseconds(5)) }
+    let running = Task { await lane.run() }
+    try await body(lane)
+    lane.stop()
+    await running.value
   }
 
   @Test func aGatewayHandsTheWebhookBackAndTheNextOneGoesOn() async throws {
     try await store(.placed, .ringing)
-    let first = try await lane("one")
-    let running = Task { await first.run() }
-    try await until { receiver.taken == ["placed", "ringing"] }
-    try await until { try await stored()?.owner == "one" }
-    first.stop()
-    await running.value
+    try await run("one") { _ in
+      await until { receiver.taken == ["placed", "ringing"] }
+      try await until { try await stored()?.owner == "one" }
+    }
     let stopped = try #require(try await stored())
     #expect(stopped.owner == "" && stopped.delivered == 2 && stopped.open.isEmpty)
     #expect(stopped.host == "app.example" && stopped.app == "demo")
 
     try await store(.answered)
-    let second = try await lane("two")
-    let next = Task { await second.run() }
-    try await until { receiver.taken == ["placed", "ringing", "answered"] }
-    second.stop()
-    await next.value
-    #expect(try await stored()?.delivered == 3)
-    await bus.close()
-  }
-
-  @Test func whatFailsIsOpenInTheRecord() async throws {
-    receiver.failure.withLock { $0 = WebhookFailure("status 500") }
-    try await store(.placed, .ended)
-    let lane = try await lane("one")
-    let running = Task { await lane.run() }
-    try await until { (try await stored()?.failures ?? 0) > 0 }
-    lane.stop()
-    await running.value
-    let progress = try #require(try await stored())
-    #expect(progress.open.map(\.index) == [0, 1] && progress.lastFailure == "status 500")
-    #expect(progress.delivered == 0 && progress.oldest != nil)
-    await bus.close()
-  }
-
-  /// The record of an owner that writes it no more.
-  private func leaveBehind(_ owner: String, _ clock: ClusterClock) async throws {
-    var progress = WebhookProgress(app: "demo", host: "app.example", since: clock.now())
-    progress.owner = owner
-    let bucket = try await bucket()
-    let result = await bucket.put(
-      "demo.\(settings.endpoint.id)", ClusterCodec.encode(progress), expecting: 0)
-    guard case .appended = result else { throw BusError.failed("\(result)") }
-  }
-
-  @Test func theWebhookOfAGatewayThatDiedIsClaimed() async throws {
-    let hand = HandClock()
-    try await leaveBehind("dead", hand.clock)
-    let lane = try await lane("next", hand.clock)
-    let begin = hand.clock.now()
-    let running = Task { await lane.run() }
-    try await until {
-      hand.advance(seconds: 1)
-      return try await stored()?.owner == "next"
+    try await run("two") { _ in
+      await until { receiver.taken == ["placed", "ringing", "answered"] }
     }
-    #expect(hand.clock.now() >= begin + WebhookClaim.lease)
-    lane.stop()
-    await running.value
+    #expect(try await stored()?.delivered == 3)
     await bus.close()
   }
 
   /// While the store is away, no owner can write. When it is back, the owner has the whole lease again.
   @Test func silenceThatCannotBeSeenDoesNotCount() async throws {
     let hand = HandClock()
-    try await leaveBehind("one", hand.clock)
     let bucket = try await bucket()
-    let lane = try await lane("next", hand.clock, bucket)
-    let running = Task { await lane.run() }
-    func isReadAgain() async throws {
+    // An owner that writes its record no more.
+    var progress = WebhookProgress(app: "demo", host: "app.example", since: hand.clock.now())
+    progress.owner = "one"
+    let result = await bucket.put(
+      key, ClusterCodec.encode(progress), expecting: 0)
+    guard case .appended = result else { throw BusError.failed("\(result)") }
+    func isReadAgain() async {
       let before = bucket.readCount
-      try await until {
+      await until {
         hand.advance(seconds: 1)
         return bucket.readCount > before
       }
     }
-    try await isReadAgain()
-    bucket.fail(true)
-    // One read may have been under way.
-    for _ in 0..<2 { try await isReadAgain() }
-    hand.advance(seconds: 60)
-    let back = hand.clock.now()
-    bucket.fail(false)
-    try await until {
-      hand.advance(seconds: 1)
-      return try await stored()?.owner == "next"
+    try await run("next", hand.clock, bucket) { _ in
+      await isReadAgain()
+      bucket.fail(true)
+      // One read may have been under way.
+      for _ in 0..<2 { await isReadAgain() }
+      hand.advance(seconds: 60)
+      let back = hand.clock.now()
+      bucket.fail(false)
+      try await until {
+        hand.advance(seconds: 1)
+        return try await stored()?.owner == "next"
+      }
+      #expect(hand.clock.now() >= back + WebhookClaim.lease)
     }
-    #expect(hand.clock.now() >= back + WebhookClaim.lease)
-    lane.stop()
-    await running.value
     await bus.close()
   }
 
   /// Another gateway has written the record: this one has lost the webhook.
   @Test func aGatewayThatLostTheWebhookClaimsItAnew() async throws {
-    let lane = try await lane("one")
-    let running = Task { await lane.run() }
-    try await until { try await stored()?.owner == "one" }
-    let bucket = try await bus.openBucket("webhooks", BucketOptions())
-    var other = try #require(try await stored())
-    (other.owner, other.delivered) = ("", 70)
-    _ = await bucket.put(
-      "demo.\(settings.endpoint.id)", ClusterCodec.encode(other), expecting: nil)
-    // It changes nothing of what the other has written before it has claimed the webhook again.
-    try await store(.placed)
-    lane.wake()
-    try await until {
-      let now = try await stored()
-      return now?.owner == "one" && now?.delivered == 71
+    try await run("one") { lane in
+      try await until { try await stored()?.owner == "one" }
+      let bucket = try await bucket()
+      var other = try #require(try await stored())
+      (other.owner, other.delivered) = ("", 70)
+      _ = await bucket.put(
+        key, ClusterCodec.encode(other), expecting: nil)
+      // It changes nothing of what the other has written before it has claimed the webhook again.
+      try await store(.placed)
+      lane.wake()
+      try await until {
+        let now = try await stored()
+        return now?.owner == "one" && now?.delivered == 71
+      }
     }
-    lane.stop()
-    await running.value
     await bus.close()
   }
 }

@@ -1,28 +1,14 @@
 import CallCore
 import CallPush
-import CallWire
 import Testing
 
 /// Random schedules of calls, failures and gateways that die, against what must hold: nothing is lost, nothing is
 /// invented, and each call's events come in order.
 @Suite struct WebhookRandomTests {
-  private struct Chance: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var mixed = state
-      mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-      return mixed ^ (mixed >> 31)
-    }
-    mutating func percent(_ limit: UInt64) -> Bool { next() % 100 < limit }
-  }
-
   private static let kinds: [AppEventKind] = [.placed, .ringing, .answered, .ended]
 
-  @Test(arguments: 0..<80)
-  func nothingIsLostInventedOrOutOfOrder(seed: UInt64) {
-    var chance = Chance(state: seed)
+  @Test(arguments: 0..<80) func nothingIsLostInventedOrOutOfOrder(seed: UInt64) {
+    var chance = SplitMix64(seed: seed)
     var bench = WebhookBench()
     // How many events of each call are in the stream.
     var stored: [UInt64: Int] = [:]
@@ -84,4 +70,8 @@ import Testing
       stored.flatMap { call, count in Self.kinds.prefix(count).map { "\(call) \($0.name)" } })
     #expect(all.isSuperset(of: bench.delivered) && all.isSuperset(of: bench.dead))
   }
+}
+
+extension SplitMix64 {
+  fileprivate mutating func percent(_ limit: UInt64) -> Bool { next() % 100 < limit }
 }

@@ -68,12 +68,12 @@ package final class FCMSimulator: Sendable {
   /// - Parameter nowSeconds: the simulator's clock, in seconds since 1970.
   /// - Throws: the error of the file system or of the socket.
   package static func start(
-    authority: LoopbackAuthority?, protocols: [String] = ["h2", "http/1.1"],
+    authority: LoopbackAuthority?,
     nowSeconds: @escaping @Sendable () -> Int64
   ) async throws -> FCMSimulator {
     let simulator = try FCMSimulator(nowSeconds: nowSeconds)
     let server = try await SimulatedHTTPServer.start(
-      authority: authority, protocols: protocols
+      authority: authority, protocols: ["h2", "http/1.1"]
     ) { [weak simulator] in simulator?.respond(to: $0) ?? .hangUp }
     simulator.server.withLock { $0 = server }
     return simulator
@@ -105,9 +105,9 @@ package final class FCMSimulator: Sendable {
 
   package func dropConnections() { server.withLock { $0 }?.dropConnections() }
 
+  package var connectionCount: Int { server.withLock { $0?.connectionCount } ?? 0 }
   package var origin: String { server.withLock { $0?.origin } ?? "" }
   package var tokenEndpoint: String { origin + "/token" }
-  package var connectionCount: Int { server.withLock { $0?.connectionCount } ?? 0 }
   package var accepted: [Accepted] { state.withLock { $0.accepted } }
   /// The sender's violations of the contract. Empty at the end of a good test.
   package var violations: [String] { state.withLock { $0.violations } }

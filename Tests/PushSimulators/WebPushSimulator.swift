@@ -47,13 +47,13 @@ package final class WebPushSimulator: Sendable {
   ///   - nowSeconds: the simulator's clock, in seconds since 1970.
   /// - Throws: the error of the socket.
   package static func start(
-    authority: LoopbackAuthority, protocols: [String] = ["h2", "http/1.1"],
+    authority: LoopbackAuthority,
     applicationServerKey: String, nowSeconds: @escaping @Sendable () -> Int64
   ) async throws -> WebPushSimulator {
     let simulator = WebPushSimulator(
       applicationServerKey: applicationServerKey, nowSeconds: nowSeconds)
     let server = try await SimulatedHTTPServer.start(
-      authority: authority, protocols: protocols
+      authority: authority, protocols: ["h2", "http/1.1"]
     ) { [weak simulator] in simulator?.respond(to: $0) ?? .hangUp }
     simulator.server.withLock { $0 = server }
     return simulator
@@ -65,8 +65,6 @@ package final class WebPushSimulator: Sendable {
   }
 
   package func stop() async { await server.withLock { $0 }?.stop() }
-  package func dropConnections() { server.withLock { $0 }?.dropConnections() }
-
   /// The last part of its endpoints.
   private let name = UUID().uuidString.prefix(8)
 

@@ -24,14 +24,7 @@ struct APNsConfigurationTests {
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
   }
 
-  @Test("Apple's hosts")
-  func hosts() {
-    #expect(APNsEnvironment.production.host == "api.push.apple.com")
-    #expect(APNsEnvironment.sandbox.host == "api.sandbox.push.apple.com")
-  }
-
-  @Test("each mistake has its error, before any connection is opened")
-  func errors() throws {
+  @Test("each mistake has its error, before any connection is opened") func errors() throws {
     let cases: [(APNsConfigurationError, (inout APNsConfiguration) -> Void)] = [
       (.noTopics("apple"), { $0.topics = [] }),
       (.badTopic("apple", ""), { $0.topics = [""] }),
@@ -54,8 +47,7 @@ struct APNsConfigurationTests {
     }
   }
 
-  @Test("names are told apart, and a topic has one sender in an environment")
-  func twice() throws {
+  @Test("names are told apart, and a topic has one sender in an environment") func twice() throws {
     #expect(throws: APNsConfigurationError.nameTwice("apple")) {
       _ = try sender([try configuration(), try configuration { $0.topics = ["org.example.b"] }])
     }
@@ -66,38 +58,36 @@ struct APNsConfigurationTests {
     }
   }
 
-  @Test("what an update may change")
-  func updates() async throws {
+  @Test("what an update may change") func updates() async throws {
+    #expect(APNsEnvironment.production.host == "api.push.apple.com")
+    #expect(APNsEnvironment.sandbox.host == "api.sandbox.push.apple.com")
     // Nothing listens there: the test concerns configurations only.
-    let first = try configuration {
-      $0.host = "127.0.0.1"
-      $0.port = 1
+    func local(_ name: String, _ topics: String...) throws -> APNsConfiguration {
+      try configuration(name) { ($0.host, $0.port, $0.topics) = ("127.0.0.1", 1, topics) }
     }
-    let second = try configuration("other") {
-      $0.host = "127.0.0.1"
-      $0.port = 1
-      $0.topics = ["org.example.b"]
-    }
-    let sender = try sender([first, second])
-    var changed = first
-    changed.topics = ["org.example.app", "org.example.c"]
-    changed.credentials = try APNsCredentialsTests.credentials(keyID: "KEY7654321")
-    try sender.update(changed)
-    changed.topics = ["org.example.b"]
-    #expect(throws: APNsConfigurationError.topicTwice("org.example.b")) {
+    let first = try local("apple", "org.example.app")
+    let sender = try sender([first, try local("other", "org.example.b")])
+    func update(_ change: (inout APNsConfiguration) throws -> Void) throws {
+      var changed = first
+      try change(&changed)
       try sender.update(changed)
     }
-    changed = first
-    changed.name = "nobody"
-    #expect(throws: APNsConfigurationError.unknownName("nobody")) { try sender.update(changed) }
+    try update {
+      $0.topics = ["org.example.app", "org.example.c"]
+      $0.credentials = try APNsCredentialsTests.credentials(keyID: "KEY7654321")
+    }
+    #expect(throws: APNsConfigurationError.topicTwice("org.example.b")) {
+      try update { $0.topics = ["org.example.b"] }
+    }
+    #expect(throws: APNsConfigurationError.unknownName("nobody")) {
+      try update { $0.name = "nobody" }
+    }
     let moves: [(inout APNsConfiguration) -> Void] = [
       { $0.environment = .sandbox }, { $0.host = nil }, { $0.port = 443 },
       { $0.limits.connections = 3 },
     ]
     for move in moves {
-      changed = first
-      move(&changed)
-      #expect(throws: APNsConfigurationError.needsRestart("apple")) { try sender.update(changed) }
+      #expect(throws: APNsConfigurationError.needsRestart("apple")) { try update(move) }
     }
     let message = APNsRequestTests.message(
       deadline: Timestamp(microseconds: 1_700_000_000_100_000))

@@ -4,8 +4,7 @@ import Testing
 
 @Suite("APNs pool: connections")
 struct APNsConnectionTests {
-  @Test("pushes are held until the first SETTINGS frame")
-  func heldUntilSettings() {
+  @Test("pushes are held until the first SETTINGS frame") func heldUntilSettings() {
     var rig = PoolRig()
     let push = rig.submit()
     let id = rig.connected[0]
@@ -16,24 +15,23 @@ struct APNsConnectionTests {
     #expect(rig.sent.map(\.push) == [push])
   }
 
-  @Test("one at a time until the first 200, however many the peer allows")
-  func probing() {
+  @Test("one at a time until the first 200, however many the peer allows") func probing() {
     var rig = PoolRig()
     let id = rig.connected[0]
-    for _ in 0..<5 { _ = rig.submit() }
+    let pushes = (0..<5).map { _ in rig.submit() }
     rig.up(id, maxStreams: 1000)
     #expect(rig.sent.count == 1)
     rig.answer(rig.sent[0], 400, "BadDeviceToken")
+    #expect(rig.results[pushes[0]] == .tokenRefused(reason: "BadDeviceToken"))
     #expect(rig.sent.count == 2, "a refused push proves nothing")
     #expect(rig.openSends(id).count == 1)
     rig.answer(rig.sent[1], 200)
     #expect(rig.openSends(id).count == 3)
   }
 
-  @Test("as many as SETTINGS allow, and as our own cap does")
-  func limits() {
-    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(inFlight: 4), maxStreams: 2)
-    for _ in 0..<20 { _ = rig.submit() }
+  @Test("as many as SETTINGS allow, and as our own cap does") func limits() {
+    var (rig, ids) = PoolRig.proven(inFlight: 4, maxStreams: 2)
+    for _ in 0..<20 { rig.submit() }
     #expect(rig.openSends(ids[0]).count == 2)
     rig.settings(ids[0], 3)
     #expect(rig.openSends(ids[0]).count == 3)
@@ -42,30 +40,24 @@ struct APNsConnectionTests {
     // A frame that does not mention streams changes nothing.
     rig.settings(ids[0], nil)
     rig.settings(ids[0], 1)
-    rig.answer(rig.openSends(ids[0])[0], 200)
-    rig.answer(rig.openSends(ids[0])[0], 200)
-    rig.answer(rig.openSends(ids[0])[0], 200)
+    for _ in 0..<3 { rig.answer(rig.openSends(ids[0])[0], 200) }
     #expect(rig.sent.count == 4, "none before there are fewer than allowed")
     rig.answer(rig.openSends(ids[0])[0], 200)
     #expect(rig.sent.count == 5)
     rig.settings(ids[0], 0)
     rig.answer(rig.openSends(ids[0])[0], 200)
     #expect(rig.sent.count == 5)
-  }
-
-  @Test("first SETTINGS without a limit: ours holds")
-  func noAdvertisedLimit() {
-    var rig = PoolRig(limits: PoolRig.limits(inFlight: 7))
+    // First SETTINGS without a limit: ours holds.
+    rig = PoolRig(inFlight: 7)
     rig.up(rig.connected[0], maxStreams: nil)
-    for _ in 0..<10 { _ = rig.submit() }
+    for _ in 0..<10 { rig.submit() }
     rig.answer(rig.sent[0], 200)
     #expect(rig.openSends(rig.connected[0]).count == 7)
   }
 
-  @Test("a burst is spread over the connections")
-  func spread() {
-    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 3))
-    for _ in 0..<9 { _ = rig.submit() }
+  @Test("a burst is spread over the connections") func spread() {
+    var (rig, ids) = PoolRig.proven(connections: 3)
+    for _ in 0..<9 { rig.submit() }
     #expect(ids.map { rig.openSends($0).count } == [3, 3, 3])
   }
 
@@ -73,7 +65,7 @@ struct APNsConnectionTests {
     "GOAWAY: unseen streams go elsewhere at once, the others are answered, the next connection opens"
   )
   func goAway() {
-    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    var (rig, ids) = PoolRig.proven(connections: 2)
     rig.pass(.seconds(2))
     let pushes = (0..<8).map { _ in rig.submit() }
     let there = rig.openSends(ids[0])
@@ -91,10 +83,9 @@ struct APNsConnectionTests {
     #expect(!rig.notes.contains(.repeated), "nothing's fate was unknown")
   }
 
-  @Test("GOAWAY in two phases")
-  func twoPhases() {
+  @Test("GOAWAY in two phases") func twoPhases() {
     var (rig, ids) = PoolRig.proven()
-    for _ in 0..<4 { _ = rig.submit() }
+    for _ in 0..<4 { rig.submit() }
     let there = rig.openSends(ids[0])
     rig.goAway(ids[0], last: 0x7fff_ffff)
     let later = rig.submit()
@@ -110,8 +101,8 @@ struct APNsConnectionTests {
 
   @Test("GOAWAY with an error: closed at once; what was unseen is free, the rest is sent once more")
   func goAwayError() {
-    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
-    for _ in 0..<8 { _ = rig.submit() }
+    var (rig, ids) = PoolRig.proven(connections: 2)
+    for _ in 0..<8 { rig.submit() }
     let there = rig.openSends(ids[0])
     rig.goAway(ids[0], last: there[1].stream, error: true)
     #expect(rig.disconnected[ids[0]] != nil)
@@ -122,11 +113,11 @@ struct APNsConnectionTests {
 
   @Test("what a draining connection does not answer in its grace is sent once more")
   func drainGrace() {
-    var limits = PoolRig.limits(connections: 2)
-    limits.attemptTimeout = .seconds(30)
-    limits.drainGrace = .seconds(1)
-    var (rig, ids) = PoolRig.proven(limits: limits)
-    for _ in 0..<2 { _ = rig.submit() }
+    var (rig, ids) = PoolRig.proven(connections: 2) {
+      $0.attemptTimeout = .seconds(30)
+      $0.drainGrace = .seconds(1)
+    }
+    for _ in 0..<2 { rig.submit() }
     rig.goAway(ids[0], last: 0x7fff_ffff)
     rig.pass(.milliseconds(999))
     #expect(rig.disconnected[ids[0]] == nil)
@@ -138,9 +129,7 @@ struct APNsConnectionTests {
 
   @Test("quiet with requests open: a ping, no new pushes, and death without an answer")
   func liveness() {
-    var limits = PoolRig.limits(connections: 2)
-    limits.attemptTimeout = .seconds(30)
-    var (rig, ids) = PoolRig.proven(limits: limits)
+    var (rig, ids) = PoolRig.proven(connections: 2) { $0.attemptTimeout = .seconds(30) }
     let first = rig.submit()
     let second = rig.submit()
     #expect(rig.openSends(ids[0]).map(\.push) == [first])
@@ -149,7 +138,7 @@ struct APNsConnectionTests {
     #expect(rig.outcome(second) == .accepted)
     rig.pass(.milliseconds(1000))
     #expect(rig.pinged == [ids[0]])
-    for _ in 0..<3 { _ = rig.submit() }
+    for _ in 0..<3 { rig.submit() }
     #expect(rig.openSends(ids[1]).count == 3, "the quiet one gets none")
     rig.pass(.milliseconds(1999))
     #expect(rig.disconnected[ids[0]] == nil)
@@ -160,15 +149,12 @@ struct APNsConnectionTests {
     #expect(rig.sent.last?.connection == ids[1])
   }
 
-  @Test("any bytes answer a ping")
-  func pingAnswered() {
-    var limits = PoolRig.limits()
-    limits.attemptTimeout = .seconds(30)
-    var (rig, ids) = PoolRig.proven(limits: limits)
-    _ = rig.submit()
+  @Test("any bytes answer a ping") func pingAnswered() {
+    var (rig, ids) = PoolRig.proven { $0.attemptTimeout = .seconds(30) }
+    rig.submit()
     rig.pass(.seconds(2))
     #expect(rig.pinged == ids)
-    _ = rig.submit()
+    rig.submit()
     #expect(rig.openSends(ids[0]).count == 1)
     rig.read(ids[0])
     #expect(rig.openSends(ids[0]).count == 2, "it takes pushes again")
@@ -181,14 +167,13 @@ struct APNsConnectionTests {
   func quietCountsFromTheRequest() {
     var (rig, ids) = PoolRig.proven()
     rig.pass(.seconds(1800))
-    _ = rig.submit()
+    rig.submit()
     rig.pass(.milliseconds(50))
     #expect(rig.pinged.isEmpty)
     #expect(rig.openSends(ids[0]).count == 1)
   }
 
-  @Test("an hour without traffic: a ping")
-  func idlePing() {
+  @Test("an hour without traffic: a ping") func idlePing() {
     var (rig, ids) = PoolRig.proven()
     rig.wait(.seconds(3599), step: .seconds(1))
     #expect(rig.pinged.isEmpty)
@@ -197,10 +182,15 @@ struct APNsConnectionTests {
     rig.pass(.seconds(2))
     #expect(rig.disconnected[ids[0]] == "a ping was not answered")
     #expect(rig.connected.count == 2, "it lived long: another at once")
+    // The server ends one that is idle.
+    (rig, ids) = PoolRig.proven()
+    rig.pass(.seconds(2))
+    rig.goAway(ids[0], last: 0x7fff_ffff, reason: "IdleTimeout")
+    #expect(rig.disconnected[ids[0]] == "drained")
+    #expect(rig.connected.count == 2)
   }
 
-  @Test("connecting and the wait for SETTINGS have an end")
-  func connectTimeouts() {
+  @Test("connecting and the wait for SETTINGS have an end") func connectTimeouts() {
     var rig = PoolRig()
     rig.pass(.milliseconds(4999))
     #expect(rig.disconnected.isEmpty)
@@ -232,7 +222,7 @@ struct APNsConnectionTests {
     // One that was of use makes it begin anew.
     let id = try #require(rig.connected.last)
     rig.up(id)
-    _ = rig.submit()
+    rig.submit()
     rig.answer(rig.openSends(id)[0], 200)
     rig.pass(.seconds(1))
     let count = rig.connected.count
@@ -240,27 +230,14 @@ struct APNsConnectionTests {
     #expect(rig.connected.count == count + 1)
   }
 
-  @Test("one connection that cannot be opened delays nobody")
-  func deadConnection() {
-    var rig = PoolRig(limits: PoolRig.limits(connections: 2))
-    rig.lose(rig.connected[0])
-    rig.up(rig.connected[1])
-    let first = rig.submit()
-    rig.answer(rig.sent[0], 200)
-    let more = (0..<5).map { _ in rig.submit() }
-    for sent in rig.openSends(rig.connected[1]) { rig.answer(sent, 200) }
-    #expect(([first] + more).allSatisfy { rig.outcome($0) == .accepted })
-  }
-
-  @Test("connections that drain are bounded")
-  func drainingBounded() throws {
+  @Test("connections that drain are bounded") func drainingBounded() throws {
     var rig = PoolRig()
     for _ in 0..<10 {
       let id = try #require(rig.connected.last)
       rig.up(id)
-      _ = rig.submit()
+      rig.submit()
       rig.answer(rig.openSends(id)[0], 200)
-      _ = rig.submit()
+      rig.submit()
       rig.goAway(id, last: 0x7fff_ffff)
       rig.wait(.milliseconds(120), step: .milliseconds(10))
     }
@@ -268,10 +245,9 @@ struct APNsConnectionTests {
     #expect(rig.disconnected.values.contains("too many connections drain"))
   }
 
-  @Test("events of a connection that is gone mean nothing")
-  func afterTheEnd() {
+  @Test("events of a connection that is gone mean nothing") func afterTheEnd() {
     var (rig, ids) = PoolRig.proven()
-    _ = rig.submit()
+    rig.submit()
     let sent = rig.openSends(ids[0])[0]
     rig.lose(ids[0])
     let results = rig.results
@@ -283,5 +259,88 @@ struct APNsConnectionTests {
     rig.lose(ids[0])
     #expect(rig.results == results)
     #expect(rig.disconnected.count == 1)
+  }
+}
+
+@Suite("APNs: one provider token per connection")
+struct APNsTokenMachineTests {
+  private let start = Timestamp(microseconds: 1_700_000_000_000_000)
+  private func minutes(_ count: Int64) -> Span { .seconds(60 * count) }
+
+  @Test("made at the first push, kept for 40 to 50 minutes by chance", arguments: 0..<50)
+  func rotation(seed: Int) throws {
+    var random = SplitMix64(seed: UInt64(seed))
+    var tokens = APNsTokenMachine()
+    #expect(tokens.current == nil)
+    var serials: [UInt32] = []
+    var changes: [Timestamp] = []
+    for minute in 0..<600 {
+      let now = start + minutes(Int64(minute))
+      let token = try #require(tokens.token(now: now, random: &random))
+      #expect(now - token.mintedAt <= minutes(50), "older than it may be")
+      if serials.last != token.serial {
+        #expect(token.mintedAt == now)
+        if let last = changes.last {
+          #expect(now - last >= minutes(40))
+          #expect(now - last <= minutes(51))
+        }
+        serials.append(token.serial)
+        changes.append(now)
+      }
+    }
+    #expect(serials == Array(1...UInt32(serials.count)))
+  }
+
+  @Test("chance makes connections differ") func jitter() throws {
+    let times = (UInt64(0)..<20).map { seed in
+      var random = SplitMix64(seed: seed)
+      var tokens = APNsTokenMachine()
+      return stride(from: Int64(0), through: 3000, by: 10).first {
+        tokens.token(now: start + .seconds($0), random: &random)?.serial == 2
+      }
+    }
+    #expect(Set(times.compactMap { $0 }).count > 10)
+  }
+
+  @Test("after a long rest the next push makes a new one") func rest() throws {
+    var random = SplitMix64(seed: 1)
+    var tokens = APNsTokenMachine()
+    _ = tokens.token(now: start, random: &random)
+    let token = try #require(tokens.token(now: start + minutes(600), random: &random))
+    #expect(token.serial == 2)
+    #expect(token.issuedAtSeconds == 1_700_036_000)
+  }
+
+  @Test("refused as too soon: back to the former token, and at its end a new connection")
+  func wentBack() throws {
+    var random = SplitMix64(seed: 1)
+    var tokens = APNsTokenMachine()
+    let first = try #require(tokens.token(now: start, random: &random))
+    let second = try #require(tokens.token(now: start + minutes(50), random: &random))
+    #expect(second.serial == first.serial + 1)
+    #expect(tokens.refusedAsTooSoon(serial: second.serial, now: start + minutes(50)) == .wentBack)
+    #expect(tokens.token(now: start + minutes(51), random: &random) == first)
+    // Answers to others that left with the new one.
+    #expect(tokens.refusedAsTooSoon(serial: second.serial, now: start + minutes(51)) == .ignore)
+    #expect(tokens.token(now: start + minutes(54), random: &random) == first)
+    #expect(tokens.token(now: start + minutes(55), random: &random) == nil)
+  }
+
+  @Test("refused once more, or with nothing to go back to: a new connection")
+  func nothingToGoBackTo() throws {
+    var random = SplitMix64(seed: 1)
+    var tokens = APNsTokenMachine()
+    let first = try #require(tokens.token(now: start, random: &random))
+    #expect(tokens.refusedAsTooSoon(serial: first.serial, now: start) == .replaceConnection)
+
+    _ = tokens.token(now: start + minutes(50), random: &random)
+    _ = tokens.refusedAsTooSoon(serial: 2, now: start + minutes(50))
+    #expect(tokens.refusedAsTooSoon(serial: 1, now: start + minutes(50)) == .replaceConnection)
+
+    var rested = APNsTokenMachine()
+    _ = rested.token(now: start, random: &random)
+    let late = try #require(rested.token(now: start + minutes(70), random: &random))
+    #expect(
+      rested.refusedAsTooSoon(serial: late.serial, now: start + minutes(70)) == .replaceConnection)
   }
 }

@@ -4,9 +4,8 @@ import Testing
 
 @Suite("APNs pool: pushes")
 struct APNsPushTests {
-  @Test("REFUSED_STREAM: at once elsewhere, and never counted as sent")
-  func refused() {
-    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+  @Test("REFUSED_STREAM: at once elsewhere, and never counted as sent") func refused() {
+    var (rig, ids) = PoolRig.proven(connections: 2)
     let push = rig.submit()
     let first = rig.sent[0]
     rig.reset(first, refused: true)
@@ -35,7 +34,7 @@ struct APNsPushTests {
 
   @Test("a notice lost in flight: once more with the same key, elsewhere; lost again: failed")
   func unknownFate() {
-    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    var (rig, ids) = PoolRig.proven(connections: 2)
     let push = rig.submit(urgent: false)
     #expect(rig.sent[0].connection == ids[0])
     rig.lose(ids[0])
@@ -53,9 +52,7 @@ struct APNsPushTests {
     let push = rig.submit(for: .seconds(30))
     for round in 0..<5 {
       while rig.sent.count == round {
-        if let id = rig.machine.connectionIDs.first, rig.machine.connection(id)?.isUsable == false {
-          rig.up(id)
-        }
+        rig.upAll()
         rig.pass(.milliseconds(50))
       }
       guard round < 4 else { break }
@@ -67,8 +64,7 @@ struct APNsPushTests {
     #expect(rig.outcome(push) == .accepted)
   }
 
-  @Test("a reset other than refused leaves the fate unknown")
-  func reset() {
+  @Test("a reset other than refused leaves the fate unknown") func reset() {
     var (rig, _) = PoolRig.proven()
     let push = rig.submit(urgent: false)
     rig.reset(rig.sent[0], refused: false)
@@ -77,11 +73,8 @@ struct APNsPushTests {
     #expect(rig.outcome(push) == .failed(reason: "the stream was reset", mayHaveArrived: true))
   }
 
-  @Test("no answer to a notice in time: once more elsewhere, then failed")
-  func attemptTimeout() {
-    var limits = PoolRig.limits(connections: 2)
-    limits.quietBeforePing = .seconds(50)
-    var (rig, ids) = PoolRig.proven(limits: limits)
+  @Test("no answer to a notice in time: once more elsewhere, then failed") func attemptTimeout() {
+    var (rig, ids) = PoolRig.proven(connections: 2) { $0.quietBeforePing = .seconds(50) }
     let push = rig.submit(urgent: false)
     rig.pass(.milliseconds(4999))
     #expect(rig.sent.count == 1)
@@ -95,7 +88,7 @@ struct APNsPushTests {
 
   @Test("its call ends while it waits, or between two attempts: no further one begins")
   func withdrawn() {
-    var (rig, ids) = PoolRig.proven(limits: PoolRig.limits(connections: 2))
+    var (rig, ids) = PoolRig.proven(connections: 2)
     let first = PushCancellation()
     let push = rig.submit(cancellation: first)
     #expect(rig.sent.count == 1)
@@ -124,10 +117,10 @@ struct APNsPushTests {
   @Test(
     "a late answer is an answer: the second attempt is not even made, or means nothing any more")
   func lateAnswer() {
-    var limits = PoolRig.limits()
-    limits.quietBeforePing = .seconds(50)
-    limits.drainGrace = .seconds(20)
-    var (rig, _) = PoolRig.proven(limits: limits)
+    var (rig, _) = PoolRig.proven {
+      $0.quietBeforePing = .seconds(50)
+      $0.drainGrace = .seconds(20)
+    }
     let push = rig.submit()
     rig.pass(.seconds(5))
     #expect(rig.sent.count == 1, "there is no other connection yet")
@@ -137,12 +130,10 @@ struct APNsPushTests {
     rig.pass(.seconds(1))
     #expect(rig.sent.count == 1)
 
-    var (both, _) = PoolRig.proven(
-      limits: {
-        var l = limits
-        l.connections = 2
-        return l
-      }())
+    var (both, _) = PoolRig.proven(connections: 2) {
+      $0.quietBeforePing = .seconds(50)
+      $0.drainGrace = .seconds(20)
+    }
     let other = both.submit()
     both.pass(.seconds(5))
     #expect(both.sent.count == 2)
@@ -153,11 +144,8 @@ struct APNsPushTests {
     #expect(both.notes.contains(.answeredLate(status: 200)))
   }
 
-  @Test("a late answer that would allow a retry leaves the later attempt alone")
-  func lateRetry() {
-    var limits = PoolRig.limits(connections: 2)
-    limits.quietBeforePing = .seconds(50)
-    var (rig, _) = PoolRig.proven(limits: limits)
+  @Test("a late answer that would allow a retry leaves the later attempt alone") func lateRetry() {
+    var (rig, _) = PoolRig.proven(connections: 2) { $0.quietBeforePing = .seconds(50) }
     let push = rig.submit()
     rig.pass(.seconds(5))
     rig.answer(rig.sent[0], 503, "ServiceUnavailable")
@@ -170,20 +158,17 @@ struct APNsPushTests {
 
   @Test("one that is not answered does not condemn a connection that answers others")
   func oneStuck() {
-    var limits = PoolRig.limits()
-    limits.quietBeforePing = .seconds(50)
-    var (rig, ids) = PoolRig.proven(limits: limits)
+    var (rig, ids) = PoolRig.proven { $0.quietBeforePing = .seconds(50) }
     let stuck = rig.submit()
     rig.pass(.seconds(1))
-    _ = rig.submit()
+    rig.submit()
     rig.answer(rig.sent[1], 200)
     rig.pass(.seconds(4))
     #expect(rig.connected == ids)
     #expect(rig.sent.last?.push == stuck && rig.sent.last?.attempt == 2)
   }
 
-  @Test("expired: waiting, resting, under way; on time, and before it began")
-  func expiry() {
+  @Test("expired: waiting, resting, under way; on time, and before it began") func expiry() {
     var rig = PoolRig()
     let waiting = rig.submit(for: .seconds(2))
     rig.pass(.milliseconds(1999))
@@ -217,9 +202,8 @@ struct APNsPushTests {
     #expect(rig.outcome(push) == .failed(reason: "no connection"))
   }
 
-  @Test("the queue is bounded, and its places come back")
-  func queueLimit() {
-    var rig = PoolRig(limits: PoolRig.limits(queued: 3))
+  @Test("the queue is bounded, and its places come back") func queueLimit() {
+    var rig = PoolRig(queued: 3)
     let pushes = (0..<4).map { _ in rig.submit(for: .seconds(1)) }
     #expect(rig.outcome(pushes[3]) == .failed(reason: "queue full"))
     #expect(rig.notes == [.queueFull])
@@ -229,11 +213,10 @@ struct APNsPushTests {
     #expect(rig.outcome(next) == nil)
   }
 
-  @Test("a long outage with pushes that come and expire leaves nothing behind")
-  func outage() {
-    var rig = PoolRig(limits: PoolRig.limits(queued: 50))
+  @Test("a long outage with pushes that come and expire leaves nothing behind") func outage() {
+    var rig = PoolRig(queued: 50)
     for _ in 0..<2000 {
-      _ = rig.submit(for: .milliseconds(200))
+      rig.submit(for: .milliseconds(200))
       rig.pass(.milliseconds(50))
     }
     rig.pass(.seconds(1))
@@ -241,13 +224,123 @@ struct APNsPushTests {
     #expect(rig.machine.queueEntries < 100)
   }
 
-  @Test("rings go before notices")
-  func urgentFirst() {
+  @Test("rings go before notices") func urgentFirst() {
     var rig = PoolRig()
     let notices = (0..<2).map { _ in rig.submit(urgent: false) }
     let rings = (0..<2).map { _ in rig.submit() }
     rig.up(rig.connected[0])
     for _ in 0..<4 { rig.answer(rig.openSends(rig.connected[0])[0], 400, "BadTopic") }
     #expect(rig.sent.map(\.push) == rings + notices)
+  }
+
+  @Test("too many requests for one device: it rests, the others do not wait") func resting() {
+    var (rig, _) = PoolRig.proven()
+    let slow = rig.submit()
+    rig.answer(rig.sent[0], 429, "TooManyRequests")
+    let other = rig.submit()
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(other) == .accepted)
+    rig.pass(.milliseconds(749))
+    #expect(rig.sent.count == 2)
+    rig.pass(.milliseconds(252))
+    #expect(rig.sent.count == 3)
+    rig.answer(rig.sent[2], 200)
+    #expect(rig.outcome(slow) == .accepted)
+  }
+
+  @Test("5xx twice: a quick try on another connection, later ones on new ones") func serverError() {
+    var (rig, ids) = PoolRig.proven(connections: 2)
+    rig.pass(.seconds(2))
+    let push = rig.submit()
+    rig.answer(rig.sent[0], 500, "InternalServerError")
+    #expect(rig.connected.count == 3, "one that answers so is replaced")
+    rig.wait(.milliseconds(150))
+    #expect(rig.sent.map(\.connection) == ids)
+    rig.answer(rig.sent[1], 503, "ServiceUnavailable")
+    #expect(rig.outcome(push) == nil)
+    #expect(rig.connected.count == 4)
+    rig.up(rig.connected[2])
+    rig.wait(.milliseconds(500))
+    #expect(rig.sent.last?.connection == rig.connected[2] && rig.sent.count == 3)
+    rig.answer(rig.sent[2], 200)
+    #expect(rig.outcome(push) == .accepted)
+  }
+
+  @Test("a provider token that came too soon: the connection goes back to the one before it")
+  func tooManyTokens() {
+    var (rig, ids) = PoolRig.proven()
+    rig.wait(.seconds(51 * 60), step: .seconds(1))
+    let push = rig.submit()
+    #expect(rig.sent[0].token == 2)
+    // Its first token is now past the age at which it may be used again.
+    #expect(rig.now - PoolRig.start < .seconds(55 * 60))
+    rig.answer(rig.sent[0], 429, "TooManyProviderTokenUpdates")
+    #expect(rig.notes.contains(.wentBackToFormerToken(ids[0])))
+    #expect(rig.sent[1].push == push && rig.sent[1].token == 1)
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(push) == .accepted)
+    rig.wait(.seconds(5 * 60), step: .seconds(1))
+    let later = rig.submit()
+    #expect(rig.connected.count == 2, "too old: a new connection, not a new token")
+    rig.up(rig.connected[1])
+    rig.answer(rig.sent[2], 200)
+    #expect(rig.outcome(later) == .accepted)
+  }
+
+  @Test("a key that is refused for ever: the connections come ever later")
+  func keyRefusedForEver() {
+    var rig = PoolRig()
+    let pushes = (0..<3).map { _ in rig.submit(for: .seconds(60)) }
+    while rig.now < PoolRig.start + .seconds(61) {
+      rig.upAll()
+      rig.answerAll(403, "InvalidProviderToken")
+      rig.pass(.milliseconds(50))
+    }
+    #expect(
+      pushes.allSatisfy { rig.outcome($0) == .failed(reason: "InvalidProviderToken") },
+      "each has its turn")
+    #expect((12...30).contains(rig.connected.count))
+  }
+
+  @Test("a new key: those under way are answered, new pushes use new connections") func newKey() {
+    var (rig, ids) = PoolRig.proven(connections: 2)
+    let old = rig.submit()
+    rig.run { $0.replaceKey(now: $1) }
+    #expect(rig.connected.count == 4)
+    #expect(rig.disconnected[ids[1]] != nil, "nothing was under way there")
+    let new = rig.submit()
+    #expect(rig.sent.count == 1)
+    rig.answer(rig.sent[0], 200)
+    #expect(rig.outcome(old) == .accepted)
+    #expect(rig.disconnected[ids[0]] != nil)
+    rig.up(rig.connected[2])
+    rig.answer(rig.sent[1], 200)
+    #expect(rig.outcome(new) == .accepted)
+  }
+
+  @Test("close: nothing new, what is under way may finish") func close() {
+    var (rig, ids) = PoolRig.proven()
+    let push = rig.submit()
+    rig.run { $0.close(now: $1) }
+    let late = rig.submit()
+    #expect(rig.outcome(late) == .failed(reason: "closing"))
+    #expect(!rig.isFinished)
+    rig.answer(rig.sent[0], 200)
+    #expect(rig.outcome(push) == .accepted)
+    #expect(rig.isFinished)
+    #expect(rig.disconnected[ids[0]] == "closed")
+    rig.wait(.seconds(10))
+    #expect(rig.connected == ids, "it opens nothing any more")
+  }
+
+  @Test("close: after the grace everything ends") func closeCut() {
+    var rig = PoolRig()
+    let push = rig.submit()
+    rig.run { $0.close(now: $1) }
+    rig.wait(.milliseconds(4950))
+    #expect(!rig.isFinished)
+    rig.wait(.milliseconds(50))
+    #expect(rig.outcome(push) == .failed(reason: "closed"))
+    #expect(rig.isFinished)
   }
 }

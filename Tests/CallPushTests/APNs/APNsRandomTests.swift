@@ -29,11 +29,10 @@ struct APNsRandomTests {
   @Test("each push ends once, is sent again only where that is allowed", arguments: 0..<300)
   func anyOrder(seed: Int) {
     var peer = Peer(random: SplitMix64(seed: UInt64(seed) &* 77 &+ 5))
-    var limits = PoolRig.limits(
+    var rig = PoolRig(
       connections: Int.random(in: 1...3, using: &peer.random),
-      inFlight: Int.random(in: 1...8, using: &peer.random), queued: 40)
-    limits.noticeTimeout = .seconds(15)
-    var rig = PoolRig(limits: limits, seed: UInt64(seed))
+      inFlight: Int.random(in: 1...8, using: &peer.random), queued: 40, seed: UInt64(seed)
+    ) { $0.noticeTimeout = .seconds(15) }
     var pushes: [APNsPushKey] = []
     for _ in 0..<600 {
       if peer.chance(45) {
@@ -101,38 +100,5 @@ struct APNsRandomTests {
     case 95: rig.run { $0.replaceKey(now: $1) }
     default: rig.pass(.milliseconds(Int64.random(in: 1...3000, using: &peer.random)))
     }
-  }
-
-  @Test("the fate of a notice unknown: sent at most twice, whatever happens")
-  func atMostTwice() {
-    let twice = (0..<200).reduce(0) { $0 + sentTwice(seed: $1) }
-    #expect(twice > 100, "the runs show something")
-  }
-
-  private func sentTwice(seed: Int) -> Int {
-    // No answers that allow a retry and no resets that prove that nothing happened: every further attempt follows one
-    // whose fate is unknown.
-    var peer = Peer(random: SplitMix64(seed: UInt64(seed) &+ 1000))
-    var rig = PoolRig(limits: PoolRig.limits(connections: 2, queued: 1000), seed: UInt64(seed))
-    var pushes: [APNsPushKey] = []
-    for _ in 0..<400 {
-      if peer.chance(50) { pushes.append(rig.submit(urgent: false, for: .seconds(12))) }
-      if let id = peer.pick(rig.machine.connectionIDs) {
-        switch Int.random(in: 0..<10, using: &peer.random) {
-        case 0..<2: rig.up(id, maxStreams: 8)
-        case 2..<5: if let sent = peer.pick(rig.openSends(id)) { rig.answer(sent, 200) }
-        case 5: rig.goAway(id, last: 0x7fff_ffff, error: peer.chance(50))
-        case 6: rig.lose(id)
-        case 7: if let sent = peer.pick(rig.openSends(id)) { rig.reset(sent, refused: false) }
-        default: rig.pass(.milliseconds(Int64.random(in: 1...1500, using: &peer.random)))
-        }
-      }
-    }
-    rig.wait(.seconds(40))
-    #expect(pushes.allSatisfy { rig.results[$0] != nil })
-    var attempts: [APNsPushKey: Int] = [:]
-    for sent in rig.sent { attempts[sent.push, default: 0] += 1 }
-    #expect(attempts.values.allSatisfy { $0 <= 2 }, "seed \(seed)")
-    return attempts.values.count { $0 == 2 }
   }
 }

@@ -1,6 +1,7 @@
 import CallCore
 import CallPush
 import Crypto
+import Foundation
 import NIOCore
 import NIOHPACK
 import Testing
@@ -28,102 +29,82 @@ struct APNsRequestTests {
     try APNsRequest(message, now: Self.now, voipKeep: keep)
   }
 
-  @Test(
-    "a VoIP push, from either form of the topic",
-    arguments: ["org.example.app", "org.example.app.voip"])
-  func voip(topic: String) throws {
-    let request = try request(Self.message(topic: topic, collapse: "call"))
-    #expect(request.path == "/3/device/" + Self.token)
-    #expect(request.topic == "org.example.app.voip")
-    #expect(request.pushType == "voip")
-    #expect(request.priority == "10")
-    #expect(request.expiration == 1_700_000_005)
-    #expect(request.collapseID == "")
-    #expect(request.id == Self.id)
+  /// - Parameter changes: to the headers of a VoIP push.
+  private func check(
+    _ message: PushMessage, keep: Span = .seconds(5), _ changes: [String: String] = [:],
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    var writer = APNsHeaderWriter(authority: "api.push.apple.com")
+    let headers = writer.headers(try request(message, keep: keep), bearer: "bearer abc")
+    let voip = [
+      ":method": "POST", ":scheme": "https", ":authority": "api.push.apple.com",
+      ":path": "/3/device/" + Self.token, "authorization": "bearer abc", "apns-id": Self.id,
+      "apns-push-type": "voip", "apns-topic": "org.example.app.voip",
+      "apns-expiration": "1700000005", "apns-priority": "10",
+    ]
+    #expect(
+      Dictionary(uniqueKeysWithValues: headers.map { ($0.name, $0.value) })
+        == voip.merging(changes) { $1 }, sourceLocation: sourceLocation)
   }
 
-  @Test("a VoIP push is kept no longer than its deadline, or not at all")
-  func voipExpiration() throws {
-    let short = Self.message(deadline: Self.now + .seconds(2))
-    #expect(try request(short).expiration == 1_700_000_002)
-    #expect(try request(Self.message(), keep: .seconds(0)).expiration == 0)
+  @Test func headers() throws {
+    try check(Self.message(collapse: "call"))
+    try check(Self.message(topic: "org.example.app.voip"))
+    try check(Self.message(id: Self.id.uppercased(), token: Self.token.uppercased()))
+    // A VoIP push is kept no longer than its deadline, or not at all.
+    try check(
+      Self.message(deadline: Self.now + .seconds(2)), ["apns-expiration": "1700000002"])
+    try check(Self.message(), keep: .seconds(0), ["apns-expiration": "0"])
+    let plain = ["apns-topic": "org.example.app", "apns-expiration": "1700000030"]
+    try check(
+      Self.message(kind: .alert, topic: "org.example.app.voip", collapse: "missed"),
+      plain.merging(["apns-push-type": "alert", "apns-collapse-id": "missed"]) { $1 })
+    try check(
+      Self.message(kind: .background),
+      plain.merging(["apns-push-type": "background", "apns-priority": "5"]) { $1 })
   }
 
-  @Test("an alert and a background push")
-  func others() throws {
-    let alert = try request(
-      Self.message(kind: .alert, topic: "org.example.app.voip", collapse: "missed"))
-    #expect(alert.topic == "org.example.app")
-    #expect(alert.pushType == "alert")
-    #expect(alert.priority == "10")
-    #expect(alert.expiration == 1_700_000_030)
-    #expect(alert.collapseID == "missed")
-    let background = try request(Self.message(kind: .background))
-    #expect(background.pushType == "background")
-    #expect(background.priority == "5")
-    #expect(background.topic == "org.example.app")
-  }
+  static let collapse = String(repeating: "c", count: 64)
 
-  @Test("upper case of ids and tokens becomes lower")
-  func lowerCase() throws {
-    let request = try request(
-      Self.message(id: Self.id.uppercased(), token: Self.token.uppercased()))
-    #expect(request.id == Self.id)
-    #expect(request.path == "/3/device/" + Self.token)
-  }
-
-  @Test("sizes at their boundaries")
-  func sizes() throws {
+  @Test func theLargest() throws {
     #expect(try request(Self.message(payload: 5120)).payload.count == 5120)
-    #expect(throws: APNsRequest.Refusal.payloadTooLarge) {
-      try request(Self.message(payload: 5121))
-    }
     for kind in [PushMessage.Kind.alert, .background] {
       #expect(try request(Self.message(kind: kind, payload: 4096)).payload.count == 4096)
-      #expect(throws: APNsRequest.Refusal.payloadTooLarge) {
-        try request(Self.message(kind: kind, payload: 4097))
-      }
     }
-    #expect(throws: APNsRequest.Refusal.payloadEmpty) { try request(Self.message(payload: 0)) }
-    let collapse = String(repeating: "c", count: 64)
-    #expect(try request(Self.message(kind: .alert, collapse: collapse)).collapseID == collapse)
-    #expect(throws: APNsRequest.Refusal.badCollapseID) {
-      try request(Self.message(kind: .alert, collapse: collapse + "c"))
-    }
+    let alert = Self.message(kind: .alert, collapse: Self.collapse)
+    #expect(try request(alert).collapseID == Self.collapse)
   }
 
-  @Test(
-    "a token that could not stand in a path",
-    arguments: ["", "0", "0a0", "zz", "../..", "0a?b", "0a\n0", String(repeating: "0", count: 514)])
-  func badTokens(_ token: String) {
-    #expect(throws: APNsRequest.Refusal.badToken) { try request(Self.message(token: token)) }
-  }
-
-  @Test(
-    "an id that is no UUID",
-    arguments: [
+  static let refused: [(PushMessage, APNsRequest.Refusal)] =
+    [
+      (message(payload: 5121), .payloadTooLarge), (message(payload: 0), .payloadEmpty),
+      (message(kind: .alert, payload: 4097), .payloadTooLarge),
+      (message(kind: .background, payload: 4097), .payloadTooLarge),
+      (message(kind: .alert, collapse: collapse + "c"), .badCollapseID),
+    ]
+    // A token that could not stand in a path.
+    + ["", "0", "0a0", "zz", "../..", "0a?b", "0a\n0", String(repeating: "0", count: 514)]
+    .map { (message(token: $0), APNsRequest.Refusal.badToken) }
+    + [
       "", "call", "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "{0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f}",
       "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1fg", "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f\n",
-    ])
-  func badIDs(_ id: String) {
-    #expect(throws: APNsRequest.Refusal.badMessageID) { try request(Self.message(id: id)) }
+    ].map { (message(id: $0), APNsRequest.Refusal.badMessageID) }
+
+  @Test func refusals() {
+    for (message, refusal) in Self.refused {
+      #expect(throws: refusal, "\(message.id) \(message.token.token)") { try request(message) }
+    }
   }
 
-  @Test("headers and what HPACK may remember of them")
-  func indexing() throws {
+  @Test("what HPACK may remember of the headers") func indexing() throws {
     var writer = APNsHeaderWriter(authority: "api.push.apple.com")
     let request = try request(Self.message(kind: .alert, collapse: "missed"))
-    let first = writer.headers(request, bearer: "bearer abc")
-    let second = writer.headers(request, bearer: "bearer abc")
     let kept = Set(["apns-id", "apns-expiration", "apns-collapse-id"])
     let never = Set([":path", "authorization"])
-    for (headers, isFirst) in [(first, true), (second, false)] {
-      #expect(headers.first(name: ":method") == "POST")
-      #expect(headers.first(name: ":scheme") == "https")
-      #expect(headers.first(name: ":authority") == "api.push.apple.com")
-      #expect(headers.first(name: "authorization") == "bearer abc")
+    for isFirst in [true, false] {
+      let headers = writer.headers(request, bearer: "bearer abc")
       #expect(headers.count == 11)
-      for (name, _, indexing) in headers.indexed {
+      for (name, _, indexing) in headers.map({ ($0.name, $0.value, $0.indexable) }) {
         let isIndexable = never.contains(name) ? false : kept.contains(name) ? isFirst : true
         #expect((indexing == .indexable) == isIndexable, "\(name)")
       }
@@ -149,12 +130,6 @@ struct APNsRequestTests {
   }
 }
 
-extension HPACKHeaders {
-  fileprivate var indexed: [(String, String, HPACKIndexing)] {
-    map { ($0.name, $0.value, $0.indexable) }
-  }
-}
-
 @Suite("APNs: keys and provider tokens")
 struct APNsCredentialsTests {
   static let key = P256.Signing.PrivateKey()
@@ -163,8 +138,7 @@ struct APNsCredentialsTests {
     try APNsCredentials(team: "TEAM123456", keyID: keyID, pem: key.pemRepresentation)
   }
 
-  @Test("a token is ES256 with R||S, whole seconds, kid and iss")
-  func token() throws {
+  @Test("a token is ES256 with R||S, whole seconds, kid and iss") func token() throws {
     let token = try Self.credentials().token(issuedAt: 1_700_000_000)
     let parts = token.split(separator: ".", omittingEmptySubsequences: false)
     try #require(parts.count == 3)
@@ -181,26 +155,14 @@ struct APNsCredentialsTests {
         try P256.Signing.ECDSASignature(rawRepresentation: signature), for: signed))
   }
 
-  /// A separate decoder, so that the encoder is not checked by itself.
+  /// Not with our own codec, which made the token.
   private static func decode(_ text: Substring) -> [UInt8]? {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-    var bits = 0
-    var count = 0
-    var out: [UInt8] = []
-    for character in text {
-      guard let value = alphabet.firstIndex(of: character) else { return nil }
-      bits = bits << 6 | value
-      count += 6
-      if count >= 8 {
-        count -= 8
-        out.append(UInt8(bits >> count & 255))
-      }
-    }
-    return out
+    let base64 = String(text).replacing("-", with: "+").replacing("_", with: "/")
+    let padding = String(repeating: "=", count: -text.count & 3)
+    return Data(base64Encoded: base64 + padding).map { Array($0) }
   }
 
-  @Test("what is wrong is said without the key")
-  func errors() {
+  @Test("what is wrong is said without the key") func errors() {
     let pem = Self.key.pemRepresentation
     let secret = pem.split(separator: "\n")[1]
     let broken = pem.replacing("PRIVATE", with: "PUBLIC")

@@ -9,91 +9,64 @@ struct APNsVerdictTests {
     let status: Int
     let reason: String
     let push: APNsVerdict.Push
-    var connection = APNsVerdict.Connection.keep
-    var alarms = false
+    let connection: APNsVerdict.Connection
+    let alarms: Bool
     var testDescription: String { "\(status) \(reason)" }
+
+    init(
+      _ status: Int, _ reason: String, _ push: APNsVerdict.Push,
+      _ connection: APNsVerdict.Connection = .keep, alarms: Bool = false
+    ) {
+      (self.status, self.reason, self.push) = (status, reason, push)
+      (self.connection, self.alarms) = (connection, alarms)
+    }
+  }
+
+  /// A retry on another connection.
+  private static func elsewhere(_ milliseconds: Int64) -> APNsVerdict.Push {
+    .retry(after: .milliseconds(milliseconds), elsewhere: true)
   }
 
   static let first: [Row] =
     [
-      Row(status: 200, reason: "", push: .accepted, connection: .proven),
-      Row(status: 400, reason: "BadDeviceToken", push: .tokenRefused("BadDeviceToken")),
-      Row(
-        status: 400, reason: "DeviceTokenNotForTopic",
-        push: .tokenRefused("DeviceTokenNotForTopic"),
-        alarms: true),
-      Row(
-        status: 400, reason: "IdleTimeout", push: .retry(after: .seconds(0), elsewhere: true),
-        connection: .drain),
-      Row(
-        status: 403, reason: "ExpiredProviderToken",
-        push: .retry(after: .seconds(0), elsewhere: true), connection: .drain),
-      Row(
-        status: 403, reason: "UnrelatedKeyIdInToken",
-        push: .retry(after: .seconds(0), elsewhere: true), connection: .drain),
-      Row(status: 410, reason: "Unregistered", push: .tokenGone(at: nil)),
-      Row(status: 410, reason: "ExpiredToken", push: .tokenGone(at: nil)),
-      Row(status: 413, reason: "PayloadTooLarge", push: .rejected("PayloadTooLarge")),
-      Row(
-        status: 429, reason: "TooManyRequests",
-        push: .retry(after: .milliseconds(1000), elsewhere: false)),
-      Row(
-        status: 429, reason: "TooManyProviderTokenUpdates",
-        push: .retry(after: .seconds(0), elsewhere: true), connection: .goBackToFormerToken),
-      Row(
-        status: 500, reason: "InternalServerError",
-        push: .retry(after: .milliseconds(50), elsewhere: true), connection: .drain),
-      Row(
-        status: 503, reason: "ServiceUnavailable",
-        push: .retry(after: .milliseconds(50), elsewhere: true), connection: .drain),
-      Row(
-        status: 503, reason: "Shutdown", push: .retry(after: .milliseconds(50), elsewhere: true),
-        connection: .drain),
+      Row(200, "", .accepted, .proven),
+      Row(400, "BadDeviceToken", .tokenRefused("BadDeviceToken")),
+      Row(400, "DeviceTokenNotForTopic", .tokenRefused("DeviceTokenNotForTopic"), alarms: true),
+      Row(400, "IdleTimeout", elsewhere(0), .drain),
+      Row(403, "ExpiredProviderToken", elsewhere(0), .drain),
+      Row(403, "UnrelatedKeyIdInToken", elsewhere(0), .drain),
+      Row(410, "Unregistered", .tokenGone(at: nil)),
+      Row(410, "ExpiredToken", .tokenGone(at: nil)),
+      Row(413, "PayloadTooLarge", .rejected("PayloadTooLarge")),
+      Row(429, "TooManyRequests", .retry(after: .milliseconds(1000), elsewhere: false)),
+      Row(429, "TooManyProviderTokenUpdates", elsewhere(0), .goBackToFormerToken),
+      Row(500, "InternalServerError", elsewhere(50), .drain),
+      Row(503, "ServiceUnavailable", elsewhere(50), .drain),
+      Row(503, "Shutdown", elsewhere(50), .drain),
     ]
     + [
       "BadCollapseId", "BadExpirationDate", "BadMessageId", "BadPriority", "BadTopic",
       "DuplicateHeaders", "InvalidPushType", "MissingDeviceToken", "MissingTopic", "PayloadEmpty",
       "TopicDisallowed", "SomethingNew",
-    ].map { Row(status: 400, reason: $0, push: .rejected($0), alarms: true) }
+    ].map { Row(400, $0, .rejected($0), alarms: true) }
     + [
       "BadCertificate", "BadCertificateEnvironment", "Forbidden", "InvalidProviderToken",
       "MissingProviderToken", "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken",
       "SomethingNew",
-    ].map {
-      Row(
-        status: 403, reason: $0, push: .retry(after: .seconds(0), elsewhere: true),
-        connection: .drain, alarms: true)
-    }
-    + [(404, "BadPath"), (405, "MethodNotAllowed"), (418, "SomethingNew"), (302, "Elsewhere")].map {
-      Row(
-        status: $0, reason: $1, push: .retry(after: .milliseconds(50), elsewhere: true),
-        alarms: true)
-    }
+    ].map { Row(403, $0, elsewhere(0), .drain, alarms: true) }
+    + [(404, "BadPath"), (405, "MethodNotAllowed"), (418, "SomethingNew"), (302, "Elsewhere")]
+    .map { Row($0, $1, elsewhere(50), alarms: true) }
 
   static let again: [Row] =
     [
-      Row(
-        status: 400, reason: "IdleTimeout",
-        push: .retry(after: .milliseconds(500), elsewhere: true),
-        connection: .drain),
-      Row(
-        status: 429, reason: "TooManyRequests",
-        push: .retry(after: .milliseconds(2000), elsewhere: false)),
-      Row(
-        status: 429, reason: "TooManyProviderTokenUpdates",
-        push: .retry(after: .milliseconds(500), elsewhere: true),
-        connection: .goBackToFormerToken, alarms: true),
+      Row(400, "IdleTimeout", elsewhere(500), .drain),
+      Row(429, "TooManyRequests", .retry(after: .milliseconds(2000), elsewhere: false)),
+      Row(429, "TooManyProviderTokenUpdates", elsewhere(500), .goBackToFormerToken, alarms: true),
     ]
-    + ["ExpiredProviderToken", "UnrelatedKeyIdInToken", "InvalidProviderToken", "Forbidden"].map {
-      Row(
-        status: 403, reason: $0, push: .retry(after: .milliseconds(500), elsewhere: true),
-        connection: .drain, alarms: true)
-    }
-    + [(500, "InternalServerError"), (503, "ServiceUnavailable"), (503, "Shutdown")].map {
-      Row(
-        status: $0, reason: $1, push: .retry(after: .milliseconds(500), elsewhere: true),
-        connection: .drain)
-    }
+    + ["ExpiredProviderToken", "UnrelatedKeyIdInToken", "InvalidProviderToken", "Forbidden"]
+    .map { Row(403, $0, elsewhere(500), .drain, alarms: true) }
+    + [(500, "InternalServerError"), (503, "ServiceUnavailable"), (503, "Shutdown")]
+    .map { Row($0, $1, elsewhere(500), .drain) }
 
   private func verdict(
     _ status: Int, _ reason: String, isUrgent: Bool = true, retries: Int = 0,
@@ -111,8 +84,7 @@ struct APNsVerdictTests {
     #expect(verdict.alarms == row.alarms)
   }
 
-  @Test("a first answer", arguments: first)
-  func firstAnswer(_ row: Row) { check(row, retries: 0) }
+  @Test("a first answer", arguments: first) func firstAnswer(_ row: Row) { check(row, retries: 0) }
 
   @Test("the answer to a retry", arguments: again)
   func secondAnswer(_ row: Row) { check(row, retries: 1) }
@@ -131,8 +103,7 @@ struct APNsVerdictTests {
     #expect(left <= .milliseconds(500), "the last attempt is close to the end")
   }
 
-  @Test("a notice is retried three times", arguments: again)
-  func noticesEnd(_ row: Row) {
+  @Test("a notice is retried three times", arguments: again) func noticesEnd(_ row: Row) {
     func push(_ retries: Int) -> APNsVerdict.Push {
       verdict(
         row.status, row.reason, isUrgent: false, retries: retries, timeLeft: .seconds(3600)
@@ -145,8 +116,7 @@ struct APNsVerdictTests {
     #expect(push(3) == .failed(row.reason))
   }
 
-  @Test("410 hands on since when the token is gone")
-  func goneSince() {
+  @Test("410 hands on since when the token is gone") func goneSince() {
     let at = Timestamp(microseconds: 1_700_000_000_000_000)
     let verdict = APNsVerdict.of(
       APNsResponse(status: 410, reason: "Unregistered", timestamp: at), retries: 0,
@@ -156,17 +126,17 @@ struct APNsVerdictTests {
 
   @Test("too many requests for one device: 1, 2 and then 4 seconds, up to a quarter less")
   func tooManyRequests() {
-    func push(_ retries: Int, _ chance: UInt64) -> APNsVerdict.Push {
-      verdict(429, "TooManyRequests", retries: retries, chance: chance).push
+    for (retries, chance, milliseconds) in [
+      (0, 250_000, 750), (1, 0, 2000), (2, 0, 4000), (3, 0, 4000),
+    ]
+      as [(Int, UInt64, Int64)]
+    {
+      let push = verdict(429, "TooManyRequests", retries: retries, chance: chance).push
+      #expect(push == .retry(after: .milliseconds(milliseconds), elsewhere: false))
     }
-    #expect(push(0, 250_000) == .retry(after: .milliseconds(750), elsewhere: false))
-    #expect(push(1, 0) == .retry(after: .milliseconds(2000), elsewhere: false))
-    #expect(push(2, 0) == .retry(after: .milliseconds(4000), elsewhere: false))
-    #expect(push(3, 0) == .retry(after: .milliseconds(4000), elsewhere: false))
   }
 
-  @Test("no retry begins after the push's time")
-  func noRetryTooLate() {
+  @Test("no retry begins after the push's time") func noRetryTooLate() {
     for (status, reason) in [
       (429, "TooManyRequests"), (503, "ServiceUnavailable"), (403, "ExpiredProviderToken"),
     ] {
@@ -187,8 +157,7 @@ struct APNsVerdictTests {
 
 @Suite("APNs: bodies of refusals")
 struct APNsAnswerBodyTests {
-  @Test("reason and timestamp")
-  func both() {
+  @Test("reason and timestamp") func both() {
     let body = APNsAnswerBody(Array(#"{"reason":"Unregistered","timestamp":1700000000123}"#.utf8))
     #expect(body.reason == "Unregistered")
     #expect(body.timestamp == Timestamp(microseconds: 1_700_000_000_123_000))

@@ -31,17 +31,17 @@ struct PoolRig {
   private var accepted: Set<APNsConnectionID> = []
   private var lastStream: [APNsConnectionID: UInt32] = [:]
 
-  init(limits: APNsLimits = Self.limits(), seed: UInt64 = 1, starts: Bool = true) {
-    machine = APNsPoolMachine(limits: limits, seed: seed, now: Self.start)
-    if starts { run { $0.start(now: $1) } }
-  }
-
-  static func limits(connections: Int = 1, inFlight: Int = 10, queued: Int = 100) -> APNsLimits {
+  init(
+    connections: Int = 1, inFlight: Int = 10, queued: Int = 100, seed: UInt64 = 1,
+    _ change: (inout APNsLimits) -> Void = { _ in }
+  ) {
     var limits = APNsLimits()
     limits.connections = connections
     limits.inFlightPerConnection = inFlight
     limits.queued = queued
-    return limits
+    change(&limits)
+    machine = APNsPoolMachine(limits: limits, seed: seed, now: Self.start)
+    run { $0.start(now: $1) }
   }
 
   mutating func run(_ event: (inout APNsPoolMachine, Timestamp) -> Void) {
@@ -81,6 +81,7 @@ struct PoolRig {
 
   // MARK: Events
 
+  @discardableResult
   mutating func submit(
     urgent: Bool = true, for span: Span = .seconds(20), cancellation: PushCancellation? = nil
   ) -> APNsPushKey {
@@ -106,6 +107,11 @@ struct PoolRig {
     settings(id, maxStreams)
   }
 
+  /// All connections that do not take pushes yet.
+  mutating func upAll() {
+    for id in machine.connectionIDs where machine.connection(id)?.isUsable == false { up(id) }
+  }
+
   mutating func answer(_ sent: Sent, _ status: Int, _ reason: String = "") {
     open[sent.connection]?.remove(sent.stream)
     if status == 200 { accepted.insert(sent.connection) }
@@ -113,6 +119,12 @@ struct PoolRig {
       $0.answered(
         sent.connection, stream: sent.stream, APNsResponse(status: status, reason: reason),
         now: $1)
+    }
+  }
+
+  mutating func answerAll(_ status: Int, _ reason: String = "") {
+    for id in machine.connectionIDs {
+      for sent in openSends(id) { answer(sent, status, reason) }
     }
   }
 
@@ -160,11 +172,12 @@ struct PoolRig {
     return outcome
   }
 
-  /// One connection that has accepted a push.
+  /// Connections that have accepted a push.
   static func proven(
-    limits: APNsLimits = Self.limits(), maxStreams: Int = 1000
+    connections: Int = 1, inFlight: Int = 10, maxStreams: Int = 1000,
+    _ change: (inout APNsLimits) -> Void = { _ in }
   ) -> (PoolRig, [APNsConnectionID]) {
-    var rig = PoolRig(limits: limits)
+    var rig = PoolRig(connections: connections, inFlight: inFlight, change)
     let ids = rig.connected
     for id in ids { rig.up(id, maxStreams: maxStreams) }
     for _ in ids { _ = rig.submit() }

@@ -5,7 +5,6 @@ import CallTelemetry
 import CallTestKit
 import Foundation
 import Logging
-import NIOCore
 import NIOPosix
 import Synchronization
 
@@ -28,22 +27,13 @@ final class SimulatedAPNs: Sendable {
   final class LogCapture: Sendable {
     private let text = Mutex("")
     var all: String { text.withLock { $0 } }
-    func add(_ line: String) { text.withLock { $0 += line + "\n" } }
+    private func add(_ line: String) { text.withLock { $0 += line + "\n" } }
 
-    struct Handler: LogHandler {
-      let capture: LogCapture
-      var metadata: Logger.Metadata = [:]
-      var logLevel = Logger.Level.trace
-      subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-      }
-      func log(event: LogEvent) {
-        capture.add("\(event.level) \(event.message) \(metadata) \(event.metadata ?? [:])")
+    var logger: Logger {
+      Logger(label: "test") { label in
+        LineLogHandler(label: label, logLevel: .trace, asJSON: false) { self.add($0) }
       }
     }
-
-    var logger: Logger { Logger(label: "test") { _ in Handler(capture: self) } }
   }
 
   static var clock: ClusterClock {
@@ -74,13 +64,16 @@ final class SimulatedAPNs: Sendable {
     return limits
   }
 
+  /// - Parameters:
+  ///   - devices: have VoIP tokens, numbered from 0.
+  ///   - change: of the simulator's options.
   init(
-    _ options: APNsSimulatorOptions = APNsSimulatorOptions(),
-    limits: APNsLimits = SimulatedAPNs.limits,
-    trusts: Bool = true, pem: String? = nil
+    devices: Int = 0, limits: APNsLimits = SimulatedAPNs.limits, pem: String? = nil,
+    _ change: (inout APNsSimulatorOptions) -> Void = { _ in }
   ) async throws {
     let deliveries = Deliveries()
-    var options = options
+    var options = APNsSimulatorOptions()
+    change(&options)
     options.onPush = { push in deliveries.pushes.withLock { $0.append(push) } }
     self.deliveries = deliveries
     let server = try await APNsSimulator.start(options)
@@ -88,19 +81,19 @@ final class SimulatedAPNs: Sendable {
     log = LogCapture()
     do {
       sender = try APNsSender(
-        [Self.configuration(server, limits: limits, trusts: trusts, pem: pem)],
+        [Self.configuration(server, limits: limits, pem: pem)],
         group: MultiThreadedEventLoopGroup.singleton, clock: Self.clock, logger: log.logger, seed: 7
       )
     } catch {
       await server.stop()
       throw error
     }
+    for index in 0..<devices { register(index) }
   }
 
   static func configuration(
-    _ apns: APNsSimulator, limits: APNsLimits = SimulatedAPNs.limits, trusts: Bool = true,
-    pem: String? = nil, name: String = "test",
-    environment: CallPush.APNsEnvironment = .production
+    _ apns: APNsSimulator, limits: APNsLimits = SimulatedAPNs.limits, pem: String? = nil,
+    name: String = "test", environment: CallPush.APNsEnvironment = .production
   ) throws -> APNsConfiguration {
     var configuration = APNsConfiguration(
       name: name,
@@ -109,7 +102,7 @@ final class SimulatedAPNs: Sendable {
       environment: environment, topics: [bundle])
     configuration.host = "127.0.0.1"
     configuration.port = apns.port
-    configuration.extraTrustRootsPEM = trusts ? [apns.authorityPEM] : []
+    configuration.extraTrustRootsPEM = [apns.authorityPEM]
     configuration.limits = limits
     return configuration
   }
@@ -137,15 +130,20 @@ final class SimulatedAPNs: Sendable {
 
   static func message(
     _ index: Int, kind: PushMessage.Kind = .voip, environment: String = "production",
-    for span: Span = .seconds(60), topic: String = bundle
+    for span: Span = .seconds(60), topic: String = bundle, trust: TokenTrust = .unproven
   ) -> PushMessage {
-    PushMessage(
+    var message = PushMessage(
       id: id(index),
       token: PushToken(
         provider: .apns, environment: environment, topic: topic, token: token(index)),
       purpose: .ring, payload: Array(#"{"aps":{},"call":"\#(index)"}"#.utf8), kind: kind,
       deadline: clock.now() + span)
+    message.trust = trust
+    return message
   }
+
+  func send(_ message: PushMessage) async -> PushOutcome { await sender.send(message) }
+  func send(_ index: Int) async -> PushOutcome { await send(Self.message(index)) }
 
   /// Sends all at once, as a burst of calls would.
   func send(_ messages: [PushMessage]) async -> [String: PushOutcome] {
@@ -153,13 +151,20 @@ final class SimulatedAPNs: Sendable {
       for message in messages {
         group.addTask { [sender] in (message.id, await sender.send(message)) }
       }
-      var out: [String: PushOutcome] = [:]
-      for await (id, outcome) in group { out[id] = outcome }
-      return out
+      return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
   }
+  func send(_ indices: Range<Int>) async -> [String: PushOutcome] {
+    await send(indices.map { Self.message($0) })
+  }
 
-  func registerVoIP(_ count: Int) {
-    for index in 0..<count { apns.register(Self.token(index), topic: Self.bundle + ".voip") }
+  /// Whether each push of this many was accepted, and reached its device once.
+  func isAllSent(_ count: Int, _ outcomes: [String: PushOutcome]) -> Bool {
+    outcomes.count == count && outcomes.values.allSatisfy { $0 == .accepted }
+      && deliveredByID.count == count && deliveredByID.values.allSatisfy { $0 == 1 }
+  }
+
+  func register(_ index: Int, suffix: String = ".voip") {
+    apns.register(Self.token(index), topic: Self.bundle + suffix)
   }
 }

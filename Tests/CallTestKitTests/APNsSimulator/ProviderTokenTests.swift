@@ -38,8 +38,7 @@ private struct Bench {
 private func minutes(_ count: Int64) -> Timestamp { noon + .seconds(60 * count) }
 
 struct ProviderTokenTests {
-  @Test("R12: what is no bearer token is missing")
-  func missing() {
+  @Test("R12: what is no bearer token is missing") func missing() {
     var bench = Bench()
     #expect(bench.admit(nil) == .missingProviderToken)
     let token = sampleKey.token(issuedAt: noon)
@@ -48,16 +47,16 @@ struct ProviderTokenTests {
     #expect(bench.refusal("bearer \(token)") == nil)
   }
 
-  @Test("R12: ES256, a known key, its team, a whole iat, nothing malformed")
-  func malformed() {
-    let header = #"{"alg":"ES256","kid":"KEYID12345"}"#
-    let iat = noon.microseconds / 1_000_000
-    let claims = #"{"iss":"TEAMID1234","iat":\#(iat)}"#
+  static let header = #"{"alg":"ES256","kid":"KEYID12345"}"#
+  static let iat = noon.microseconds / 1_000_000
+
+  @Test("R12: ES256, a known key, its team, a whole iat, nothing malformed") func malformed() {
+    let claims = #"{"iss":"TEAMID1234","iat":\#(Self.iat)}"#
     func admit(_ header: String, _ claims: String) -> APNsReason? {
       var bench = Bench()
       return bench.admit(sampleKey.token(header: header, claims: claims))
     }
-    #expect(admit(header, claims) == nil)
+    #expect(admit(Self.header, claims) == nil)
     #expect(admit(#"{"alg":"ES256","typ":"JWT","kid":"KEYID12345"}"#, claims) == nil)
     for wrong in [
       #"{"alg":"HS256","kid":"KEYID12345"}"#, #"{"alg":"none","kid":"KEYID12345"}"#,
@@ -66,28 +65,24 @@ struct ProviderTokenTests {
       // Another key's name over this one's signature.
       #"{"alg":"ES256","kid":"KEYID99999"}"#,
     ] { #expect(admit(wrong, claims) == .invalidProviderToken, "\(wrong)") }
-    for wrong in [
-      #"{"iss":"TEAMID9999","iat":\#(iat)}"#, #"{"iat":\#(iat)}"#, #"{"iss":"TEAMID1234"}"#,
-      #"{"iss":"TEAMID1234","iat":"\#(iat)"}"#, #"{"iss":"TEAMID1234","iat":\#(iat).5}"#,
-      #"{"iss":"TEAMID1234","iat":-1}"#, #"{"iss":"TEAMID1234","iat":9223372036854775807}"#,
-      #"{"iss":"TEAMID1234","iat":null}"#, "{",
-    ] { #expect(admit(header, wrong) == .invalidProviderToken, "\(wrong)") }
+    let times = ["\"\(Self.iat)\"", "\(Self.iat).5", "-1", "9223372036854775807", "null"]
+    for wrong in times.map({ #"{"iss":"TEAMID1234","iat":\#($0)}"# }) + [
+      #"{"iss":"TEAMID9999","iat":\#(Self.iat)}"#, #"{"iat":\#(Self.iat)}"#,
+      #"{"iss":"TEAMID1234"}"#, "{",
+    ] { #expect(admit(Self.header, wrong) == .invalidProviderToken, "\(wrong)") }
   }
 
   @Test("R12: the signature is 64 bytes R||S of exactly these bytes, in canonical base64url")
   func signature() {
     var bench = Bench()
     let good = sampleKey.token(issuedAt: noon)
-    #expect(bench.admit(sampleKey.token(issuedAt: noon, der: true)) == .invalidProviderToken)
-    #expect(bench.admit(good + "=") == .invalidProviderToken)
-    #expect(bench.admit(good + ".x") == .invalidProviderToken)
-    #expect(bench.admit(String(good.dropLast())) == .invalidProviderToken)
-    #expect(bench.admit("") == .invalidProviderToken)
-    #expect(bench.admit("..") == .invalidProviderToken)
     let parts = good.split(separator: ".")
     let later = sampleKey.token(issuedAt: noon + second).split(separator: ".")
-    #expect(bench.admit("\(parts[0]).\(parts[1]).\(later[2])") == .invalidProviderToken)
-    #expect(bench.admit(String(repeating: "a", count: 2049)) == .invalidProviderToken)
+    for wrong in [
+      sampleKey.token(issuedAt: noon, der: true), good + "=", good + ".x",
+      String(good.dropLast()), "", "..", "\(parts[0]).\(parts[1]).\(later[2])",
+      String(repeating: "a", count: 2049),
+    ] { #expect(bench.admit(wrong) == .invalidProviderToken, "\(wrong)") }
     #expect(bench.admit(good) == nil)
   }
 
@@ -97,17 +92,15 @@ struct ProviderTokenTests {
     bench.leniency = [.derSignatures]
     #expect(bench.admit(sampleKey.token(issuedAt: noon, der: true)) == nil)
     bench = Bench()
-    let header = #"{"alg":"ES256","kid":"KEYID12345"}"#
     func string(_ iat: String) -> String {
-      sampleKey.token(header: header, claims: #"{"iss":"TEAMID1234","iat":"\#(iat)"}"#)
+      sampleKey.token(header: Self.header, claims: #"{"iss":"TEAMID1234","iat":"\#(iat)"}"#)
     }
     bench.leniency = [.stringIssuedAt]
     #expect(bench.admit(string("x")) == .invalidProviderToken)
-    #expect(bench.admit(string("\(noon.microseconds / 1_000_000)")) == nil)
+    #expect(bench.admit(string("\(Self.iat)")) == nil)
   }
 
-  @Test("R12: 60 minutes old is fine, a second more is not; from the future never")
-  func age() {
+  @Test("R12: 60 minutes old is fine, a second more is not; from the future never") func age() {
     for (age, reason) in [
       (0, nil), (3600, nil), (3601, .expiredProviderToken), (-1, .invalidProviderToken),
     ] as [(Int64, APNsReason?)] {
@@ -138,16 +131,14 @@ struct ProviderTokenTests {
     #expect(bench.identity.tokenUses == [noon, minutes(20)])
   }
 
-  @Test("R13: a token that is no good is no use of it")
-  func badTokensDoNotCount() {
+  @Test("R13: a token that is no good is no use of it") func badTokensDoNotCount() {
     var bench = Bench()
     #expect(bench.admit(sampleKey.token(issuedAt: minutes(1))) == .invalidProviderToken)
     #expect(bench.admit(sampleKey.token(issuedAt: noon)) == nil)
     #expect(bench.identity.tokenUses == [noon])
   }
 
-  @Test("R13: the time scale shortens both times")
-  func timeScale() {
+  @Test("R13: the time scale shortens both times") func timeScale() {
     var bench = Bench()
     bench.limits = .init(timeScale: 600)
     let first = sampleKey.token(issuedAt: noon)
@@ -160,8 +151,7 @@ struct ProviderTokenTests {
     #expect(bench.admit(next, at: noon + .seconds(8)) == .expiredProviderToken)
   }
 
-  @Test("R14: one team and one key to a connection")
-  func binding() {
+  @Test("R14: one team and one key to a connection") func binding() {
     var bench = Bench()
     let first = sampleKey.token(issuedAt: noon)
     #expect(bench.admit(first) == nil)
@@ -174,8 +164,7 @@ struct ProviderTokenTests {
     #expect(bench.admit(first) == nil)
   }
 
-  @Test("R14: a key of the other environment, and one of both")
-  func environments() {
+  @Test("R14: a key of the other environment, and one of both") func environments() {
     let sandbox = APNsProviderKey(id: "KEYIDSANDB", team: "TEAMID1234", environment: .development)
     var bench = Bench([sandbox, sampleKey])
     #expect(bench.admit(sandbox.token(issuedAt: noon)) == .badEnvironmentKeyInToken)
@@ -199,8 +188,7 @@ struct ProviderTokenTests {
     #expect(bench.identity.allows(bundle: "b.new"))
   }
 
-  @Test("R14: a topic-specific key has its own bundles")
-  func topicKeys() {
+  @Test("R14: a topic-specific key has its own bundles") func topicKeys() {
     let narrow = APNsProviderKey(id: "KEYIDNARRO", team: "TEAMID1234", bundles: ["b.one"])
     var bench = Bench([narrow])
     #expect(bench.admit(narrow.token(issuedAt: noon)) == nil)
@@ -208,8 +196,7 @@ struct ProviderTokenTests {
     #expect(!bench.identity.allows(bundle: "b.TEAMID1234"))
   }
 
-  @Test("R15: once a token was expired, the connection is of no use")
-  func wedged() {
+  @Test("R15: once a token was expired, the connection is of no use") func wedged() {
     var bench = Bench()
     let old = sampleKey.token(issuedAt: noon)
     #expect(bench.admit(old) == nil)
@@ -232,10 +219,7 @@ struct ProviderTokenTests {
   @Test func base64URLTakesOneFormOnly() {
     #expect(SimulatedJWT.bytes("") == [])
     #expect(SimulatedJWT.bytes("_-8") == [0xFF, 0xEF])
-    #expect(SimulatedJWT.bytes("_-9") == nil)
-    #expect(SimulatedJWT.bytes("AAAAA") == nil)
-    #expect(SimulatedJWT.bytes("+/8") == nil)
-    #expect(SimulatedJWT.bytes("AA==") == nil)
+    for wrong in ["_-9", "AAAAA", "+/8", "AA=="] { #expect(SimulatedJWT.bytes(wrong) == nil) }
     for length in 0..<50 {
       let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ length) }
       #expect(SimulatedJWT.bytes(Base64URL.text(bytes)) == bytes)

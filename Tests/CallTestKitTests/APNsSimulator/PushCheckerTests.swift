@@ -59,13 +59,9 @@ struct PushCheckerTests {
     #expect(lenient.check(push(#"{"end":"c1","kind":"cancel"}"#)) == [.unwantedEndPush])
   }
 
-  @Test func whatCannotBeReadEndsTheApp() {
+  @Test func whatCannotBeReadEndsTheAppAndOthersAreNotJudged() {
     let checker = checker()
     #expect(checker.check(push("{}")) == [.unreadablePush])
-  }
-
-  @Test func othersAreNotJudged() {
-    let checker = checker()
     #expect(checker.check(push("{}", token: "aa")) == [])
     #expect(checker.check(push("{}", type: .alert)) == [])
   }

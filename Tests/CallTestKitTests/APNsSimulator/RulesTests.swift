@@ -34,21 +34,31 @@ private func violations(_ request: APNsRequest) -> [APNsViolation] {
   return bench.judge(request).violations
 }
 
+/// Expects this reason, nil for none, of a request with each of these values of a field; nil: without the field.
+private func expect(
+  _ wanted: APNsReason?, _ field: String, _ values: String?..., in request: APNsRequest = .sample(),
+  sourceLocation: SourceLocation = #_sourceLocation
+) {
+  for value in values {
+    #expect(
+      reason(request.with(field, value)) == wanted, "\(value ?? "none")",
+      sourceLocation: sourceLocation)
+  }
+}
+
+private let alert = APNsRequest.sample().with("apns-push-type", "alert").with("apns-topic", bundle)
+
 struct RulesTests {
-  @Test func aGoodPushIsTakenAsItIs() throws {
+  @Test func aGoodPushIsTakenAsItIs() {
     var bench = Bench()
     let verdict = bench.judge(.sample())
     #expect(verdict.response == .accepted)
     #expect(verdict.violations == [])
-    let push = try #require(verdict.push)
-    #expect(push.id == sampleID)
-    #expect(push.token == sampleToken)
-    #expect(push.type == .voip)
-    #expect(push.topic == topic)
-    #expect(push.bundle == bundle)
-    #expect(push.expiration == 0)
-    #expect(push.priority == 10)
-    #expect(push.payload == Array(#"{"aps":{}}"#.utf8))
+    #expect(
+      verdict.push
+        == APNsPush(
+          id: sampleID, token: sampleToken, type: .voip, topic: topic, bundle: bundle,
+          payload: Array(#"{"aps":{}}"#.utf8), expiration: 0, at: noon, connection: 1))
   }
 
   @Test("R7: path and authorization in the dynamic table are counted, others may be there")
@@ -65,21 +75,16 @@ struct RulesTests {
     #expect(violations(request) == [.indexedAuthorization])
   }
 
-  @Test("R9: method and path")
-  func destination() {
-    #expect(reason(.sample().with(":method", "GET")) == .methodNotAllowed)
-    #expect(reason(.sample().with(":path", "/3/devices/\(sampleToken)")) == .badPath)
-    #expect(reason(.sample().with(":path", "/2/device/\(sampleToken)")) == .badPath)
-    #expect(reason(.sample().with(":path", "/3/device/\(sampleToken)/")) == .badPath)
-    #expect(reason(.sample().with(":path", "/3/device/\(sampleToken)?x")) == .badPath)
-    #expect(reason(.sample().with(":path", "/")) == .badPath)
-    #expect(reason(.sample().with(":path", "/3/device/")) == .missingDeviceToken)
-    #expect(reason(.sample().with(":path", "/3/device")) == .missingDeviceToken)
+  @Test("R9: method and path") func destination() {
+    expect(.methodNotAllowed, ":method", "GET")
+    expect(
+      .badPath, ":path", "/3/devices/\(sampleToken)", "/2/device/\(sampleToken)",
+      "/3/device/\(sampleToken)/", "/3/device/\(sampleToken)?x", "/")
+    expect(.missingDeviceToken, ":path", "/3/device/", "/3/device")
     #expect(violations(.sample().with(":method", "GET")) == [.badMethod])
   }
 
-  @Test("R10: no header field twice, known or not")
-  func duplicates() {
+  @Test("R10: no header field twice, known or not") func duplicates() {
     for name in ["apns-topic", "apns-id", "authorization", "x-anything"] {
       var request = APNsRequest.sample().with("x-anything", "1")
       let value = request.fields.first { $0.name == name }?.value ?? ""
@@ -89,8 +94,7 @@ struct RulesTests {
     #expect(reason(.sample().with("x-anything", "1")) == nil)
   }
 
-  @Test("R11: apns-id is a UUID in lower case; one that is not is not echoed")
-  func messageID() {
+  @Test("R11: apns-id is a UUID in lower case; one that is not is not echoed") func messageID() {
     for id in [
       sampleID.uppercased(), String(sampleID.dropLast()), sampleID + "0", "",
       sampleID.replacing("-", with: "0"), "{\(sampleID)}", sampleID.replacing("0", with: "g"),
@@ -105,106 +109,73 @@ struct RulesTests {
     #expect(bench.judge(.sample().with("apns-topic", nil)).id == sampleID)
   }
 
-  @Test("R16: the topic is a bundle of the team, with the suffix of the push type")
-  func topics() {
-    #expect(reason(.sample().with("apns-topic", nil)) == .missingTopic)
-    #expect(reason(.sample().with("apns-topic", "")) == .missingTopic)
-    #expect(reason(.sample().with("apns-topic", bundle)) == .badTopic)
-    #expect(reason(.sample().with("apns-topic", "com.other.voip")) == .topicDisallowed)
-    #expect(reason(.sample().with("apns-topic", "\(bundle).complication")) == .badTopic)
-    let alert = APNsRequest.sample().with("apns-push-type", "alert")
-    #expect(reason(alert) == .invalidPushType)
-    #expect(reason(alert.with("apns-topic", bundle)) == nil)
-    #expect(reason(alert.with("apns-topic", "com.other")) == .topicDisallowed)
-    #expect(reason(alert.with("apns-topic", "com.other.voip")) == .topicDisallowed)
-    #expect(
-      reason(
-        .sample().with("apns-push-type", "pushtotalk").with("apns-topic", "\(bundle).voip-ptt"))
-        == nil)
-  }
-
-  @Test("R16: every push type has its topic")
-  func everyPushType() {
+  @Test("R16: the topic is a bundle of the team, with the suffix of the push type") func topics() {
+    expect(.missingTopic, "apns-topic", nil, "")
+    expect(.badTopic, "apns-topic", bundle, "\(bundle).complication")
+    expect(.topicDisallowed, "apns-topic", "com.other.voip")
+    expect(.invalidPushType, "apns-topic", topic, in: alert)
+    expect(nil, "apns-topic", bundle, in: alert)
+    expect(.topicDisallowed, "apns-topic", "com.other", "com.other.voip", in: alert)
+    let talk = APNsRequest.sample().with("apns-push-type", "pushtotalk")
+    expect(nil, "apns-topic", "\(bundle).voip-ptt", in: talk)
     for type in APNsPushType.allCases {
       let request = APNsRequest.sample().with("apns-push-type", type.rawValue)
         .with("apns-topic", bundle + type.topicSuffix).with("apns-priority", "5")
       #expect(reason(request) == nil, "\(type)")
     }
     #expect(APNsPushType.allCases.count == 11)
-  }
-
-  @Test("R16: a bundle's own id may end like a suffix")
-  func bundleWithSuffix() {
+    // A bundle's own id may end like a suffix.
     var bench = Bench()
     bench.knowledge.teams.add(sampleKey, bundles: ["com.example.voip"])
-    let alert = APNsRequest.sample().with("apns-push-type", "alert")
-      .with("apns-topic", "com.example.voip")
-    #expect(bench.reason(alert) == nil)
+    #expect(bench.reason(alert.with("apns-topic", "com.example.voip")) == nil)
   }
 
-  @Test("R17: the push type is there and one of Apple's")
-  func pushTypes() {
-    #expect(reason(.sample().with("apns-push-type", nil)) == .invalidPushType)
-    #expect(reason(.sample().with("apns-push-type", "VoIP")) == .invalidPushType)
-    #expect(reason(.sample().with("apns-push-type", "call")) == .invalidPushType)
+  @Test("R17: the push type is there and one of Apple's") func pushTypes() {
+    expect(.invalidPushType, "apns-push-type", nil, "VoIP", "call")
   }
 
   @Test("R18: priority 1, 5 or 10; background never 10; voip 10, or it is noted")
   func priorities() {
-    for wrong in ["0", "2", "11", "", "10 ", "05"] {
-      #expect(reason(.sample().with("apns-priority", wrong)) == .badPriority, "\(wrong)")
-    }
-    #expect(reason(.sample().with("apns-priority", nil)) == nil)
+    expect(.badPriority, "apns-priority", "0", "2", "11", "", "10 ", "05")
+    expect(nil, "apns-priority", nil, "1", "5")
     #expect(violations(.sample().with("apns-priority", nil)) == [])
     for noted in ["1", "5"] {
-      #expect(reason(.sample().with("apns-priority", noted)) == nil)
       #expect(violations(.sample().with("apns-priority", noted)) == [.voipPriority])
     }
-    let background = APNsRequest.sample().with("apns-push-type", "background")
-      .with("apns-topic", bundle)
-    #expect(reason(background.with("apns-priority", "10")) == .badPriority)
-    #expect(reason(background.with("apns-priority", nil)) == .badPriority)
-    #expect(reason(background.with("apns-priority", "5")) == nil)
+    let background = alert.with("apns-push-type", "background")
+    expect(.badPriority, "apns-priority", "10", nil, in: background)
+    expect(nil, "apns-priority", "5", in: background)
   }
 
   @Test("R19: expiration is digits; of VoIP at most 60 s ahead, or it is noted")
   func expirations() {
-    for wrong in ["", "-1", "+1", "1.5", "soon", " 0", "99999999999999999999"] {
-      #expect(reason(.sample().with("apns-expiration", wrong)) == .badExpirationDate, "\(wrong)")
-    }
+    expect(
+      .badExpirationDate, "apns-expiration", "", "-1", "+1", "1.5", "soon", " 0",
+      "99999999999999999999")
     let now = noon.microseconds / 1_000_000
-    #expect(violations(.sample().with("apns-expiration", "\(now + 60)")) == [])
-    #expect(violations(.sample().with("apns-expiration", "\(now + 61)")) == [.voipExpiration])
-    #expect(violations(.sample().with("apns-expiration", nil)) == [.voipExpiration])
-    #expect(reason(.sample().with("apns-expiration", nil)) == nil)
-    let alert = APNsRequest.sample().with("apns-push-type", "alert").with("apns-topic", bundle)
-    #expect(violations(alert.with("apns-expiration", nil)) == [])
-    #expect(violations(alert.with("apns-expiration", "\(now + 86400)")) == [])
+    for (request, value, noted) in [
+      (.sample(), "\(now + 60)", []), (.sample(), "\(now + 61)", [.voipExpiration]),
+      (.sample(), nil, [.voipExpiration]), (alert, nil, []), (alert, "\(now + 86400)", []),
+    ] as [(APNsRequest, String?, [APNsViolation])] {
+      #expect(violations(request.with("apns-expiration", value)) == noted)
+    }
+    expect(nil, "apns-expiration", nil)
   }
 
-  @Test("R20: a collapse id has 1 to 64 bytes, not characters")
-  func collapseIDs() {
-    let umlaut = "ä"
-    #expect(reason(.sample().with("apns-collapse-id", "")) == .badCollapseID)
-    #expect(reason(.sample().with("apns-collapse-id", "x")) == nil)
-    #expect(reason(.sample().with("apns-collapse-id", String(repeating: "x", count: 64))) == nil)
-    #expect(
-      reason(.sample().with("apns-collapse-id", String(repeating: "x", count: 65)))
-        == .badCollapseID)
-    #expect(reason(.sample().with("apns-collapse-id", String(repeating: umlaut, count: 32))) == nil)
-    #expect(
-      reason(.sample().with("apns-collapse-id", String(repeating: umlaut, count: 33)))
-        == .badCollapseID)
+  @Test("R20: a collapse id has 1 to 64 bytes, not characters") func collapseIDs() {
+    func text(_ character: String, _ count: Int) -> String {
+      String(repeating: character, count: count)
+    }
+    expect(nil, "apns-collapse-id", "x", text("x", 64), text("ä", 32))
+    expect(.badCollapseID, "apns-collapse-id", "", text("x", 65), text("ä", 33))
   }
 
-  @Test("R21: the body is a JSON object of at most 5120 bytes, 4096 if not VoIP")
-  func payloads() {
+  @Test("R21: the body is a JSON object of at most 5120 bytes, 4096 if not VoIP") func payloads() {
     func object(_ bytes: Int) -> String {
       #"{"a":""# + String(repeating: "x", count: bytes - 8) + #""}"#
     }
     #expect(reason(.sample().with(body: object(5120))) == nil)
     #expect(reason(.sample().with(body: object(5121))) == .payloadTooLarge)
-    let alert = APNsRequest.sample().with("apns-push-type", "alert").with("apns-topic", bundle)
     #expect(reason(alert.with(body: object(4096))) == nil)
     #expect(reason(alert.with(body: object(4097))) == .payloadTooLarge)
     #expect(reason(.sample().with(body: "")) == .payloadEmpty)
@@ -219,8 +190,7 @@ struct RulesTests {
     #expect(reason(cut) == .payloadTooLarge)
   }
 
-  @Test("R22: a token is an even number of hex digits, 64 at least")
-  func tokens() {
+  @Test("R22: a token is an even number of hex digits, 64 at least") func tokens() {
     func token(_ digits: Int) -> String { String(repeating: "a", count: digits) }
     for good in [64, 66, 128, 160, 200] { #expect(reason(.sample(token: token(good))) == nil) }
     for wrong in [token(1), token(62), token(63), token(65), token(202), token(63) + "g"] {
@@ -231,8 +201,7 @@ struct RulesTests {
     #expect(bench.judge(.sample(token: token(64).uppercased())).push?.token == token(64))
   }
 
-  @Test("R23: a token belongs to one environment and one topic")
-  func tokenBook() {
+  @Test("R23: a token belongs to one environment and one topic") func tokenBook() {
     var bench = Bench()
     bench.knowledge.book = APNsTokenBook()
     #expect(bench.reason(.sample()) == .badDeviceToken)
@@ -241,7 +210,6 @@ struct RulesTests {
       sampleToken.uppercased(), topic: topic, environment: .production)
     #expect(bench.reason(.sample()) == nil)
     // Its VoIP token, under the topic of alerts.
-    let alert = APNsRequest.sample().with("apns-push-type", "alert").with("apns-topic", bundle)
     #expect(bench.reason(alert) == .deviceTokenNotForTopic)
     #expect(bench.judge(alert).violations == [.tokenNotForTopic])
     bench.knowledge.book.register(sampleToken, topic: topic, environment: .development)
@@ -270,8 +238,7 @@ struct RulesTests {
     #expect(bench.reason(.sample()) == nil)
   }
 
-  @Test("R33: so many pushes to one token within a second, and no more")
-  func tokenRate() {
+  @Test("R33: so many pushes to one token within a second, and no more") func tokenRate() {
     var bench = Bench()
     bench.rules.tokenPushesPerSecond = 2
     let other = String(repeating: "cd", count: 32)

@@ -72,6 +72,18 @@ func withSimulator<Result>(
   }
 }
 
+/// Runs a server and a connection to it for the length of a test.
+func withSender(
+  _ options: APNsSimulatorOptions = .sample(),
+  _ body: (APNsSimulator, TestSender) async throws -> Void
+) async throws {
+  try await withSimulator(options) { simulator in
+    let sender = try await TestSender.connect(to: simulator)
+    try await body(simulator, sender)
+    await sender.close()
+  }
+}
+
 extension TestSender {
   /// Sends a push with a provider token of this minute.
   func push(

@@ -13,18 +13,23 @@ struct ScriptTests {
   }
 
   @Test func strikesFromEveryAndSoManyTimes() {
-    #expect(struck(.init(.refuse), requests: 4) == [1, 2, 3, 4])
-    #expect(struck(.init(.refuse, from: 3), requests: 4) == [3, 4])
-    #expect(struck(.init(.refuse, from: 2, every: 3), requests: 9) == [2, 5, 8])
-    #expect(struck(.init(.refuse, every: 2, times: 2), requests: 9) == [1, 3])
+    for (rule, requests, struck) in [
+      (.init(.refuse), 4, [1, 2, 3, 4]), (.init(.refuse, from: 3), 4, [3, 4]),
+      (.init(.refuse, from: 2, every: 3), 9, [2, 5, 8]),
+      (.init(.refuse, every: 2, times: 2), 9, [1, 3]),
+    ] as [(APNsScript.Rule, Int, [Int])] {
+      #expect(self.struck(rule, requests: requests) == struck)
+    }
   }
 
   @Test func countsPerConnectionOrAllTogether() {
-    let odd = { (number: Int) in number.isMultiple(of: 2) ? 2 : 1 }
-    #expect(struck(.init(.refuse, from: 2, times: nil), requests: 4, connection: odd) == [2, 3, 4])
-    #expect(
-      struck(.init(.refuse, from: 2, perConnection: true), requests: 4, connection: odd) == [3, 4])
-    #expect(struck(.init(.refuse, connections: 2...2), requests: 4, connection: odd) == [2, 4])
+    for (rule, struck) in [
+      (.init(.refuse, from: 2), [2, 3, 4]),
+      (.init(.refuse, from: 2, perConnection: true), [3, 4]),
+      (.init(.refuse, connections: 2...2), [2, 4]),
+    ] as [(APNsScript.Rule, [Int])] {
+      #expect(self.struck(rule, requests: 4) { $0.isMultiple(of: 2) ? 2 : 1 } == struck)
+    }
   }
 
   @Test func strikesTokensAndTimes() {

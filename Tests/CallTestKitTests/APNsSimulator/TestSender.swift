@@ -22,10 +22,7 @@ struct TestSender: Sendable {
   enum Fate: Sendable, Equatable {
     case answered(Answer)
     case lost
-    var answer: Answer? {
-      if case .answered(let answer) = self { return answer }
-      return nil
-    }
+    var answer: Answer? { if case .answered(let answer) = self { answer } else { nil } }
   }
 
   let channel: any Channel
@@ -49,12 +46,12 @@ struct TestSender: Sendable {
   }
 
   static func connect(
-    to simulator: APNsSimulator, protocols: [String] = ["h2"], trusting pem: String? = nil
+    to simulator: APNsSimulator, protocols: [String] = ["h2"]
   ) async throws -> TestSender {
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.applicationProtocols = protocols
     tls.trustRoots = .certificates(
-      try NIOSSLCertificate.fromPEMBytes(Array((pem ?? simulator.authorityPEM).utf8)))
+      try NIOSSLCertificate.fromPEMBytes(Array(simulator.authorityPEM.utf8)))
     let ssl = try NIOSSLContext(configuration: tls)
     let notes = Notes()
     let group = MultiThreadedEventLoopGroup.singleton
@@ -105,14 +102,10 @@ struct TestSender: Sendable {
 
   func send(_ fields: [APNsRequest.Field], body: String) async -> Fate {
     let answer = channel.eventLoop.makePromise(of: Answer.self)
-    let headers = HPACKHeaders(fields.map { ($0.name, $0.value) })
-    var indexed = HPACKHeaders()
-    for (field, header) in zip(fields, headers) {
-      indexed.add(
-        name: header.name, value: header.value,
-        indexing: field.indexed ? .indexable : .nonIndexable)
+    let request = fields.reduce(into: HPACKHeaders()) { headers, field in
+      headers.add(
+        name: field.name, value: field.value, indexing: field.indexed ? .indexable : .nonIndexable)
     }
-    let request = indexed
     let notes = notes
     do {
       let stream = try await multiplexer.createStreamChannel { channel in

@@ -36,9 +36,7 @@ struct TransportAnswerTests {
     wire.transport.announce(limit: 2)
     wire.request(1)
     wire.request(3)
-    for stream in [1, 3] as [UInt32] {
-      wire.transport.respond(to: stream, .accepted, apnsID: "id")
-    }
+    for stream in [1, 3] as [UInt32] { wire.respond(stream) }
     let blocks = wire.read().filter { $0.type == Kind.headers }.map(\.payload)
     #expect(blocks[0] == [0x20] + blocks[1])
     #expect(try fields(blocks[0]) == [":status=200", "apns-id=id"])
@@ -46,11 +44,10 @@ struct TransportAnswerTests {
 
   @Test func anAnswerIsGivenOnce() {
     var wire = Wire()
-    wire.request(1)
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    wire.exchange(1)
     _ = wire.read()
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
-    wire.transport.respond(to: 99, .accepted, apnsID: "id")
+    wire.respond(1)
+    wire.respond(99)
     wire.transport.reset(1, code: 8)
     #expect(wire.read() == [])
   }
@@ -61,7 +58,7 @@ struct TransportAnswerTests {
     _ = wire.read()
     wire.request(1)
     let body = APNsResponse(.badTopic).body
-    wire.transport.respond(to: 1, APNsResponse(.badTopic), apnsID: "id")
+    wire.respond(1, APNsResponse(.badTopic))
     #expect(wire.read().last?.payload == Array(body.prefix(5)))
     // The connection's own window is no reason.
     wire.frame(Kind.windowUpdate, 0, 0, [0, 0, 1, 0])
@@ -81,8 +78,7 @@ struct TransportAnswerTests {
     let body = APNsResponse(.badTopic).body
     var sent = 0
     for stream in stride(from: UInt32(1), to: 2 * 65535 / UInt32(body.count) + 20, by: 2) {
-      wire.request(stream)
-      wire.transport.respond(to: stream, APNsResponse(.badTopic), apnsID: "id")
+      wire.exchange(stream, APNsResponse(.badTopic))
       sent += wire.read().filter { $0.type == Kind.data }.reduce(0) { $0 + $1.payload.count }
       if !wire.transport.inFlight.isEmpty { break }
     }
@@ -105,24 +101,20 @@ struct TransportAnswerTests {
     #expect(goAway?.debug == #"{"reason":"Shutdown"}"#)
     wire.request(7)
     #expect(wire.transport.counts.streamsBehindGoAway == 1)
-    for stream in [5, 7, 3] as [UInt32] {
-      wire.transport.respond(to: stream, .accepted, apnsID: "id")
-    }
+    for stream in [5, 7, 3] as [UInt32] { wire.respond(stream) }
     #expect(wire.read().map(\.stream) == [3])
     #expect(!wire.transport.isFinished)
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    wire.respond(1)
     #expect(wire.transport.isFinished)
     #expect(wire.transport.violations == [])
   }
 
-  @Test("R26: a GOAWAY that only warns forgets nothing")
-  func warning() {
+  @Test("R26: a GOAWAY that only warns forgets nothing") func warning() {
     var wire = Wire()
     wire.request(1)
     wire.transport.goAway(last: 0x7FFF_FFFF, closes: false)
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
-    wire.request(3)
-    wire.transport.respond(to: 3, .accepted, apnsID: "id")
+    wire.respond(1)
+    wire.exchange(3)
     #expect(!wire.transport.isFinished)
     wire.transport.goAway(last: 3, closes: true)
     #expect(wire.transport.isFinished)
@@ -134,13 +126,12 @@ struct TransportAnswerTests {
     wire.request(1)
     wire.frame(Kind.goAway, 0, 0, Array(repeating: 0, count: 8))
     #expect(!wire.transport.isFinished)
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    wire.respond(1)
     #expect(wire.read().last?.stream == 1)
     #expect(wire.transport.isFinished)
   }
 
-  @Test("R28: a stream is refused, or reset so many times")
-  func resets() {
+  @Test("R28: a stream is refused, or reset so many times") func resets() {
     var wire = Wire()
     wire.request(1)
     wire.transport.reset(1, code: HTTP2.ErrorCode.refusedStream.rawValue)

@@ -1,24 +1,21 @@
 import CallTestKit
-import NIOCore
 import Testing
 
 private typealias Kind = HTTP2.FrameType
 
 /// Errors that end a connection or a stream (R8).
 struct TransportErrorTests {
-  @Test("R8: a header list over 8000 bytes ends the connection")
-  func headerList() {
+  @Test("R8: a header list over 8000 bytes ends the connection") func headerList() {
     var wire = Wire()
     wire.request(1, Wire.head + [("x", String(repeating: "y", count: 7600))])
     #expect(wire.requests == [1])
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    wire.respond(1)
     wire.request(3, Wire.head + [("x", String(repeating: "y", count: 8000))])
     #expect(wire.transport.violations == [.headerListTooLarge])
     #expect(wire.transport.isDead)
   }
 
-  @Test("R8: framing errors end the connection with GOAWAY")
-  func framingErrors() {
+  @Test("R8: framing errors end the connection with GOAWAY") func framingErrors() {
     let cases: [(String, UInt32, (inout Wire) -> Void)] = [
       ("frame too large", 6, { $0.send([0, 0x40, 1, 0, 0, 0, 0, 0, 1]) }),
       ("headers on stream 0", 1, { $0.frame(Kind.headers, 4, 0, []) }),
@@ -48,8 +45,7 @@ struct TransportErrorTests {
     }
   }
 
-  @Test("R8: the first frame must be SETTINGS")
-  func firstFrame() {
+  @Test("R8: the first frame must be SETTINGS") func firstFrame() {
     var wire = Wire(greets: false)
     wire.send(HTTP2.preface)
     wire.frame(Kind.ping, 0, 0, Array(repeating: 0, count: 8))

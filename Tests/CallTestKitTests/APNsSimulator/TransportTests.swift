@@ -6,8 +6,7 @@ private typealias Kind = HTTP2.FrameType
 
 /// The limit of streams, and what a client may do.
 struct TransportTests {
-  @Test("R2: the first frame is SETTINGS with a limit of one stream")
-  func firstSettings() {
+  @Test("R2: the first frame is SETTINGS with a limit of one stream") func firstSettings() {
     var wire = Wire(greets: false)
     let frames = wire.read()
     #expect(frames[0].type == Kind.settings)
@@ -22,7 +21,7 @@ struct TransportTests {
     #expect(wire.body() == (#"{"a":1}"#, 7))
     #expect(wire.transport.counts.streams == 1)
     #expect(wire.transport.violations == [])
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    wire.respond(1)
     let frames = wire.read()
     #expect(frames.map(\.type) == [Kind.headers])
     #expect(frames[0].flags == HTTP2.Flag.endHeaders | HTTP2.Flag.endStream)
@@ -49,8 +48,7 @@ struct TransportTests {
     #expect(input.readableBytes == 0)
   }
 
-  @Test("R1: what is not HTTP/2 is closed without an answer")
-  func notHTTP2() {
+  @Test("R1: what is not HTTP/2 is closed without an answer") func notHTTP2() {
     var wire = Wire(greets: false)
     _ = wire.read()
     wire.send(Array("POST /3/device/aa HTTP/1.1\r\n\r\n".utf8))
@@ -59,8 +57,7 @@ struct TransportTests {
     #expect(wire.read() == [])
   }
 
-  @Test("R3: a second stream while one is allowed ends the connection")
-  func tooManyStreams() {
+  @Test("R3: a second stream while one is allowed ends the connection") func tooManyStreams() {
     var wire = Wire()
     wire.request(1)
     wire.request(3)
@@ -70,15 +67,11 @@ struct TransportTests {
     #expect(last?.type == Kind.goAway)
     #expect(last?.debug == "Maximum active streams violated for this endpoint.")
     #expect(wire.requests == [1])
-  }
-
-  @Test("R3: the limit holds before our SETTINGS are confirmed, too")
-  func limitFromTheStart() {
-    var wire = Wire(greets: false)
+    // Before our SETTINGS are confirmed, too.
+    wire = Wire(greets: false)
     wire.send(HTTP2.preface)
     wire.settings([])
-    wire.request(1)
-    wire.request(3)
+    for stream in [1, 3] as [UInt32] { wire.request(stream) }
     #expect(wire.transport.violations == [.tooManyStreams])
   }
 
@@ -96,8 +89,7 @@ struct TransportTests {
     #expect(wire.transport.isDead)
   }
 
-  @Test("R3: a higher limit counts at once, a lower one when it is confirmed")
-  func limitChanges() {
+  @Test("R3: a higher limit counts at once, a lower one when it is confirmed") func limitChanges() {
     var wire = Wire()
     wire.transport.announce(limit: 3)
     #expect(wire.transport.limit == 3)
@@ -110,27 +102,24 @@ struct TransportTests {
     wire.acknowledge()
     #expect(wire.transport.limit == 1)
     // Open streams may finish; a new one may not begin.
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
-    wire.transport.respond(to: 3, .accepted, apnsID: "id")
+    wire.respond(1)
+    wire.respond(3)
     #expect(!wire.transport.isDead)
     wire.request(7)
     #expect(wire.transport.violations == [.tooManyStreams])
   }
 
-  @Test("R3: answered streams make room")
-  func room() {
+  @Test("R3: answered streams make room") func room() {
     var wire = Wire()
     for stream in stride(from: UInt32(1), to: 200, by: 2) {
-      wire.request(stream)
-      wire.transport.respond(to: stream, APNsResponse(.badTopic), apnsID: "id")
+      wire.exchange(stream, APNsResponse(.badTopic))
     }
     #expect(wire.transport.violations == [])
     #expect(wire.requests.count == 100)
     #expect(wire.transport.counts.streamsInFlightMax == 1)
   }
 
-  @Test("R28: flips of the limit end where they began")
-  func flips() {
+  @Test("R28: flips of the limit end where they began") func flips() {
     for (before, times) in [(1, 5), (7, 4), (7, 5), (1, 0)] {
       var wire = Wire()
       if before > 1 { wire.transport.announce(limit: before) }
@@ -141,8 +130,7 @@ struct TransportTests {
     }
   }
 
-  @Test("R5: PING is answered with its own bytes and counted")
-  func ping() {
+  @Test("R5: PING is answered with its own bytes and counted") func ping() {
     var wire = Wire()
     wire.frame(Kind.ping, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8])
     #expect(
@@ -170,20 +158,18 @@ struct TransportTests {
     #expect(wire.transport.isDead)
   }
 
-  @Test("R6: a stream that the client gives up is counted, and no mistake")
-  func clientReset() {
+  @Test("R6: a stream that the client gives up is counted, and no mistake") func clientReset() {
     var wire = Wire()
     wire.request(1)
     wire.frame(Kind.resetStream, 0, 1, [0, 0, 0, 8])
     #expect(wire.events.last == .abandoned(1))
     #expect(wire.transport.counts.abandoned == 1)
     #expect(wire.transport.violations == [])
-    wire.transport.respond(to: 1, .accepted, apnsID: "id")
+    wire.respond(1)
     #expect(wire.read() == [])
   }
 
-  @Test("R6: more bytes than the window has end the connection")
-  func windowOverrun() {
+  @Test("R6: more bytes than the window has end the connection") func windowOverrun() {
     var wire = Wire({ $0.connectionWindow = 65535 })
     wire.frame(Kind.headers, HTTP2.Flag.endHeaders, 1, wire.block(Wire.head))
     let chunk = [UInt8](repeating: 0x20, count: 16384)
@@ -192,7 +178,7 @@ struct TransportTests {
     #expect(wire.requests == [1])
     #expect(wire.body().1 == 32768)
     #expect(wire.body().0.utf8.count == 5121)
-    wire.transport.respond(to: 1, APNsResponse(.payloadTooLarge), apnsID: "id")
+    wire.respond(1, APNsResponse(.payloadTooLarge))
     #expect(wire.read().map(\.type).suffix(3) == [Kind.headers, Kind.data, Kind.resetStream])
     wire.frame(Kind.data, HTTP2.Flag.endStream, 1, chunk)
     #expect(!wire.transport.isDead)
@@ -210,8 +196,7 @@ struct TransportTests {
   @Test func theConnectionsWindowIsRefilled() {
     var wire = Wire({ $0.connectionWindow = 65535 })
     for stream in stride(from: UInt32(1), to: 400, by: 2) {
-      wire.request(stream, body: String(repeating: " ", count: 1000))
-      wire.transport.respond(to: stream, .accepted, apnsID: "id")
+      wire.exchange(stream, body: String(repeating: " ", count: 1000))
     }
     #expect(wire.requests.count == 200)
     #expect(wire.transport.violations == [])

@@ -77,6 +77,18 @@ struct Wire {
     if let body { frame(.data, HTTP2.Flag.endStream, stream, Array(body.utf8)) }
   }
 
+  mutating func respond(_ stream: UInt32, _ response: APNsResponse = .accepted) {
+    transport.respond(to: stream, response, apnsID: "id")
+  }
+
+  /// A request that is answered at once.
+  mutating func exchange(
+    _ stream: UInt32, _ response: APNsResponse = .accepted, body: String = "{}"
+  ) {
+    request(stream, body: body)
+    respond(stream, response)
+  }
+
   /// All frames that were sent since the last call.
   mutating func read() -> [Frame] {
     var frames: [Frame] = []
