@@ -7,14 +7,12 @@ import Testing
 @Suite struct AppKeysTests {
   private func failure(_ text: String) -> AppKeysError? {
     do {
-      _ = try AppKeys(json: Array(text.utf8), file: "keys.json")
+      _ = try appKeys(text)
       return nil
     } catch {
       return error
     }
   }
-
-  private func file(_ key: String) -> String { #"{"apps":[{"app":"demo","keys":[\#(key)]}]}"# }
 
   @Test func developmentKeysReadBackTheSame() async throws {
     let (keys, json) = AppKeys.generateDevelopment(app: "demo")
@@ -29,7 +27,7 @@ import Testing
 
   @Test func errorsNameFileAppKeyFaultAndRemedy() throws {
     let short = Data([UInt8](repeating: 1, count: 31)).base64EncodedString()
-    let error = try #require(failure(file(#"{"kid":"k1","alg":"HS256","secret":"\#(short)"}"#)))
+    let error = try #require(failure(keyFile(#"{"kid":"k1","alg":"HS256","secret":"\#(short)"}"#)))
     #expect(error.file == "keys.json" && error.app == "demo" && error.kid == "k1")
     #expect(
       error.description == """
@@ -48,19 +46,16 @@ import Testing
     #"{"alg":"HS256"}"#, #"{"kid":1,"alg":"HS256"}"#, "",
   ])
   func badKeysAreRefused(key: String) throws {
-    let error = try #require(failure(file(key)))
+    let error = try #require(failure(keyFile(key)))
     #expect(!error.what.isEmpty && !error.remedy.isEmpty && error.file == "keys.json")
   }
 
-  private static let key =
-    #"{"kid":"k","alg":"HS256","secret":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}"#
-
   private func terms(_ apps: String...) throws -> [String: AppTerms] {
     let entries = apps.enumerated().map { number, rest in
-      #"{"app":"a\#(number)","keys":[\#(Self.key)]\#(rest)}"#
+      #"{"app":"a\#(number)","keys":[\#(keyEntry())]\#(rest)}"#
     }
     let text = #"{"apps":[\#(entries.joined(separator: ","))]}"#
-    return try AppKeys(json: Array(text.utf8), file: "keys.json").terms
+    return try appKeys(text).terms
   }
 
   @Test func limitsAreRead() throws {
@@ -109,43 +104,30 @@ import Testing
     #expect(several["a2"]?.pushTopics == nil)
   }
 
-  @Test func anAppChoosesWhatASecondCallComesTo() throws {
-    let read = try terms(#","secondCalls":"busy""#, #","secondCalls":"allow""#, "")
-    #expect(read["a0"]?.secondCalls == .busy)
-    #expect(read["a1"]?.secondCalls == .allow)
-    // The app names nothing, so the cluster's setting applies.
-    #expect(read["a2"]?.secondCalls == nil)
-  }
-
-  @Test func anAppChoosesHowLongCallsRingThatGoOn() throws {
-    let read = try terms(#","forwardedRing":"anew""#, #","forwardedRing":"caller""#, "")
-    #expect(read["a0"]?.forwardedRing == .anew)
-    #expect(read["a1"]?.forwardedRing == .caller)
-    #expect(read["a2"]?.forwardedRing == .caller)
-  }
-
-  @Test func anAppMayShowUsersTheirCalls() throws {
-    let read = try terms(#","ongoingCalls":true"#, #","ongoingCalls":false"#, "")
-    #expect(["a0", "a1", "a2"].map { read[$0]?.ongoingCalls } == [true, false, false])
-  }
-
-  @Test func anAppMayHaveHistories() throws {
-    let read = try terms(#","history":true"#, #","history":false"#, "")
-    #expect(["a0", "a1", "a2"].map { read[$0]?.subscriptions } == [.history, [], []])
+  @Test func anAppMayChoose() throws {
+    let read = try terms(
+      #","secondCalls":"busy","forwardedRing":"anew","ongoingCalls":true,"history":false"#,
+      #","secondCalls":"allow","forwardedRing":"caller","ongoingCalls":false,"history":true"#, "")
+    let apps = ["a0", "a1", "a2"].map { read[$0] }
+    // An app that names nothing has the cluster's setting.
+    #expect(apps.map(\.?.secondCalls) == [.busy, .allow, nil])
+    #expect(apps.map(\.?.forwardedRing) == [.anew, .caller, .caller])
+    #expect(apps.map(\.?.ongoingCalls) == [true, false, false])
+    #expect(apps.map(\.?.subscriptions) == [[], .history, []])
   }
 
   @Test func publicAndPrivateKeyMustBelongTogether() throws {
     let one = P256.Signing.PrivateKey().publicKey.pemRepresentation.replacing("\n", with: "\\n")
     let two = P256.Signing.PrivateKey().pemRepresentation.replacing("\n", with: "\\n")
     let error = try #require(
-      failure(file(#"{"kid":"k","alg":"ES256","publicKey":"\#(one)","privateKey":"\#(two)"}"#)))
+      failure(keyFile(#"{"kid":"k","alg":"ES256","publicKey":"\#(one)","privateKey":"\#(two)"}"#)))
     #expect(error.what.contains("do not belong together"))
   }
 
   @Test func doubledNamesAreRefused() throws {
-    let key = #"{"kid":"k1","alg":"HS256","secret":"\#(Data(count: 32).base64EncodedString())"}"#
-    #expect(failure(file(key)) == nil)
-    #expect(failure(file("\(key),\(key)"))?.kid == "k1")
+    let key = keyEntry()
+    #expect(failure(keyFile(key)) == nil)
+    #expect(failure(keyFile("\(key),\(key)"))?.kid == "k1")
     let app = #"{"app":"demo","keys":[\#(key)]}"#
     #expect(failure(#"{"apps":[\#(app),\#(app)]}"#)?.app == "demo")
     #expect(failure(#"{"apps":[{"app":"de mo","keys":[\#(key)]}]}"#)?.app == "de mo")

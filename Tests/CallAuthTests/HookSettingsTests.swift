@@ -8,10 +8,7 @@ import Testing
   private static let secret = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
   private func read(_ hook: String) throws -> HookSettings? {
-    let key =
-      #"{"kid":"k","alg":"HS256","secret":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}"#
-    let text = #"{"apps":[{"app":"demo","keys":[\#(key)]\#(hook)}]}"#
-    return try AppKeys(json: Array(text.utf8), file: "keys.json").hooks["demo"]
+    try appKeys(keyFile(keyEntry(), hook)).hooks["demo"]
   }
 
   private func read(
@@ -26,7 +23,7 @@ import Testing
     #expect(try read(#","hook":null"#) == nil)
   }
 
-  @Test func defaultsAndChoices() throws {
+  @Test func defaults() throws {
     let plain = try #require(try read())
     #expect(plain.url == "https://app.example/hook")
     #expect(plain.timeout == .milliseconds(500) && plain.whenAway == .allow)

@@ -19,8 +19,7 @@ import Testing
   }
 
   /// As `printf 1800000000:ann | openssl dgst -sha1 -hmac north-of-the-wall-17 -binary | base64` makes it.
-  @Test("credentials are those of coturn's REST form")
-  func credentials() throws {
+  @Test("credentials are those of coturn's REST form") func credentials() throws {
     let file = SecretFile("north-of-the-wall-17\n")
     let secret = try RelaySecret(file: file.path)
     let (username, password) = secret.credentials(for: "ann", expires: 1_800_000_000)
@@ -28,8 +27,7 @@ import Testing
     #expect(password == "K+MnDDHVLzme/DQhKUiRKEvCdHA=")
   }
 
-  @Test("a new secret signs from then on, and a bad one does not replace it")
-  func reload() throws {
+  @Test("a new secret signs from then on, and a bad one does not replace it") func reload() throws {
     let file = SecretFile("north-of-the-wall-17")
     let secret = try RelaySecret(file: file.path)
     let first = secret.credentials(for: "ann", expires: 1).password

@@ -4,7 +4,6 @@ import Testing
 
 /// Tokens of an app's server. Such a token is no device's, and a user's token is not a server's.
 @Suite struct ServerTokenTests {
-  private let now: Int64 = 1_800_000_000
   private let keys = AppKeys.generateDevelopment(apps: ["demo", "other"]).0
   private var verifier: TokenVerifier { TokenVerifier(keys: keys) }
 

@@ -1,33 +1,13 @@
 import CallAuth
-import Crypto
-import Foundation
 import Testing
 
-private let now: Int64 = 1_800_000_000
 private let day: Int64 = 86_400
-private let secret = [UInt8](0..<32)
-
-private func base64URL(_ bytes: some Sequence<UInt8>) -> String {
-  Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
-    .replacing("=", with: "")
-}
+private let keys = try! appKeys(keyFile())
 
 /// A good token of ann with these claims beside `app` and `sub`.
 private func token(_ claims: String, user: String = "ann") -> String {
-  let text =
-    base64URL(#"{"alg":"HS256","kid":"k1"}"#.utf8) + "."
-    + base64URL(#"{"app":"demo","sub":"\#(user)",\#(claims)}"#.utf8)
-  let code = HMAC<SHA256>.authenticationCode(
-    for: Array(text.utf8), using: SymmetricKey(data: secret))
-  return text + "." + base64URL(code)
+  forge(#"{"app":"demo","sub":"\#(user)",\#(claims)}"#)
 }
-
-private let keys = try! AppKeys(
-  json: Array(
-    """
-    {"apps":[{"app":"demo","keys":[
-      {"kid":"k1","alg":"HS256","secret":"\(Data(secret).base64EncodedString())"}]}]}
-    """.utf8))
 
 @Suite struct TokenAgeTests {
   private let verifier = TokenVerifier(keys: keys, maximumAgeSeconds: day)
@@ -63,8 +43,7 @@ private let keys = try! AppKeys(
   }
 
   @Test func mintedTokensSayWhenTheyWereIssued() async throws {
-    let text = try keys.mintToken(
-      app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
+    let text = try keys.mintToken(app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
     #expect(try verifier.verify(text, now: now + 30).issuedAtSeconds == now)
   }
 }
@@ -131,11 +110,8 @@ private let keys = try! AppKeys(
   @Test func newKeysKeepWhatWasRevoked() throws {
     let claims = try tokens.verify(issued(now), now: now)
     tokens.revoke(app: "demo", user: "bob", atSeconds: now, now: now)
-    let text = """
-      {"apps":[{"app":"demo","keys":[
-        {"kid":"k1","alg":"HS256","secret":"\(Data(repeating: 9, count: 32).base64EncodedString())"}]}]}
-      """
-    tokens.replace(keys: try AppKeys(json: Array(text.utf8)))
+    let other = keyEntry("k1", [UInt8](repeating: 9, count: 32))
+    tokens.replace(keys: try appKeys(keyFile(other)))
     #expect(
       !tokens.isInForce(
         app: "demo", user: "ann", issuedAtSeconds: now, keyNumber: claims.keyNumber))

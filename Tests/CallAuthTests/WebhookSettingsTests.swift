@@ -7,15 +7,13 @@ import Testing
   private static let secret = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
   private func keys(_ webhooks: String) throws -> AppKeys {
-    let key =
-      #"{"kid":"k","alg":"HS256","secret":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}"#
-    let text = #"{"apps":[{"app":"demo","keys":[\#(key)]\#(webhooks)}]}"#
-    return try AppKeys(json: Array(text.utf8), file: "keys.json")
+    try appKeys(keyFile(keyEntry(), webhooks))
   }
 
-  private func webhook(_ url: String = "https://app.example/events", _ more: String = "") -> String
+  private static func webhook(_ url: String = "https://app.example/events", _ more: String = "")
+    -> String
   {
-    #"{"url":"\#(url)","secrets":["\#(Self.secret)"]\#(more)}"#
+    #"{"url":"\#(url)","secrets":["\#(secret)"]\#(more)}"#
   }
 
   private func read(_ webhooks: String...) throws -> [WebhookSettings] {
@@ -32,7 +30,7 @@ import Testing
   }
 
   @Test func anAppWithWebhooksFollowsItsCalls() throws {
-    let keys = try keys(#","webhooks":[\#(webhook())]"#)
+    let keys = try keys(#","webhooks":[\#(Self.webhook())]"#)
     #expect(keys.terms["demo"]?.subscriptions == .webhooks)
     let one = try #require(keys.webhooks["demo"]?.first)
     #expect(one.endpoint.url == "https://app.example/events")
@@ -42,41 +40,40 @@ import Testing
 
   @Test func eventsCanBeChosen() throws {
     let chosen = try read(
-      webhook(#"https://app.example"#, #","events":["call.ended","call.missed"]"#))
+      Self.webhook(#"https://app.example"#, #","events":["call.ended","call.missed"]"#))
     #expect(chosen.map(\.events) == [[.ended, .missed]])
   }
 
   @Test func theIDFollowsFromTheURLAlone() throws {
-    let one = try read(webhook("https://app.example/a"), webhook("https://app.example/b"))
+    let one = try read(Self.webhook("https://app.example/a"), Self.webhook("https://app.example/b"))
     #expect(one[0].endpoint.id != one[1].endpoint.id)
     #expect(one[0].endpoint.id.count == 16)
     let other = SignedEndpoint(url: "https://app.example/a", secrets: [[1, 2, 3]])
     #expect(other.id == one[0].endpoint.id)
   }
 
-  private func refusal(_ webhooks: String...) -> String? {
-    let list = webhooks.joined(separator: ",")
-    let error = #expect(throws: AppKeysError.self) {
-      try keys(#","webhooks":[\#(list)]"#)
-    }
-    return error?.what
-  }
-
-  @Test func mistakesAreNamed() {
-    #expect(refusal(webhook("http://app.example/")) == "the webhook's url is not usable")
-    #expect(
-      refusal(#"{"url":"https://app.example/","secrets":[]}"#) == "the webhook has 0 secrets")
-    #expect(
-      refusal(#"{"url":"https://app.example/","secrets":["short"]}"#)
-        == "a secret of the webhook is not base64 of 24 to 64 bytes")
-    #expect(refusal(webhook(), webhook()) == "two webhooks have the same url")
-    let many = (0..<5).map { webhook("https://app.example/\($0)") }
-    #expect(refusal(many.joined(separator: ",")) == "it has 5 webhooks")
-    #expect(
-      refusal(webhook("https://app.example/", #","events":[]"#)) == "a webhook has no events")
-    #expect(
-      refusal(webhook("https://app.example/", #","events":["call.end"]"#))
-        == "there is no event \"call.end\"")
+  @Test(
+    arguments: [
+      (webhook("http://app.example/"), "the webhook's url is not usable"),
+      (#"{"url":"https://app.example/","secrets":[]}"#, "the webhook has 0 secrets"),
+      (
+        #"{"url":"https://app.example/","secrets":["short"]}"#,
+        "a secret of the webhook is not base64 of 24 to 64 bytes"
+      ),
+      ("\(webhook()),\(webhook())", "two webhooks have the same url"),
+      (
+        (0..<5).map { webhook("https://app.example/\($0)") }.joined(separator: ","),
+        "it has 5 webhooks"
+      ),
+      (webhook("https://app.example/", #","events":[]"#), "a webhook has no events"),
+      (
+        webhook("https://app.example/", #","events":["call.end"]"#),
+        "there is no event \"call.end\""
+      ),
+    ] as [(String, String)]) func mistakesAreNamed(webhooks: String, what: String)
+  {
+    let error = #expect(throws: AppKeysError.self) { try keys(#","webhooks":[\#(webhooks)]"#) }
+    #expect(error?.what == what)
   }
 
   /// The example of Standard Webhooks.

@@ -3,23 +3,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct InProcessBusTests {
-  @Test func faultsMakeAppendsGoWrong() async throws {
-    let bus = InProcessBus()
-    let journal = try await bus.openJournal(JournalOptions())
-    #expect(await append(journal, expecting: 0) == .appended(sequence: 1))
-    bus.setFaults { $0.onAppend = { _, _ in .unknown(stored: true) } }
-    #expect(await append(journal, expecting: 1) == .unknown("a fault for tests"))
-    bus.setFaults { $0.onAppend = { _, _ in .unknown(stored: false) } }
-    #expect(await append(journal, expecting: 2) == .unknown("a fault for tests"))
-    bus.setFaults { $0.onAppend = { _, _ in .refuse } }
-    #expect(await append(journal, expecting: 2) == .refused)
-    bus.setFaults { $0.onAppend = nil }
-    #expect(await append(journal, expecting: 2) == .appended(sequence: 3))
-    #expect(try await journal.statistics().messages == 3)
-    await bus.close()
-    #expect(await append(journal, expecting: 3) == .unknown("the bus is closed"))
-  }
-
   @Test func faultsLoseMessages() async throws {
     let bus = InProcessBus()
     let seen = Inbox<[UInt8]>(capacity: 10)
@@ -36,11 +19,14 @@ struct InProcessBusTests {
 
   @Test func refusesAndCountsWhenTheOutboxIsFull() async throws {
     let bus = InProcessBus(outboxCapacity: 5)
+    let journal = try await bus.openJournal(JournalOptions())
     let messages = (0..<8).map { OutgoingMessage(subject: "s", bytes: [$0]) }
     #expect(bus.publish(messages) >= 3)
     #expect(bus.statistics.dropped >= 3)
     await bus.close()
     #expect(!bus.publish("s", [1]))
+    let result = await journal.append(shard: 0, expecting: 0, [1])
+    #expect(result == .unknown("the bus is closed"))
     await #expect(throws: BusError.closed) {
       _ = try await bus.request("s", [], timeout: .seconds(10))
     }
@@ -62,11 +48,5 @@ struct InProcessBusTests {
   ])
   func knowsWhatASubjectIs(text: String, isValid: Bool) {
     #expect(SubjectFilter.isValid(text) == isValid)
-  }
-
-  private func append(_ journal: InProcessJournal, expecting: UInt64) async -> AppendResult {
-    await withCheckedContinuation { continuation in
-      journal.append(shard: 0, expecting: expecting, [1]) { continuation.resume(returning: $0) }
-    }
   }
 }

@@ -36,6 +36,8 @@ struct InboxTests {
       #expect(await inbox.next(until: deadline) == [])
       #expect(ContinuousClock.now >= deadline)
     }
+    #expect(await inbox.nextUntilClosed(deadline: .now + .milliseconds(5)).isEmpty)
+    #expect(!inbox.isClosed)
   }
 
   @Test func manyInboxesKeepTheirOwnDeadlines() async {
@@ -71,6 +73,21 @@ struct InboxTests {
     #expect(inbox.isClosed)
     #expect(await inbox.next(until: nil) == [1])
     #expect(await inbox.next(until: nil) == [])
+  }
+
+  @Test func anActorTakesBatchesUntilTheClose() async {
+    let inbox = Inbox<Int>(capacity: 10_000)
+    let consumer = Task {
+      var sum = 0
+      while true {
+        let batch = await inbox.nextUntilClosed(deadline: nil)
+        if batch.isEmpty { return sum }
+        sum += batch.reduce(0, +)
+      }
+    }
+    for number in 1...5000 { inbox.offer(number) }
+    inbox.close()
+    #expect(await consumer.value == 5000 * 5001 / 2)
   }
 
   @Test func nothingIsLostBetweenThreadsAndTheConsumer() async {

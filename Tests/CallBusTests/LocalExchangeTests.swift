@@ -41,8 +41,7 @@ import Testing
     let changes = Taken<Int>()
     let address = Taken<String>()
     for shard in [3, 4] {
-      _ = exchange.serve(
-        shard: shard, epoch: 5, edgeChanged: { changes.add(shard) }, { _ in })
+      _ = exchange.serve(shard: shard, epoch: 5, edgeChanged: { changes.add(shard) }, { _ in })
     }
     #expect(exchange.edgeAddress == "")
     let edge = exchange.receive(edge: 7, at: { address.all.last ?? "" }, { _ in })

@@ -69,8 +69,7 @@ struct OrderDispatcherTests {
 
   @Test func withoutARecordNothingIsDone() async throws {
     try await run(Full()) { bus, done in
-      let answer = try await ask(
-        bus, "test.orders.ann.drain", #"{"node":"n","action":"drain"}"#)
+      let answer = try await ask(bus, "test.orders.ann.drain", #"{"node":"n","action":"drain"}"#)
       #expect(answer?.refused?.contains("full") == true)
       #expect(done.depth == 0)
     }

@@ -6,8 +6,7 @@ import Testing
   @Test(arguments: ["ann", "a.b", "zoë", "_61", "*", ">", " ", "\u{212A}im", "a_b-C9"])
   func anEntryNamesItsUser(user: String) throws {
     let revocation = Revocation(app: "de.mo", user: user, atSeconds: 1_800_000_000)
-    let entry = KeyValueEntry(
-      key: revocation.key, value: Array("1800000000".utf8), revision: 1)
+    let entry = KeyValueEntry(key: revocation.key, value: Array("1800000000".utf8), revision: 1)
     let read = try #require(Revocation(entry))
     #expect(read.app == "de.mo" && Array(read.user.utf8) == Array(user.utf8))
     #expect(read.atSeconds == 1_800_000_000)
@@ -18,8 +17,7 @@ import Testing
     ("a._ff", "1"), ("a.b", ""), ("a.b", "x"), ("a.b", "1.5"), ("a.b", "99999999999999999999"),
   ])
   func whatIsNoneIsNone(key: String, value: String) {
-    #expect(
-      Revocation(KeyValueEntry(key: key, value: Array(value.utf8), revision: 1)) == nil)
+    #expect(Revocation(KeyValueEntry(key: key, value: Array(value.utf8), revision: 1)) == nil)
   }
 
   @Test func theLatestStays() async throws {

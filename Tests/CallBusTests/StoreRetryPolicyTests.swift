@@ -38,8 +38,6 @@ import Testing
 
   @Test func itEnds() async {
     let retry = policy(.milliseconds(5))
-    await #expect(throws: BusError.timeout) {
-      try await retry { throw BusError.timeout }
-    }
+    await #expect(throws: BusError.timeout) { try await retry { throw BusError.timeout } }
   }
 }

@@ -1,6 +1,5 @@
 import CallBus
 import Glibc
-import Synchronization
 import Testing
 
 /// The kernel's name of the calling thread. (`pthread_self` is declared constant: the compiler moves
@@ -43,28 +42,5 @@ private func currentThread() -> String {
     }
     #expect(await resident.visit() == 4001)
     #expect(await resident.threadCount == 1)
-  }
-
-  @Test func anInboxWakesItsActor() async {
-    let inbox = Inbox<Int>(capacity: 10_000)
-    let sum = Mutex(0)
-    let consumer = Task {
-      while true {
-        let batch = await inbox.nextUntilClosed(deadline: nil)
-        if batch.isEmpty { return }
-        sum.withLock { $0 += batch.reduce(0, +) }
-      }
-    }
-    for number in 1...5000 { inbox.offer(number) }
-    inbox.close()
-    await consumer.value
-    #expect(sum.withLock { $0 } == 5000 * 5001 / 2)
-  }
-
-  @Test func aDeadlineEndsAWaitWithoutElements() async {
-    let inbox = Inbox<Int>(capacity: 1)
-    let batch = await inbox.nextUntilClosed(deadline: .now + .milliseconds(5))
-    #expect(batch.isEmpty)
-    #expect(!inbox.isClosed)
   }
 }

@@ -25,15 +25,12 @@ import Testing
   }
 
   @Test func ownRecord() {
-    #expect(evaluate(record(9, "me", previous: 8)) == .ours(sequence: 9, end: 9))
+    let ours = record(9, "me", previous: 8)
+    #expect(evaluate(ours) == .ours(sequence: 9, end: 9))
     // Sequences may be shared by several shards: the next one need not be adjacent.
     #expect(evaluate(record(90, "me", previous: 8)) == .ours(sequence: 90, end: 90))
-  }
-
-  /// Attempts that were taken for lost and were not.
-  @Test func ownRecordSeveralTimes() {
-    let times = [record(9, "me", previous: 8), record(10, "me", previous: 8)]
-    #expect(evaluate(times[0], times[1]) == .ours(sequence: 9, end: 10))
+    // Attempts that were taken for lost and were not.
+    #expect(evaluate(ours, record(10, "me", previous: 8)) == .ours(sequence: 9, end: 10))
   }
 
   @Test func nothingCame() {
@@ -59,21 +56,17 @@ import Testing
       evaluate(ours, record(10, "me", previous: 8), record(11, "you", previous: 9))
         == .ours(sequence: 9, end: 10))
     #expect(evaluate(ours, StoredRecord(sequence: 10, bytes: [0xff])) == .ours(sequence: 9, end: 9))
+    // The store took both. The first counts, whatever result the second's writer got.
+    #expect(evaluate(ours, record(10, "you", previous: 8, epoch: 4)) == .ours(sequence: 9, end: 10))
   }
 
   @Test func somebodyElsesRecord() {
-    #expect(evaluate(record(9, "you", previous: 8)) == .foreign)
-    #expect(evaluate(record(9, "me", previous: 8, epoch: 4)) == .foreign)
-    #expect(evaluate(record(9, "me", previous: 8, number: 6)) == .foreign)
-    #expect(evaluate(StoredRecord(sequence: 9, bytes: [0xff])) == .foreign)
-  }
-
-  /// The store took both. The first counts, whatever result the second's writer got.
-  @Test func somebodyElsesRecordBeforeOurs() {
+    for foreign in [
+      record(9, "you", previous: 8), record(9, "me", previous: 8, epoch: 4),
+      record(9, "me", previous: 8, number: 6),
+      StoredRecord(sequence: 9, bytes: [0xff]),
+    ] { #expect(evaluate(foreign) == .foreign) }
     #expect(
       evaluate(record(9, "you", previous: 8, epoch: 4), record(10, "me", previous: 8)) == .foreign)
-    #expect(
-      evaluate(record(9, "me", previous: 8), record(10, "you", previous: 8, epoch: 4))
-        == .ours(sequence: 9, end: 10))
   }
 }

@@ -7,43 +7,14 @@ import Testing
 
 /// The metrics of calls over a cluster, and over the life of a shard.
 @Suite(.timeLimit(.minutes(4))) struct CallMetricsTests {
-  /// The sums over all nodes that there ever were.
-  private struct Sums {
-    var placed: UInt64 = 0
-    var answered: UInt64 = 0
-    var ended: [EndReason: UInt64] = [:]
-    var rang: UInt64 = 0
-    var talked: UInt64 = 0
-
-    init(_ all: [CallMetrics]) {
-      for calls in all {
-        placed += calls.placed.value
-        answered += calls.answered.value
-        rang += calls.ringing.count
-        talked += calls.talking.count
-        for reason in EndReason.allCases { ended[reason, default: 0] += calls.ended(reason) }
-      }
-    }
-  }
-
-  private func withCluster(_ body: (ClusterBench) async throws -> Void) async throws {
-    let bench = try await ClusterBench()
-    do { try await body(bench) } catch {
-      await bench.finish()
-      throw error
-    }
-    await bench.finish()
-  }
-
   @Test("each call is counted once, over a crash, a hand-over and the replays that follow")
   func onceOverTakeOvers() async throws {
-    try await withCluster { bench in
-      for name in ["a", "b"] { bench.start(name, mortal) }
-      try await bench.settled(["a", "b"])
+    try await ClusterBench.run(["a", "b"], changing: mortal) { bench in
       var all = ["a", "b"].map { bench.metrics($0).calls }
-      let users = try await bench.attachUsers(12)
-      try await bench.callAll(users)
-      #expect(Sums(all).placed == 12)
+      /// Over all nodes that there ever were.
+      func sum(_ value: (CallMetrics) -> UInt64) -> UInt64 { all.reduce(0) { $0 + value($1) } }
+      let users = try await bench.ring(12)
+      #expect(sum(\.placed.value) == 12)
       await bench.crash("a")
       try await bench.settled(["b"])
       try await bench.answerAll(users)
@@ -56,66 +27,40 @@ import Testing
         let reply = try await bench.edge.ask(
           .call(ClusterBench.call(index), .hangUp), from: ClusterBench.callerSession(index),
           ClusterBench.caller(index), "phone", to: users[index])
-        guard case .call = reply else { throw Timeout(what: "hang-up: \(reply)") }
+        #expect(reply.call != nil, "\(reply)")
       }
-      let sums = Sums(all)
-      #expect(sums.placed == 12)
-      #expect(sums.answered == 12)
-      #expect(sums.ended[.hungUp] == 12)
-      #expect(sums.ended.values.reduce(0, +) == 12)
-      #expect(sums.rang == 12)
-      #expect(sums.talked == 12)
-    }
-  }
-
-  @Test("what the journal does not have is not counted") func notBeforeTheJournal() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
-      let bob = bench.user(0)
-      try await bench.edge.attach(bob, "b1", session: 1)
-      bench.journal.hold()
-      let call = CallID(high: 7, low: 7)
-      bench.edge.send(
-        .place(PlaceRequest(call: call)), from: 2, .user("ann"), "a1", to: bob, request: 900)
-      try await eventually("the append waits") { bench.journal.waiting == 1 }
-      #expect(bench.metrics.calls.placed.value == 0)
-      bench.journal.letGo()
-      try await eventually("it is counted") { bench.metrics.calls.placed.value == 1 }
-      bench.edge.send(.call(call, .cancel), from: 2, .user("ann"), "a1", to: bob, request: 901)
-      try await eventually("so is its end") { bench.metrics.calls.ended(.cancelled) == 1 }
-      #expect(bench.metrics.calls.ringing.count == 1)
-      #expect(bench.metrics.calls.talking.count == 0)
+      #expect(sum(\.placed.value) == 12)
+      #expect(sum(\.answered.value) == 12)
+      #expect(sum { $0.ended(.hungUp) } == 12)
+      #expect(sum { calls in EndReason.allCases.reduce(0) { $0 + calls.ended($1) } } == 12)
+      #expect(sum(\.ringing.count) == 12)
+      #expect(sum(\.talking.count) == 12)
     }
   }
 
   @Test("live calls are those of the shards that are held") func liveCalls() async throws {
     let registry = MetricsRegistry()
     try await WorkerBench(registry: registry).run { bench in
-      func live(_ state: String) -> String? {
-        let name = "callmesh_calls_live{state=\"\(state)\"} "
-        return registry.render().split(separator: "\n").first { $0.hasPrefix(name) }
-          .map { String($0.dropFirst(name.count)) }
+      func live() -> [String?] {
+        ["placed", "ringing", "answered"].map {
+          registry.value(of: "callmesh_calls_live{state=\"\($0)\"}")
+        }
       }
-      #expect(["placed", "ringing", "answered"].map(live) == ["0", "0", "0"])
-      let term = try await bench.adopt(0)
+      #expect(live() == ["0", "0", "0"])
+      try await bench.adopt(0)
       let bob = bench.user(0)
       try await bench.edge.attach(bob, "b1", session: 1)
       let calls = (1...3).map { CallID(high: 7, low: $0) }
       for (index, call) in calls.enumerated() {
-        try await bench.edge.place(
-          call, from: UInt64(10 + index), .user("ann\(index)"), to: bob)
+        try await bench.edge.place(call, from: UInt64(10 + index), .user("ann\(index)"), to: bob)
       }
-      try await eventually("all are placed") { live("placed") == "3" }
+      try await eventually("all are placed") { live()[0] == "3" }
       _ = try await bench.edge.ask(.call(calls[0], .alerting), from: 1, bob, "b1", to: bob)
       _ = try await bench.edge.ask(
         .call(calls[1], .answer(description: "")), from: 1, bob, "b1", to: bob)
-      try await eventually("one each") {
-        ["placed", "ringing", "answered"].map(live) == ["1", "1", "1"]
-      }
-      bench.worker.inbox.offer(.deposed(shard: 0, epoch: term.epoch + 1))
-      try await eventually("none is held") {
-        ["placed", "ringing", "answered"].map(live) == ["0", "0", "0"]
-      }
+      try await eventually("one each") { live() == ["1", "1", "1"] }
+      try await bench.depose()
+      try await eventually("none is held") { live() == ["0", "0", "0"] }
     }
   }
 
@@ -126,8 +71,7 @@ import Testing
       $0.journal.bytesPerShard = 40_000
       $0.checkpointEveryBytes = 10_000
       $0.checkpointRetry = .milliseconds(1)
-    }).run { bench in
-      try await bench.adopt(0)
+    }).serve { bench in
       bench.failCheckpoints(true)
       let bob = bench.user(0)
       try await bench.edge.attach(bob, "b1", session: 1)
@@ -138,40 +82,35 @@ import Testing
       _ = try await bench.edge.ask(
         .call(calls[0], .answer(description: "")), from: 1, bob, "b1", to: bob)
       let large = String(repeating: "x", count: 5000)
-      func say() async throws -> Reply {
+      func isDescriptionRefused() async throws -> Bool {
         try await bench.edge.ask(
-          .call(calls[0], .signal(.description, body: large)), from: 1, bob, "b1", to: bob)
-      }
-      func isOverloaded(_ reply: Reply) -> Bool {
-        if case .error(let error) = reply { error.code == .overloaded } else { false }
+          .call(calls[0], .signal(.description, body: large)), from: 1, bob, "b1", to: bob
+        ).isError(.overloaded)
       }
       func place() async throws -> Reply {
         try await bench.edge.ask(
           .place(PlaceRequest(call: CallID(high: 9, low: .random(in: 1 ... .max)))), from: 20,
           .user("eve"), "phone", to: bob)
       }
-      for _ in 0..<4 { #expect(!isOverloaded(try await say())) }
-      #expect(isOverloaded(try await place()))
-      #expect(!isOverloaded(try await say()))
+      for _ in 0..<4 { #expect(try await isDescriptionRefused() == false) }
+      let refused = try await place()
+      #expect(refused.isError(.overloaded))
+      #expect(try await isDescriptionRefused() == false)
       var refusals = 0
-      for _ in 0..<10 where isOverloaded(try await say()) { refusals += 1 }
+      for _ in 0..<10 where try await isDescriptionRefused() { refusals += 1 }
       #expect(refusals > 5)
       let ended = try await bench.edge.ask(.call(calls[0], .hangUp), from: 1, bob, "b1", to: bob)
-      #expect(!isOverloaded(ended))
+      #expect(!ended.isError(.overloaded))
       bench.failCheckpoints(false)
       var reply = try await place()
-      while isOverloaded(reply) { reply = try await place() }
-      guard case .call = reply else {
-        Issue.record("\(reply)")
-        return
-      }
+      while reply.isError(.overloaded) { reply = try await place() }
+      #expect(reply.call != nil, "\(reply)")
     }
   }
 
   @Test("the last invite to an edge tells since when its call was to ring; no later invite does")
   func ringsSince() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
+    try await WorkerBench().serve { bench in
       let bob = bench.user(0)
       for session in UInt64(1)...3 {
         try await bench.edge.attach(bob, DeviceID("b\(session)"), session: session)
@@ -179,9 +118,8 @@ import Testing
       let call = CallID(high: 7, low: 7)
       let received = Timestamp(microseconds: 1_700_000_000_000_123)
       let request = PlaceRequest(call: call, receivedAt: received)
-      let reply = try await bench.edge.ask(
-        .place(request), from: 9, .user("ann"), "a1", to: bob)
-      guard case .call = reply else { throw Timeout(what: "place: \(reply)") }
+      let reply = try await bench.edge.ask(.place(request), from: 9, .user("ann"), "a1", to: bob)
+      #expect(reply.call != nil, "\(reply)")
       try await bench.edge.attach(bob, "late", session: 4)
       try await bench.flush()
       // On a busy machine some are retransmitted.
@@ -202,13 +140,11 @@ import Testing
   @Test("the depth of every lane is a metric of coordinators, also where no gateway serves it")
   func queueDepths() async throws {
     let registry = MetricsRegistry()
-    try await withCluster { bench in
+    try await ClusterBench.run { bench in
       bench.start("a", registry: registry)
       try await bench.settled(["a"])
       func depth(_ lane: String) -> String? {
-        let name = "callmesh_push_queue_depth{lane=\"\(lane)\"} "
-        return registry.render().split(separator: "\n").first { $0.hasPrefix(name) }
-          .map { String($0.dropFirst(name.count)) }
+        registry.value(of: "callmesh_push_queue_depth{lane=\"\(lane)\"}")
       }
       try await eventually("all are known") { PushToken.lanes.allSatisfy { depth($0) == "0" } }
       let queue = try await bench.bus.openWorkQueue(WorkQueueOptions())
@@ -216,5 +152,13 @@ import Testing
       try await eventually("what nobody takes is seen") { depth("apns-sandbox") == "1" }
       #expect(depth("fcm") == "0")
     }
+  }
+}
+
+extension MetricsRegistry {
+  /// The value of one series on the metrics page.
+  fileprivate func value(of series: String) -> String? {
+    render().split(separator: "\n").first { $0.hasPrefix(series + " ") }
+      .map { String($0.dropFirst(series.utf8.count + 1)) }
   }
 }

@@ -35,6 +35,25 @@ final class ClusterBench: Sendable {
     edge.startHeart()
   }
 
+  /// Runs a cluster for as long as the body takes. The nodes that are named share its shards when the body begins.
+  @inline(never)
+  static func run(
+    _ names: [String] = [], shards: Int = 8,
+    changing change: (inout CoordinatorConfiguration) -> Void = { _ in },
+    _ body: (ClusterBench) async throws -> Void
+  ) async throws {
+    let bench = try await ClusterBench(shards: shards)
+    do {
+      for name in names { bench.start(name, change) }
+      if !names.isEmpty { try await bench.settled(names) }
+      try await body(bench)
+    } catch {
+      await bench.finish()
+      throw error
+    }
+    await bench.finish()
+  }
+
   func start(
     _ name: String, registry: MetricsRegistry = MetricsRegistry(),
     _ change: (inout CoordinatorConfiguration) -> Void = { _ in }
@@ -44,8 +63,7 @@ final class ClusterBench: Sendable {
     let node = CoordinatorNode(
       configuration: configuration, bus: bus, clock: clock, metrics: registry,
       logger: quietLogger())
-    let running = Running(
-      node: node, task: Task { try await node.run() }, metrics: node.metrics)
+    let running = Running(node: node, task: Task { try await node.run() }, metrics: node.metrics)
     nodes.withLock { $0[name] = running }
   }
 
@@ -65,11 +83,6 @@ final class ClusterBench: Sendable {
     let running = nodes.withLock { $0.removeValue(forKey: name) }
     running?.task.cancel()
     _ = await running?.task.result
-  }
-
-  /// How a node ends by itself.
-  func result(of name: String) async -> Result<Void, any Error> {
-    await nodes.withLock { $0[name]!.task }.result
   }
 
   func finish() async {
@@ -96,11 +109,8 @@ final class ClusterBench: Sendable {
       guard let value = entry.value else { continue }
       let former = try ClusterCodec.lease(value)
       let lease = Lease(owner: "passing", incarnation: 1, epoch: former.epoch + 1, released: true)
-      let result = await withCheckedContinuation { done in
-        leases.put(entry.key, ClusterCodec.encode(lease), expecting: entry.revision) {
-          done.resume(returning: $0)
-        }
-      }
+      let result = await leases.put(
+        entry.key, ClusterCodec.encode(lease), expecting: entry.revision)
       guard case .appended = result else { throw Timeout(what: "lease: \(result)") }
     }
   }
@@ -121,15 +131,10 @@ final class ClusterBench: Sendable {
     }
   }
 
-  func ask<Answer: Decodable>(_ subject: String, _ query: AdminQuery? = nil) async throws
+  func ask<Answer: Decodable>(_ subject: String, _ query: some Encodable) async throws
     -> [Answer]
   {
-    let body = try query.map { Array(try JSONEncoder().encode($0)) } ?? []
-    return try await ask(subject, body: body)
-  }
-
-  func ask<Answer: Decodable>(_ subject: String, list: ListQuery) async throws -> [Answer] {
-    try await ask(subject, body: Array(JSONEncoder().encode(list)))
+    try await ask(subject, body: Array(JSONEncoder().encode(query)))
   }
 
   func ask<Answer: Decodable>(_ subject: String, body: [UInt8]) async throws -> [Answer] {
@@ -144,8 +149,16 @@ final class ClusterBench: Sendable {
   }
 
   func status() async throws -> [String: NodeStatus] {
-    let all: [NodeStatus] = try await ask(subjects.adminStatus)
+    let all: [NodeStatus] = try await ask(subjects.adminStatus, body: [])
     return Dictionary(all.map { ($0.node, $0) }) { $1 }
+  }
+
+  func shards(of name: String) async throws -> [ShardStatus] {
+    try await status()[name]?.coordinator?.shards ?? []
+  }
+
+  func checkpoints() async throws -> InProcessBucket {
+    try await bus.openBucket(subjects.checkpointStream, BucketOptions())
   }
 
   // MARK: Calls
@@ -164,6 +177,14 @@ final class ClusterBench: Sendable {
   static func callerSession(_ index: Int) -> UInt64 { UInt64(10_000 + index) }
   static func caller(_ index: Int) -> UserKey { .user("caller-\(index)") }
 
+  /// Attaches users, and calls all of them.
+  @inline(never)
+  func ring(_ count: Int) async throws -> [UserKey] {
+    let users = try await attachUsers(count)
+    try await callAll(users)
+    return users
+  }
+
   /// Calls every user, and waits until both devices of each ring.
   func callAll(_ users: [UserKey]) async throws {
     for (index, user) in users.enumerated() {
@@ -177,17 +198,12 @@ final class ClusterBench: Sendable {
 
   func isRinging(_ call: Int, _ session: Int) -> Bool {
     edge.deliveries(to: UInt64(session)).contains {
-      if $0.call == Self.call(call), case .invite = $0.event { return true }
-      return false
+      if case .invite = $0.event { $0.call == Self.call(call) } else { false }
     }
   }
 
   func stops(_ call: Int, _ session: UInt64) -> Set<EndReason> {
-    Set(
-      edge.deliveries(to: session).compactMap {
-        if $0.call == Self.call(call), case .stop(let stop) = $0.event { return stop.reason }
-        return nil
-      })
+    Set(edge.stops(to: session, of: Self.call(call)).map(\.reason))
   }
 
   /// Answers every call on the first device. Each must be won, each second device must hear why it
@@ -207,10 +223,7 @@ final class ClusterBench: Sendable {
     }
     try await eventually("every caller hears of the answer") {
       users.indices.allSatisfy { index in
-        edge.deliveries(to: Self.callerSession(index)).contains {
-          if case .answered(let answered) = $0.event { return answered.by.device == "phone" }
-          return false
-        }
+        edge.answers(to: Self.callerSession(index)).contains { $0.device == "phone" }
       }
     }
     for index in users.indices {

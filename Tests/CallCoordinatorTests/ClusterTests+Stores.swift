@@ -3,19 +3,16 @@ import CallCoordinator
 import CallCore
 import CallTelemetry
 import CallWire
-import Synchronization
 import Testing
 
 extension ClusterTests {
   @Test func whatAKilledOwnerLeftOfACheckpointIsRemoved() async throws {
-    try await withCluster(shards: 1) { bench in
-      let bucket = try await bench.bus.openBucket(
-        bench.subjects.checkpointStream, BucketOptions())
-      bucket.put("0.0.1.0", [1], expecting: nil) { _ in }
+    try await ClusterBench.run(shards: 1) { bench in
+      let bucket = try await bench.checkpoints()
+      _ = await bucket.put("0.0.1.0", [1], expecting: nil)
       bench.start("a") { $0.checkpointEveryRecords = 3 }
       try await bench.settled(["a"])
-      let users = try await bench.attachUsers(8)
-      try await bench.callAll(users)
+      _ = try await bench.ring(8)
       try await eventually("the chunk is gone") { try await bucket.get("0.0.1.0") == nil }
     }
   }
@@ -23,9 +20,8 @@ extension ClusterTests {
   /// A claim that was held up reads on behind what a later owner wrote, and finds that one's last record
   /// under its checkpoint: its own term is over before it began.
   @Test func aClaimThatALaterOwnersCheckpointOvertookIsGivenUp() async throws {
-    try await withCluster(shards: 1) { bench in
-      let checkpoints = try await bench.bus.openBucket(
-        bench.subjects.checkpointStream, BucketOptions())
+    try await ClusterBench.run(shards: 1) { bench in
+      let checkpoints = try await bench.checkpoints()
       // Everything before this record was purged.
       let record = JournalRecord(
         epoch: 5, number: 3, writer: "later", at: bench.clock.now(), entries: [], previous: 7)
@@ -57,77 +53,71 @@ extension ClusterTests {
 
   /// Lease and journal are lost, and an operator gave up what was in them: the checkpoint's epoch counts.
   @Test func aShardOfWhichOnlyTheCheckpointIsLeftIsTakenAtOnce() async throws {
-    try await withCluster(shards: 1) { bench in
-      let checkpoints = try await bench.bus.openBucket(
-        bench.subjects.checkpointStream, BucketOptions())
-      let bytes = ClusterCodec.encode(Checkpoint(sequence: 7, epoch: 3000, entries: []))
-      let head = CheckpointStore.Head(epoch: 3000, sequence: 7, bytes: bytes.count, chunks: 1)
-      checkpoints.put("0.3000.7.0", bytes, expecting: nil) { _ in }
-      checkpoints.put("0.head", Array(head.text.utf8), expecting: nil) { _ in }
+    try await ClusterBench.run(shards: 1) { bench in
+      let checkpoints = try await bench.checkpoints()
+      let left = Checkpoint(sequence: 7, epoch: 3000, entries: [])
+      _ = try await CheckpointStore(bucket: checkpoints).write(left, shard: 0)
       checkpoints.put("0.accept", Array("7".utf8), expecting: nil) { _ in }
       bench.start("a")
       try await bench.settled(["a"])
-      let first = try #require(
-        try await bench.journal.records(shard: 0, from: 1, limit: 1).first)
+      let first = try #require(try await bench.journal.records(shard: 0, from: 1, limit: 1).first)
       #expect(try ClusterCodec.journalRecord(first.bytes).epoch == 3001)
     }
   }
 
-  @Test func registrationsAreStoredAndFoundByTheNextOwner() async throws {
-    try await withCluster { bench in
-      bench.start("a")
-      try await bench.settled(["a"])
-      for index in 0..<8 {
-        let user = UserKey.user("r\(index)")
-        let reply = try await bench.edge.ask(
-          .register(RegistrationRequest(deviceName: "Phone")), from: UInt64(index), user, "phone",
-          to: user)
-        guard case .registered = reply else { throw Timeout(what: "register: \(reply)") }
-      }
-      await bench.crash("a")
-      bench.start("b", mortal)
-      try await bench.settled(["b"])
-      let shards = try await bench.status()["b"]?.coordinator?.shards ?? []
-      #expect(shards.reduce(0) { $0 + $1.registrations } == 8)
-      let query = AdminQuery(app: "app", user: "r3")
-      let reports: [UserReport] = try await bench.ask(bench.subjects.adminUser, query)
-      #expect(reports.first?.found == true)
-      #expect(reports.first?.devices?.first?.registeredAtMilliseconds != nil)
-    }
+  /// The registrations that the next owner knows.
+  private func registrations(_ bench: ClusterBench) async throws -> Int {
+    try await bench.shards(of: "b").reduce(0) { $0 + $1.registrations }
   }
 
-  @Test func rulesAreStoredAndFoundByTheNextOwner() async throws {
-    try await withCluster { bench in
-      bench.start("a")
-      try await bench.settled(["a"])
+  private func replaceOwner(_ bench: ClusterBench) async throws {
+    await bench.crash("a")
+    bench.start("b", mortal)
+    try await bench.settled(["b"])
+  }
+
+  @inline(never)
+  private func register(_ index: Int, _ bench: ClusterBench) async throws {
+    let (user, request) = (UserKey.user("r\(index)"), RegistrationRequest(deviceName: "Phone"))
+    let reply = try await bench.edge.ask(
+      .register(request), from: UInt64(index), user, "phone", to: user)
+    #expect(reply.isRegistered)
+  }
+
+  @inline(never)
+  private func rules(_ request: RulesRequest, _ index: Int, _ bench: ClusterBench) async throws
+    -> UserRules
+  {
+    let user = UserKey.user("r\(index)")
+    let reply = try await bench.edge.ask(
+      .rules(request), from: UInt64(index), user, "phone", to: user)
+    guard case .rules(let rules) = reply else { throw Timeout(what: "rules: \(reply)") }
+    return rules
+  }
+
+  @Test func registrationsAndRulesAreFoundByTheNextOwner() async throws {
+    try await ClusterBench.run(["a"]) { bench in
       let bucket = try await bench.bus.openBucket(
         bench.subjects.registrationBucket, BucketOptions())
-      func rules(_ index: Int) -> UserRules {
-        UserRules(always: UserRules.Forward(users: ["f\(index)"]))
-      }
-      func ask(_ request: RulesRequest, _ index: Int) async throws -> UserRules {
-        let user = UserKey.user("r\(index)")
-        let reply = try await bench.edge.ask(
-          .rules(request), from: UInt64(index), user, "phone", to: user)
-        guard case .rules(let rules) = reply else { throw Timeout(what: "rules: \(reply)") }
-        return rules
-      }
+      func forward(_ index: Int) -> UserRules.Forward { UserRules.Forward(users: ["f\(index)"]) }
       for index in 0..<8 {
-        #expect(try await ask(.write(rules(index)), index).always == rules(index).always)
+        try await register(index, bench)
+        let written = try await rules(.write(UserRules(always: forward(index))), index, bench)
+        #expect(written.always == forward(index))
       }
       // A value that cannot be read keeps no shard from its owner.
       bucket.put("rules.0.app.broken", [0xff], expecting: nil) { _ in }
-      await bench.crash("a")
-      bench.start("b", mortal)
-      try await bench.settled(["b"])
-      for index in 0..<8 {
-        #expect(try await ask(.read, index).always == rules(index).always)
-      }
-      // They are no registrations, and the next owner may replace and remove them.
-      let shards = try await bench.status()["b"]?.coordinator?.shards ?? []
-      #expect(shards.reduce(0) { $0 + $1.registrations } == 0)
-      #expect(try await ask(.write(rules(9)), 3).always == rules(9).always)
-      #expect(try await ask(.write(UserRules()), 4) == UserRules())
+      try await replaceOwner(bench)
+      #expect(try await registrations(bench) == 8)
+      let reports: [UserReport] = try await bench.ask(
+        bench.subjects.adminUser, AdminQuery(app: "app", user: "r3"))
+      #expect(reports.first?.found == true)
+      #expect(reports.first?.devices?.first?.registeredAtMilliseconds != nil)
+      for index in 0..<8 { #expect(try await rules(.read, index, bench).always == forward(index)) }
+      // The next owner may replace and remove rules.
+      let written = try await rules(.write(UserRules(always: forward(9))), 3, bench)
+      #expect(written.always == forward(9))
+      #expect(try await rules(.write(UserRules()), 4, bench) == UserRules())
       let user = UserKey.user("r4")
       let key = Subjects.rulesKey(
         shard: ShardHash.shard(of: user, count: bench.shards), app: user.app, user: user.user)
@@ -141,7 +131,7 @@ extension ClusterTests {
   func aRegistrationThatIsStoredWhileItsShardIsReadBackIsNotMissed(
     leaseIsReleased: Bool
   ) async throws {
-    try await withCluster { bench in
+    try await ClusterBench.run(["a"]) { bench in
       let late = UserKey.user("late")
       let shard = ShardHash.shard(of: late, count: bench.shards)
       let bucket = try await bench.bus.openBucket(
@@ -152,8 +142,6 @@ extension ClusterTests {
         seenAt: bench.clock.now())
       let key = Subjects.registrationKey(
         shard: shard, app: late.app, user: late.user, device: "phone")
-      bench.start("a")
-      try await bench.settled(["a"])
       await bench.crash("a")
       if leaseIsReleased { try await bench.releaseLeasesInPassing() }
       bench.bus.setFaults { faults in
@@ -167,8 +155,7 @@ extension ClusterTests {
       }
       bench.start("b", mortal)
       try await bench.settled(["b"])
-      let shards = try await bench.status()["b"]?.coordinator?.shards ?? []
-      #expect(shards.reduce(0) { $0 + $1.registrations } == 1)
+      #expect(try await registrations(bench) == 1)
     }
   }
 }

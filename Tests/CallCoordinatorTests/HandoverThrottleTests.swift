@@ -53,13 +53,17 @@ import Testing
     #expect(begins.count == 40)
   }
 
+  /// It waits for the earlier of the interval and the hand-over.
   @Test func whoWaitsForItsTurnLooksAgainThen() {
     var handovers = HandoverThrottle(atOnce: 4, interval: .milliseconds(50))
     #expect(handovers.waits(now: at(1000)) == nil)
-    let begins = handovers.begin(term(1), isLeaving: false, now: at(1000))
-    #expect(begins)
+    #expect(handovers.begin(term(1), isLeaving: false, now: at(1000)) == true)
     #expect(handovers.waits(now: at(1001)) == at(1050))
     #expect(handovers.waits(now: at(1050)) == nil)
+    handovers.parted(1, waitsUntil: at(1020))
+    #expect(handovers.waits(now: at(1001)) == at(1020))
+    handovers.parted(1, waitsUntil: at(1500))
+    #expect(handovers.waits(now: at(1001)) == at(1050))
   }
 
   // MARK: A shard is on its way until it is read back
@@ -67,26 +71,19 @@ import Testing
   /// A node that leaves, and may have one shard on its way, which it has given up.
   private func parted(until: Int64?) -> HandoverThrottle {
     var handovers = HandoverThrottle(atOnce: 1, interval: .milliseconds(50))
-    let begins = handovers.begin(term(7, 3), isLeaving: true, now: at(1000))
-    #expect(begins)
+    #expect(handovers.begin(term(7, 3), isLeaving: true, now: at(1000)) == true)
     handovers.parted(7, waitsUntil: until.map { at($0) })
     return handovers
   }
 
   @Test func theNextOneWaitsUntilThisOneIsReadBack() {
     var handovers = parted(until: 1500)
-    let early = handovers.begin(term(8), isLeaving: true, now: at(1100))
-    #expect(!early && handovers.running == 1)
+    #expect(handovers.begin(term(8), isLeaving: true, now: at(1100)) == false)
+    // Words of former owners and about other shards mean nothing.
+    for term in [term(7, 3), term(7, 2), term(6, 9)] { handovers.recovered(term) }
+    #expect(handovers.running == 1)
     handovers.recovered(term(7, 4))
-    let then = handovers.begin(term(8), isLeaving: true, now: at(1100))
-    #expect(then && handovers.running == 1)
-  }
-
-  @Test func wordsOfFormerOwnersAndOtherShardsMeanNothing() {
-    var handovers = parted(until: 1500)
-    handovers.recovered(term(7, 3))
-    handovers.recovered(term(7, 2))
-    handovers.recovered(term(6, 9))
+    #expect(handovers.begin(term(8), isLeaving: true, now: at(1100)) == true)
     #expect(handovers.running == 1)
   }
 
@@ -108,24 +105,12 @@ import Testing
     #expect(handovers.running == 0)
   }
 
-  @Test func theEarlierOfIntervalAndHandOver() {
-    var handovers = HandoverThrottle(atOnce: 4, interval: .milliseconds(50))
-    let first = handovers.begin(term(1), isLeaving: false, now: at(1000))
-    #expect(first)
-    handovers.parted(1, waitsUntil: at(1020))
-    #expect(handovers.waits(now: at(1001)) == at(1020))
-    handovers.parted(1, waitsUntil: at(1500))
-    #expect(handovers.waits(now: at(1001)) == at(1050))
-  }
-
   /// The next owner's request can overtake the news that the shard was given up.
   @Test func readBackBeforeItIsKnownToHaveParted() {
     var handovers = HandoverThrottle(atOnce: 1, interval: .milliseconds(50))
-    let begins = handovers.begin(term(7, 3), isLeaving: true, now: at(1000))
-    #expect(begins)
+    #expect(handovers.begin(term(7, 3), isLeaving: true, now: at(1000)) == true)
     handovers.recovered(term(7, 4))
-    let early = handovers.begin(term(8), isLeaving: true, now: at(1001))
-    #expect(!early)
+    #expect(handovers.begin(term(8), isLeaving: true, now: at(1001)) == false)
     handovers.expire(now: at(9000))
     #expect(handovers.running == 1)
     handovers.parted(7, waitsUntil: at(1500))
@@ -135,10 +120,9 @@ import Testing
   /// Lost in place of given up, and claimed again by this node: what was is over.
   @Test func oneThatWasLostIsNotWaitedFor() {
     var handovers = HandoverThrottle(atOnce: 1, interval: .milliseconds(50))
-    let first = handovers.begin(term(7, 3), isLeaving: true, now: at(1000))
+    #expect(handovers.begin(term(7, 3), isLeaving: true, now: at(1000)) == true)
     handovers.parted(7, waitsUntil: nil)
-    let again = handovers.begin(term(7, 5), isLeaving: true, now: at(1001))
-    #expect(first && again)
+    #expect(handovers.begin(term(7, 5), isLeaving: true, now: at(1001)) == true)
     handovers.recovered(term(7, 4))
     handovers.parted(7, waitsUntil: at(1500))
     #expect(handovers.running == 1)

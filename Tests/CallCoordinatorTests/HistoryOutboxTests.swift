@@ -28,9 +28,10 @@ import Testing
   }
 
   private func stored(
-    _ outbox: inout HistoryOutbox, _ message: HistoryOutbox.Message, _ now: Timestamp
+    _ outbox: inout HistoryOutbox, _ message: HistoryOutbox.Message, _ now: Timestamp,
+    _ isStored: Bool = true
   ) -> HistoryOutbox.Message? {
-    outbox.answered(message.number, isStored: true, now: now)
+    outbox.answered(message.number, isStored: isStored, now: now)
   }
 
   /// - Returns: whether the call is done.
@@ -107,7 +108,7 @@ import Testing
     var messages = next(&outbox, now)
     for pause: Int64 in [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000] {
       for message in messages {
-        #expect(outbox.answered(message.number, isStored: false, now: now) == nil)
+        #expect(stored(&outbox, message, now, false) == nil)
       }
       #expect(outbox.nextDeadline == now + .milliseconds(pause), "both failed together")
       #expect(next(&outbox, now + .milliseconds(pause - 1)) == [])
@@ -122,7 +123,7 @@ import Testing
     // A success ends the growth.
     outbox.add(item(2))
     let later = next(&outbox, now)
-    _ = outbox.answered(later[0].number, isStored: false, now: now)
+    _ = stored(&outbox, later[0], now, false)
     #expect(outbox.nextDeadline == now + .milliseconds(250))
   }
 
@@ -130,22 +131,18 @@ import Testing
     var outbox = HistoryOutbox(atOnce: 10)
     outbox.add(item(1))
     let messages = next(&outbox, start)
-    _ = outbox.answered(messages[0].number, isStored: false, now: start)
+    _ = stored(&outbox, messages[0], start, false)
     #expect(storedAndTold(&outbox, messages[1], start) == false)
     let again = next(&outbox, start + .seconds(1))
     #expect(again == [messages[0]])
     #expect(storedAndTold(&outbox, again[0], start) == true)
   }
 
-  @Test func whatIsNotWantedIsLeftOut() {
+  @Test func whatIsNotWantedIsLeftOutAndWhatIsUnderWayNotBegunAgain() {
     var outbox = HistoryOutbox(atOnce: 10)
     outbox.add(item(1))
     #expect(outbox.next(now: start, entries: { _ in [] }) == [])
     #expect(outbox.count == 0 && outbox.nextDeadline == .distantFuture)
-  }
-
-  @Test func aCallThatIsUnderWayIsNotBegunAgain() {
-    var outbox = HistoryOutbox(atOnce: 10)
     outbox.add(item(1))
     #expect(next(&outbox, start).count == 2)
     outbox.add(item(1))

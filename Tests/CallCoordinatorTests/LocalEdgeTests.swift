@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  private func query(_ request: UInt64, _ bench: WorkerBench) -> CommandBatch {
+  static func query(_ request: UInt64, _ bench: WorkerBench) -> CommandBatch {
     let user = bench.user(0)
     return CommandBatch(
       edge: bench.edge.number,
@@ -44,16 +44,25 @@ import Testing
     let edge = LocalEdge()
     try await WorkerBench(exchange: edge.exchange).run { bench in
       let subscription = edge.listen(as: bench.edge.number)
-      #expect(!edge.exchange.offer(query(1, bench), to: 0))
-      try await bench.adopt(0)
-      #expect(edge.exchange.offer(query(2, bench), to: 0))
+      #expect(!edge.exchange.offer(Self.query(1, bench), to: 0))
+      bench.worker.inbox.offer(.beginRecovery(WorkerBench.term))
+      try await eventually("the shard takes commands") {
+        edge.exchange.offer(Self.query(2, bench), to: 0)
+      }
+      try await eventually("they wait until it is recovered") {
+        bench.metrics.recoveryQueue.value > 0
+      }
+      bench.recovered(WorkerBench.term)
       try await eventually("it is answered") { edge.replied(to: 2) }
       try await bench.flush()
       #expect(!bench.isAnswered(2))
       // Without an edge in the process the answer goes over the bus.
       subscription.cancel()
-      #expect(edge.exchange.offer(query(3, bench), to: 0))
+      #expect(edge.exchange.offer(Self.query(3, bench), to: 0))
       try await eventually("the bus has the answer") { bench.isAnswered(3) }
+      // When the shard is given up, the edge uses the bus again.
+      try await bench.depose()
+      #expect(!edge.exchange.offer(Self.query(4, bench), to: 0))
     }
   }
 
@@ -83,48 +92,11 @@ import Testing
       // Another edge's command comes behind it on the bus.
       let other = try FakeEdge(78, bench.bus, shards: WorkerBench.shards, clock: bench.clock)
       let user = bench.user(0)
-      _ = try await other.ask(
-        .call(CallID(high: 1, low: 1), .query), from: 1, user, "d1", to: user)
-      #expect(edge.exchange.offer(query(2, bench), to: 0))
+      _ = try await other.ask(.call(CallID(high: 1, low: 1), .query), from: 1, user, "d1", to: user)
+      #expect(edge.exchange.offer(Self.query(2, bench), to: 0))
       try await eventually("what was handed over is answered") { edge.replied(to: 2) }
       #expect(!edge.replied(to: 1) && !bench.isAnswered(1))
       subscription.cancel()
     }
-  }
-
-  @Test func commandsWaitUntilTheShardIsRecovered() async throws {
-    let edge = LocalEdge()
-    try await WorkerBench(exchange: edge.exchange).run { bench in
-      let subscription = edge.listen(as: bench.edge.number)
-      let term = ShardTerm(shard: 0, epoch: 1)
-      bench.worker.inbox.offer(.beginRecovery(term))
-      try await eventually("the shard takes commands") {
-        edge.exchange.offer(query(1, bench), to: 0)
-      }
-      try await eventually("they wait") { bench.metrics.recoveryQueue.value > 0 }
-      bench.worker.inbox.offer(
-        .adopt(
-          RecoveredShard(
-            term: term, machine: ShardMachine(shard: 0, epoch: 1, limits: CallLimits()),
-            sequence: 0, edges: KnownEdges(living: []))))
-      try await eventually("they are answered") { edge.replied(to: 1) }
-      // When it is given up, the edge uses the bus again.
-      bench.worker.inbox.offer(.deposed(shard: 0, epoch: 2))
-      try await eventually("it steps down") { bench.steppedDown == [term] }
-      #expect(!edge.exchange.offer(query(2, bench), to: 0))
-      subscription.cancel()
-    }
-  }
-
-  @Test func theInboxIsLimitedByTheirSizeToo() async throws {
-    let edge = LocalEdge()
-    let bench = try await WorkerBench(exchange: edge.exchange) { $0.commandBytesMax = 300 }
-    let inbox = bench.worker.inbox
-    let parcel = CommandParcel(local: query(1, bench))
-    #expect(parcel.bytes > 100)
-    for _ in 0..<4 { inbox.offerCommands(shard: 0, parcel) }
-    #expect(inbox.depth == 2)
-    #expect(bench.metrics.commandBatchesDropped.value == 2)
-    await bench.bus.close()
   }
 }

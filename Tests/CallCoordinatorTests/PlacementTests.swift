@@ -16,8 +16,7 @@ import Testing
   }
 
   /// A node that comes takes shards for itself only; one that goes leaves only its own.
-  @Test(arguments: 1...12)
-  func onlyWhatMustMoveMoves(count: Int) {
+  @Test(arguments: 1...12) func onlyWhatMustMoveMoves(count: Int) {
     let shards = 512
     let nodes = (0..<count).map { "coordinator-\($0)" }
     let before = owners(nodes, shards: shards)

@@ -88,3 +88,23 @@ extension WorkerBench {
       .token
   }
 }
+
+extension WorkerBench {
+  /// A gateway says that the token of `b1`, a device of shard 0's user, is gone. Returns the gateway.
+  @inline(never)
+  func reportGone(
+    of call: CallID, from source: CommandSource = .gateways, hasWebhooks: Bool = false
+  ) throws -> FakeEdge {
+    let gateway = try FakeEdge(1234, bus, shards: Self.shards, clock: clock, announces: false)
+    let report = PushReport(
+      call: call, device: "b1", purpose: .ring, fingerprint: "fpt1", outcome: .tokenGone(at: nil),
+      at: clock.now() + .seconds(60), hasWebhooks: hasWebhooks)
+    let command = Command(
+      session: SessionRef(edge: 1234, number: 8), request: 8, user: user(0), device: "b1",
+      callee: user(0), body: .pushReport(report))
+    bus.publish(
+      source.subject(of: 0, subjects),
+      ClusterCodec.encode(CommandBatch(peer: 1234, commands: [command])))
+    return gateway
+  }
+}

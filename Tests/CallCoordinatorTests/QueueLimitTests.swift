@@ -13,9 +13,7 @@ import Testing
   @Test func aShardThatCannotWriteTakesNoCommands() async throws {
     try await WorkerBench {
       $0.pipelineLimits = CommitPipeline.Limits(effectsMax: 3)
-    }.run { bench in
-      try await bench.adopt(0)
-      try await bench.adopt(1)
+    }.serve(0..<2) { bench in
       bench.journal.hold()
       for request in 1...8 { bench.query(UInt64(request), shard: 0) }
       try await eventually("five are refused") { bench.metrics.commandsRefused.value == 5 }
@@ -44,13 +42,11 @@ import Testing
   @Test func aFullShardThatLosesItsJournalSaysNothing() async throws {
     try await WorkerBench {
       $0.pipelineLimits = CommitPipeline.Limits(effectsMax: 2)
-    }.run { bench in
-      let term = try await bench.adopt(0)
+    }.serve { bench in
       bench.journal.hold()
-      for request in 1...4 { bench.query(UInt64(request), shard: 0) }
+      for request in UInt64(1)...4 { bench.query(request) }
       try await eventually("two are refused") { bench.metrics.commandsRefused.value == 2 }
-      bench.worker.inbox.offer(.deposed(shard: 0, epoch: 2))
-      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.depose()
       bench.journal.letGo()
       try await bench.flush()
       #expect(!(1...4).contains { bench.isAnswered($0) })
@@ -61,39 +57,39 @@ import Testing
   @Test func theRecoveryQueueIsLimitedByItsBytes() async throws {
     try await WorkerBench({ $0.queuedBytesMax = 100 }).run { bench in
       let inbox = bench.worker.inbox
-      let term = ShardTerm(shard: 0, epoch: 1)
-      inbox.offer(.beginRecovery(term))
+      inbox.offer(.beginRecovery(WorkerBench.term))
       for _ in 0..<3 { inbox.offerCommands(shard: 0, parcel(of: 40)) }
       inbox.wake()
       try await eventually("one is dropped") { bench.metrics.commandsDropped.value == 1 }
       try await eventually("two wait") { bench.metrics.recoveryQueue.value == 2 }
-      inbox.offer(.abandon(term))
+      inbox.offer(.abandon(WorkerBench.term))
       try await eventually("the queue is gone") { bench.metrics.recoveryQueue.value == 0 }
     }
   }
 
-  @Test func theInboxIsLimitedByItsBytes() async throws {
-    let bench = try await WorkerBench { $0.commandBytesMax = 100 }
+  /// Policy: commands are refused and counted, what the node says to itself is not.
+  @Test func aFullInboxRefusesCommandsOnly() async throws {
+    let bench = try await WorkerBench { $0.commandBatchesMax = 3 }
     let inbox = bench.worker.inbox
-    for _ in 0..<4 { inbox.offerCommands(shard: 0, parcel(of: 60)) }
-    #expect(inbox.depth == 2)
+    for _ in 0..<5 { inbox.offerCommands(shard: 0, parcel(of: 0)) }
+    for edge in 0..<5 { inbox.offer(.edgeLost(UInt64(edge), awaitedUntil: .distantFuture)) }
+    #expect(inbox.depth == 8)
     #expect(bench.metrics.commandBatchesDropped.value == 2)
-    inbox.took(await inbox.events.next(until: nil))
-    inbox.offerCommands(shard: 0, parcel(of: 1))
-    #expect(inbox.depth == 1)
     await bench.bus.close()
   }
 
-  @Test func pushesThatWaitAreCounted() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
-      let bob = bench.user(0)
-      _ = try await bench.register(bob, "b1", "t1")
-      bench.outlet.be(.silent)
-      try await bench.edge.place(
-        CallID(high: 9, low: 1), from: 2, .user("caller"), to: bob)
-      try await eventually("one waits") { bench.metrics.pushesWaiting.value == 1 }
-      #expect(bench.metrics.registrationWritesWaiting.value == 0)
-    }
+  /// Also by those of batches that an edge of the process hands over, which have no bytes yet.
+  @Test(arguments: [false, true]) func theInboxIsLimitedByItsBytes(isLocal: Bool) async throws {
+    let bench = try await WorkerBench { $0.commandBytesMax = isLocal ? 300 : 100 }
+    let inbox = bench.worker.inbox
+    let batch = isLocal ? CommandParcel(local: LocalEdgeTests.query(1, bench)) : parcel(of: 60)
+    if isLocal { #expect(batch.bytes > 100) }
+    for _ in 0..<4 { inbox.offerCommands(shard: 0, batch) }
+    #expect(inbox.depth == 2)
+    #expect(bench.metrics.commandBatchesDropped.value == 2)
+    inbox.took(await inbox.events.next(until: nil))
+    inbox.offerCommands(shard: 0, batch)
+    #expect(inbox.depth == 1)
+    await bench.bus.close()
   }
 }

@@ -11,9 +11,9 @@ struct RegistrationWritesTests {
   let tablet = RegistrationWrites.Key(.user("bob"), "tablet")
 
   /// The requests to the store, and the results that the rules are notified of.
-  struct Bench {
-    var writes: RegistrationWrites
-    var steps: [Step] = []
+  final class Bench {
+    private var writes: RegistrationWrites
+    private var steps: [Step] = []
     var record: UInt64 = 1
     private var lastToken: UInt64 = 0
 
@@ -21,187 +21,160 @@ struct RegistrationWritesTests {
       writes = RegistrationWrites(revisions: revisions)
     }
 
-    mutating func took() -> [Step] {
+    /// The events since the last time.
+    func took() -> [Step] {
       defer { steps = [] }
       return steps
     }
 
     /// - Returns: the write that is wanted, behind the present record.
     @discardableResult
-    mutating func add(_ key: RegistrationWrites.Key, _ value: [UInt8]? = [1]) -> Write {
+    func add(_ key: RegistrationWrites.Key, _ value: [UInt8]? = [1]) -> Write {
       lastToken += 1
       let write = Write(key, value, token: lastToken, record: record)
       steps += writes.add(write)
       return write
     }
 
-    mutating func ended(_ key: RegistrationWrites.Key, _ result: AppendResult) {
-      steps += writes.ended(key, result)
+    /// Adds a write, and expects what it leads to.
+    func add(
+      _ key: RegistrationWrites.Key, _ value: [UInt8]? = [1], leadsTo step: (Write) -> Step,
+      sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+      let write = add(key, value)
+      #expect(took() == [step(write)], sourceLocation: sourceLocation)
     }
 
-    mutating func read(_ key: RegistrationWrites.Key, _ value: [UInt8]?, revision: UInt64 = 41) {
+    /// The store answers; what came of it.
+    @discardableResult
+    func ended(_ key: RegistrationWrites.Key, _ result: AppendResult) -> [Step] {
+      steps += writes.ended(key, result)
+      return took()
+    }
+
+    @discardableResult
+    func read(_ key: RegistrationWrites.Key, _ value: [UInt8]?, revision: UInt64 = 41) -> [Step] {
       let entry = value.map { KeyValueEntry(key: "key", value: $0, revision: revision) }
       steps += writes.read(key, entry, record: record)
+      return took()
     }
   }
 
-  @Test func theFirstOneMustFindNothing() {
-    var bench = Bench()
-    let write = bench.add(phone)
-    #expect(bench.took() == [.write(write, expecting: 0)])
-    bench.ended(phone, .appended(sequence: 7))
-    #expect(bench.took() == [.stored(token: write.token)])
-  }
+  private func failed(_ write: Write) -> Step { .failed(token: write.token) }
+  private func stored(_ write: Write) -> Step { .stored(token: write.token) }
 
+  /// The first one must find nothing; each further one what the one before left.
   @Test func eachFollowsTheOneBefore() {
-    var bench = Bench()
-    bench.add(phone)
-    bench.ended(phone, .appended(sequence: 7))
-    _ = bench.took()
-    let second = bench.add(phone)
-    #expect(bench.took() == [.write(second, expecting: 7)])
-    bench.ended(phone, .appended(sequence: 12))
-    _ = bench.took()
-    let third = bench.add(phone)
-    #expect(bench.took() == [.write(third, expecting: 12)])
+    let bench = Bench()
+    for (expecting, sequence): (UInt64, UInt64) in [(0, 7), (7, 12), (12, 13)] {
+      let write = bench.add(phone)
+      #expect(bench.took() == [.write(write, expecting: expecting)])
+      #expect(bench.ended(phone, .appended(sequence: sequence)) == [stored(write)])
+    }
   }
 
   @Test func whatTheClaimReadIsKnown() {
-    var bench = Bench([phone: 40])
-    let write = bench.add(phone)
-    let other = bench.add(tablet)
-    #expect(bench.took() == [.write(write, expecting: 40), .write(other, expecting: 0)])
+    let bench = Bench([phone: 40])
+    bench.add(phone) { .write($0, expecting: 40) }
+    bench.add(tablet) { .write($0, expecting: 0) }
   }
 
   @Test func twoOfOneDeviceGoOneByOne() {
-    var bench = Bench()
+    let bench = Bench()
     let first = bench.add(phone)
     let second = bench.add(phone, [2])
     let third = bench.add(phone, [3])
     #expect(bench.took() == [.write(first, expecting: 0)])
-    bench.ended(phone, .appended(sequence: 3))
-    #expect(bench.took() == [.stored(token: first.token), .write(second, expecting: 3)])
-    bench.ended(phone, .appended(sequence: 4))
-    #expect(bench.took() == [.stored(token: second.token), .write(third, expecting: 4)])
-    bench.ended(phone, .appended(sequence: 5))
-    #expect(bench.took() == [.stored(token: third.token)])
+    #expect(
+      bench.ended(phone, .appended(sequence: 3)) == [stored(first), .write(second, expecting: 3)])
+    #expect(
+      bench.ended(phone, .appended(sequence: 4)) == [stored(second), .write(third, expecting: 4)])
+    #expect(bench.ended(phone, .appended(sequence: 5)) == [stored(third)])
   }
 
   @Test func aRemovalNeedsTheEntryToo() {
-    var bench = Bench([phone: 40])
+    let bench = Bench([phone: 40])
     let removal = bench.add(phone, nil)
     #expect(bench.took() == [.write(removal, expecting: 40)])
-    bench.ended(phone, .appended(sequence: 41))
-    #expect(bench.took() == [.stored(token: removal.token)])
-    let write = bench.add(phone)
-    #expect(bench.took() == [.write(write, expecting: 0)])
+    #expect(bench.ended(phone, .appended(sequence: 41)) == [stored(removal)])
+    bench.add(phone) { .write($0, expecting: 0) }
   }
 
   @Test func afterARefusalWhoeverWaitsTriesAgainAndTheKeyIsRead() {
-    var bench = Bench([phone: 40])
+    let bench = Bench([phone: 40])
     let first = bench.add(phone)
     let second = bench.add(phone)
     _ = bench.took()
-    bench.ended(phone, .refused)
-    #expect(
-      bench.took() == [.failed(token: first.token), .failed(token: second.token), .read(phone)])
+    #expect(bench.ended(phone, .refused) == [failed(first), failed(second), .read(phone)])
     // While it is read nothing of it is known; other keys are not concerned.
-    let third = bench.add(phone)
-    let other = bench.add(tablet)
-    #expect(bench.took() == [.failed(token: third.token), .write(other, expecting: 0)])
+    bench.add(phone, leadsTo: failed)
+    bench.add(tablet) { .write($0, expecting: 0) }
     // A write that was refused was not stored, whoever wrote the same.
-    bench.read(phone, [1], revision: 41)
-    #expect(bench.took() == [])
+    #expect(bench.read(phone, [1]) == [])
   }
 
-  @Test("a write without an answer is over when the key tells whether the store took it")
-  func settled() {
-    func told(
-      of value: [UInt8]?, by reading: [UInt8]?
-    ) -> (steps: [Step], stored: Step, failed: Step) {
-      var bench = Bench([phone: 40])
-      let first = bench.add(phone, value)
-      let second = bench.add(phone, [9])
-      _ = bench.took()
-      bench.ended(phone, .unknown("no answer"))
-      // Who waits behind it is not kept waiting.
-      #expect(bench.took() == [.failed(token: second.token), .read(phone)])
-      let third = bench.add(phone)
-      #expect(bench.took() == [.failed(token: third.token)])
-      bench.read(phone, reading)
-      let steps = bench.took()
-      bench.read(phone, reading)
-      #expect(bench.took() == [], "told once")
-      return (steps, .stored(token: first.token), .failed(token: first.token))
-    }
-    let taken = told(of: [1], by: [1])
-    #expect(taken.steps == [taken.stored])
-    let former = told(of: [1], by: [7])
-    #expect(former.steps == [former.failed])
-    let none = told(of: [1], by: nil)
-    #expect(none.steps == [none.failed])
-    // Who answered may not have the entry yet.
-    let absent = told(of: nil, by: nil)
-    #expect(absent.steps == [absent.failed])
-    let kept = told(of: nil, by: [7])
-    #expect(kept.steps == [kept.failed])
+  /// Who answered may not have the entry yet.
+  @Test(
+    "a write without an answer is over when the key tells whether the store took it",
+    arguments: [
+      ([1], [1], true), ([1], [7], false), ([1], nil, false), (nil, nil, false), (nil, [7], false),
+    ]
+      as [([UInt8]?, [UInt8]?, Bool)])
+  func settled(value: [UInt8]?, reading: [UInt8]?, isStored: Bool) {
+    let bench = Bench([phone: 40])
+    let first = bench.add(phone, value)
+    let second = bench.add(phone, [9])
+    _ = bench.took()
+    // Who waits behind it is not kept waiting.
+    #expect(bench.ended(phone, .unknown("no answer")) == [failed(second), .read(phone)])
+    bench.add(phone, leadsTo: failed)
+    #expect(bench.read(phone, reading) == [isStored ? stored(first) : failed(first)])
+    #expect(bench.read(phone, reading) == [], "told once")
   }
 
   @Test func whatIsSettledIsGoodForWhatTheJournalTookBehindItOnly() {
-    var bench = Bench()
+    let bench = Bench()
     bench.add(phone)
     bench.ended(phone, .unknown("no answer"))
     bench.read(phone, [1], revision: 90)
-    _ = bench.took()
-    let tooEarly = bench.add(phone)
-    #expect(bench.took() == [.failed(token: tooEarly.token)])
+    bench.add(phone, leadsTo: failed)
     bench.record = 2
-    let write = bench.add(phone)
-    #expect(bench.took() == [.write(write, expecting: 90)])
+    bench.add(phone) { .write($0, expecting: 90) }
   }
 
   @Test func whatWasReadIsGoodForWhatTheJournalTookBehindIt() {
-    var bench = Bench()
+    let bench = Bench()
     bench.record = 5
     bench.add(phone)
     bench.ended(phone, .refused)
     // Record 6 is on its way to the journal when the answer comes.
     bench.record = 6
     bench.read(phone, [5], revision: 90)
-    _ = bench.took()
     // It may have been taken before the key was read, and by then the shard may have been another's.
-    let tooEarly = bench.add(phone)
-    #expect(bench.took() == [.failed(token: tooEarly.token)])
+    bench.add(phone, leadsTo: failed)
     bench.record = 7
-    let write = bench.add(phone)
-    #expect(bench.took() == [.write(write, expecting: 90)])
+    bench.add(phone) { .write($0, expecting: 90) }
     // A value that the store took from this owner needs no such proof.
     bench.ended(phone, .appended(sequence: 91))
-    _ = bench.took()
-    let next = bench.add(phone)
-    #expect(bench.took() == [.write(next, expecting: 91)])
+    bench.add(phone) { .write($0, expecting: 91) }
   }
 
   @Test func aKeyThatHoldsNothingOrCannotBeReadMustHoldNothing() {
-    var bench = Bench([phone: 40])
+    let bench = Bench([phone: 40])
     bench.add(phone)
     bench.ended(phone, .unknown("no answer"))
     bench.read(phone, nil)
-    _ = bench.took()
     bench.record = 2
-    let write = bench.add(phone)
-    #expect(bench.took() == [.write(write, expecting: 0)])
+    bench.add(phone) { .write($0, expecting: 0) }
   }
 
   @Test func anAnswerThatNobodyWaitsForChangesNothing() {
-    var bench = Bench([phone: 40])
-    bench.ended(phone, .appended(sequence: 50))
-    bench.read(phone, [1], revision: 60)
-    #expect(bench.took() == [])
+    let bench = Bench([phone: 40])
+    #expect(bench.ended(phone, .appended(sequence: 50)) == [])
+    #expect(bench.read(phone, [1], revision: 60) == [])
     let write = bench.add(phone)
     #expect(bench.took() == [.write(write, expecting: 40)])
-    bench.read(phone, [1], revision: 70)
-    bench.ended(phone, .refused)
-    #expect(bench.took() == [.failed(token: write.token), .read(phone)])
+    #expect(bench.read(phone, [1], revision: 70) == [])
+    #expect(bench.ended(phone, .refused) == [failed(write), .read(phone)])
   }
 }

@@ -3,7 +3,6 @@ import CallCoordinator
 import CallCore
 import CallTelemetry
 import CallWire
-import Synchronization
 import Testing
 
 /// R23: a former owner that wakes after its shard moved speaks to no device and no node, whatever it is asked.
@@ -32,10 +31,15 @@ import Testing
   static func takeOver(_ bench: WorkerBench) async throws {
     let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
     let fence = try await fence(bench)
-    let result = await withCheckedContinuation { done in
-      bench.journal.inner.append(shard: 0, expecting: end, fence) { done.resume(returning: $0) }
-    }
+    let result = await bench.journal.inner.append(shard: 0, expecting: end, fence)
     guard case .appended = result else { throw Timeout(what: "\(result)") }
+  }
+
+  @inline(never)
+  func attach(_ bench: WorkerBench) async throws {
+    let user = bench.user(0)
+    bench.edge.send(.attach(Attach()), from: 1, user, "d1", to: user, request: 1)
+    try await eventually("attached") { bench.isAnswered(1) }
   }
 
   func ask(_ bench: WorkerBench, _ bodies: [Command.Body]) {
@@ -47,35 +51,34 @@ import Testing
 
   /// It was stopped, its shard moved, and it wakes with commands waiting.
   @Test func whoWakesWithCommandsWaitingSaysNothing() async throws {
-    try await WorkerBench().run { bench in
-      let term = try await bench.adopt(0)
-      let user = bench.user(0)
-      bench.edge.send(.attach(Attach()), from: 1, user, "d1", to: user, request: 1)
-      try await eventually("attached") { bench.isAnswered(1) }
+    try await WorkerBench().serve(0..<2) { bench in
+      try await attach(bench)
       let said = bench.edge.items.count
       let appends = bench.journal.records.count
       try await Self.takeOver(bench)
-      ask(bench, Self.commands(user))
-      try await eventually("it steps down") { bench.steppedDown == [term] }
+      ask(bench, Self.commands(bench.user(0)))
+      try await bench.stepsDown()
       try await bench.flush()
       #expect(bench.edge.items.count == said + 1, "only the marker of the flush may have come")
       #expect(bench.journal.records.count == appends + 1, "one refused attempt tells enough")
       #expect(bench.metrics.heldBack.value == 0)
       // Commands that come later are not even taken.
-      ask(bench, Self.commands(user))
+      ask(bench, Self.commands(bench.user(0)))
       try await bench.flush()
       #expect(bench.edge.items.count == said + 2)
+      // The other shard serves on.
+      try await bench.ask(900, shard: 1)
+      #expect(bench.metrics.appendsRefused.value == 1 && bench.metrics.shards.value == 1)
     }
   }
 
   /// Each command alone: none has a way around the journal.
   @Test(arguments: 0..<14) func noCommandHasAWayAroundTheJournal(index: Int) async throws {
-    try await WorkerBench().run { bench in
-      let term = try await bench.adopt(0)
+    try await WorkerBench().serve { bench in
       try await Self.takeOver(bench)
       let body = Self.commands(bench.user(0))[index]
       ask(bench, [body])
-      try await eventually("it steps down after \(body)") { bench.steppedDown == [term] }
+      try await bench.stepsDown()
       try await bench.flush()
       #expect(bench.edge.items.count == 1, "\(body)")
     }
@@ -83,17 +86,14 @@ import Testing
 
   /// Deadlines that passed while it slept say nothing either.
   @Test func whatFellDueMeanwhileIsNotSaid() async throws {
-    try await WorkerBench().run { bench in
-      let term = try await bench.adopt(0)
-      let user = bench.user(0)
-      bench.edge.send(.attach(Attach()), from: 1, user, "d1", to: user, request: 1)
-      try await eventually("attached") { bench.isAnswered(1) }
+    try await WorkerBench().serve { bench in
+      try await attach(bench)
       try await Self.takeOver(bench)
       let said = bench.edge.items.count
       // An edge is lost: the rules decide something by themselves.
       bench.worker.inbox.offer(.edgeLost(bench.edge.number, awaitedUntil: .distantFuture))
       bench.query(2, shard: 0)
-      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.stepsDown()
       try await bench.flush()
       #expect(bench.edge.items.count == said + 1)
     }
@@ -102,26 +102,22 @@ import Testing
   /// It was cut off from NATS: its appends had no answer, nor had its look at the journal; meanwhile
   /// the shard moved. When the network heals it finds another's record.
   @Test func whoWasCutOffSaysNothing() async throws {
-    try await WorkerBench().run { bench in
-      let term = try await bench.adopt(0)
+    try await WorkerBench().serve { bench in
       let fence = try await Self.fence(bench)
       let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
       let journal = bench.journal.inner
-      let attempts = Mutex(0)
+      let attempts = Inbox<Void>(capacity: 100)
       bench.bus.setFaults { faults in
         faults.onAppend = { _, bytes in
           if bytes == fence { return nil }
-          let attempt = attempts.withLock { count in
-            count += 1
-            return count
-          }
+          attempts.offer(())
           // The other one comes in after this one has tried some times.
-          if attempt == 3 { journal.append(shard: 0, expecting: end, fence) { _ in } }
+          if attempts.depth == 3 { journal.append(shard: 0, expecting: end, fence) { _ in } }
           return .unknown(stored: false)
         }
       }
       ask(bench, Self.commands(bench.user(0)))
-      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.stepsDown()
       try await bench.flush()
       #expect(bench.edge.items.count == 1)
     }
@@ -129,13 +125,11 @@ import Testing
 
   /// The lease says that it lost the shard, before the journal could.
   @Test func whoIsDeposedSaysNothing() async throws {
-    try await WorkerBench().run { bench in
-      let term = try await bench.adopt(0)
+    try await WorkerBench().serve { bench in
       bench.journal.hold()
       ask(bench, Self.commands(bench.user(0)))
       try await eventually("an append waits") { bench.journal.waiting == 1 }
-      bench.worker.inbox.offer(.deposed(shard: 0, epoch: 9))
-      try await eventually("it steps down") { bench.steppedDown == [term] }
+      try await bench.depose()
       bench.journal.letGo()
       try await bench.flush()
       #expect(bench.edge.items.count == 1)
@@ -156,8 +150,7 @@ import Testing
       func phase(_ request: UInt64) async throws -> CallPhase? {
         bench.edge.send(.call(call, .query), from: 1, callee, "phone", to: callee, request: request)
         try await eventually("an answer") { bench.edge.reply(to: 1, request: request) != nil }
-        guard case .call(let state) = bench.edge.reply(to: 1, request: request) else { return nil }
-        return state.phase
+        return bench.edge.reply(to: 1, request: request)?.call?.phase
       }
       try await bench.edge.attach(callee, "phone", session: 1)
       try await bench.edge.place(call, from: 2, caller, to: callee)

@@ -10,15 +10,6 @@ import Testing
 @Suite struct StoppedShardTests {
   static let shard = 3
 
-  func withCluster(_ body: (ClusterBench) async throws -> Void) async throws {
-    let bench = try await ClusterBench()
-    do { try await body(bench) } catch {
-      await bench.finish()
-      throw error
-    }
-    await bench.finish()
-  }
-
   func impatient(_ configuration: inout CoordinatorConfiguration) {
     configuration.stoppedRetry = .milliseconds(50)
   }
@@ -39,16 +30,10 @@ import Testing
     return sequence
   }
 
-  func put(_ bucket: InProcessBucket, _ key: String, _ value: [UInt8]) async {
-    _ = await bucket.put(key, value, expecting: nil)
-  }
-
-  func delete(_ bucket: InProcessBucket, _ key: String) async {
-    _ = await bucket.delete(key)
-  }
-
-  func checkpoints(_ bench: ClusterBench) async throws -> InProcessBucket {
-    try await bench.bus.openBucket(bench.subjects.checkpointStream, BucketOptions())
+  /// The operator gives the loss up.
+  func accept(_ bench: ClusterBench, _ sequence: UInt64) async throws {
+    let key = "\(Self.shard).accept"
+    _ = try await bench.checkpoints().put(key, Array("\(sequence)".utf8), expecting: nil)
   }
 
   /// Waits until all shards but one serve on the node; returns what it says of that one.
@@ -75,7 +60,7 @@ import Testing
       [0x08, 1, 0x32, 3, 0xd2, 0x05, 0x00],  // With an entry of a later version.
     ] as [[UInt8]]) func aRecordOfTheJournal(bytes: [UInt8]) async throws
   {
-    try await withCluster { bench in
+    try await ClusterBench.run { bench in
       let first = try await append(bench, record(0, previous: 0), behind: 0)
       let bad = try await append(bench, bytes, behind: first)
       bench.start("a", impatient)
@@ -83,12 +68,12 @@ import Testing
       #expect(stopped.what == "journal" && stopped.sequence == bad)
       // The operator gives it up: it serves without a restart.
       #expect(stopped.remedy.contains("\(Self.shard).accept \(bad)"))
-      await put(try await checkpoints(bench), "\(Self.shard).accept", Array("\(bad)".utf8))
+      try await accept(bench, bad)
       try await bench.settled(["a"])
       #expect(bench.metrics("a").shardsStopped.value == 0)
       #expect(bench.metrics("a").recordsGivenUp.value > 0)
       // And is read by the next owner without that.
-      await delete(try await checkpoints(bench), "\(Self.shard).accept")
+      _ = try await bench.checkpoints().delete("\(Self.shard).accept")
       try await eventually("a checkpoint") { bench.metrics("a").checkpoints.value > 0 }
       try await bench.stop("a")
       bench.start("b")
@@ -97,7 +82,7 @@ import Testing
   }
 
   @Test func aGapInTheJournal() async throws {
-    try await withCluster { bench in
+    try await ClusterBench.run { bench in
       let first = try await append(bench, record(0, previous: 0), behind: 0)
       let last = try await append(bench, record(2, previous: first + 1), behind: first)
       bench.start("a", impatient)
@@ -108,48 +93,47 @@ import Testing
 
   /// The store lost its end, as after a power failure without replicas.
   @Test func aJournalThatEndsBeforeItsCheckpoint() async throws {
-    try await withCluster { bench in
+    try await ClusterBench.run { bench in
       try await append(bench, record(0, previous: 0), behind: 0)
-      let store = CheckpointStore(bucket: try await checkpoints(bench))
-      try await store.write(
-        Checkpoint(sequence: 500, epoch: 1, entries: []), shard: Self.shard)
+      let store = CheckpointStore(bucket: try await bench.checkpoints())
+      try await store.write(Checkpoint(sequence: 500, epoch: 1, entries: []), shard: Self.shard)
       bench.start("a", impatient)
       let stopped = try await stopped(bench)
       #expect(stopped.what == "journal" && stopped.reason.contains("before its checkpoint"))
-      await put(try await checkpoints(bench), "\(Self.shard).accept", Array("500".utf8))
+      try await accept(bench, 500)
       try await bench.settled(["a"])
     }
   }
 
   @Test(arguments: ["2 1 1 1 1", "1 1 5 100 1", "nonsense"])
   func aCheckpoint(head: String) async throws {
-    try await withCluster { bench in
-      let bucket = try await checkpoints(bench)
+    try await ClusterBench.run { bench in
+      let bucket = try await bench.checkpoints()
       try await append(bench, record(0, previous: 0), behind: 0)
-      await put(bucket, "\(Self.shard).head", Array(head.utf8))
+      _ = await bucket.put("\(Self.shard).head", Array(head.utf8), expecting: nil)
       bench.start("a", impatient)
       #expect(try await stopped(bench).what == "checkpoint")
-      await delete(bucket, "\(Self.shard).head")
+      _ = await bucket.delete("\(Self.shard).head")
       try await bench.settled(["a"])
     }
   }
 
   @Test(arguments: [[0xff, 0xff], [0x28, 9]] as [[UInt8]]) func aLease(bytes: [UInt8]) async throws
   {
-    try await withCluster { bench in
-      await put(bench.leases, "\(Self.shard)", bytes)
+    try await ClusterBench.run { bench in
+      _ = await bench.leases.put("\(Self.shard)", bytes, expecting: nil)
       bench.start("a", impatient)
       #expect(try await stopped(bench).what == "lease")
       // It is not written over: it may mean something to another version.
       #expect(try await bench.leases.get("\(Self.shard)")?.value == bytes)
-      await delete(bench.leases, "\(Self.shard)")
+      _ = await bench.leases.delete("\(Self.shard)")
       try await bench.settled(["a"])
     }
   }
 
   /// Who cannot read it leaves it to others, and does not take it back.
   @Test func aNodeThatCanReadItTakesIt() async throws {
-    try await withCluster { bench in
+    try await ClusterBench.run { bench in
       // The one that placement prefers, as if it were of an older version: what it could not read
       // is what it wrote into the lease.
       let preferred = try #require(Placement.desired(shard: Self.shard, candidates: ["a", "b"]))
@@ -161,11 +145,12 @@ import Testing
       let lease = try #require(try await bench.owners()[Self.shard])
       #expect(lease.released && lease.refusedBy.count == 1 && lease.refusal.contains("record"))
       // The other one can, since the loss is accepted by now; the preferred one waits for its retry.
-      await put(try await checkpoints(bench), "\(Self.shard).accept", Array("\(bad)".utf8))
+      try await accept(bench, bad)
       bench.start(other)
       try await eventually("the other serves it") {
-        let shards = try await bench.status()[other]?.coordinator?.shards ?? []
-        return shards.contains { $0.shard == Self.shard && $0.state == "serving" }
+        try await bench.shards(of: other).contains {
+          $0.shard == Self.shard && $0.state == "serving"
+        }
       }
       let taken = try #require(try await bench.owners()[Self.shard])
       #expect(taken.owner == other && taken.refusedBy == lease.refusedBy)

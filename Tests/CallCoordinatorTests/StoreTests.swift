@@ -44,11 +44,10 @@ import Testing
     try await withStore { store, _, _ in
       let newer = checkpoint(5, 200)
       try await store.write(newer, shard: 0)
-      await #expect(throws: CheckpointStore.Failure.outdated) {
-        try await store.write(checkpoint(4, 300), shard: 0)
-      }
-      await #expect(throws: CheckpointStore.Failure.outdated) {
-        try await store.write(checkpoint(5, 199), shard: 0)
+      for older in [checkpoint(4, 300), checkpoint(5, 199)] {
+        await #expect(throws: CheckpointStore.Failure.outdated) {
+          try await store.write(older, shard: 0)
+        }
       }
       #expect(try await store.read(shard: 0)?.0 == newer)
     }

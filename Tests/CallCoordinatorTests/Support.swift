@@ -92,6 +92,7 @@ final class FakeEdge: Sendable {
   private let subscriptions = Mutex<[any BusSubscription]>([])
   private let heart: Mutex<Task<Void, Never>?> = Mutex(nil)
 
+  private let secret: EdgeSecret?
   private let announces: Bool
   private let repeatsAfter: Duration?
 
@@ -101,8 +102,9 @@ final class FakeEdge: Sendable {
   ///     would only make a second registration of what was answered a moment ago.
   init(
     _ number: UInt64, _ bus: InProcessBus, shards: Int = 8, clock: ClusterClock = testClock(),
-    announces: Bool = true, repeatsAfter: Duration? = .milliseconds(200)
+    secret: EdgeSecret? = nil, announces: Bool = true, repeatsAfter: Duration? = .milliseconds(200)
   ) throws {
+    self.secret = secret
     self.announces = announces
     self.repeatsAfter = repeatsAfter
     self.number = number
@@ -130,6 +132,20 @@ final class FakeEdge: Sendable {
     items.compactMap {
       if $0.session == session, case .delivery(let delivery) = $0.body { return delivery }
       return nil
+    }
+  }
+
+  /// - Parameter call: nil: of all calls.
+  func stops(to session: UInt64, of call: CallID? = nil) -> [Stop] {
+    deliveries(to: session).filter { call == nil || $0.call == call }.compactMap {
+      if case .stop(let stop) = $0.event { stop } else { nil }
+    }
+  }
+
+  /// Who answered, as a session of a caller was notified.
+  func answers(to session: UInt64) -> [Party] {
+    deliveries(to: session).compactMap {
+      if case .answered(let answered) = $0.event { answered.by } else { nil }
     }
   }
 
@@ -214,15 +230,24 @@ final class FakeEdge: Sendable {
 
   func send(
     _ body: Command.Body, from session: UInt64, _ user: UserKey, _ device: DeviceID,
-    to callee: UserKey, request: UInt64
+    to callee: UserKey, request: UInt64, _ credential: Credential = .none, as edge: UInt64? = nil
   ) {
-    let command = Command(
-      session: self.session(session), request: request, user: user, device: device,
-      callee: callee, body: body)
+    let edge = edge ?? number
+    var command = Command(
+      session: SessionRef(edge: edge, number: session), request: request, user: user,
+      device: device, callee: callee, body: body)
+    command.credential = credential
     let shard = ShardHash.shard(of: callee, count: shardCount)
     bus.publish(
       subjects.commands(shard: shard),
-      ClusterCodec.encode(CommandBatch(edge: number, commands: [command])))
+      ClusterCodec.encode(CommandBatch(edge: edge, secret: secret, commands: [command])))
+  }
+
+  func nextRequest() -> UInt64 {
+    state.withLock { state in
+      state.lastNumber += 1
+      return state.lastNumber
+    }
   }
 
   func reply(to session: UInt64, request: UInt64) -> Reply? {
@@ -235,17 +260,14 @@ final class FakeEdge: Sendable {
   /// Sends a command, and retransmits it until there is a reply, as edges do.
   func ask(
     _ body: Command.Body, from session: UInt64, _ user: UserKey, _ device: DeviceID,
-    to callee: UserKey
+    to callee: UserKey, _ credential: Credential = .none
   ) async throws -> Reply {
-    let request = state.withLock { state in
-      state.lastNumber += 1
-      return state.lastNumber
-    }
+    let request = nextRequest()
     var sendAt: ContinuousClock.Instant? = SlowTime.shared.now
     try await eventually("a reply to \(body)") {
       if reply(to: session, request: request) != nil { return true }
       if let due = sendAt, due <= SlowTime.shared.now {
-        send(body, from: session, user, device, to: callee, request: request)
+        send(body, from: session, user, device, to: callee, request: request, credential)
         sendAt = repeatsAfter.map { SlowTime.shared.now + $0 }
       }
       return false
@@ -278,12 +300,18 @@ final class FakeEdge: Sendable {
   }
 }
 
-/// A batch as it arrives from another process's edge.
-func encoded(_ batch: CommandBatch) -> CommandParcel {
-  CommandParcel(encoded: ClusterCodec.encode(batch), from: .edges)
-}
-
 /// Bytes that are no batch.
 func parcel(of count: Int) -> CommandParcel {
   CommandParcel(encoded: [UInt8](repeating: 1, count: count), from: .edges)
+}
+
+extension Reply {
+  var isRegistered: Bool { if case .registered = self { true } else { false } }
+  var isTryAgain: Bool { isError(.tryAgain) }
+  /// The call that it is about; nil where it is about none, or an error.
+  var call: CallState? { if case .call(let state) = self { state } else { nil } }
+  var history: HistoryPage? { if case .history(let page) = self { page } else { nil } }
+  func isError(_ code: CallError.Code) -> Bool {
+    if case .error(let error) = self { error.code == code } else { false }
+  }
 }

@@ -90,8 +90,7 @@ final class WorkerBench: Sendable {
 
   init(
     registry: MetricsRegistry = MetricsRegistry(), exchange: LocalExchange? = nil,
-    keepsRecords: Bool = false, keepsEvents: Bool = false,
-    keepsHistory: Bool = false,
+    keeping kept: Set<Kept> = [],
     _ change: (inout CoordinatorConfiguration) -> Void = { _ in },
     histories: (any HistoryStream) -> any HistoryStream = { $0 }
   ) async throws {
@@ -101,9 +100,10 @@ final class WorkerBench: Sendable {
     self.records = records
     tokens = try await bus.openBucket("tokens", BucketOptions())
     registrations = try await bus.openBucket("registrations", BucketOptions())
-    let stream = keepsRecords ? try await bus.openRecords(RecordOptions()) : nil
-    let histories = keepsHistory ? histories(try await bus.openHistories(HistoryOptions())) : nil
-    let events = keepsEvents ? try await bus.openAppStream(.events, .events) : nil
+    let stream = kept.contains(.records) ? try await bus.openRecords(RecordOptions()) : nil
+    let histories =
+      kept.contains(.history) ? histories(try await bus.openHistories(HistoryOptions())) : nil
+    let events = kept.contains(.events) ? try await bus.openAppStream(.events, .events) : nil
     journal = HeldJournal(try await bus.openJournal(JournalOptions()))
     metrics = CoordinatorMetrics(registry)
     clock = testClock()
@@ -134,6 +134,20 @@ final class WorkerBench: Sendable {
     await bus.close()
   }
 
+  /// As `run`; the worker serves these shards when the body begins.
+  @inline(never)
+  func serve(
+    _ shards: Range<Int> = 0..<1, _ body: (WorkerBench) async throws -> Void
+  ) async throws {
+    try await run { bench in
+      for shard in shards { try await bench.adopt(shard) }
+      try await body(bench)
+    }
+  }
+
+  /// The first term of shard 0.
+  static let term = ShardTerm(shard: 0, epoch: 1)
+
   /// Hands a shard over, as a recovery does, and waits until it serves.
   @discardableResult
   @inline(never)
@@ -141,17 +155,52 @@ final class WorkerBench: Sendable {
     _ shard: Int, epoch: UInt64 = 1, limits: CallLimits = CallLimits()
   ) async throws -> ShardTerm {
     let term = ShardTerm(shard: shard, epoch: epoch)
-    let inbox = worker.inbox
-    inbox.offer(.beginRecovery(term))
+    worker.inbox.offer(.beginRecovery(term))
     let last = try await journal.last(shard: shard)
-    inbox.offer(
-      .adopt(
-        RecoveredShard(
-          term: term,
-          machine: ShardMachine(shard: shard, epoch: epoch, limits: limits),
-          sequence: last?.sequence ?? 0, edges: KnownEdges(living: []))))
+    recovered(
+      term, ShardMachine(shard: shard, epoch: epoch, limits: limits),
+      sequence: last?.sequence ?? 0)
     try await eventually("shard \(shard) serves") { await serves(term) }
     return term
+  }
+
+  /// As `adopt`, with what the journal has.
+  @inline(never)
+  func recover(_ shard: Int, epoch: UInt64) async throws {
+    let term = ShardTerm(shard: shard, epoch: epoch)
+    worker.inbox.offer(.beginRecovery(term))
+    var machine = ShardMachine(shard: shard, epoch: epoch, limits: CallLimits())
+    let records = try await journal.records(shard: shard, from: 1, limit: 1000)
+    for record in records {
+      machine.replay(try ClusterCodec.journalRecord(record.bytes).entries, now: clock.now())
+    }
+    recovered(term, machine, sequence: records.last?.sequence ?? 0)
+    try await eventually("shard \(shard) serves") { await serves(term) }
+  }
+
+  /// A shard whose recovery began is read back.
+  func recovered(
+    _ term: ShardTerm, _ machine: ShardMachine? = nil, sequence: UInt64 = 0,
+    living edges: Set<UInt64> = []
+  ) {
+    let empty = ShardMachine(shard: term.shard, epoch: term.epoch, limits: CallLimits())
+    worker.inbox.offer(
+      .adopt(
+        RecoveredShard(
+          term: term, machine: machine ?? empty, sequence: sequence,
+          edges: KnownEdges(living: edges))))
+  }
+
+  /// Another owner has the shard.
+  @inline(never)
+  func depose(_ term: ShardTerm = WorkerBench.term) async throws {
+    worker.inbox.offer(.deposed(shard: term.shard, epoch: term.epoch + 1))
+    try await stepsDown(term)
+  }
+
+  @inline(never)
+  func stepsDown(_ term: ShardTerm = WorkerBench.term) async throws {
+    try await eventually("it steps down") { steppedDown == [term] }
   }
 
   @inline(never)
@@ -174,13 +223,28 @@ final class WorkerBench: Sendable {
   }
 
   /// A command whose reply tells that it was said.
-  func query(_ request: UInt64, shard: Int) {
+  func query(_ request: UInt64, shard: Int = 0) {
     edge.send(
       .call(CallID(high: 1, low: request), .query), from: 1, user(shard), "d1", to: user(shard),
       request: request)
   }
 
   func isAnswered(_ request: UInt64) -> Bool { edge.reply(to: 1, request: request) != nil }
+
+  /// Queries, and waits for the answer.
+  @inline(never)
+  func ask(_ request: UInt64, shard: Int = 0) async throws {
+    query(request, shard: shard)
+    try await eventually("reply \(request)") { isAnswered(request) }
+  }
+
+  /// Queries while the journal is held.
+  @inline(never)
+  func queryThatWaits(_ request: UInt64) async throws {
+    journal.hold()
+    query(request, shard: 0)
+    try await eventually("the append waits") { journal.waiting == 1 }
+  }
 
   /// Comes back when all that was published to the edge before has arrived there.
   @inline(never)

@@ -12,18 +12,18 @@ import Testing
 
   /// Registers `b1` with the token `t1`, as its own edge does.
   private func own(_ bench: WorkerBench, _ bob: UserKey) async throws {
-    let edge = try ForgingEdge(bench, secret: EdgeSecret(high: 7, low: 7))
+    let edge = try FakeEdge(bench, secret: EdgeSecret(high: 7, low: 7))
     let request = RegistrationRequest(voipToken: bench.token("t1"), capabilities: .cancel)
     let reply = try await edge.ask(
       .register(request), of: bob, "b1", .token(try await rig.token(bob, at: bench.clock.now())))
-    guard case .registered = reply else { throw Timeout(what: "\(reply)") }
+    #expect(reply.isRegistered)
   }
 
   private func publish(
     _ bench: WorkerBench, _ body: Command.Body, of user: UserKey, _ device: DeviceID,
     peer: UInt64 = 0, from source: CommandSource = .edges
   ) {
-    let edge = peer == 0 ? ForgingEdge.number : 0
+    let edge = peer == 0 ? FakeEdge.number(of: FakeEdge.taken) : 0
     let command = Command(
       session: SessionRef(edge: edge + peer, number: 8), request: 8, user: user, device: device,
       callee: user, body: body)
@@ -31,7 +31,7 @@ import Testing
       source.subject(of: 0, bench.subjects),
       ClusterCodec.encode(
         CommandBatch(
-          edge: edge, peer: peer, secret: peer == 0 ? ForgingEdge.secret : nil,
+          edge: edge, peer: peer, secret: peer == 0 ? FakeEdge.taken : nil,
           commands: [command])))
   }
 
@@ -54,25 +54,21 @@ import Testing
 
   @Test("edges report no pushes and take no tokens, under no name")
   func edgesAreNoPeers() async throws {
-    try await WorkerBench { $0.require(rig) }.run { bench in
-      try await bench.adopt(0)
+    try await WorkerBench { $0.require(rig) }.serve { bench in
       let bob = bench.user(0)
       try await own(bench, bob)
       for body in bodies(bench) {
         publish(bench, body, of: bob, "b1")
         publish(bench, body, of: bob, "b1", peer: 1234)
       }
-      try await eventually("all are turned away") {
-        bench.metrics.commandsForged.value == 10
-      }
+      try await eventually("all are turned away") { bench.metrics.commandsForged.value == 10 }
       #expect(await bench.voipToken(bob, "b1") == "t1")
     }
   }
 
   @Test("gateways and coordinators say what is theirs, and nothing else")
   func peersSayTheirOwn() async throws {
-    try await WorkerBench { $0.require(rig) }.run { bench in
-      try await bench.adopt(0)
+    try await WorkerBench { $0.require(rig) }.serve { bench in
       let bob = bench.user(0)
       try await own(bench, bob)
       let call = CallID(high: 9, low: 9)
@@ -85,11 +81,16 @@ import Testing
         (.history(.list(before: nil, limit: 10)), .coordinators),
         (.app(.end(call)), .gateways), (.app(.end(call)), .coordinators),
         (.rules(.write(UserRules())), .gateways),
+        (.call(call, .hangUp), .gateways), (.call(call, .hangUp), .coordinators),
       ]
+      let peer = try FakeEdge(
+        1234, bench.bus, shards: WorkerBench.shards, clock: bench.clock, announces: false)
       for (body, source) in forged { publish(bench, body, of: bob, "b1", peer: 1234, from: source) }
-      try await eventually("all are turned away") {
-        bench.metrics.commandsForged.value == 10
-      }
+      try await eventually("all are turned away") { bench.metrics.commandsForged.value == 12 }
+      try await bench.flush()
+      #expect(peer.reply(to: 8, request: 8) == nil)
+      publish(bench, .call(call, .query), of: bob, "b1", peer: 1234, from: .gateways)
+      try await eventually("a gateway may ask") { peer.reply(to: 8, request: 8) != nil }
       #expect(await bench.voipToken(bob, "b1") == "t1")
       #expect(await bench.inspect(bob)?.calls.newest.isEmpty == true)
       publish(bench, bodies(bench)[1], of: bob, "b1", peer: 1234, from: .coordinators)
@@ -99,42 +100,53 @@ import Testing
 
   // MARK: Users
 
+  /// Attaches through the edge, and returns the ticket.
+  private func attach(
+    _ user: UserKey, _ device: DeviceID, _ edge: FakeEdge, _ bench: WorkerBench
+  ) async throws -> Credential {
+    let now = bench.clock.now()
+    let token = Credential.token(try await rig.token(user, at: now))
+    guard
+      case .attached(_, let ticket?, _) = try await edge.ask(
+        .attach(Attach(attachedAt: now)), of: user, device, token)
+    else { throw Timeout(what: "no ticket") }
+    return .ticket(ticket)
+  }
+
+  private func phase(
+    _ call: CallID, _ user: UserKey, _ ticket: Credential, _ edge: FakeEdge
+  ) async throws -> CallPhase? {
+    try await edge.ask(.call(call, .query), of: user, "b1", ticket).call?.phase
+  }
+
   @Test("an edge speaks for those who attached through it, and for nobody else")
   func ticketsOnly() async throws {
-    try await WorkerBench { $0.require(rig) }.run { bench in
-      try await bench.adopt(0)
+    try await WorkerBench { $0.require(rig) }.serve { bench in
       let bob = bench.user(0)
       let now = bench.clock.now()
-      let honest = try ForgingEdge(bench, secret: EdgeSecret(high: 7, low: 7))
-      let taken = try ForgingEdge(bench)
-      let token = try await rig.token(bob, at: now)
-      guard
-        case .attached(_, let ticket?, _) = try await honest.ask(
-          .attach(Attach(attachedAt: now)), of: bob, "b1", .token(token))
-      else { throw Timeout(what: "no ticket") }
+      let honest = try FakeEdge(bench, secret: EdgeSecret(high: 7, low: 7))
+      let taken = try FakeEdge(bench)
+      let ticket = try await attach(bob, "b1", honest, bench)
       let mine = bench.user(0, 1)
       let call = CallID(high: 9, low: 9)
       // Somebody else's device: announced, attached with another's token, with another edge's ticket.
       let forged: [(Command.Body, Credential)] = [
         (.attach(Attach(announce: true, attachedAt: now + .seconds(9))), .none),
-        (.attach(Attach(announce: true, attachedAt: now + .seconds(9))), .ticket(ticket)),
+        (.attach(Attach(announce: true, attachedAt: now + .seconds(9))), ticket),
         (.attach(Attach(attachedAt: now)), .token(try await rig.token(mine, at: now))),
         (.attach(Attach(attachedAt: now)), .token("a.b.c")),
-        (.sessionClosed(graceful: true), .ticket(ticket)), (.unregister("b1"), .ticket(ticket)),
+        (.sessionClosed(graceful: true), ticket), (.unregister("b1"), ticket),
         (.place(PlaceRequest(call: call)), .none),
-        (.place(PlaceRequest(call: call)), .ticket(ticket)),
+        (.place(PlaceRequest(call: call)), ticket),
       ]
       for (body, credential) in forged { taken.say(body, of: bob, "b1", credential) }
       // In the honest edge's name.
-      taken.say(
-        .sessionClosed(graceful: true), of: bob, "b1", .ticket(ticket), edge: honest.number)
+      taken.say(.sessionClosed(graceful: true), of: bob, "b1", ticket, edge: honest.number)
       try await eventually("all are turned away") {
         bench.metrics.commandsForged.value == UInt64(forged.count) + 1
       }
       // Behind all of it.
-      let state = try await honest.ask(.call(call, .query), of: bob, "b1", .ticket(ticket))
-      guard case .call(let found) = state else { throw Timeout(what: "\(state)") }
-      #expect(found.phase == .unknown)
+      #expect(try await phase(call, bob, ticket, honest) == .unknown)
       let devices = await bench.inspect(bob)?.devices ?? []
       #expect(devices.map(\.session) == [SessionRef(edge: honest.number, number: 8)])
       // Sessions without a good ticket are sent away, tokens that are no good are answered.
@@ -145,22 +157,14 @@ import Testing
 
   @Test("a call is answered and ended by its own devices, whatever another edge says")
   func callsOfOthers() async throws {
-    try await WorkerBench { $0.require(rig) }.run { bench in
-      try await bench.adopt(0)
+    try await WorkerBench { $0.require(rig) }.serve { bench in
       let (bob, ann) = (bench.user(0), bench.user(0, 1))
-      let now = bench.clock.now()
-      let honest = try ForgingEdge(bench, secret: EdgeSecret(high: 7, low: 7))
-      let taken = try ForgingEdge(bench)
+      let honest = try FakeEdge(bench, secret: EdgeSecret(high: 7, low: 7))
+      let taken = try FakeEdge(bench)
       let call = CallID(high: 9, low: 9)
-      var tickets: [Credential] = []
-      for (user, device) in [(bob, DeviceID("b1")), (ann, DeviceID("a1"))] {
-        let token = Credential.token(try await rig.token(user, at: now))
-        guard
-          case .attached(_, let ticket?, _) = try await honest.ask(
-            .attach(Attach(attachedAt: now)), of: user, device, token)
-        else { throw Timeout(what: "no ticket") }
-        tickets.append(.ticket(ticket))
-      }
+      let tickets = [
+        try await attach(bob, "b1", honest, bench), try await attach(ann, "a1", honest, bench),
+      ]
       _ = try await honest.ask(
         .place(PlaceRequest(call: call, ringTimeoutSeconds: 180)), of: ann, "a1", tickets[1],
         to: bob)
@@ -171,27 +175,74 @@ import Testing
         taken.say(.call(call, .resume), of: ann, "a1", credential, to: bob)
         taken.say(.callerGone([call]), of: ann, "a1", credential, to: bob)
       }
-      try await eventually("all are turned away") {
-        bench.metrics.commandsForged.value == 15
-      }
-      let state = try await honest.ask(.call(call, .query), of: bob, "b1", tickets[0])
-      guard case .call(let found) = state else { throw Timeout(what: "\(state)") }
-      #expect(found.phase == .placed)
+      try await eventually("all are turned away") { bench.metrics.commandsForged.value == 15 }
+      #expect(try await phase(call, bob, tickets[0], honest) == .placed)
     }
   }
 
   @Test("nobody says for another edge that it has announced its sessions")
   func announcements() async throws {
-    try await WorkerBench { $0.require(rig) }.run { bench in
-      try await bench.adopt(0)
+    try await WorkerBench { $0.require(rig) }.serve { bench in
       let number = EdgeNumber.of(secret: 7, 7)
-      for secret in [nil, ForgingEdge.secret] {
+      for secret in [nil, FakeEdge.taken] {
         let done = AnnounceDone(shard: 0, epoch: 1, edge: number, number: 1, secret: secret)
         bench.worker.inbox.offer(.announceDone(shard: 0, done))
       }
-      try await eventually("both are turned away") {
-        bench.metrics.commandsForged.value == 2
-      }
+      try await eventually("both are turned away") { bench.metrics.commandsForged.value == 2 }
     }
+  }
+}
+
+/// An edge that says what it likes. All of its sessions have the number 8.
+extension FakeEdge {
+  /// The secret of an edge that an attacker has taken.
+  static let taken = EdgeSecret(high: 6, low: 6)
+
+  static func number(of secret: EdgeSecret) -> UInt64 {
+    EdgeNumber.of(secret: secret.high, secret.low)
+  }
+
+  convenience init(_ bench: WorkerBench, secret: EdgeSecret = FakeEdge.taken) throws {
+    try self.init(
+      Self.number(of: secret), bench.bus, shards: WorkerBench.shards, clock: bench.clock,
+      secret: secret, announces: false, repeatsAfter: nil)
+  }
+
+  var closed: Int { items.count { if case .close = $0.body { true } else { false } } }
+  var errors: [CallError.Code] {
+    items.compactMap {
+      if case .reply(_, .error(let error)) = $0.body { error.code } else { nil }
+    }
+  }
+
+  /// - Parameter edge: in whose name it speaks; nil: in its own.
+  func say(
+    _ body: Command.Body, of user: UserKey, _ device: DeviceID, _ credential: Credential,
+    to callee: UserKey? = nil, edge: UInt64? = nil
+  ) {
+    send(
+      body, from: 8, user, device, to: callee ?? user, request: nextRequest(), credential,
+      as: edge)
+  }
+
+  func ask(
+    _ body: Command.Body, of user: UserKey, _ device: DeviceID, _ credential: Credential,
+    to callee: UserKey? = nil
+  ) async throws -> Reply {
+    try await ask(body, from: 8, user, device, to: callee ?? user, credential)
+  }
+}
+
+extension CoordinatorConfiguration {
+  mutating func require(_ rig: CommandAuthenticatorTests.Rig) {
+    sessionTickets = .required
+    authority = rig.authority
+  }
+}
+
+extension CommandAuthenticatorTests.Rig {
+  func token(_ user: UserKey, at now: Timestamp) async throws -> String {
+    try keys.mintToken(
+      app: user.app, user: user.user, lifetimeSeconds: 600, now: now.microseconds / 1_000_000)
   }
 }

@@ -7,25 +7,9 @@ import Synchronization
 import Testing
 
 @Suite struct WorkerTests {
-  @Test func nothingLeavesBeforeTheJournalHasIt() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
-      bench.journal.hold()
-      bench.query(1, shard: 0)
-      try await eventually("the append waits") { bench.journal.waiting == 1 }
-      try await bench.flush()
-      #expect(!bench.isAnswered(1))
-      bench.journal.letGo()
-      try await eventually("the reply") { bench.isAnswered(1) }
-    }
-  }
-
   @Test func commandsDuringAnAppendShareTheNext() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
-      bench.journal.hold()
-      bench.query(1, shard: 0)
-      try await eventually("the first append waits") { bench.journal.waiting == 1 }
+    try await WorkerBench().serve { bench in
+      try await bench.queryThatWaits(1)
       let before = bench.metrics.commands.value
       for request in 2...50 { bench.query(UInt64(request), shard: 0) }
       try await eventually("all are decided") { bench.metrics.commands.value == before + 49 }
@@ -36,155 +20,183 @@ import Testing
     }
   }
 
-  @Test func aRefusedAppendSilencesTheShard() async throws {
-    try await WorkerBench().run { bench in
-      let term = try await bench.adopt(0)
-      try await bench.adopt(1)
-      bench.bus.setFaults { $0.onAppend = { shard, _ in shard == 0 ? .refuse : nil } }
-      bench.query(1, shard: 0)
-      try await eventually("it steps down") { bench.steppedDown == [term] }
-      bench.query(2, shard: 0)
-      bench.query(3, shard: 1)
-      try await eventually("the other shard serves on") { bench.isAnswered(3) }
-      try await bench.flush()
-      #expect(!bench.isAnswered(1))
-      #expect(!bench.isAnswered(2))
-      #expect(bench.metrics.appendsRefused.value == 1)
-      #expect(bench.metrics.heldBack.value == 0)
-      #expect(bench.metrics.shards.value == 1)
-    }
+  /// The fate of an attempt at an append.
+  enum Attempt: Sendable {
+    case lost, unanswered
+    /// The record comes after all, and is refused where it was expected.
+    case refusedThoughStored
+    /// An earlier attempt that was taken for lost came after all, beside its repetition.
+    case storedTwice
   }
 
-  /// The journal has it, only the answer was lost.
-  @Test func aLostAnswerOfAStoredAppendIsSettledAsOurs() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
-      let once = Once()
-      bench.bus.setFaults { $0.onAppend = { _, _ in once.first() ? .unknown(stored: true) : nil } }
-      let appends = bench.journal.records.count
-      bench.query(1, shard: 0)
-      try await eventually("the reply") { bench.isAnswered(1) }
-      #expect(bench.journal.records.count == appends + 1)
-      #expect(bench.metrics.appendsUnknown.value == 1)
-      // And it goes on behind that record.
-      bench.query(2, shard: 0)
-      try await eventually("the next reply") { bench.isAnswered(2) }
-    }
-  }
-
-  /// It never arrived: the same record is appended again.
-  @Test func aLostAppendIsRepeated() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
-      let once = Once()
-      bench.bus.setFaults {
-        $0.onAppend = { _, _ in once.first() ? .unknown(stored: false) : nil }
+  @Test(
+    arguments: [[.unanswered], [.lost], [.lost, .refusedThoughStored], [.storedTwice]]
+      as [[Attempt]])
+  func anAppendOfUnknownFateIsSettledAsOurs(attempts: [Attempt]) async throws {
+    try await WorkerBench().serve { bench in
+      let journal = bench.journal.inner
+      let end = try await journal.last(shard: 0)?.sequence ?? 0
+      let left = Mutex(attempts[...])
+      bench.bus.setFaults { faults in
+        faults.takesRacingAppends = attempts == [.storedTwice]
+        faults.onAppend = { _, bytes in
+          switch left.withLock({ $0.popFirst() }) {
+          case .lost: return .unknown(stored: false)
+          case .unanswered: return .unknown(stored: true)
+          case .refusedThoughStored:
+            journal.append(shard: 0, expecting: end, bytes) { _ in }
+            return .refuse
+          case .storedTwice: return .race(before: bytes)
+          case nil: return nil
+          }
+        }
       }
-      let appends = bench.journal.records.count
-      bench.query(1, shard: 0)
-      try await eventually("the reply") { bench.isAnswered(1) }
-      let records = bench.journal.records.suffix(2)
-      #expect(bench.journal.records.count == appends + 2)
-      #expect(records.first == records.last)
+      let before = bench.journal.records.count
+      try await bench.ask(1)
+      // A lost record is appended again, as it was.
+      let records = bench.journal.records.dropFirst(before)
+      #expect(records.count == (attempts.first == .lost ? 2 : 1))
+      #expect(records.allSatisfy { $0 == records.first })
+      #expect(bench.metrics.appendsUnknown.value == (attempts == [.storedTwice] ? 0 : 1))
+      // And it goes on behind that record.
+      try await bench.ask(2)
+      #expect(bench.steppedDown.isEmpty)
     }
   }
 
-  /// Meanwhile somebody else wrote.
-  @Test func aLostAppendBehindWhichAnotherWroteSilencesTheShard() async throws {
-    try await WorkerBench().run { bench in
-      let term = try await bench.adopt(0)
-      bench.query(1, shard: 0)
-      try await eventually("the first reply") { bench.isAnswered(1) }
+  /// Meanwhile somebody else wrote, and the append is lost; or a replicated store took two records that expected the
+  /// same, and acknowledged both. The other's stands first: ours does not count, whatever was acknowledged.
+  @Test(arguments: [false, true])
+  func anAppendBehindAnothersSilencesTheShard(isAcknowledged: Bool) async throws {
+    try await WorkerBench().serve { bench in
+      try await bench.ask(1)
       let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
-      let fence = ClusterCodec.encode(
-        JournalRecord(
-          epoch: 2, number: 0, writer: "other", at: bench.clock.now(), entries: []))
-      // The other's record slips in before the answer is known to be lost.
+      let fence = try await SilenceTests.fence(bench)
       let journal = bench.journal.inner
       let once = Once()
       bench.bus.setFaults { faults in
+        faults.takesRacingAppends = isAcknowledged
         faults.onAppend = { _, _ in
           guard once.first() else { return nil }
+          if isAcknowledged { return .race(before: fence) }
           journal.append(shard: 0, expecting: end, fence) { _ in }
           return .unknown(stored: false)
         }
       }
-      bench.query(2, shard: 0)
-      try await eventually("it steps down") { bench.steppedDown == [term] }
-      try await bench.flush()
-      #expect(!bench.isAnswered(2))
-    }
-  }
-
-  /// A replicated store took two records that expected the same, and acknowledged both. The other's
-  /// stands first: ours does not count, whatever was acknowledged.
-  @Test func anAcknowledgedAppendBehindAnothersSilencesTheShard() async throws {
-    try await WorkerBench().run { bench in
-      let term = try await bench.adopt(0)
-      bench.query(1, shard: 0)
-      try await eventually("the first reply") { bench.isAnswered(1) }
-      let fence = try await SilenceTests.fence(bench)
-      let once = Once()
-      bench.bus.setFaults { faults in
-        faults.takesRacingAppends = true
-        faults.onAppend = { _, _ in once.first() ? .race(before: fence) : nil }
-      }
-      bench.query(2, shard: 0)
-      try await eventually("it steps down") { bench.steppedDown == [term] }
+      bench.query(2)
+      try await bench.stepsDown()
       try await bench.flush()
       #expect(!bench.isAnswered(2))
       #expect(bench.metrics.appendsRefused.value == 1)
     }
   }
 
-  /// An earlier attempt that was taken for lost came after all, beside its repetition.
-  @Test func aRecordThatIsStoredTwiceCountsOnce() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
-      bench.bus.setFaults { faults in
-        faults.takesRacingAppends = true
-        faults.onAppend = { _, bytes in .race(before: bytes) }
-      }
-      for request in UInt64(1)...5 {
-        bench.query(request, shard: 0)
-        try await eventually("the reply") { bench.isAnswered(request) }
-      }
-      #expect(bench.steppedDown.isEmpty)
-    }
-  }
-
-  /// The first attempt arrives late: its repetition is refused, which must not be taken for a loss.
-  @Test func aRepeatedAppendThatIsRefusedIsLookedAtAgain() async throws {
-    try await WorkerBench().run { bench in
-      try await bench.adopt(0)
-      let count = Mutex(0)
-      bench.bus.setFaults { faults in
-        faults.onAppend = { _, _ in
-          let attempt = count.withLock { count in
-            count += 1
-            return count
-          }
-          switch attempt {
-          case 1: return .unknown(stored: false)
-          case 2: return .unknown(stored: true)
-          case 3: return .refuse
-          default: return nil
-          }
-        }
-      }
-      bench.query(1, shard: 0)
-      try await eventually("the reply") { bench.isAnswered(1) }
-      #expect(bench.steppedDown.isEmpty)
-    }
-  }
-
   @Test func aRecordThatTheJournalNeverTakesEndsTheTerm() async throws {
-    try await WorkerBench({ $0.appendAttemptsMax = 3 }).run { bench in
-      let term = try await bench.adopt(0)
+    try await WorkerBench({ $0.appendAttemptsMax = 3 }).serve { bench in
       bench.bus.setFaults { $0.onAppend = { _, _ in .unknown(stored: false) } }
-      bench.query(1, shard: 0)
-      try await eventually("it steps down") { bench.steppedDown == [term] }
+      bench.query(1)
+      try await bench.stepsDown()
       #expect(!bench.isAnswered(1))
+    }
+  }
+
+  /// The bus may have lost what an edge announced.
+  @Test func sessionsAreAskedForAgainWhileItServes() async throws {
+    try await WorkerBench {
+      $0.askForSessionsAgain = [.milliseconds(5), .milliseconds(10), .seconds(3600)]
+    }.serve { bench in
+      try await eventually("two more requests") { bench.edge.announceRequests.count == 3 }
+      // An edge returns. Its connection may be so new that it does not get the request.
+      bench.worker.inbox.offer(.edgeReturned(999))
+      try await eventually("three more requests") { bench.edge.announceRequests.count == 6 }
+      let requests = bench.edge.announceRequests
+      #expect(requests.map(\.number) == Array(1...6))
+      #expect(requests.allSatisfy { $0.shard == 0 && $0.epoch == 1 })
+    }
+  }
+
+  /// An edge stood still with its answer on the way, and was counted lost: that answer tells nothing of the
+  /// sessions that it has now.
+  @Test func anAnswerOfBeforeTheLossIsNoAnnouncement() {
+    var requests = AnnouncementTracker()
+    func isFresh(_ edge: UInt64, _ number: UInt64) -> Bool {
+      requests.isFresh(AnnounceDone(shard: 0, epoch: 1, edge: edge, sessions: 0, number: number))
+    }
+    #expect([requests.next(), requests.next(), requests.next()] == [1, 2, 3])
+    requests.noteLoss(of: 7)
+    #expect(!isFresh(7, 1) && !isFresh(7, 3))
+    #expect(isFresh(7, 4), "asked since")
+    #expect(isFresh(8, 3), "never lost")
+    #expect(isFresh(7, 0), "an earlier version does not say")
+    requests.isComplete(7)
+    #expect(isFresh(7, 3))
+    // The tracker forgets edges that never come back, the oldest first.
+    for edge in 100..<300 {
+      _ = requests.next()
+      requests.noteLoss(of: UInt64(edge))
+    }
+    #expect(isFresh(100, 1) && !isFresh(299, 4))
+  }
+
+  @Test func theRestIsAskedForAtOnceOnlyOnce() {
+    var requests = AnnouncementTracker()
+    let atFirst = [requests.isIncomplete(7), requests.isIncomplete(7)]
+    requests.noteLoss(of: 7)
+    // A lost edge is forgotten, so that none is kept that never returns.
+    #expect(atFirst + [requests.isIncomplete(7)] == [true, false, true])
+  }
+
+  /// An edge that was lost while shards were recovered is lost for each of them once, and for no other. Its command shows
+  /// that it is back.
+  @Test func aLostEdgeConcernsEachShardOnce() async throws {
+    try await WorkerBench().serve { bench in
+      let inbox = bench.worker.inbox
+      let terms = (1..<WorkerBench.shards).map { ShardTerm(shard: $0, epoch: 1) }
+      for term in terms { inbox.offer(.beginRecovery(term)) }
+      inbox.offer(.edgeLost(bench.edge.number, awaitedUntil: .distantFuture))
+      let bob = bench.user(0)
+      try await bench.edge.attach(bob, "phone", session: 7)
+      for term in terms {
+        bench.recovered(term)
+        try await eventually("\(term) serves") { await bench.serves(term) }
+        #expect(await bench.worker.inspect(user: bob, shard: 0)?.devices.first?.session != nil)
+      }
+    }
+  }
+
+  @Test func checkpointsAreTakenWhereTheJournalIs() async throws {
+    try await WorkerBench({ $0.checkpointEveryRecords = 5 }).serve { bench in
+      for request in UInt64(1)...40 { try await bench.ask(request) }
+      let jobs = bench.checkpointJobs
+      #expect(jobs.count >= 6)
+      #expect(jobs.map(\.checkpoint.sequence) == jobs.map(\.checkpoint.sequence).sorted())
+      let end = try await bench.journal.last(shard: 0)?.sequence ?? 0
+      #expect(jobs.allSatisfy { $0.checkpoint.sequence <= end })
+    }
+  }
+
+  /// Nothing more happens to the shard: the oldest record's age is enough.
+  @Test func checkpointsAreTakenByAge() async throws {
+    try await WorkerBench({ $0.checkpointEvery = .milliseconds(30) }).serve { bench in
+      bench.query(1, shard: 0)
+      try await eventually("the checkpoint") { bench.checkpointJobs.count == 1 }
+      let end = try await bench.journal.last(shard: 0)?.sequence
+      #expect(bench.checkpointJobs[0].sequence == end)
+    }
+  }
+
+  @Test func aCheckpointThatCouldNotBeWrittenIsTriedAgain() async throws {
+    try await WorkerBench({
+      $0.checkpointEveryRecords = 3
+      $0.checkpointRetry = .milliseconds(10)
+    }).serve { bench in
+      bench.failCheckpoints(true)
+      for request in UInt64(1)...3 { try await bench.ask(request) }
+      // Without a further record.
+      try await eventually("tries") { bench.checkpointJobs.count >= 3 }
+      bench.failCheckpoints(false)
+      let tried = bench.checkpointJobs.count
+      try await eventually("one more") { bench.checkpointJobs.count > tried }
     }
   }
 }

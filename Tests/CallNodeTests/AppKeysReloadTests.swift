@@ -21,9 +21,18 @@ private struct KeysOnDisk {
   private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
   private let now: Int64 = 1_800_000_000
 
-  private func token(_ keys: AppKeys) async throws -> String {
-    try keys.mintToken(
-      app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
+  private func token(_ keys: AppKeys) throws -> String {
+    try keys.mintToken(app: "demo", user: "ann", lifetimeSeconds: 60, now: now)
+  }
+
+  /// Reads a file of keys again that holds this text.
+  private func reload(_ text: String, _ tokens: TokenAuthority) throws -> MetricsRegistry {
+    let (disk, metrics) = (KeysOnDisk(), MetricsRegistry())
+    defer { disk.remove() }
+    try disk.write(text)
+    FileReload.appKeys(path: disk.path, tokens: tokens, metrics: metrics, logger: logger)
+      .reload("test")
+    return metrics
   }
 
   private func isInForce(_ tokens: TokenAuthority, _ number: UInt32) -> Bool {
@@ -34,40 +43,30 @@ private struct KeysOnDisk {
     metrics.render().contains("callmesh_keys_reloads_total{result=\"\(result)\"} 1")
   }
 
-  @Test func newKeysAreInForceAtOnceAndOldOnesGone() async throws {
-    let disk = KeysOnDisk()
-    defer { disk.remove() }
+  @Test func newKeysAreInForceAtOnceAndOldOnesGone() throws {
     let (old, _) = AppKeys.generateDevelopment(app: "demo")
     let (new, json) = AppKeys.generateDevelopment(app: "demo")
     let tokens = TokenAuthority(keys: old)
-    let metrics = MetricsRegistry()
-    let number = try tokens.verify(try await token(old), now: now).keyNumber
+    let oldToken = try token(old)
+    let number = try tokens.verify(oldToken, now: now).keyNumber
     #expect(isInForce(tokens, number))
     let before = tokens.generation
-    try disk.write(json)
-    FileReload.appKeys(path: disk.path, tokens: tokens, metrics: metrics, logger: logger)
-      .reload("test")
+    let metrics = try reload(json, tokens)
     #expect(tokens.generation > before && count("taken", metrics))
-    let oldToken = try await token(old)
     #expect(throws: AuthFailure.notAccepted) { try tokens.verify(oldToken, now: now) }
-    #expect(try tokens.verify(try await token(new), now: now).user == "ann")
+    #expect(try tokens.verify(try token(new), now: now).user == "ann")
     // Both keys have the same app and kid: their numbers tell them apart.
     #expect(!isInForce(tokens, number))
   }
 
   @Test(arguments: ["", "{", #"{"apps":[]}"#, #"{"apps":[{"app":"demo","keys":[]}]}"#])
-  func aFileThatIsWrongChangesNothing(text: String) async throws {
-    let disk = KeysOnDisk()
-    defer { disk.remove() }
+  func aFileThatIsWrongChangesNothing(text: String) throws {
     let (keys, _) = AppKeys.generateDevelopment(app: "demo")
     let tokens = TokenAuthority(keys: keys)
-    let metrics = MetricsRegistry()
     let before = tokens.generation
-    try disk.write(text)
-    FileReload.appKeys(path: disk.path, tokens: tokens, metrics: metrics, logger: logger)
-      .reload("test")
+    let metrics = try reload(text, tokens)
     #expect(tokens.generation == before && count("refused", metrics))
-    #expect(try tokens.verify(try await token(keys), now: now).user == "ann")
+    #expect(try tokens.verify(try token(keys), now: now).user == "ann")
   }
 
   @Test func aChangedFileIsNoticedWhileTheNodeRuns() async throws {

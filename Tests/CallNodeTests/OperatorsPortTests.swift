@@ -25,33 +25,35 @@ import Testing
         == Answer(ready: false, missing: [#"a "word""#, "another"], shardsWithoutOwner: [3, 5]))
   }
 
-  @Test func furtherConnectionsAreClosed() async throws {
+  private let request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+  private func withPort(_ body: (Int) async throws -> Void) async throws {
     let listener = ProbeListener(host: "127.0.0.1", port: 0) { _, _ in .alive }
-    let port = try #require(try await listener.boundPort)
-    let silent = try (0..<ProbeListener.connectionsMax).map { _ in try Socket(port) }
-    // Each is accepted before the next one.
-    #expect(try await Socket(port).ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") == "")
-    for socket in silent { socket.end() }
-    // The listener hears of their ends in its own time.
-    while try await Socket(port).ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") == "" {}
+    try await body(try #require(try await listener.boundPort))
     await listener.close()
   }
 
+  @Test func furtherConnectionsAreClosed() async throws {
+    try await withPort { port in
+      let silent = try (0..<ProbeListener.connectionsMax).map { _ in try Socket(port) }
+      // Each is accepted before the next one.
+      #expect(try await Socket(port).ask(request) == "")
+      for socket in silent { socket.end() }
+      // The listener hears of their ends in its own time.
+      while try await Socket(port).ask(request) == "" {}
+    }
+  }
+
   @Test func oneRequestAConnection() async throws {
-    let listener = ProbeListener(host: "127.0.0.1", port: 0) { _, _ in .alive }
-    let port = try #require(try await listener.boundPort)
-    let request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    let answer = try await Socket(port).ask(request + request)
-    #expect(answer.components(separatedBy: "HTTP/1.1 200").count == 2, "\(answer)")
-    await listener.close()
+    try await withPort { port in
+      let answer = try await Socket(port).ask(request + request)
+      #expect(answer.components(separatedBy: "HTTP/1.1 200").count == 2, "\(answer)")
+    }
   }
 
   @Test func theDefaultIsLoopbackAndNothing() throws {
     for role in NodeRoles.allCases {
-      let settings = try ResolvedSettings.resolve(
-        flags: ["keysFile": "k", "pushProviders": "p", "host": "0.0.0.0"], environment: [:],
-        file: nil)
-      let node = try settings.node(for: role, generatedNodeID: "n")
+      let node = try node(["pushProviders": "p", "host": "0.0.0.0"], for: role)
       #expect(node.metricsPort == 0 && node.metricsHost == "127.0.0.1")
     }
   }

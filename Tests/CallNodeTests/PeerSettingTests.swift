@@ -1,18 +1,13 @@
+import CallCore
 import CallEdge
 import CallNodeKit
 import Foundation
 import Testing
 
-/// The limits of an edge as an operator sets them.
+/// The limits and the files of an edge as an operator sets them.
 @Suite struct PeerSettingTests {
-  private func node(_ flags: [SettingKey: String]) throws -> NodeConfiguration {
-    let settings = try ResolvedSettings.resolve(
-      flags: flags.merging(["keysFile": "keys.json"]) { a, _ in a }, environment: [:], file: nil)
-    return try settings.node(for: .edge, generatedNodeID: "n")
-  }
-
   @Test func defaultsAreThoseOfTheEdge() throws {
-    let node = try node([:])
+    let node = try node([:], for: .edge)
     #expect(node.edge.peers == PeerLimits())
     #expect(
       node.connectionsMax == nil && !node.edge.proxyProtocol && node.edge.trustedProxies.isEmpty)
@@ -20,11 +15,12 @@ import Testing
   }
 
   @Test func eachReachesTheEdge() throws {
-    let node = try node([
-      "connectionsMax": "5", "connectionsPerAddress": "4", "unattachedMax": "3",
-      "requestsPerAddress": "2", "failedAuthsPerAddress": "1", "trustedProxies": "10.0.0.0/8",
-      "proxyProtocol": "true", "unlimitedAddresses": "192.0.2.1,2001:db8::/32",
-    ])
+    let node = try node(
+      [
+        "connectionsMax": "5", "connectionsPerAddress": "4", "unattachedMax": "3",
+        "requestsPerAddress": "2", "failedAuthsPerAddress": "1", "trustedProxies": "10.0.0.0/8",
+        "proxyProtocol": "true", "unlimitedAddresses": "192.0.2.1,2001:db8::/32",
+      ], for: .edge)
     var expected = PeerLimits()
     expected.connectionsPerAddress = 4
     expected.unattachedMax = 3
@@ -37,13 +33,36 @@ import Testing
 
   @Test(arguments: ["", "10.0.0.0/33", "proxy.example", "10.0.0.1, 10.0.0.2", "10.0.0.1,"])
   func whatIsNoAddressIsRefused(text: String) {
-    let error = #expect(throws: ConfigurationError.self) { try node(["trustedProxies": text]) }
+    let error = #expect(throws: ConfigurationError.self) {
+      try node(["trustedProxies": text], for: .edge)
+    }
     #expect("\(String(describing: error))".contains("trustedProxies"))
   }
 
-  @Test func thePROXYProtocolNeedsAProxy() {
-    let error = #expect(throws: ConfigurationError.self) { try node(["proxyProtocol": "true"]) }
-    #expect("\(String(describing: error))".contains("--trusted-proxies"))
+  @Test(
+    arguments: [
+      (["proxyProtocol": "true"], "--trusted-proxies"), (["tlsCertificate": "x.pem"], "--tls-key"),
+      (["tlsKey": "x.pem"], "--tls-certificate"), (["turnUrls": "turn:a"], "--turn-secret-file"),
+      (["turnSecretFile": "turn"], "--turn-urls"),
+      (["turnUrls": "stun:a", "turnSecretFile": "turn"], "turnUrls"),
+    ] as [([SettingKey: String], String)])
+  func whatIsMissingOrWrongIsNamed(flags: [SettingKey: String], name: String) {
+    let error = #expect(throws: ConfigurationError.self) { try node(flags, for: .edge) }
+    #expect("\(String(describing: error))".contains(name))
+  }
+
+  @Test func certificateAndKey() throws {
+    let none = try node([:], for: .edge)
+    #expect(none.tlsCertificate == nil && none.tlsKey == nil)
+    let both = try node(["tlsCertificate": "c.pem", "tlsKey": "k.pem"], for: .edge)
+    #expect(both.tlsCertificate == "c.pem" && both.tlsKey == "k.pem")
+  }
+
+  @Test func turn() throws {
+    let both = try node(
+      ["turnUrls": "turn:a?transport=udp,turns:b", "turnSecretFile": "turn"], for: .edge)
+    #expect(both.turnURLs == ["turn:a?transport=udp", "turns:b"])
+    #expect(both.turnSecretFile == "turn" && both.turnLifetime == .seconds(3600))
   }
 
   @Test(arguments: [
@@ -52,9 +71,7 @@ import Testing
   ]) func someDescriptorsAreLeft(files: Int, loops: Int, connections: Int) {
     #expect(DescriptorLimit(files: files).connections(eventLoops: loops) == connections)
   }
-}
 
-@Suite struct PeerLimitDocumentTests {
   @Test func operationsHaveEveryLimitOfPeers() throws {
     let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().appending(path: "docs/operations.md")

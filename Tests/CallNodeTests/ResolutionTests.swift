@@ -10,15 +10,6 @@ import Testing
     try ConfigurationFile.read(json: Array(json.utf8), path: "node.json")
   }
 
-  private static func problems(_ body: () throws -> Void) -> [ConfigurationError.Problem] {
-    do {
-      try body()
-      return []
-    } catch {
-      return (error as? ConfigurationError)?.problems ?? []
-    }
-  }
-
   @Test func flagsBeforeEnvironmentBeforeFileBeforeDefaults() throws {
     let file = try Self.file(#"{"port": 1, "host": "h1", "cluster": "c1"}"#)
     let settings = try ResolvedSettings.resolve(
@@ -65,28 +56,27 @@ import Testing
   }
 
   @Test func unknownKeysInTheFileAreRefusedWithASuggestion() {
-    let problems = Self.problems {
+    let found = problems {
       _ = try Self.file(#"{"ringTimout": 20, "quux": 1, "port": 1}"#)
     }
-    #expect(problems.map(\.setting) == ["quux", "ringTimout"])
-    #expect(problems.last?.remedy == "Did you mean ringTimeout?")
-    #expect(problems.first?.remedy == "callnode config lists all settings.")
+    #expect(found.map(\.setting) == ["quux", "ringTimout"])
+    #expect(found.last?.remedy == "Did you mean ringTimeout?")
+    #expect(found.first?.remedy == "callnode config lists all settings.")
   }
 
   @Test(arguments: ["", "[]", "{", #"{"port": null}"#, #"{"port": {"a": 1}}"#])
   func filesThatAreNoSettings(json: String) {
-    #expect(Self.problems { _ = try Self.file(json) }.map(\.setting) == ["config"])
+    #expect(problems { _ = try Self.file(json) }.map(\.setting) == ["config"])
   }
 
   @Test func everyProblemIsNamedWithValueOriginAndRemedy() {
-    let problems = Self.problems {
+    let found = problems {
       _ = try ResolvedSettings.resolve(
         flags: ["port": "tcp://10.0.0.1:80", "natsUrl": "nats"],
         environment: ["CALLMESH_RING_TIMEOUT": "soon"], file: nil)
     }
-    let text = ConfigurationError(problems).description
     #expect(
-      text == """
+      ConfigurationError(found).description == """
         The configuration has 3 problems:
           natsUrl = "nats", from the flag --nats-url: must be a URL such as \
         nats://127.0.0.1:4222, or several separated by commas.
@@ -98,31 +88,25 @@ import Testing
         """)
   }
 
-  @Test func settingsThatContradictEachOther() throws {
-    let settings = try ResolvedSettings.resolve(
-      flags: ["ringTimeout": "4s", "leaseTimeout": "1s"], environment: [:], file: nil)
-    let problems = Self.problems {
-      _ = try settings.node(for: .edge, generatedNodeID: "n")
-    }
-    #expect(problems.map(\.setting) == ["ringTimeout", "leaseTimeout", "keysFile"])
-    #expect(problems.last?.remedy?.contains("callctl keys") == true)
-    let other = try ResolvedSettings.resolve(
-      flags: ["ringTimeoutMaximum": "2s"], environment: [:], file: nil)
-    #expect(
-      Self.problems {
-        _ = try other.node(for: .coordinator, generatedNodeID: "n")
-      }.map(\.setting) == ["ringTimeoutMaximum", "keysFile"])
-  }
-
-  @Test("a push gateway needs providers, or the apps' keys for webhooks alone")
-  func whatAPushGatewayNeeds() throws {
-    for (flags, problems) in [
-      ([:], ["pushProviders"]), (["pushProviders": "p"], []), (["keysFile": "k"], []),
-    ] as [([SettingKey: String], [String])] {
-      let settings = try ResolvedSettings.resolve(flags: flags, environment: [:], file: nil)
-      let found = Self.problems { _ = try settings.node(for: .push, generatedNodeID: "n") }
-      #expect(found.map(\.setting) == problems)
-    }
+  /// A push gateway needs providers, or the apps' keys for webhooks alone.
+  @Test(
+    arguments: [
+      (
+        .edge, ["ringTimeout": "4s", "leaseTimeout": "1s"],
+        ["ringTimeout", "leaseTimeout", "keysFile"]
+      ),
+      (.coordinator, ["ringTimeoutMaximum": "2s"], ["ringTimeoutMaximum", "keysFile"]),
+      (.coordinator, ["journalBytes": "5000000", "keysFile": "k"], ["journalBytes"]),
+      (.push, [:], ["pushProviders"]), (.push, ["pushProviders": "p"], []),
+      (.push, ["keysFile": "k"], []),
+    ] as [(NodeRoles, [SettingKey: String], [String])])
+  func settingsThatContradictEachOther(
+    role: NodeRoles, flags: [SettingKey: String], wrong: [String]
+  ) throws {
+    let settings = try ResolvedSettings.resolve(flags: flags, environment: [:], file: nil)
+    let found = problems { _ = try settings.node(for: role, generatedNodeID: "n") }
+    #expect(found.map(\.setting) == wrong)
+    if wrong.last == "keysFile" { #expect(found.last?.remedy?.contains("callctl keys") == true) }
   }
 
   @Test func theReportHidesCredentialsAndShowsOrigins() throws {
@@ -144,53 +128,58 @@ import Testing
 }
 
 @Suite struct ShardCountTests {
+  private func withBucket(
+    _ body: (InProcessBucket, InProcessBus) async throws -> Void
+  ) async throws {
+    let bus = InProcessBus()
+    try await body(try await bus.openBucket("c-config", BucketOptions()), bus)
+    await bus.close()
+  }
+
+  private func settle(_ bucket: InProcessBucket, _ wanted: Int? = nil) async throws -> Int {
+    try await ClusterAgreement.settle(bucket, wanted: wanted, cluster: "c")
+  }
+
   @Test func theFirstNodeDecides() async throws {
-    let bus = InProcessBus()
-    let bucket = try await bus.openBucket("c-config", BucketOptions())
-    #expect(try await ClusterAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
-    #expect(try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c") == 16)
-    #expect(try await ClusterAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
-    await #expect(throws: ClusterAgreement.Mismatch(wanted: 32, cluster: "c", agreed: 16)) {
-      try await ClusterAgreement.settle(bucket, wanted: 32, cluster: "c")
-    }
-    await bus.close()
-  }
-
-  @Test func aNewClusterGetsTheStandard() async throws {
-    let bus = InProcessBus()
-    let bucket = try await bus.openBucket("c-config", BucketOptions())
-    #expect(try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c") == 64)
-    await bus.close()
-  }
-
-  @Test func nodesThatStartTogetherAgree() async throws {
-    let bus = InProcessBus()
-    let bucket = try await bus.openBucket("c-config", BucketOptions())
-    let counts = try await withThrowingTaskGroup(of: Int.self) { tasks in
-      for _ in 0..<20 {
-        tasks.addTask { try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c") }
+    try await withBucket { bucket, _ in
+      for wanted in [16, nil, 16] {
+        let agreed = try await settle(bucket, wanted)
+        #expect(agreed == 16)
       }
-      return try await tasks.reduce(into: []) { $0.append($1) }
+      await #expect(throws: ClusterAgreement.Mismatch(wanted: 32, cluster: "c", agreed: 16)) {
+        try await settle(bucket, 32)
+      }
     }
-    #expect(Set(counts) == [64])
-    await bus.close()
+  }
+
+  /// A new cluster gets the standard.
+  @Test func nodesThatStartTogetherAgree() async throws {
+    try await withBucket { bucket, _ in
+      let counts = try await withThrowingTaskGroup(of: Int.self) { tasks in
+        for _ in 0..<20 { tasks.addTask { try await settle(bucket) } }
+        return try await tasks.reduce(into: []) { $0.append($1) }
+      }
+      #expect(Set(counts) == [64])
+    }
   }
 
   /// An edge takes what coordinators decided, and decides nothing.
   @Test func anEdgeWaitsForTheFirstCoordinator() async throws {
-    let bus = InProcessBus()
-    let bucket = try await bus.openBucket("c-config", BucketOptions())
-    #expect(try await ClusterAgreement.read(bucket, wanted: 16, cluster: "c") == nil)
-    let waits = Inbox<Void>(capacity: 1)
-    async let edge = ClusterAgreement.await(bucket, wanted: nil, cluster: "c") { waits.offer(()) }
-    _ = await waits.next(until: nil)
-    #expect(try await ClusterAgreement.read(bucket, wanted: nil, cluster: "c") == nil)
-    #expect(try await ClusterAgreement.settle(bucket, wanted: 16, cluster: "c") == 16)
-    #expect(try await edge == 16)
-    await #expect(throws: ClusterAgreement.Mismatch(wanted: 8, cluster: "c", agreed: 16)) {
-      try await ClusterAgreement.await(bucket, wanted: 8, cluster: "c") {}
+    try await withBucket { bucket, _ in
+      #expect(try await ClusterAgreement.read(bucket, wanted: 16, cluster: "c") == nil)
+      let waits = Inbox<Void>(capacity: 1)
+      async let edge = ClusterAgreement.await(bucket, wanted: nil, cluster: "c") {
+        waits.offer(())
+      }
+      _ = await waits.next(until: nil)
+      #expect(try await ClusterAgreement.read(bucket, wanted: nil, cluster: "c") == nil)
+      #expect(try await settle(bucket, 16) == 16)
+      let agreed = try await edge
+      #expect(agreed == 16)
+      await #expect(throws: ClusterAgreement.Mismatch(wanted: 8, cluster: "c", agreed: 16)) {
+        try await ClusterAgreement.await(bucket, wanted: 8, cluster: "c") {}
+      }
     }
-    await bus.close()
   }
 
   @Test(arguments: [
@@ -199,78 +188,35 @@ import Testing
     ClusterCodec.encode(ClusterRecord(cluster: "c", shardCount: 0)),
     ClusterCodec.encode(ClusterRecord(cluster: "c", shardCount: 4097)),
   ]) func nonsenseInTheBucketIsReported(bytes: [UInt8]) async throws {
-    let bus = InProcessBus()
-    let bucket = try await bus.openBucket("c-config", BucketOptions())
-    _ = await withCheckedContinuation { done in
-      bucket.put(ClusterAgreement.key, bytes, expecting: nil) { done.resume(returning: $0) }
+    try await withBucket { bucket, _ in
+      _ = await bucket.put(ClusterAgreement.key, bytes, expecting: nil)
+      await #expect(throws: ClusterAgreement.Unusable.self) { try await settle(bucket) }
     }
-    await #expect(throws: ClusterAgreement.Unusable.self) {
-      try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c")
-    }
-    await bus.close()
   }
 
   /// Right after it was made a replicated stream has no leader, and nats-server says so at once.
   @Test func aBucketWithoutALeaderIsWaitedFor() async throws {
-    let bus = InProcessBus()
-    let bucket = LeaderlessBucket(
-      inner: try await bus.openBucket("c-config", BucketOptions()), refusals: 12)
-    let error = await #expect(throws: BusError.self) {
-      try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c")
+    try await withBucket { bucket, bus in
+      let refusals = Mutex(12)
+      bus.setFaults { faults in
+        faults.onPut = { _, _ in
+          refusals.withLock { left in
+            left -= 1
+            return left < 0 ? nil : .unknown(stored: false)
+          }
+        }
+      }
+      let error = await #expect(throws: BusError.self) { try await settle(bucket) }
+      #expect(error?.isTransient == true, "\(String(describing: error))")
+      let clock = ClusterClock(wallMicroseconds: 0)
+      let retry = StoreRetryPolicy(clock: clock, pause: .milliseconds(1)) { _ in }
+      let count = try await retry { try await settle(bucket) }
+      #expect(count == 64)
     }
-    #expect(error?.isTransient == true, "\(String(describing: error))")
-    let clock = ClusterClock(wallMicroseconds: 0)
-    let retry = StoreRetryPolicy(clock: clock, pause: .milliseconds(1)) { _ in }
-    let count = try await retry {
-      try await ClusterAgreement.settle(bucket, wanted: nil, cluster: "c")
-    }
-    #expect(count == 64)
-    await bus.close()
   }
 
   @Test func aRefusalNamesBothNumbersAndTheRemedy() {
     let text = "\(ClusterAgreement.Mismatch(wanted: 32, cluster: "c", agreed: 16))"
     for part in ["16", "32", "--shard-count", "--cluster"] { #expect(text.contains(part)) }
-  }
-}
-
-/// Takes no write for a while.
-private final class LeaderlessBucket: KeyValueBucket {
-  private let inner: any KeyValueBucket
-  private let refusals: Mutex<Int>
-
-  init(inner: any KeyValueBucket, refusals: Int) {
-    self.inner = inner
-    self.refusals = Mutex(refusals)
-  }
-
-  func put(
-    _ key: String, _ value: [UInt8], expecting: UInt64?,
-    completion: @escaping @Sendable (AppendResult) -> Void
-  ) {
-    let hasLeader = refusals.withLock { left in
-      left -= 1
-      return left < 0
-    }
-    guard hasLeader else { return completion(.unknown("no responders")) }
-    inner.put(key, value, expecting: expecting, completion: completion)
-  }
-
-  func delete(
-    _ key: String, expecting: UInt64?, completion: @escaping @Sendable (AppendResult) -> Void
-  ) {
-    inner.delete(key, expecting: expecting, completion: completion)
-  }
-
-  func get(_ key: String) async throws -> KeyValueEntry? { try await inner.get(key) }
-
-  func entries(matching filter: String) async throws -> [KeyValueEntry] {
-    try await inner.entries(matching: filter)
-  }
-
-  func watch(
-    _ filter: String, handler: @escaping @Sendable (KeyValueEntry) -> Void
-  ) async throws -> any BusSubscription {
-    try await inner.watch(filter, handler: handler)
   }
 }

@@ -6,19 +6,8 @@ import Testing
 
 /// Sizes and times that an operator sets: no flow meets a smaller limit later.
 @Suite struct SizeSettingTests {
-  private func node(_ flags: [SettingKey: String]) throws -> NodeConfiguration {
-    let settings = try ResolvedSettings.resolve(
-      flags: flags.merging(["keysFile": "keys.json"]) { a, _ in a }, environment: [:], file: nil)
-    return try settings.node(for: .all, generatedNodeID: "n")
-  }
-
   private func problems(_ flags: [SettingKey: String]) -> [ConfigurationError.Problem] {
-    do {
-      _ = try node(flags)
-      return []
-    } catch {
-      return (error as? ConfigurationError)?.problems ?? []
-    }
+    CallNodeTests.problems { _ = try node(flags) }
   }
 
   @Test func aFrameHasRoomForTheLargestPlace() {

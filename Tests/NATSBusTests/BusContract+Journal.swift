@@ -11,8 +11,7 @@ extension BusContract {
     let second = try await append(journal, 1, expecting: first, [2, 2])
     #expect(first < second && elsewhere > 0)
     #expect(try await journal.last(shard: 1) == StoredRecord(sequence: second, bytes: [2, 2]))
-    #expect(
-      try await firstRecord(journal, 1, from: 0) == StoredRecord(sequence: first, bytes: [1]))
+    #expect(try await firstRecord(journal, 1, from: 0) == StoredRecord(sequence: first, bytes: [1]))
     #expect(
       try await firstRecord(journal, 1, from: first + 1)
         == StoredRecord(sequence: second, bytes: [2, 2]))
@@ -23,10 +22,10 @@ extension BusContract {
     let owner = try await bus.openJournal(JournalOptions())
     let former = try await other.openJournal(JournalOptions())
     let first = try await append(owner, 3, expecting: 0, [1])
-    #expect(await outcome(former, 3, expecting: 0, [7]) == .refused)
+    #expect(await former.append(shard: 3, expecting: 0, [7]) == .refused)
     let second = try await append(owner, 3, expecting: first, [2])
-    #expect(await outcome(former, 3, expecting: first, [7]) == .refused)
-    #expect(await outcome(former, 3, expecting: second + 100, [7]) == .refused)
+    #expect(await former.append(shard: 3, expecting: first, [7]) == .refused)
+    #expect(await former.append(shard: 3, expecting: second + 100, [7]) == .refused)
     #expect(try await former.last(shard: 3)?.bytes == [2])
   }
 
@@ -37,8 +36,7 @@ extension BusContract {
     let other = try await append(journal, neighbour, expecting: 0, [50])
     var sequences: [UInt64] = []
     for number in UInt8(0)..<10 {
-      sequences.append(
-        try await append(journal, 4, expecting: sequences.last ?? 0, [number]))
+      sequences.append(try await append(journal, 4, expecting: sequences.last ?? 0, [number]))
     }
     try await journal.purge(shard: 4, through: sequences[4])
     #expect(try await firstRecord(journal, 4, from: 0)?.sequence == sequences[5])
@@ -47,7 +45,7 @@ extension BusContract {
     #expect(try await journal.last(shard: 4)?.bytes == [9])
     #expect(try await journal.last(shard: neighbour)?.sequence == other)
     try await journal.purge(shard: 9, through: 5)
-    #expect(await outcome(journal, 4, expecting: 0, [1]) == .refused)
+    #expect(await journal.append(shard: 4, expecting: 0, [1]) == .refused)
     _ = try await append(journal, 4, expecting: sequences[9], [10])
     #expect(try await journal.statistics().messages >= 3)
   }
@@ -86,20 +84,10 @@ extension BusContract {
     try await journal.records(shard: shard, from: sequence, limit: 1).first
   }
 
-  func outcome(_ journal: some Journal, _ shard: Int, expecting: UInt64, _ bytes: [UInt8]) async
-    -> AppendResult
-  {
-    await withCheckedContinuation { continuation in
-      journal.append(shard: shard, expecting: expecting, bytes) {
-        continuation.resume(returning: $0)
-      }
-    }
-  }
-
   func append(_ journal: some Journal, _ shard: Int, expecting: UInt64, _ bytes: [UInt8])
     async throws -> UInt64
   {
-    let result = await outcome(journal, shard, expecting: expecting, bytes)
+    let result = await journal.append(shard: shard, expecting: expecting, bytes)
     guard case .appended(let sequence) = result else {
       throw BusError.failed("not appended: \(result)")
     }

@@ -145,18 +145,18 @@ struct BusContract<Bus: ClusterBus> {
   }
 
   func collect(until revision: UInt64, from inbox: Inbox<KeyValueEntry>) async -> [KeyValueEntry] {
-    var all: [KeyValueEntry] = []
-    while !all.contains(where: { $0.revision >= revision }) {
-      let batch = await inbox.next(until: .now + .seconds(20))
-      if batch.isEmpty { break }
-      all += batch
-    }
-    return all
+    await collect(from: inbox) { $0.contains { $0.revision >= revision } }
   }
 
   func collect<Element: Sendable>(_ count: Int, from inbox: Inbox<Element>) async -> [Element] {
+    await collect(from: inbox) { $0.count >= count }
+  }
+
+  private func collect<Element: Sendable>(
+    from inbox: Inbox<Element>, until isComplete: ([Element]) -> Bool
+  ) async -> [Element] {
     var all: [Element] = []
-    while all.count < count {
+    while !isComplete(all) {
       let batch = await inbox.next(until: .now + .seconds(20))
       if batch.isEmpty { break }
       all += batch

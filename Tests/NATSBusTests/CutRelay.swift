@@ -19,18 +19,7 @@ final class CutRelay: Sendable {
 
   init(to target: Int) throws {
     self.target = target
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    let listener = listener
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    var name = Self.address(port: 0)
-    let isBound = withUnsafeMutablePointer(to: &name) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, size) == 0 && listen(listener, 8) == 0
-          && getsockname(listener, $0, &size) == 0
-      }
-    }
-    try #require(isBound)
-    port = UInt16(bigEndian: name.sin_port)
+    (listener, port) = try listenOnLoopback()
     startThread(named: "cut-relay") { [self] in
       while case let near = accept(listener, nil, nil), near >= 0 { relay(near) }
     }
@@ -59,7 +48,7 @@ final class CutRelay: Sendable {
 
   private func relay(_ near: Int32) {
     let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var name = Self.address(port: UInt16(target))
+    var name = loopback(port: UInt16(target))
     let isThere = withUnsafeMutablePointer(to: &name) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         connect(far, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
@@ -100,13 +89,5 @@ final class CutRelay: Sendable {
   private func end(_ near: Int32, _ far: Int32) {
     shutdown(near, Int32(SHUT_RDWR))
     shutdown(far, Int32(SHUT_RDWR))
-  }
-
-  static func address(port: UInt16) -> sockaddr_in {
-    var name = sockaddr_in()
-    name.sin_family = sa_family_t(AF_INET)
-    name.sin_port = port.bigEndian
-    name.sin_addr.s_addr = inet_addr("127.0.0.1")
-    return name
   }
 }

@@ -19,29 +19,19 @@ final class FalseServer: Sendable {
 
   /// - Parameters:
   ///   - fields: what its greeting says beside the usual, as JSON.
+  ///   - greets: false: it never says a word by itself.
   ///   - answers: whether it answers as if it took the client.
   ///   - script: answers in its place.
-  init(_ fields: String = "", answers: Bool = true, script: Script? = nil) throws {
+  init(
+    _ fields: String = "", greets: Bool = true, answers: Bool = true, script: Script? = nil
+  ) throws {
     self.script = script
-    greeting = Array(
-      """
+    let text = """
       INFO {"server_id":"FALSE","version":"2.9.10","proto":1,"host":"127.0.0.1","port":4222,\
       "headers":true,"max_payload":1048576\(fields.isEmpty ? "" : "," + fields)}\r\n
-      """.utf8)
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    let listener = listener
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    var name = sockaddr_in()
-    name.sin_family = sa_family_t(AF_INET)
-    name.sin_addr.s_addr = inet_addr("127.0.0.1")
-    let isBound = withUnsafeMutablePointer(to: &name) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, size) == 0 && listen(listener, 8) == 0
-          && getsockname(listener, $0, &size) == 0
-      }
-    }
-    try #require(isBound)
-    port = UInt16(bigEndian: name.sin_port)
+      """
+    greeting = greets ? Array(text.utf8) : []
+    (listener, port) = try listenOnLoopback()
     startThread(named: "false-server") { [self] in
       while case let client = accept(listener, nil, nil), client >= 0 {
         accepted.withLock { $0 += 1 }

@@ -11,9 +11,7 @@ struct ServerListTests {
     defer { server.stop() }
     // Nobody listens on port 1.
     for list in ["nats://127.0.0.1:1,\(server.url)", "\(server.url),nats://127.0.0.1:1"] {
-      let bus = try await NATSBus.connect(
-        url: list, name: "test",
-        options: NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4)))
+      let bus = try await NATSBus.test(list)
       #expect(bus.statistics.connected)
       await bus.close()
     }
@@ -36,19 +34,12 @@ struct ServerListTests {
     let servers = [try await NATSServerProcess.start(), try await NATSServerProcess.start()]
     defer { for server in servers { server.stop() } }
     let events = Inbox<NATSEvent>(capacity: 1000)
-    var options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
-    options.onEvent = { events.offer($0) }
-    let bus = try await NATSBus.connect(
-      url: servers.map(\.url).joined(separator: ","), name: "test", options: options)
+    let bus = try await NATSBus.test(servers.map(\.url).joined(separator: ","), events)
     let (lost, left) =
       bus.statistics.server == servers[0].url
       ? (servers[0], servers[1]) : (servers[1], servers[0])
     lost.kill()
-    while true {
-      let batch = await events.next(until: .now + .seconds(30))
-      try #require(!batch.isEmpty, "no other server was found")
-      if batch.contains(.reconnected(server: left.url)) { break }
-    }
+    try await events.until(.reconnected(server: left.url))
     #expect(bus.statistics.server == left.url)
     await bus.close()
   }

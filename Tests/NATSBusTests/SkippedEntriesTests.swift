@@ -86,9 +86,7 @@ struct SkippedEntriesTests {
 
   private func scripted() async throws -> (ScriptedJetStream, any KeyValueBucket) {
     let script = try ScriptedJetStream()
-    let bus = try await NATSBus.connect(
-      url: script.server.url, name: "test",
-      options: NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4)))
+    let bus = try await NATSBus.test(script.server.url)
     var existing = BucketOptions()
     existing.createsMissing = false
     return (script, try await bus.openBucket("b", existing))

@@ -11,11 +11,6 @@ import Testing
 struct StoreCrashTests {
   static let shards = 4
 
-  private final class Flag: Sendable {
-    let value = Mutex(false)
-    var isUp: Bool { value.withLock { $0 } }
-  }
-
   /// Writes records 1, 2, 3 … into one shard, one at a time, as a coordinator does: when an answer
   /// is lost, the journal's end tells whether the record is there.
   final class Writer: Sendable {
@@ -52,11 +47,7 @@ struct StoreCrashTests {
     private func writeOne() async throws {
       let (expecting, number) = state.withLock { ($0.sequence, $0.acknowledged + 1) }
       while true {
-        let result = await withCheckedContinuation { done in
-          journal.append(shard: shard, expecting: expecting, Self.bytes(number)) {
-            done.resume(returning: $0)
-          }
-        }
+        let result = await journal.append(shard: shard, expecting: expecting, Self.bytes(number))
         if case .appended(let sequence) = result { return stored(number, sequence) }
         state.withLock {
           if result == .refused { $0.refused += 1 } else { $0.unknown += 1 }
@@ -123,10 +114,6 @@ struct StoreCrashTests {
     }
   }
 
-  private func options() -> NATSOptions {
-    NATSOptions(subjects: Subjects(cluster: "test", shardCount: Self.shards))
-  }
-
   private func open(_ bus: NATSBus, replicas: Int) async throws -> JetStreamJournal {
     var options = JournalOptions()
     options.shardCount = Self.shards
@@ -147,15 +134,15 @@ struct StoreCrashTests {
   ) async throws {
     let journal = try await open(bus, replicas: replicas)
     let writers = (0..<Self.shards).map { Writer($0, journal) }
-    let over = Flag()
+    let over = Inbox<Never>(capacity: 1)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in writers {
-        group.addTask { try await writer.write { over.isUp } }
+        group.addTask { try await writer.write { over.isClosed } }
       }
       try await disturb(writers)
       // All of them still get somewhere.
       try await progress(writers, by: 50)
-      over.value.withLock { $0 = true }
+      over.close()
       try await group.waitForAll()
     }
     for writer in writers {
@@ -184,17 +171,15 @@ struct StoreCrashTests {
 
   @Test(arguments: NATSServerProcess.programs)
   func aServerKilledUnderAppendsLosesNothing(program: String) async throws {
-    let server = try await NATSServerProcess.start(program: program)
-    defer { server.stop() }
-    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options())
-    try await writeThrough(bus, replicas: 1) { writers in
-      for _ in 0..<4 {
-        try await progress(writers)
-        server.kill()
-        try await server.relaunch()
+    try await withServer(program: program) { server, bus in
+      try await writeThrough(bus, replicas: 1) { writers in
+        for _ in 0..<4 {
+          try await progress(writers)
+          server.kill()
+          try await server.relaunch()
+        }
       }
     }
-    await bus.close()
   }
 
   /// The records that a purge leaves must be there whenever the server dies in it.
@@ -202,14 +187,14 @@ struct StoreCrashTests {
   func aServerKilledUnderPurgesKeepsWhatIsBehindThem(program: String) async throws {
     let server = try await NATSServerProcess.start(program: program)
     defer { server.stop() }
-    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options())
+    let bus = try await NATSBus.test(server.url)
     let journal = try await open(bus, replicas: 1)
     let writers = (0..<Self.shards).map { Writer($0, journal) }
-    let over = Flag()
+    let over = Inbox<Never>(capacity: 1)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in writers {
-        group.addTask { try await writer.write { over.isUp } }
-        group.addTask { try await writer.purge { over.isUp } }
+        group.addTask { try await writer.write { over.isClosed } }
+        group.addTask { try await writer.purge { over.isClosed } }
       }
       for _ in 0..<20 {
         try await progress(writers, by: 20)
@@ -225,38 +210,39 @@ struct StoreCrashTests {
       }
       // On a slow machine each of them may have been cut off by a kill.
       while !writers.allSatisfy({ $0.state.withLock { $0.purges } > 0 }) { await lookAgain() }
-      over.value.withLock { $0 = true }
+      over.close()
       try await group.waitForAll()
     }
     await bus.close()
   }
 
-  @Test(arguments: NATSServerProcess.programs)
-  func leadersKilledUnderAppendsLoseNothing(program: String) async throws {
+  /// As `writeThrough`, with a cluster of three servers.
+  private func writeThroughThree(
+    _ program: String,
+    _ disturb: ([NATSServerProcess], NATSBus, [Writer]) async throws -> Void
+  ) async throws {
     let servers = try await NATSServerProcess.startCluster(of: 3, program: program)
     defer { for server in servers { server.stop() } }
-    let urls = servers.map(\.url).joined(separator: ",")
-    let bus = try await NATSBus.connect(url: urls, name: "test", options: options())
-    try await writeThrough(bus, replicas: 3) { writers in
-      for shard in 0..<1 {
-        try await progress(writers)
-        let leader = try await leader(bus, "test-journal-\(shard)")
-        servers[leader].kill()
-        try await progress(writers)
-        try await servers[leader].relaunch()
-      }
-    }
+    let bus = try await NATSBus.test(servers.map(\.url).joined(separator: ","))
+    try await writeThrough(bus, replicas: 3) { try await disturb(servers, bus, $0) }
     await bus.close()
+  }
+
+  @Test(arguments: NATSServerProcess.programs)
+  func leadersKilledUnderAppendsLoseNothing(program: String) async throws {
+    try await writeThroughThree(program) { servers, bus, writers in
+      try await progress(writers)
+      let leader = try await leader(bus, "test-journal-0")
+      servers[leader].kill()
+      try await progress(writers)
+      try await servers[leader].relaunch()
+    }
   }
 
   /// All three at once, as when the power fails but the disks do not.
   @Test(arguments: NATSServerProcess.programs)
   func allServersKilledAtOnceLoseNothing(program: String) async throws {
-    let servers = try await NATSServerProcess.startCluster(of: 3, program: program)
-    defer { for server in servers { server.stop() } }
-    let urls = servers.map(\.url).joined(separator: ",")
-    let bus = try await NATSBus.connect(url: urls, name: "test", options: options())
-    try await writeThrough(bus, replicas: 3) { writers in
+    try await writeThroughThree(program) { servers, bus, writers in
       try await progress(writers)
       for server in servers { server.kill() }
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -264,14 +250,12 @@ struct StoreCrashTests {
         try await group.waitForAll()
       }
     }
-    await bus.close()
   }
 
   /// The number of the server that leads a stream.
   private func leader(_ bus: NATSBus, _ stream: String) async throws -> Int {
     while true {
-      let reply = try? await bus.request(
-        "$JS.API.STREAM.INFO.\(stream)", [], timeout: .seconds(2))
+      let reply = try? await bus.request("$JS.API.STREAM.INFO.\(stream)", [], timeout: .seconds(2))
       let text = String(decoding: reply?.bytes ?? [], as: UTF8.self)
       if let found = text.firstRange(of: "\"leader\":\"server-"),
         let number = text[found.upperBound...].first?.wholeNumberValue
@@ -285,6 +269,6 @@ struct StoreCrashTests {
 }
 
 /// Between two looks at a fact. Nothing hangs on how long it is.
-private func lookAgain() async {
+func lookAgain() async {
   _ = await Inbox<Never>(capacity: 1).next(until: .now + .milliseconds(2))
 }

@@ -6,19 +6,10 @@ import Testing
 /// The work of the connection's thread, and the work that others do in its place.
 @Suite(.timeLimit(.minutes(2)))
 struct ThreadTests {
-  private func withBus(_ body: (NATSBus) async throws -> Void) async throws {
-    let server = try await NATSServerProcess.start()
-    defer { server.stop() }
-    let options = NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4))
-    let bus = try await NATSBus.connect(url: server.url, name: "test", options: options)
-    try await body(bus)
-    await bus.close()
-  }
-
   /// Senders find the thread asleep, at work, or find one another; nothing is lost, doubled or
   /// overtaken.
   @Test func manyThreadsSendAtOnce() async throws {
-    try await withBus { bus in
+    try await withServer { _, bus in
       let threads = 4
       let count = 3000
       let heard = Inbox<[UInt8]>(capacity: .max)
@@ -44,7 +35,7 @@ struct ThreadTests {
   }
 
   @Test func deadlinesAreTheThreadsOwn() async throws {
-    try await withBus { bus in
+    try await withServer { _, bus in
       let inbox = Inbox<Int>(capacity: 1, timers: bus.actorThread?.timers)
       let deadline = ContinuousClock.now + .milliseconds(20)
       #expect(await inbox.next(until: deadline).isEmpty)
@@ -61,7 +52,7 @@ struct ThreadTests {
   @Test func deadlinesOutliveTheThread() async throws {
     var inbox: Inbox<Int>?
     var timers: (any Timers)?
-    try await withBus { bus in
+    try await withServer { _, bus in
       timers = bus.actorThread?.timers
       let made = Inbox<Int>(capacity: 1, timers: bus.actorThread?.timers)
       inbox = made

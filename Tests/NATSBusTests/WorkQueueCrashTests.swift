@@ -8,12 +8,6 @@ import Testing
 /// A job that was accepted is handed out, whatever is killed.
 @Suite(.timeLimit(.minutes(3)), .serialized)
 struct WorkQueueCrashTests {
-  private func connect(_ server: NATSServerProcess) async throws -> NATSBus {
-    try await NATSBus.connect(
-      url: server.url, name: "test",
-      options: NATSOptions(subjects: Subjects(cluster: "test", shardCount: 4)))
-  }
-
   private func options() -> WorkQueueOptions {
     var options = WorkQueueOptions()
     options.settleWithin = .seconds(1)
@@ -26,7 +20,7 @@ struct WorkQueueCrashTests {
   func aKilledServerKeepsWhatItAccepted(program: String) async throws {
     let server = try await NATSServerProcess.start(program: program)
     defer { server.stop() }
-    let (adder, taker) = (try await connect(server), try await connect(server))
+    let (adder, taker) = (try await NATSBus.test(server.url), try await NATSBus.test(server.url))
     let queue = try await adder.openWorkQueue(options())
     let other = try await taker.openWorkQueue(options())
     let done = Mutex(Set<UInt64>())
@@ -71,35 +65,31 @@ struct WorkQueueCrashTests {
   }
 
   private func add(_ queue: JetStreamWorkQueue, _ number: UInt64) async -> AppendResult {
-    await withCheckedContinuation { done in
-      let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
-      queue.add(lane: "one", id: "\(number)", bytes) { done.resume(returning: $0) }
-    }
+    let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+    return await queue.add("one", "\(number)", bytes)
   }
 
   /// An operator deletes the consumer, or a restored store has none.
   @Test func aConsumerThatIsGoneIsMadeAgain() async throws {
-    let server = try await NATSServerProcess.start()
-    defer { server.stop() }
-    let bus = try await connect(server)
-    let queue = try await bus.openWorkQueue(options())
-    let seen = Inbox<WorkItem>(capacity: 10)
-    let taking = try await queue.consume(lane: "one", inFlight: 4) { seen.offer($0) }
-    for number in UInt64(1)...3 {
-      _ = await add(queue, number)
-      var came = false
-      while !came {
-        let batch = await seen.next(until: .now + .seconds(20))
-        try #require(!batch.isEmpty, "nothing came behind deletion \(number - 1)")
-        for item in batch {
-          came = came || item.bytes[7] == UInt8(number)
-          item.settle(.done)
+    try await withServer { _, bus in
+      let queue = try await bus.openWorkQueue(options())
+      let seen = Inbox<WorkItem>(capacity: 10)
+      let taking = try await queue.consume(lane: "one", inFlight: 4) { seen.offer($0) }
+      for number in UInt64(1)...3 {
+        _ = await add(queue, number)
+        var came = false
+        while !came {
+          let batch = await seen.next(until: .now + .seconds(20))
+          try #require(!batch.isEmpty, "nothing came behind deletion \(number - 1)")
+          for item in batch {
+            came = came || item.bytes[7] == UInt8(number)
+            item.settle(.done)
+          }
         }
+        try await deleteConsumer(bus)
       }
-      try await deleteConsumer(bus)
+      taking.cancel()
     }
-    taking.cancel()
-    await bus.close()
   }
 
   private func deleteConsumer(_ bus: NATSBus) async throws {
@@ -118,7 +108,7 @@ struct WorkQueueCrashTests {
   @Test func whatADeadTakerHadGoesToAnother() async throws {
     let server = try await NATSServerProcess.start()
     defer { server.stop() }
-    let (dying, living) = (try await connect(server), try await connect(server))
+    let (dying, living) = (try await NATSBus.test(server.url), try await NATSBus.test(server.url))
     let queue = try await living.openWorkQueue(options())
     let held = Inbox<WorkItem>(capacity: 100)
     _ = try await dying.openWorkQueue(options()).consume(lane: "one", inFlight: 10) {
@@ -147,27 +137,17 @@ struct WorkQueueCrashTests {
 
   /// A queue is not made by who does not know how it is to be.
   @Test func aMissingQueueIsToldApart() async throws {
-    let server = try await NATSServerProcess.start()
-    defer { server.stop() }
-    let bus = try await connect(server)
-    var options = options()
-    options.createsMissing = false
-    do {
+    try await withServer { _, bus in
+      var options = options()
+      options.createsMissing = false
+      let error = await #expect(throws: BusError.self) { try await bus.openWorkQueue(options) }
+      #expect(error?.isTransient == true && error?.code == .streamNotFound)
+      _ = try await bus.openWorkQueue(self.options())
       _ = try await bus.openWorkQueue(options)
-      Issue.record("opened what is not there")
-    } catch let error as BusError {
-      #expect(error.isTransient && error.code == .streamNotFound)
+      // Twice, and with other limits: they are an operator's choice.
+      options.createsMissing = true
+      options.maxJobs = 17
+      _ = try await bus.openWorkQueue(options)
     }
-    _ = try await bus.openWorkQueue(self.options())
-    _ = try await bus.openWorkQueue(options)
-    // Twice, and with other limits: they are an operator's choice.
-    options.createsMissing = true
-    options.maxJobs = 17
-    _ = try await bus.openWorkQueue(options)
-    await bus.close()
-  }
-
-  private func lookAgain() async {
-    _ = await Inbox<Never>(capacity: 1).next(until: .now + .milliseconds(2))
   }
 }
