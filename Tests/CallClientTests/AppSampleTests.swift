@@ -10,8 +10,7 @@ import Testing
   @Test func theDocumentShowsTheSampleThatIsCompiled() throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent()
     let sample = try String(contentsOf: folder.appending(path: "AppSample.swift"), encoding: .utf8)
-    let page = try String(
-      contentsOf: folder.appending(path: "../../docs/app.md"), encoding: .utf8)
+    let page = try String(contentsOf: folder.appending(path: "../../docs/app.md"), encoding: .utf8)
     #expect(page.contains("```swift\n\(sample)```\n"), "docs/app.md and AppSample.swift differ")
   }
 
@@ -25,31 +24,30 @@ import Testing
     let server = try await LoopbackServer.start { frame in
       switch frame.command {
       case .attach:
-        let invite = Invite(
-          caller: Party(user: "bob", device: "b1"), deadline: Timestamp(microseconds: 9))
+        let invite = Invite.sample(until: 9)
         return [.reply(id: frame.id, .attached(.sample)), delivery(1, .invite(invite))]
       case .call(_, .answer):
         let state = CallState(call: call, callee: "me", phase: .answered, version: 2)
         return [.reply(id: frame.id, .answer(won: true, state))]
       case .call(_, .connected):
-        let stop = Stop(reason: .hungUp, by: Party(user: "bob", device: "b1"))
+        let stop = Stop(reason: .hungUp, by: .you)
         return [.reply(id: frame.id, .done), delivery(3, .stop(stop))]
       default: return [.reply(id: frame.id, .done)]
       }
     }
     let shown = AsyncStream.makeStream(of: String.self)
     let phone = Phone(
-      edges: ["ws://127.0.0.1:\(server.port)"], user: "token", device: "d1",
+      edges: [server.url], user: "token", device: "d1",
       screen: RecordingScreen(shown: shown.continuation)
     ) { "token" }
     async let run: Void = phone.run()
     var seen: [String] = []
     for await line in shown.stream {
       seen.append(line)
-      if line == "bob calls" { try await phone.answer(call, with: "answer") }
+      if line == "you calls" { try await phone.answer(call, with: "answer") }
       if line == "ended 2" { break }
     }
-    #expect(seen == ["bob calls", "ended 2"])
+    #expect(seen == ["you calls", "ended 2"])
     phone.device.stop()
     await run
     try await server.stop()

@@ -4,67 +4,75 @@ import CallWire
 import Synchronization
 import Testing
 
+/// Devices over a real socket, against another implementation of WebSocket.
 @Suite(.timeLimit(.minutes(1))) struct CallDeviceTests {
-  /// Over a real socket, against another implementation of WebSocket.
-  @Test func placesACallAndHearsHowItEnds() async throws {
-    let callee = Party(user: "you", device: "y")
-    let server = try await LoopbackServer.start { frame in
-      switch frame.command {
-      case .attach(let attach):
-        guard attach.token == "token" else {
-          return [.reply(id: frame.id, .error(CallError(.notAccepted)))]
-        }
-        return [.reply(id: frame.id, .attached(.sample))]
-      case .place(let address, _):
-        let state = CallState(
-          call: address.call, callee: address.callee, phase: .placed, version: 1)
-        let stop = Delivery(
-          call: address.call, callee: address.callee, version: 2, at: Timestamp(microseconds: 0),
-          event: .stop(Stop(reason: .declined, by: callee)))
-        return [.reply(id: frame.id, .call(state)), .delivery(stop)]
-      case .call(_, .cancel): return [.reply(id: frame.id, .error(CallError(.unknownCall)))]
-      default: return []
-      }
-    }
+  /// Lets a device that was started talk to a server.
+  private func run(
+    token: String = "token", newToken: (@Sendable () async throws -> String)? = nil,
+    answer: @escaping @Sendable (ClientFrame) -> [ServerFrame]?,
+    _ body: (CallDevice) async throws -> Void
+  ) async throws {
+    let server = try await LoopbackServer.start(answer: answer)
     let device = CallDevice(
-      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "token", device: "d1"))
+      .init(edges: [server.url], token: token, device: "d1"), newToken: newToken)
     device.start()
-    let call = CallID(high: 1, low: 2)
-    let state = try await device.place(PlaceRequest(call: call), to: "you")
-    #expect(state.phase == .placed)
-    for await event in device.events {
-      guard case .call(call, .stopped(let stop)) = event else { continue }
-      #expect(stop.reason == .declined)
-      break
-    }
-    await #expect(throws: CallError(.unknownCall)) { try await device.cancel(call) }
+    try await body(device)
     device.stop()
-    var left = 0
-    for await _ in device.events { left += 1 }
-    #expect(left < 10)
     try await server.stop()
   }
 
-  @Test func aRefusedDeviceSaysSo() async throws {
-    let server = try await LoopbackServer.start { frame in
-      [.reply(id: frame.id, .error(CallError(.notAccepted)))]
+  /// The first event that is wanted.
+  private func first<Value>(
+    of device: CallDevice, _ wanted: (ClientEvent) -> Value?
+  ) async -> Value? {
+    for await event in device.events { if let value = wanted(event) { return value } }
+    return nil
+  }
+
+  private static func placed(_ address: CallAddress) -> CallState {
+    CallState(call: address.call, callee: address.callee, phase: .placed, version: 1)
+  }
+
+  @Test func placesACallAndHearsHowItEnds() async throws {
+    let call = CallID(high: 1, low: 2)
+    try await run { frame in
+      switch frame.command {
+      case .attach(let attach):
+        attach.token == "token" ? nil : [.reply(id: frame.id, .error(CallError(.notAccepted)))]
+      case .place(let address, _):
+        [
+          .reply(id: frame.id, .call(Self.placed(address))),
+          .delivery(
+            Delivery(
+              call: address.call, callee: address.callee, version: 2,
+              at: Timestamp(microseconds: 0), event: .stop(Stop(reason: .declined, by: .you)))),
+        ]
+      case .call(_, .cancel): [.reply(id: frame.id, .error(CallError(.unknownCall)))]
+      default: nil
+      }
+    } _: { device in
+      let state = try await device.place(PlaceRequest(call: call), to: "you")
+      #expect(state.phase == .placed)
+      let stop = await first(of: device) {
+        if case .call(call, .stopped(let stop)) = $0 { stop } else { nil }
+      }
+      #expect(stop?.reason == .declined)
+      await #expect(throws: CallError(.unknownCall)) { try await device.cancel(call) }
+      device.stop()
+      var left = 0
+      for await _ in device.events { left += 1 }
+      #expect(left < 10)
     }
-    let device = CallDevice(
-      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "bad", device: "d1"))
-    device.start()
-    for await event in device.events {
-      guard case .refused(let error) = event else { continue }
-      #expect(error.code == .notAccepted)
-      break
-    }
-    device.stop()
-    try await server.stop()
   }
 
   /// The token has expired; later the edge says that the next one is about to.
   @Test func aDeviceGetsNewTokensWhereItIsToldHow() async throws {
     let renewed = Mutex<String?>(nil)
-    let server = try await LoopbackServer.start { frame in
+    let count = Atomic(0)
+    let newToken: @Sendable () async throws -> String = {
+      "new \(count.add(1, ordering: .relaxed).newValue)"
+    }
+    try await run(token: "old", newToken: newToken) { frame in
       switch frame.command {
       case .attach(let attach) where attach.token == "old":
         return [.reply(id: frame.id, .error(CallError(.expired)))]
@@ -78,30 +86,21 @@ import Testing
         return [.reply(id: frame.id, .done)]
       default: return [.reply(id: frame.id, .error(CallError(.notAccepted)))]
       }
+    } _: { device in
+      let reply = await first(of: device) {
+        if case .replied(_, .renew(token: "new 2"), let reply) = $0 { reply } else { nil }
+      }
+      #expect(reply == .done)
+      #expect(renewed.withLock { $0 } == "new 2")
     }
-    let count = Atomic(0)
-    let device = CallDevice(
-      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "old", device: "d1"),
-      newToken: { "new \(count.add(1, ordering: .relaxed).newValue)" })
-    device.start()
-    for await event in device.events {
-      guard case .replied(_, .renew(let token), let reply) = event else { continue }
-      #expect(token == "new 2" && reply == .done)
-      break
-    }
-    #expect(renewed.withLock { $0 } == "new 2")
-    device.stop()
-    try await server.stop()
   }
 
   /// Two edges, one of which goes away: the device is attached to the other before it leaves.
   @Test func movesToAnotherEdgeWithoutAMomentAlone() async throws {
+    let goAway = Notice(kind: .goAway, message: "This edge goes away.")
     let leaving = try await LoopbackServer.start { frame in
       guard case .attach = frame.command else { return [] }
-      return [
-        .reply(id: frame.id, .attached(.sample)),
-        .notice(Notice(kind: .goAway, message: "This edge goes away.")),
-      ]
+      return [.reply(id: frame.id, .attached(.sample)), .notice(goAway)]
     }
     var info = AttachedInfo.sample
     info.session = "the other edge"
@@ -109,20 +108,11 @@ import Testing
     let staying = try await LoopbackServer.start { frame in
       switch frame.command {
       case .attach: [.reply(id: frame.id, .attached(other))]
-      case .place(let address, _):
-        [
-          .reply(
-            id: frame.id,
-            .call(
-              CallState(call: address.call, callee: address.callee, phase: .placed, version: 1)))
-        ]
+      case .place(let address, _): [.reply(id: frame.id, .call(Self.placed(address)))]
       default: []
       }
     }
-    let device = CallDevice(
-      .init(
-        edges: [leaving, staying].map { "ws://127.0.0.1:\($0.port)" }, token: "token",
-        device: "d1"))
+    let device = CallDevice(.init(edges: [leaving.url, staying.url], token: "token", device: "d1"))
     device.start()
     var heard: [ClientEvent] = []
     for await event in device.events {
@@ -130,11 +120,7 @@ import Testing
       if case .attached(other, _) = event { break }
     }
     #expect(
-      heard == [
-        .attached(.sample, again: false),
-        .notice(Notice(kind: .goAway, message: "This edge goes away.")),
-        .attached(other, again: true),
-      ])
+      heard == [.attached(.sample, again: false), .notice(goAway), .attached(other, again: true)])
     // A command that is sent now goes to the other edge.
     try await leaving.stop()
     let state = try await device.place(PlaceRequest(call: CallID(high: 3, low: 4)), to: "you")
@@ -155,8 +141,7 @@ import Testing
       }
       return [.reply(id: frame.id, .attached(info))]
     }
-    let device = CallDevice(
-      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "token", device: "d1"))
+    let device = CallDevice(.init(edges: [server.url], token: "token", device: "d1"))
     device.woken(for: call)
     var answer: WakeAnswer?
     for await event in device.events {
@@ -171,42 +156,30 @@ import Testing
   }
 
   @Test func readsAndSetsRules() async throws {
-    var kept = UserRules(onBusy: UserRules.Forward(users: ["desk"]))
+    let desk = UserRules(onBusy: UserRules.Forward(users: ["desk"]))
+    var kept = desk
     kept.changedAt = Timestamp(microseconds: 7000)
     let answer = kept
-    let server = try await LoopbackServer.start { frame in
+    try await run { frame in
       switch frame.command {
-      case .attach: [.reply(id: frame.id, .attached(.sample))]
       case .rules(.read): [.reply(id: frame.id, .rules(UserRules()))]
-      case .rules(.write(let rules)):
-        [
-          .reply(
-            id: frame.id,
-            rules.onBusy == answer.onBusy ? .rules(answer) : .error(CallError(.invalidRules)))
-        ]
-      default: []
+      case .rules(.write(desk)): [.reply(id: frame.id, .rules(answer))]
+      case .rules: [.reply(id: frame.id, .error(CallError(.invalidRules)))]
+      default: nil
       }
+    } _: { device in
+      let (before, stored) = (try await device.rules(), try await device.setRules(desk))
+      #expect(before == UserRules() && stored == answer)
+      await #expect(throws: CallError(.invalidRules)) { try await device.setRules(UserRules()) }
     }
-    let device = CallDevice(
-      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "token", device: "d1"))
-    device.start()
-    #expect(try await device.rules() == UserRules())
-    #expect(
-      try await device.setRules(UserRules(onBusy: UserRules.Forward(users: ["desk"]))) == answer)
-    await #expect(throws: CallError(.invalidRules)) {
-      try await device.setRules(UserRules())
-    }
-    device.stop()
-    try await server.stop()
   }
 
   @Test func registersWithWhatStands() async throws {
     let info = RegisteredInfo(
       device: "d1", expiresAt: Timestamp(microseconds: 5000), removed: ["old"],
       capabilities: [.missedNotice])
-    let server = try await LoopbackServer.start { frame in
+    try await run { frame in
       switch frame.command {
-      case .attach: [.reply(id: frame.id, .attached(.sample))]
       case .register(let request):
         [
           .reply(
@@ -216,26 +189,21 @@ import Testing
           .notice(Notice(kind: .tokenTaken, message: "Another device registered this token.")),
         ]
       case .unregister: [.reply(id: frame.id, .done)]
-      default: []
+      default: nil
       }
+    } _: { device in
+      let request = RegistrationRequest(
+        alertToken: PushToken(provider: .fcm, environment: "", topic: "p", token: "t"),
+        capabilities: [.missedNotice])
+      #expect(try await device.register(request) == info)
+      try await device.unregister()
+      await #expect(throws: CallError(.unknownCapability)) {
+        try await device.register(RegistrationRequest())
+      }
+      let notice = await first(of: device) {
+        if case .notice(let notice) = $0 { notice } else { nil }
+      }
+      #expect(notice?.kind == .tokenTaken)
     }
-    let device = CallDevice(
-      .init(edges: ["ws://127.0.0.1:\(server.port)"], token: "token", device: "d1"))
-    device.start()
-    let request = RegistrationRequest(
-      alertToken: PushToken(provider: .fcm, environment: "", topic: "p", token: "t"),
-      capabilities: [.missedNotice])
-    #expect(try await device.register(request) == info)
-    try await device.unregister()
-    await #expect(throws: CallError(.unknownCapability)) {
-      try await device.register(RegistrationRequest())
-    }
-    for await event in device.events {
-      guard case .notice(let notice) = event else { continue }
-      #expect(notice.kind == .tokenTaken)
-      break
-    }
-    device.stop()
-    try await server.stop()
   }
 }

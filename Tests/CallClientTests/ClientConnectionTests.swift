@@ -4,6 +4,8 @@ import CallWire
 import Testing
 
 @Suite struct ClientMachineConnectionTests {
+  private static let call = CallID(high: 7, low: 7)
+
   @Test func attachesWithTokenAndDevice() {
     var device = Device()
     device.start()
@@ -17,29 +19,42 @@ import Testing
     }
     #expect(attach.token == "t")
     #expect(attach.device == "d1")
-    device.hear(.reply(id: frames[0].id, .attached(.sample)))
+    device.reply(frames[0].id, .attached(.sample))
     #expect(device.take().events == [.attached(.sample, again: false)])
     #expect(device.machine.isAttached)
   }
 
+  @Test("a device that wants credentials for TURN asks, and its app gets the first and later ones")
+  func relays() {
+    func credentials(_ password: String) -> RelayCredentials {
+      RelayCredentials(
+        urls: ["turn:turn.example"], username: "1:me", password: password,
+        expiresAt: Timestamp(microseconds: 1_000_000))
+    }
+    var device = Device { $0.wantsRelays = true }
+    device.start()
+    device.open()
+    let frames = device.take().frames
+    let asks = frames.map { if case .attach(let it) = $0.command { it.wantsRelays } else { false } }
+    #expect(asks == [true])
+    var info = AttachedInfo.sample
+    info.relays = credentials("one")
+    device.reply(frames[0].id, .attached(info))
+    device.hear(.relays(credentials("two")))
+    let events = device.take().events
+    #expect(events == [.attached(info, again: false), .relays(credentials("two"))])
+  }
+
+  // MARK: Waits
+
   @Test func goesToTheNextEdgeAfterAWaitThatGrows() {
     var device = Device()
     device.start()
-    var waits: [Int64] = []
-    for edge in [1, 2, 0, 1, 2] {
+    for (failures, edge) in [1, 2, 0, 1, 2].enumerated() {
       _ = device.take()
       device.close()
-      guard case .waiting(let until) = device.machine.state else {
-        Issue.record("does not wait")
-        return
-      }
-      waits.append((until - device.now).microseconds)
-      device.pass(until - device.now)
+      device.expectWait(upTo: 250_000 << failures)
       #expect(device.take().contains(.connect(edge: edge)))
-    }
-    for (index, wait) in waits.enumerated() {
-      let ceiling = Int64(250_000) << Int64(index)
-      #expect(wait >= ceiling / 2 && wait <= ceiling)
     }
   }
 
@@ -57,14 +72,11 @@ import Testing
 
   /// The call would end without it: a caller has 15 s while it rings, each side 60 s once it is answered.
   @Test(arguments: [
-    ClientCommand.place(
-      CallAddress(callee: "bob", call: CallID(high: 7, low: 7)),
-      PlaceRequest(call: CallID(high: 7, low: 7))),
-    .call(CallAddress(callee: "me", call: CallID(high: 7, low: 7)), .hangUp),
+    ClientCommand.place(CallAddress(callee: "bob", call: call), PlaceRequest(call: call)),
+    .call(CallAddress(callee: "me", call: call), .hangUp),
   ])
   func aDeviceInACallWaitsTwoSecondsAtMost(_ command: ClientCommand) {
-    var device = Device()
-    device.attach()
+    var device = Device.attached()
     device.say(command)
     device.close()
     device.pass(.seconds(1))
@@ -77,20 +89,20 @@ import Testing
     device.expectWait(upTo: 15_000_000)
   }
 
+  // MARK: Ends
+
   @Test func aRefusedTokenIsNotTriedAgain() {
     var device = Device()
     device.start()
     device.open()
-    let id = device.take().frames[0].id
-    device.hear(.reply(id: id, .error(CallError(.expired))))
+    device.refuse(device.take().frames[0].id, .expired)
     #expect(device.machine.state == .stopped)
     #expect(device.take() == [.close, .event(.refused(CallError(.expired)))])
     #expect(device.machine.nextDeadline == nil)
   }
 
   @Test func aReplacedSessionDoesNotFightBack() {
-    var device = Device()
-    device.attach()
+    var device = Device.attached()
     device.hear(.notice(Notice(kind: .sessionReplaced, message: "")))
     #expect(device.machine.state == .stopped)
   }
@@ -104,19 +116,13 @@ import Testing
     device.open()
     let given = device.now
     device.pass(.seconds(10))
-    guard case .waiting(let until) = device.machine.state else {
-      Issue.record("it does not give the attach up")
-      return
-    }
-    device.pass(until - device.now)
+    device.passWait()
     _ = device.take()
     device.open()
-    let id = device.take().frames[0].id
-    device.hear(.reply(id: id, .attached(.sample)))
+    device.answerAttach()
     #expect(device.machine.isAttached)
     while device.now < given + late {
-      device.machine.noteContact(now: device.now)
-      device.pass(min(.seconds(10), given + late - device.now))
+      device.passAlive(min(.seconds(10), given + late - device.now))
     }
     _ = device.take()
     device.hear(.notice(Notice(kind: .sessionReplaced, message: "")))
@@ -125,24 +131,45 @@ import Testing
       return
     }
     #expect(device.take().contains(.close))
-    guard case .waiting(let again) = device.machine.state else {
-      Issue.record("it does not come back")
-      return
-    }
-    device.pass(again - device.now)
+    device.passWait()
+    _ = device.take()
     device.open()
-    let second = device.take().frames[0].id
-    device.hear(.reply(id: second, .attached(.sample)))
+    device.answerAttach()
     #expect(device.machine.isAttached)
   }
 
+  @Test("a device that was removed does not come back by itself; its app may start it again")
+  func removed() {
+    var device = Device.attached()
+    device.close(4001)
+    let error = CallError(.unknownDevice, "The device was removed.")
+    #expect(device.take().events == [.refused(error)])
+    #expect(device.machine.state == .stopped)
+    #expect(device.machine.nextDeadline == nil)
+    device.start()
+    #expect(device.take() == [.connect(edge: 0)])
+  }
+
+  @Test func aDeviceThatWasTooFastWaitsForAMinute() {
+    var device = Device.attached()
+    device.close(4006)
+    #expect(device.machine.state == .waiting(until: device.now + .seconds(60)))
+  }
+
+  @Test(arguments: [nil, 1006, 4002, 4003, 4005, 4007, 4010, 4011] as [UInt16?])
+  func afterOtherCloseCodesItComesBackSoon(code: UInt16?) {
+    var device = Device.attached()
+    device.close(code)
+    #expect(device.passWait() <= 1_000_000)
+  }
+
+  // MARK: Signs of life
+
   @Test func silenceBreaksTheConnection() {
-    var device = Device()
-    device.attach()
+    var device = Device.attached()
     device.pass(.seconds(60))
     #expect(device.machine.isAttached)
-    device.machine.noteContact(now: device.now)
-    device.pass(.seconds(60))
+    device.passAlive(.seconds(60))
     #expect(device.machine.isAttached)
     device.pass(.seconds(3))
     #expect(!device.machine.isAttached)
@@ -150,9 +177,7 @@ import Testing
   }
 
   @Test func aHeartbeatFindsADeadConnectionSooner() {
-    var device = Device()
-    device.machine = ClientMachine(Device.configuration { $0.heartbeat = .init() })
-    device.attach()
+    var device = Device.attached { $0.heartbeat = .init() }
     device.pass(.seconds(19))
     #expect(device.take().frames.isEmpty)
     device.pass(.seconds(1))
@@ -162,11 +187,11 @@ import Testing
     device.pass(.seconds(4))
     #expect(device.take().isEmpty)
     device.turn.now = device.now + .milliseconds(500)
-    device.hear(.reply(id: pings[0].id, .done))
+    device.reply(pings[0].id, .done)
     #expect(device.take().isEmpty)
     #expect(device.machine.nextDeadline == device.now + .seconds(20))
     device.pass(.seconds(20))
-    #expect(device.take().frames.map(\.command) == [.ping])
+    #expect(device.said() == [.ping])
     #expect(device.machine.nextDeadline == device.now + .seconds(5))
     device.pass(.seconds(5))
     #expect(!device.machine.isAttached)
@@ -174,22 +199,16 @@ import Testing
   }
 
   @Test func aDeviceThatWakesAsksAtOnce() {
-    var device = Device()
-    device.machine = ClientMachine(Device.configuration { $0.heartbeat = .init() })
-    device.attach()
+    var device = Device.attached { $0.heartbeat = .init() }
     device.turn.now = device.now + .seconds(2)
-    let call = CallID(high: 1, low: 2)
-    device.machine.woken(for: call, &device.turn)
-    #expect(
-      device.take().frames.map(\.command) == [.call(CallAddress(call: call), .query), .ping])
+    device.machine.woken(for: Self.call, &device.turn)
+    #expect(device.said() == [.call(CallAddress(call: Self.call), .query), .ping])
     device.pass(.seconds(5))
     #expect(!device.machine.isAttached)
   }
 
   @Test func whoHearsSomethingSendsNoHeartbeat() {
-    var device = Device()
-    device.machine = ClientMachine(Device.configuration { $0.heartbeat = .init() })
-    device.attach()
+    var device = Device.attached { $0.heartbeat = .init() }
     for _ in 0..<10 {
       device.pass(.seconds(15))
       device.machine.noteContact(now: device.now)

@@ -8,13 +8,8 @@ import Testing
   private static let list = ["wss://a", "wss://b"]
   private let call = CallID(high: 1, low: 2)
 
-  private func device(
-    _ edges: [String] = list, seed: UInt64 = 1, followsNearer: Bool = true
-  ) -> Device {
-    var device = Device(edges: edges)
-    var configuration = device.machine.configuration
-    configuration.followsNearer = followsNearer
-    device.machine = ClientMachine(configuration)
+  private func device(_ edges: [String] = list, seed: UInt64 = 1) -> Device {
+    var device = Device(edges: edges) { $0.followsNearer = true }
     device.turn.random = SplitMix64(seed: seed)
     return device
   }
@@ -25,13 +20,13 @@ import Testing
     return info
   }
 
-  private func attach(_ device: inout Device, nearer: String) {
-    device.start()
-    device.open()
-    for frame in device.take().frames {
-      device.hear(.reply(id: frame.id, .attached(info(nearer))))
-    }
-    _ = device.take()
+  /// A device whose edge named another one in its answer to the attach.
+  private func attached(
+    _ edges: [String] = list, seed: UInt64 = 1, nearer: String = "wss://b"
+  ) -> Device {
+    var device = device(edges, seed: seed)
+    device.attach(info(nearer))
+    return device
   }
 
   private func hear(_ device: inout Device, nearer: String) {
@@ -42,26 +37,25 @@ import Testing
   /// Lets time pass, in which the edge sends pings, until the device does something.
   private func pass(_ device: inout Device, seconds: Int64) -> [ClientMachine.Action] {
     _ = device.take()
-    for _ in 0..<seconds where device.turn.actions.isEmpty {
-      device.machine.noteContact(now: device.now)
-      device.pass(.seconds(1))
-    }
+    for _ in 0..<seconds where device.turn.actions.isEmpty { device.passAlive(.seconds(1)) }
     return device.take()
   }
 
   /// The next connection opens, and its attach is answered.
   private func arrive(_ device: inout Device, nearer: String = "") {
-    device.machine.opened(on: .next, &device.turn)
-    for case .sendNext(let frame) in device.take() {
-      device.machine.received(
-        .reply(id: frame.id, .attached(info(nearer))), on: .next, &device.turn)
-    }
+    device.hearNext(device.openNext()?.id, .attached(info(nearer)))
+  }
+
+  private func goAway(_ device: inout Device) -> [ClientMachine.Action] {
+    device.hear(.notice(Notice(kind: .goAway, message: "", retryAfterMilliseconds: 0)))
+    device.pass(.milliseconds(1))
+    return device.take()
   }
 
   // MARK: Whether
 
   @Test func aDeviceThatDoesNotWantToAsksForNothingAndStays() {
-    var device = device(followsNearer: false)
+    var device = Device(edges: Self.list)
     device.start()
     device.open()
     let frame = device.take().frames[0]
@@ -70,14 +64,13 @@ import Testing
       return
     }
     #expect(!request.wantsNearer)
-    device.hear(.reply(id: frame.id, .attached(info("wss://b"))))
+    device.reply(frame.id, .attached(info("wss://b")))
     hear(&device, nearer: "wss://b")
     #expect(pass(&device, seconds: 100).isEmpty)
   }
 
   @Test func itMovesToAnEdgeOfItsListAndStaysAttached() {
-    var device = device()
-    attach(&device, nearer: "wss://b:443")
+    var device = attached(nearer: "wss://b:443")
     #expect(pass(&device, seconds: 61) == [.connectNext(edge: 1)])
     arrive(&device)
     let actions = device.take()
@@ -88,8 +81,7 @@ import Testing
   }
 
   @Test func itMovesToAnEdgeThatIsNotInItsListAndFallsBackToTheList() {
-    var device = device()
-    attach(&device, nearer: "wss://c/x")
+    var device = attached(nearer: "wss://c/x")
     #expect(pass(&device, seconds: 61) == [.connectNext(edge: 2)])
     #expect(device.machine.address(ofEdge: 2) == "wss://c/x")
     arrive(&device)
@@ -102,24 +94,18 @@ import Testing
   @Test(arguments: [
     "ws://c", "", "c", "https://c", "wss://c d", "wss://c\r\nHost: d", "wss://c@d", "wss://c:0",
     "wss://" + String(repeating: "c", count: 300),
+    // Where it is already.
+    "wss://a:443/v1/connect",
   ])
   func itDoesNotGoThere(_ address: String) {
-    var device = device()
-    attach(&device, nearer: address)
+    var device = attached(nearer: address)
     hear(&device, nearer: address)
     #expect(pass(&device, seconds: 100).isEmpty)
   }
 
   @Test func withoutTLSInItsListItNeedsNone() {
-    var device = device(["ws://a"])
-    attach(&device, nearer: "ws://c")
+    var device = attached(["ws://a"], nearer: "ws://c")
     #expect(pass(&device, seconds: 61) == [.connectNext(edge: 1)])
-  }
-
-  @Test func whereItIsAlreadyIsNotNearer() {
-    var device = device()
-    attach(&device, nearer: "wss://a:443/v1/connect")
-    #expect(pass(&device, seconds: 100).isEmpty)
   }
 
   // MARK: When
@@ -127,8 +113,7 @@ import Testing
   @Test func devicesSpreadTheirMoves() {
     var moved = [0, 0, 0]
     for seed in 0..<60 as Range<UInt64> {
-      var device = device(seed: seed)
-      attach(&device, nearer: "wss://b")
+      var device = attached(seed: seed)
       for third in 0..<3 where !pass(&device, seconds: 20).isEmpty { moved[third] += 1 }
     }
     #expect(moved.reduce(0, +) >= 57)
@@ -136,37 +121,29 @@ import Testing
   }
 
   @Test func notInACall() {
-    var device = device()
-    attach(&device, nearer: "wss://b")
-    let caller = Party(user: "you", device: "p")
-    device.hear(
-      call, 1, .invite(Invite(caller: caller, deadline: device.now + .seconds(30))))
+    var device = attached()
+    device.ring(call, 1)
     #expect(pass(&device, seconds: 300).isEmpty)
     device.hear(call, 2, .stop(Stop(reason: .cancelled)))
     #expect(pass(&device, seconds: 62).contains(.connectNext(edge: 1)))
   }
 
   @Test func notWhileACommandWaits() {
-    var device = device()
-    attach(&device, nearer: "wss://b")
-    let request = device.say(.place(CallAddress(callee: "you", call: call), .init(call: call)))!
-    device.hear(
-      .reply(id: request, .call(CallState(call: call, callee: "you", phase: .placed, version: 1))))
+    var device = attached()
+    device.havePlaced(CallAddress(callee: "you", call: call))
     #expect(pass(&device, seconds: 300).isEmpty)
   }
 
   @Test func aCallThatBeginsMeanwhilePutsItOff() {
-    var device = device()
-    attach(&device, nearer: "wss://b")
+    var device = attached()
     #expect(pass(&device, seconds: 61) == [.connectNext(edge: 1)])
-    _ = device.say(.place(CallAddress(callee: "you", call: call), .init(call: call)))
+    device.place(CallAddress(callee: "you", call: call))
     #expect(device.take().first == .closeNext)
     #expect(device.machine.isAttached)
   }
 
   @Test func whatTheEdgeTakesBackIsOver() {
-    var device = device()
-    attach(&device, nearer: "wss://b")
+    var device = attached()
     hear(&device, nearer: "")
     #expect(pass(&device, seconds: 100).isEmpty)
   }
@@ -174,8 +151,7 @@ import Testing
   // MARK: How often
 
   @Test func twoEdgesThatNameEachOtherMoveItOnceInAPause() {
-    var device = device()
-    attach(&device, nearer: "wss://b")
+    var device = attached()
     var moves = 0
     var address = "wss://a"
     for _ in 0..<3600 {
@@ -190,8 +166,7 @@ import Testing
   }
 
   @Test func anEdgeThatCannotBeReachedIsLeftAloneForAPause() {
-    var device = device()
-    attach(&device, nearer: "wss://c")
+    var device = attached(nearer: "wss://c")
     #expect(pass(&device, seconds: 61) == [.connectNext(edge: 2)])
     device.machine.closed(on: .next, &device.turn)
     #expect(device.machine.isAttached && !device.machine.isMoving)
@@ -203,21 +178,15 @@ import Testing
   // MARK: Beside a drain
 
   @Test func anEdgeThatGoesAwayComesFirst() {
-    var device = device()
-    attach(&device, nearer: "wss://c")
-    device.hear(.notice(Notice(kind: .goAway, message: "", retryAfterMilliseconds: 0)))
-    device.pass(.milliseconds(1))
-    #expect(device.take().contains(.connectNext(edge: 1)))
+    var device = attached(nearer: "wss://c")
+    #expect(goAway(&device).contains(.connectNext(edge: 1)))
   }
 
   @Test func aNearerEdgeThatGoesAwayIsLeftForTheList() {
-    var device = device()
-    attach(&device, nearer: "wss://c")
+    var device = attached(nearer: "wss://c")
     _ = pass(&device, seconds: 61)
     arrive(&device)
     _ = device.take()
-    device.hear(.notice(Notice(kind: .goAway, message: "", retryAfterMilliseconds: 0)))
-    device.pass(.milliseconds(1))
-    #expect(device.take().contains(.connectNext(edge: 0)))
+    #expect(goAway(&device).contains(.connectNext(edge: 0)))
   }
 }

@@ -11,26 +11,18 @@ import Testing
       peer: "ann", since: Timestamp(microseconds: 1000))
   }
 
-  private func asking() -> Device {
-    var device = Device()
-    device.machine = ClientMachine(Device.configuration { $0.wantsOngoing = true })
-    return device
-  }
-
-  /// Attaches, and learns the user's calls.
-  private func attach(_ device: inout Device, _ ongoing: OngoingCalls?) {
+  private func info(_ ongoing: OngoingCalls?) -> AttachedInfo {
     var info = AttachedInfo.sample
     info.ongoing = ongoing
-    for frame in device.take().frames {
-      if case .attach = frame.command { device.hear(.reply(id: frame.id, .attached(info))) }
-    }
+    return info
   }
 
-  private func attached(_ ongoing: OngoingCalls? = OngoingCalls(version: 5)) -> Device {
-    var device = asking()
+  /// A device that has learned the user's calls; its app does not know them yet.
+  private func attached(_ ongoing: OngoingCalls = OngoingCalls(version: 5)) -> Device {
+    var device = Device(edges: ["a"]) { $0.wantsOngoing = true }
     device.start()
     device.open()
-    attach(&device, ongoing)
+    device.answerAttach(.attached(info(ongoing)))
     return device
   }
 
@@ -41,18 +33,18 @@ import Testing
   private func acknowledged(_ device: inout Device) -> [UInt64] {
     device.readCompleted()
     device.pass(.seconds(1))
-    return device.take().frames.flatMap { frame -> [UInt64] in
-      guard case .ack(let items) = frame.command else { return [] }
+    return device.said().flatMap { command -> [UInt64] in
+      guard case .ack(let items) = command else { return [] }
       return items.filter { $0.call.call == Acknowledgement.ongoingID }.map(\.version)
     }
   }
 
   @Test(arguments: [true, false]) func itAsksIfTheAppWants(asks: Bool) {
-    var device = asks ? asking() : Device()
+    var device = Device { $0.wantsOngoing = asks }
     device.start()
     device.open()
-    let attach = device.take().frames.compactMap { frame -> AttachRequest? in
-      if case .attach(let request) = frame.command { request } else { nil }
+    let attach = device.said().compactMap {
+      if case .attach(let request) = $0 { request } else { nil as AttachRequest? }
     }
     #expect(attach.map(\.wantsOngoing) == [asks])
   }
@@ -87,10 +79,8 @@ import Testing
     var device = attached(OngoingCalls(version: 9, calls: [Self.call(1)]))
     _ = device.take()
     device.close()
-    device.machine.reconnectNow(&device.turn)
-    device.open()
     // It may have counted from the beginning.
-    attach(&device, OngoingCalls(version: 2, calls: [Self.call(1)]))
+    device.comeBack(info(OngoingCalls(version: 2, calls: [Self.call(1)])))
     #expect(shown(&device).isEmpty)
     device.hear(.ongoing(OngoingCalls(version: 3)))
     #expect(shown(&device) == [[]])
@@ -100,14 +90,12 @@ import Testing
     var device = attached(OngoingCalls(version: 9, calls: [Self.call(1)]))
     _ = device.take()
     device.close()
-    device.machine.reconnectNow(&device.turn)
-    device.open()
-    attach(&device, nil)
+    device.comeBack(info(nil))
     #expect(shown(&device) == [[]])
   }
 
   @Test func nothingIsTakenBeforeTheAttachIsAnswered() {
-    var device = asking()
+    var device = Device { $0.wantsOngoing = true }
     device.start()
     device.open()
     device.hear(.ongoing(OngoingCalls(version: 9, calls: [Self.call(1)])))

@@ -6,16 +6,19 @@ import Testing
 /// A call rings where the cluster cannot say that it is over.
 @Suite struct ClientRingingTests {
   let call = CallID(high: 1, low: 2)
-  let caller = Party(user: "you", device: "x")
+  private var answer: ClientCommand { .call(CallAddress(call: call), .answer(description: "")) }
 
-  /// A device that rings for 30 s more, and has lost its connection.
+  /// A device that rings until 30 s by the cluster's clock, which is a second behind its own.
+  private func ringing(_ grace: Span? = .seconds(5)) -> Device {
+    var device = Device.attached(edges: ["a"]) { $0.ringGrace = grace }
+    device.ring(call, until: 30_000_000)
+    _ = device.take()
+    return device
+  }
+
+  /// The same, and it has lost its connection.
   private func lostDevice(_ grace: Span? = .seconds(5)) -> Device {
-    var device = Device()
-    device.machine = ClientMachine(Device.configuration { $0.ringGrace = grace })
-    device.attach()
-    // The cluster's clock is a second behind this one.
-    device.hear(
-      call, 5, .invite(Invite(caller: caller, deadline: Timestamp(microseconds: 30_000_000))))
+    var device = ringing(grace)
     device.close()
     _ = device.take()
     return device
@@ -33,12 +36,7 @@ import Testing
 
   @Test("R25: the call goes on to others and rings here for longer than its invite said")
   func itRingsOn() {
-    var device = Device()
-    device.machine = ClientMachine(Device.configuration { $0.ringGrace = .seconds(5) })
-    device.attach()
-    device.hear(
-      call, 5, .invite(Invite(caller: caller, deadline: Timestamp(microseconds: 30_000_000))))
-    _ = device.take()
+    var device = ringing()
     let later = Timestamp(microseconds: 50_000_000)
     device.hear(call, 7, .ringsUntil(later))
     #expect(device.take().callEvents == [.ringsUntil(later)])
@@ -49,19 +47,17 @@ import Testing
 
   @Test("R25: the caller is told, and one that comes after the answer is of no use")
   func theCallerIsTold() {
-    var device = Device()
-    device.attach()
-    let request = device.say(
-      .place(CallAddress(callee: "you", call: call), PlaceRequest(call: call)))
+    var device = Device.attached()
+    let request = device.place(CallAddress(callee: "you", call: call))
     _ = device.take()
     let later = Timestamp(microseconds: 50_000_000)
     device.hear(call, 7, .ringsUntil(later))
     #expect(device.machine.calls[call]?.deadline == nil, "the place has no reply yet")
     let state = CallState(call: call, callee: "you", phase: .placed, version: 1)
-    device.hear(.reply(id: request!, .call(state)))
+    device.reply(request, .call(state))
     device.hear(call, 9, .ringsUntil(later))
     #expect(device.machine.calls[call]?.deadline == later)
-    device.hear(call, 10, .answered(Answered(by: caller)))
+    device.hear(call, 10, .answered(Answered(by: .you)))
     device.hear(call, 11, .ringsUntil(Timestamp(microseconds: 60_000_000)))
     #expect(device.machine.calls[call]?.deadline == later)
     #expect(device.machine.calls[call]?.phase == .answered)
@@ -82,11 +78,9 @@ import Testing
     device.start()
     device.open()
     let attach = device.take().frames.first
-    let invite = Invite(
-      caller: Party(user: "you", device: "d2"), deadline: Timestamp(microseconds: 60_000_000))
-    device.hear(call, 1, .invite(invite))
-    #expect(device.take().callEvents == [.invited(invite)])
-    device.hear(.reply(id: attach?.id ?? 0, .attached(.sample)))
+    device.ring(call, 1)
+    #expect(device.take().callEvents == [.invited(.sample())])
+    device.reply(attach?.id, .attached(.sample))
     _ = device.take()
     let stop = Stop(reason: .cancelled)
     device.hear(call, 2, .stop(stop))
@@ -97,13 +91,11 @@ import Testing
   @Test("an edge that tells times of another world does no harm", arguments: [Int64.min, 0, .max])
   func absurdTimes(serverTime: Int64) {
     for deadline in [Int64.min, 0, .max / 1000 * 1000, .max] {
-      var device = Device()
-      device.machine = ClientMachine(Device.configuration { _ in })
+      var device = Device(edges: ["a"])
       var info = AttachedInfo.sample
       info.serverTime = Timestamp(microseconds: serverTime)
       device.attach(info)
-      device.hear(
-        call, 5, .invite(Invite(caller: caller, deadline: Timestamp(microseconds: deadline))))
+      device.ring(call, until: deadline)
       device.close()
       let isOver = fail(&device, until: 60_000_000).callEvents.contains {
         if case .stopped = $0 { true } else { false }
@@ -131,12 +123,10 @@ import Testing
 
   @Test func anAnswerThatWaitsIsGivenUp() throws {
     var device = lostDevice()
-    let said = device.say(.call(CallAddress(call: call), .answer(description: "")))
+    let said = device.say(answer)
     let request = try #require(said)
     let actions = fail(&device, until: 36_000_000)
-    let gaveUp = ClientEvent.gaveUp(
-      request: request, .call(CallAddress(call: call), .answer(description: "")))
-    #expect(actions.events.contains(gaveUp))
+    #expect(actions.events.contains(.gaveUp(request: request, answer)))
     device.comeBack()
     #expect(!device.take().frames.contains { $0.id == request })
   }
@@ -146,63 +136,18 @@ import Testing
     _ = fail(&device, until: 36_000_000)
     device.comeBack()
     _ = device.take()
-    let me = Party(user: "me", device: "d1")
-    for version: UInt64 in [6, 6, 7] { device.hear(call, version, .answered(Answered(by: me))) }
+    for version: UInt64 in [6, 6, 7] { device.hear(call, version, .answered(Answered(by: .me))) }
     let actions = device.take()
     #expect(actions.callEvents.isEmpty)
-    let sent = actions.frames.map(\.command)
-    #expect(sent.filter { $0 == .call(CallAddress(call: call), .hangUp) }.count == 1)
+    let hangUp = ClientCommand.call(CallAddress(call: call), .hangUp)
+    #expect(actions.frames.count { $0.command == hangUp } == 1)
   }
 
   @Test func aCallThatWasAnsweredDoesNotRingOut() {
-    var device = Device()
-    device.attach()
-    device.hear(
-      call, 5, .invite(Invite(caller: caller, deadline: Timestamp(microseconds: 30_000_000))))
-    device.hear(call, 6, .answered(Answered(by: Party(user: "me", device: "d1"))))
+    var device = ringing()
+    device.hear(call, 6, .answered(Answered(by: .me)))
     device.close()
     _ = device.take()
     #expect(fail(&device, until: 60_000_000).callEvents.isEmpty)
-  }
-}
-
-/// Close codes tell a device whether it may come back.
-@Suite struct ClientCloseCodeTests {
-  @Test func aRemovedDeviceDoesNotComeBack() {
-    var device = Device()
-    device.attach()
-    device.close(4001)
-    let error = CallError(.unknownDevice, "The device was removed.")
-    #expect(device.take().events == [.refused(error)])
-    #expect(device.machine.state == .stopped)
-    #expect(device.machine.nextDeadline == nil)
-  }
-
-  @Test func theAppMayStartARemovedDeviceAgain() {
-    var device = Device()
-    device.attach()
-    device.close(4001)
-    _ = device.take()
-    device.start()
-    #expect(device.take() == [.connect(edge: 0)])
-  }
-
-  @Test func aDeviceThatWasTooFastWaitsForAMinute() {
-    var device = Device()
-    device.attach()
-    device.close(4006)
-    #expect(device.machine.state == .waiting(until: device.now + .seconds(60)))
-  }
-
-  @Test(arguments: [nil, 1006, 4002, 4003, 4005, 4007, 4010, 4011] as [UInt16?])
-  func afterOtherCodesItComesBackSoon(code: UInt16?) {
-    var device = Device()
-    device.attach()
-    device.close(code)
-    guard case .waiting(let until) = device.machine.state else {
-      Issue.record("does not wait")
-      return
-    }
-    #expect(until - device.now <= .seconds(1))
   }
 }

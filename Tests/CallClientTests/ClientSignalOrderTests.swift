@@ -20,19 +20,11 @@ import Testing
     numbers.map { device.say(candidate($0)) ?? 0 }
   }
 
-  private let again = ServerReply.error(CallError(.tryAgain))
-
-  private func attached() -> Device {
-    var device = Device()
-    device.attach()
-    return device
-  }
-
   @Test func whatWasRefusedIsSentBeforeLaterOnes() {
-    var device = attached()
+    var device = Device.attached()
     let first = send(1...3, &device)
     #expect(ids(&device) == first)
-    for id in first { device.hear(.reply(id: id, again)) }
+    for id in first { device.refuse(id, .tryAgain) }
     let later = device.say(candidate(4)) ?? 0
     #expect(ids(&device).isEmpty, "it waits behind the others")
     device.pass(.seconds(1))
@@ -40,33 +32,33 @@ import Testing
   }
 
   @Test func whatIsUnderWayBehindARefusedOneIsSentAgain() {
-    var device = attached()
+    var device = Device.attached()
     let first = send(1...3, &device)
     _ = device.take()
     // Only the first one's refusal has arrived; the others follow.
-    device.hear(.reply(id: first[0], again))
-    device.hear(.reply(id: first[2], again))
-    device.hear(.reply(id: first[1], again))
+    device.refuse(first[0], .tryAgain)
+    device.refuse(first[2], .tryAgain)
+    device.refuse(first[1], .tryAgain)
     device.pass(.seconds(1))
     #expect(ids(&device) == first)
-    for id in first { device.hear(.reply(id: id, .done)) }
+    for id in first { device.reply(id, .done) }
     #expect(device.machine.pendingCount == 0)
   }
 
   @Test func oneThatIsAnsweredWhileItWaitsLetsTheOthersGo() {
-    var device = attached()
+    var device = Device.attached()
     let first = send(1...2, &device)
     _ = device.take()
-    device.hear(.reply(id: first[0], again))
+    device.refuse(first[0], .tryAgain)
     // Its former copy was taken after all.
-    device.hear(.reply(id: first[0], .done))
+    device.reply(first[0], .done)
     #expect(ids(&device) == [first[1]])
   }
 
   @Test func otherCallsGoOn() {
-    var device = attached()
+    var device = Device.attached()
     let id = device.say(candidate(1)) ?? 0
-    device.hear(.reply(id: id, again))
+    device.refuse(id, .tryAgain)
     _ = device.take()
     let other = CallAddress(callee: "bob", call: CallID(high: 9, low: 10))
     let next = device.say(.call(other, .signal(.candidate, body: "x"))) ?? 0
@@ -74,9 +66,9 @@ import Testing
   }
 
   @Test func afterABreakAllGoOutInOrder() {
-    var device = attached()
+    var device = Device.attached()
     let all = send(1...3, &device)
-    device.hear(.reply(id: all[1], again))
+    device.refuse(all[1], .tryAgain)
     _ = device.take()
     device.close()
     device.comeBack()
@@ -102,47 +94,35 @@ import Testing
   }
 
   @Test func whatComesBeforeItsPredecessorIsLeftToComeAgain() {
-    var device = attached()
-    device.hear(
-      call, 1, .invite(Invite(caller: Party(user: "ann", device: "a1"), deadline: device.now)))
+    var device = Device.attached()
+    device.ring(call, 1)
     _ = device.take()
     device.hear(delivery(2, after: 1, "c1"))
     device.hear(delivery(4, after: 3, "c3"))
     #expect(bodies(&device) == ["c1"])
-    device.readCompleted()
-    device.pass(.milliseconds(150))
-    let acks = device.take().frames.compactMap { frame -> [UInt64]? in
-      if case .ack(let items) = frame.command { items.map(\.version) } else { nil }
-    }
-    #expect(acks == [[1, 2]], "what was not taken is not acknowledged")
+    #expect(
+      device.acknowledged()?.map(\.version) == [1, 2], "what was not taken is not acknowledged")
     device.hear(delivery(3, after: 0, "c2"))
     device.hear(delivery(4, after: 3, "c3"))
     #expect(bodies(&device) == ["c2", "c3"])
   }
 
   @Test func aDeliveryOfACallThatIsNotKnownWaitsForTheInvite() {
-    var device = attached()
+    var device = Device.attached()
     device.hear(delivery(2, after: 1, "c1"))
     #expect(device.machine.calls.isEmpty)
-    device.hear(
-      call, 1, .invite(Invite(caller: Party(user: "ann", device: "a1"), deadline: device.now)))
+    device.ring(call, 1)
     device.hear(delivery(2, after: 1, "c1"))
     #expect(bodies(&device) == ["c1"])
   }
 
   /// It does not reach the app. It is acknowledged all the same, or nothing behind it would arrive.
   @Test func aSignalOfALaterKindIsAcknowledgedAndNoNews() {
-    var device = attached()
+    var device = Device.attached()
     device.hear(delivery(5, after: 0, "?", .unknown))
     device.hear(delivery(6, after: 5, "6", .information))
-    device.readCompleted()
-    device.pass(.seconds(1))
-    let actions = device.take()
     let news = Signal(index: 6, kind: .information, body: "6")
-    #expect(actions.callEvents == [.signal(news)])
-    let acknowledged = actions.frames.flatMap { frame in
-      if case .ack(let items) = frame.command { items.map(\.version) } else { [UInt64]() }
-    }
-    #expect(acknowledged == [5, 6])
+    #expect(device.take().callEvents == [.signal(news)])
+    #expect(device.acknowledged()?.map(\.version) == [5, 6])
   }
 }

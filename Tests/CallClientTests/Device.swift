@@ -10,16 +10,23 @@ struct Device {
     now: Timestamp(microseconds: 1_000_000), random: SplitMix64(seed: 1))
   var now: Timestamp { turn.now }
 
-  init(edges: [String] = ["a", "b", "c"]) {
-    machine = ClientMachine(.init(edges: edges, token: "t", device: "d1"))
+  init(
+    edges: [String] = ["a", "b", "c"],
+    _ change: (inout ClientMachine.Configuration) -> Void = { _ in }
+  ) {
+    var configuration = ClientMachine.Configuration(edges: edges, token: "t", device: "d1")
+    change(&configuration)
+    machine = ClientMachine(configuration)
   }
 
-  static func configuration(
-    _ change: (inout ClientMachine.Configuration) -> Void
-  ) -> ClientMachine.Configuration {
-    var configuration = ClientMachine.Configuration(edges: ["a"], token: "t", device: "d1")
-    change(&configuration)
-    return configuration
+  /// One that is attached; what that took is forgotten.
+  static func attached(
+    edges: [String] = ["a", "b", "c"],
+    _ change: (inout ClientMachine.Configuration) -> Void = { _ in }
+  ) -> Device {
+    var device = Device(edges: edges, change)
+    device.attach()
+    return device
   }
 
   mutating func take() -> [ClientMachine.Action] {
@@ -27,53 +34,118 @@ struct Device {
     return turn.actions
   }
 
+  /// The commands that were sent.
+  mutating func said() -> [ClientCommand] { take().frames.map(\.command) }
+
   mutating func start() { machine.start(&turn) }
   mutating func open() { machine.opened(&turn) }
   mutating func readCompleted() { machine.readCompleted(&turn) }
   mutating func close(_ code: UInt16? = nil) { machine.closed(code: code, &turn) }
-
-  mutating func hear(_ frame: ServerFrame) {
-    machine.received(frame, &turn)
-  }
-
-  mutating func hear(_ call: CallID, _ version: UInt64, _ event: Delivery.Event) {
-    hear(
-      .delivery(Delivery(call: call, callee: "me", version: version, at: now, event: event)))
-  }
 
   mutating func pass(_ span: Span) {
     turn.now = now + span
     machine.fire(&turn)
   }
 
+  /// The same while the edge's frames arrive.
+  mutating func passAlive(_ span: Span) {
+    machine.noteContact(now: now)
+    pass(span)
+  }
+
   @discardableResult mutating func say(_ command: ClientCommand) -> UInt64? {
     machine.submit(command, &turn)
   }
+
+  // MARK: What the edge says
+
+  mutating func hear(_ frame: ServerFrame) {
+    machine.received(frame, &turn)
+  }
+
+  /// - Parameter callee: the user who was called, if not the device's own.
+  mutating func hear(
+    _ call: CallID, _ version: UInt64, callee: String = "me", _ event: Delivery.Event
+  ) {
+    hear(.delivery(Delivery(call: call, callee: callee, version: version, at: now, event: event)))
+  }
+
+  mutating func reply(_ request: UInt64?, _ reply: ServerReply) {
+    hear(.reply(id: request ?? 0, reply))
+  }
+
+  mutating func refuse(_ request: UInt64?, _ code: CallError.Code) {
+    reply(request, .error(CallError(code)))
+  }
+
+  /// Answers the attach that was just sent.
+  mutating func answerAttach(_ reply: ServerReply = .attached(.sample)) {
+    for frame in take().frames { hear(.reply(id: frame.id, reply)) }
+  }
+
+  // MARK: Connections
 
   /// Attaches; forgets what that took.
   mutating func attach(_ info: AttachedInfo = .sample) {
     start()
     open()
-    for frame in take().frames { hear(.reply(id: frame.id, .attached(info))) }
+    answerAttach(.attached(info))
     _ = take()
   }
 
-  /// Expects a wait before the next attempt, between half of `most` and all of it, in microseconds; lets it pass.
-  mutating func expectWait(upTo most: Int64, sourceLocation: SourceLocation = #_sourceLocation) {
-    guard case .waiting(let until) = machine.state else {
-      Issue.record("does not wait", sourceLocation: sourceLocation)
-      return
-    }
-    #expect(
-      (most / 2...most).contains((until - now).microseconds), sourceLocation: sourceLocation)
-    pass(until - now)
-  }
-
   /// Comes back after its connection broke.
-  mutating func comeBack() {
+  mutating func comeBack(_ info: AttachedInfo = .sample) {
     machine.reconnectNow(&turn)
     open()
-    for frame in take().frames { hear(.reply(id: frame.id, .attached(.sample))) }
+    answerAttach(.attached(info))
+  }
+
+  /// The time until the next attempt to connect, in microseconds; expects that there is one. Lets it pass.
+  @discardableResult mutating func passWait(
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) -> Int64 {
+    guard case .waiting(let until) = machine.state else {
+      Issue.record("does not wait", sourceLocation: sourceLocation)
+      return 0
+    }
+    let wait = until - now
+    pass(wait)
+    return wait.microseconds
+  }
+
+  /// Expects a wait between half of `most` and all of it, in microseconds; lets it pass.
+  mutating func expectWait(upTo most: Int64, sourceLocation: SourceLocation = #_sourceLocation) {
+    let wait = passWait(sourceLocation: sourceLocation)
+    #expect((most / 2...most).contains(wait), sourceLocation: sourceLocation)
+  }
+
+  // MARK: Calls
+
+  /// Rings with a call of `you`.
+  mutating func ring(_ call: CallID, _ version: UInt64 = 5, until deadline: Int64 = 31_000_000) {
+    hear(call, version, .invite(.sample(until: deadline)))
+  }
+
+  @discardableResult
+  mutating func place(_ address: CallAddress, description: String = "") -> UInt64? {
+    say(.place(address, PlaceRequest(call: address.call, description: description)))
+  }
+
+  /// Places a call that the cluster has from then on.
+  mutating func havePlaced(_ address: CallAddress) {
+    let state = CallState(call: address.call, callee: address.callee, phase: .placed, version: 1)
+    reply(place(address), .call(state))
+  }
+
+  /// The acknowledgements that leave after a burst; nil: another frame leaves, or none.
+  mutating func acknowledged() -> [AckItem]? {
+    readCompleted()
+    pass(.milliseconds(150))
+    let frames = take().frames
+    guard frames.count == 1, frames[0].id == 0, case .ack(let items) = frames[0].command else {
+      return nil
+    }
+    return items
   }
 }
 
@@ -81,6 +153,17 @@ extension AttachedInfo {
   static let sample = AttachedInfo(
     session: "s", user: "me", device: "d1", pingSeconds: 25,
     serverTime: Timestamp(microseconds: 0))
+}
+
+extension Party {
+  static let me = Party(user: "me", device: "d1")
+  static let you = Party(user: "you", device: "x")
+}
+
+extension Invite {
+  static func sample(until deadline: Int64 = 31_000_000) -> Invite {
+    Invite(caller: .you, deadline: Timestamp(microseconds: deadline))
+  }
 }
 
 extension [ClientMachine.Action] {

@@ -16,32 +16,30 @@ import Testing
     let context = try identity.map {
       try authority.serverContext(protocols: ["http/1.1"], identity: $0)
     }
-    return try await LoopbackServer.start(tls: context) { frame in
-      guard case .attach = frame.command else { return [] }
-      return [.reply(id: frame.id, .attached(.sample))]
-    }
+    return try await LoopbackServer.start(tls: context)
   }
 
-  private enum Outcome: Equatable {
-    case attached
-    case notTrusted(String)
-  }
-
-  /// The outcome for a device that connects.
-  private func outcome(_ server: LoopbackServer, host: String, _ trust: EdgeTrust) async -> Outcome
-  {
+  /// Why a device does not trust the edge that shows a certificate; nil: it attaches.
+  private func problem(
+    _ identity: LoopbackAuthority.Identity?, host: String = "localhost", _ trust: EdgeTrust? = nil
+  ) async throws -> String? {
+    let server = try await edge(identity)
     let device = CallDevice(
-      .init(edges: ["wss://\(host):\(server.port)"], token: "token", device: "d1"), trust: trust)
+      .init(edges: ["wss://\(host):\(server.port)"], token: "token", device: "d1"),
+      trust: try trust ?? self.trust)
     device.start()
-    defer { device.stop() }
+    var problem: String? = "nothing"
     for await event in device.events {
       switch event {
-      case .attached: return .attached
-      case .notTrusted(let problem): return .notTrusted(problem)
-      default: break
+      case .attached: problem = nil
+      case .notTrusted(let what): problem = what
+      default: continue
       }
+      break
     }
-    return .notTrusted("nothing")
+    device.stop()
+    try await server.stop()
+    return problem
   }
 
   private var trust: EdgeTrust {
@@ -49,45 +47,30 @@ import Testing
   }
 
   @Test(arguments: ["localhost", "127.0.0.1"]) func anEdge(host: String) async throws {
-    let server = try await edge(authority.issue())
-    #expect(await outcome(server, host: host, try trust) == .attached)
-    try await server.stop()
+    #expect(try await problem(authority.issue(), host: host) == nil)
   }
 
   @Test(arguments: ["localhost", "127.0.0.1"]) func anotherName(host: String) async throws {
-    let server = try await edge(
-      authority.issue(names: ["edge.example"], addresses: ["192.0.2.1"]))
-    #expect(
-      await outcome(server, host: host, try trust)
-        == .notTrusted("TLS: the certificate is not for \(host)"))
-    try await server.stop()
+    let other = try authority.issue(names: ["edge.example"], addresses: ["192.0.2.1"])
+    #expect(try await problem(other, host: host) == "TLS: the certificate is not for \(host)")
   }
 
   private static let untrusted =
     "TLS: the certificate is of no authority that is trusted, or not valid now"
 
   @Test func anotherAuthority() async throws {
-    let server = try await edge(authority.issue())
     let stranger = try LoopbackAuthority()
     for trust in [try EdgeTrust(caFile: stranger.caFile), .system] {
-      #expect(await outcome(server, host: "localhost", trust) == .notTrusted(Self.untrusted))
+      #expect(try await problem(authority.issue(), trust) == Self.untrusted)
     }
-    try await server.stop()
   }
 
   @Test func aCertificateThatExpired() async throws {
-    let server = try await edge(authority.issue(seconds: -60))
-    #expect(
-      await outcome(server, host: "localhost", try trust) == .notTrusted(Self.untrusted))
-    try await server.stop()
+    #expect(try await problem(authority.issue(seconds: -60)) == Self.untrusted)
   }
 
   @Test func whoSpeaksNoTLS() async throws {
-    let server = try await edge(nil)
-    #expect(
-      await outcome(server, host: "localhost", try trust)
-        == .notTrusted("TLS: the other side does not speak it"))
-    try await server.stop()
+    #expect(try await problem(nil) == "TLS: the other side does not speak it")
   }
 
   // MARK: HTTP

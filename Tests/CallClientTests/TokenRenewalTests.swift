@@ -5,24 +5,31 @@ import Testing
 
 @Suite struct TokenRenewalTests {
   private func device() -> Device {
-    var device = Device()
-    device.machine = ClientMachine(Device.configuration { $0.renewsToken = true })
-    return device
+    Device(edges: ["a"]) { $0.renewsToken = true }
   }
 
   private let expires = ServerFrame.notice(Notice(kind: .tokenExpires, message: ""))
 
-  /// The tokens that are shown with attaches.
-  private func tokens(_ actions: [ClientMachine.Action]) -> [String] {
-    actions.frames.compactMap {
-      if case .attach(let attach) = $0.command { attach.token } else { nil }
+  /// Connects.
+  /// - Returns: the tokens that the device shows with its attach.
+  private func tokens(_ device: inout Device) -> [String] {
+    device.open()
+    return device.said().compactMap {
+      if case .attach(let attach) = $0 { attach.token } else { nil }
     }
   }
 
-  private func renewals(_ actions: [ClientMachine.Action]) -> [String] {
-    actions.frames.compactMap {
-      if case .renew(let token) = $0.command { token } else { nil }
-    }
+  private func isConnect(_ action: ClientMachine.Action) -> Bool {
+    if case .connect = action { true } else { false }
+  }
+
+  /// The device's first attach is refused.
+  private func refused(_ code: CallError.Code) -> Device {
+    var device = device()
+    device.start()
+    device.open()
+    device.answerAttach(.error(CallError(code)))
+    return device
   }
 
   private func renewed(_ device: inout Device, _ token: String?) {
@@ -38,13 +45,12 @@ import Testing
     device.hear(expires)
     #expect(!device.take().contains(.renewToken))
     renewed(&device, "t2")
-    #expect(renewals(device.take()) == ["t2"])
+    #expect(device.said() == [.renew(token: "t2")])
     #expect(device.machine.isAttached)
     // The next session begins with it.
     device.close()
     device.pass(.seconds(2))
-    device.open()
-    #expect(tokens(device.take()) == ["t2"])
+    #expect(tokens(&device) == ["t2"])
   }
 
   /// An attach with the same token would be refused, and count as such.
@@ -58,8 +64,7 @@ import Testing
     #expect(!device.take().contains(.connect(edge: 0)))
     renewed(&device, "t2")
     device.pass(.seconds(20))
-    device.open()
-    #expect(tokens(device.take()) == ["t2"])
+    #expect(tokens(&device) == ["t2"])
   }
 
   /// The app's server hangs: the device is not locked out for good.
@@ -75,12 +80,11 @@ import Testing
     device.hear(expires)
     #expect(device.take().contains(.renewToken))
     renewed(&device, "t2")
-    #expect(renewals(device.take()) == ["t2"])
+    #expect(device.said() == [.renew(token: "t2")])
   }
 
   @Test func withoutASourceTheNoticeIsOnlyTold() {
-    var device = Device()
-    device.attach()
+    var device = Device.attached()
     device.hear(expires)
     let actions = device.take()
     #expect(!actions.contains(.renewToken))
@@ -90,12 +94,7 @@ import Testing
   /// The session ended with its token, or the token was revoked: the edge refuses it.
   @Test(arguments: [CallError.Code.expired, .revoked])
   func whoIsRefusedForTheTokenGetsANewOne(code: CallError.Code) {
-    var device = device()
-    device.start()
-    device.open()
-    for frame in device.take().frames {
-      device.hear(.reply(id: frame.id, .error(CallError(code))))
-    }
+    var device = refused(code)
     var actions = device.take()
     #expect(actions.contains(.renewToken) && actions.contains(.close))
     // No attempt is made with the old one, however long the new one takes.
@@ -103,26 +102,20 @@ import Testing
       device.pass(.seconds(16))
       actions += device.take()
     }
-    #expect(!actions.contains { if case .connect = $0 { true } else { false } })
+    #expect(!actions.contains(where: isConnect))
     renewed(&device, "t2")
     device.pass(.seconds(16))
-    device.open()
-    #expect(tokens(device.take()) == ["t2"])
+    #expect(tokens(&device) == ["t2"])
   }
 
   @Test func aTokenThatCannotBeHadIsAskedForAgain() {
-    var device = device()
-    device.start()
-    device.open()
-    for frame in device.take().frames {
-      device.hear(.reply(id: frame.id, .error(CallError(.expired))))
-    }
+    var device = refused(.expired)
     _ = device.take()
     renewed(&device, nil)
     device.pass(.seconds(16))
     let actions = device.take()
     #expect(actions.contains(.renewToken))
-    #expect(!actions.contains { if case .connect = $0 { true } else { false } })
+    #expect(!actions.contains(where: isConnect))
   }
 
   /// A source that gives bad tokens does not make the device knock without end.
@@ -137,7 +130,7 @@ import Testing
         case .renewToken: renewed(&device, "bad")
         case .send(let frame):
           attaches += 1
-          device.hear(.reply(id: frame.id, .error(CallError(.expired))))
+          device.refuse(frame.id, .expired)
         default: break
         }
       }
@@ -149,21 +142,13 @@ import Testing
 
   /// Where one token was good before, another key may have taken the place of the one that signed it.
   @Test func aTokenThatIsNotAcceptedAnyMoreIsReplaced() {
-    var first = device()
-    first.start()
-    first.open()
-    for frame in first.take().frames {
-      first.hear(.reply(id: frame.id, .error(CallError(.notAccepted))))
-    }
-    #expect(first.machine.state == .stopped)
+    #expect(refused(.notAccepted).machine.state == .stopped)
     var device = device()
     device.attach()
     device.close()
     device.pass(.seconds(2))
     device.open()
-    for frame in device.take().frames {
-      device.hear(.reply(id: frame.id, .error(CallError(.notAccepted))))
-    }
+    device.answerAttach(.error(CallError(.notAccepted)))
     #expect(device.take().contains(.renewToken))
   }
 
@@ -184,12 +169,10 @@ import Testing
   }
 
   @Test func theFirstTokenIsFetchedWhereNoneIsGiven() {
-    var device = Device()
-    device.machine = ClientMachine(
-      Device.configuration {
-        $0.token = ""
-        $0.renewsToken = true
-      })
+    var device = Device(edges: ["a"]) {
+      $0.token = ""
+      $0.renewsToken = true
+    }
     device.start()
     #expect(device.take() == [.renewToken])
     // It is slow; the device asks for it once, and connects as soon as it has it.
@@ -197,7 +180,6 @@ import Testing
     #expect(device.take().isEmpty)
     renewed(&device, "first")
     #expect(device.take() == [.connect(edge: 0)])
-    device.open()
-    #expect(tokens(device.take()) == ["first"])
+    #expect(tokens(&device) == ["first"])
   }
 }

@@ -7,35 +7,37 @@ import Testing
 @Suite struct WakingTests {
   let call = CallID(high: 1, low: 2)
   let other = Party(user: "me", device: "d2", deviceName: "Mine")
+  private var query: ClientCommand { .call(CallAddress(call: call), .query) }
 
-  private func info(_ phase: CallPhase, _ reason: EndReason? = nil, by: Party? = nil)
-    -> AttachedInfo
-  {
+  private func state(
+    _ phase: CallPhase, _ reason: EndReason? = nil, version: UInt64 = 9, by: Party? = nil
+  ) -> CallState {
+    CallState(call: call, callee: "me", phase: phase, version: version, reason: reason, by: by)
+  }
+
+  private func info(_ state: CallState) -> AttachedInfo {
     var info = AttachedInfo.sample
-    info.forCall = CallState(
-      call: call, callee: "me", phase: phase, version: 9, reason: reason, by: by)
+    info.forCall = state
     return info
   }
 
-  private func attachSaid(_ actions: [ClientMachine.Action]) -> (UInt64, AttachRequest)? {
-    for frame in actions.frames {
-      if case .attach(let request) = frame.command { return (frame.id, request) }
+  /// The attach that was sent, and the call that it is for.
+  private func attach(_ device: inout Device) -> (id: UInt64, forCall: CallID?)? {
+    for frame in device.take().frames {
+      if case .attach(let request) = frame.command { return (frame.id, request.forCall) }
     }
     return nil
   }
 
   /// Woken while it was stopped, and attached.
-  private func woken(_ info: AttachedInfo) -> Device {
+  private func woken(_ state: CallState) -> Device {
     var device = Device()
     device.machine.woken(for: call, &device.turn)
     #expect(device.take() == [.connect(edge: 0)])
     device.open()
-    guard let (id, attach) = attachSaid(device.take()) else {
-      Issue.record("no attach")
-      return device
-    }
-    #expect(attach.forCall == call)
-    device.hear(.reply(id: id, .attached(info)))
+    let attach = attach(&device)
+    #expect(attach?.forCall == call)
+    device.reply(attach?.id, .attached(info(state)))
     return device
   }
 
@@ -55,93 +57,75 @@ import Testing
     device.expectWait(upTo: 250_000)
   }
 
-  @Test func itRingsWhenTheInviteComes() {
-    var device = woken(info(.placed))
-    let invite = Invite(caller: Party(user: "you", device: "y"), deadline: device.now)
-    #expect(device.take() == [.event(.attached(info(.placed), again: false))])
-    device.hear(call, 10, .invite(invite))
-    #expect(device.take().callEvents == [.invited(invite)])
+  @Test("it rings when the invite comes, and does not ask for it") func theInviteComes() {
+    var device = woken(state(.placed))
+    #expect(device.take() == [.event(.attached(info(state(.placed)), again: false))])
+    device.ring(call, 10)
+    #expect(device.take().callEvents == [.invited(.sample())])
+    device.pass(.seconds(6))
+    #expect(!device.said().contains(query))
     // The next attach is an ordinary one.
     device.close()
     device.machine.reconnectNow(&device.turn)
     device.open()
-    #expect(attachSaid(device.take())?.1.forCall == nil)
+    let next = attach(&device)
+    #expect(next != nil && next?.forCall == nil)
   }
 
   /// Its shard does not know the session, and the device declines by HTTP: only that reply tells it.
   @Test("it rings, but no invite comes: it asks again, as long as it rings")
   func noInviteComes() {
-    var device = woken(info(.placed))
+    var device = woken(state(.placed))
     _ = device.take()
-    let query = ClientCommand.call(CallAddress(call: call), .query)
     for _ in 0..<3 {
       device.pass(.seconds(4))
-      #expect(!device.take().frames.contains { $0.command == query })
+      #expect(!device.said().contains(query))
       device.pass(.seconds(1))
       let asked = device.take().frames.filter { $0.command == query }
       #expect(asked.count == 1)
-      let state = CallState(call: call, callee: "me", phase: .ringing, version: 9)
-      device.hear(.reply(id: asked.first?.id ?? 0, .call(state)))
+      device.reply(asked.first?.id, .call(state(.ringing)))
       #expect(device.take().callEvents.isEmpty)
     }
     device.pass(.seconds(5))
     let last = device.take().frames.last { $0.command == query }
-    let state = CallState(
-      call: call, callee: "me", phase: .ended, version: 10, reason: .declined, by: other)
-    device.hear(.reply(id: last?.id ?? 0, .call(state)))
+    device.reply(last?.id, .call(state(.ended, .declined, version: 10, by: other)))
     #expect(device.take().callEvents == [.stopped(Stop(reason: .declined, by: other))])
     device.pass(.seconds(6))
-    #expect(!device.take().frames.contains { $0.command == query })
-  }
-
-  @Test("the invite has come: it does not ask") func theInviteCame() {
-    var device = woken(info(.placed))
-    device.hear(
-      call, 10, .invite(Invite(caller: Party(user: "you", device: "y"), deadline: device.now)))
-    _ = device.take()
-    device.pass(.seconds(6))
-    #expect(
-      !device.take().frames.contains {
-        if case .call(_, .query) = $0.command { true } else { false }
-      })
+    #expect(!device.said().contains(query))
   }
 
   @Test(arguments: [
     EndReason.answeredElsewhere, .declined, .cancelled, .unanswered, .busy, .unreachable,
   ])
   func itIsStopped(reason: EndReason) {
-    var device = woken(info(.ended, reason, by: other))
+    var device = woken(state(.ended, reason, by: other))
     #expect(device.take().callEvents == [.stopped(Stop(reason: reason, by: other))])
     // Whatever comes later changes nothing.
-    let invite = Invite(caller: Party(user: "you", device: "y"), deadline: device.now)
-    device.hear(call, 10, .invite(invite))
+    device.ring(call, 10)
     device.hear(call, 11, .stop(Stop(reason: .cancelled)))
     #expect(device.take().callEvents.isEmpty)
   }
 
   @Test func aCallThatNobodyKnowsIsOver() {
-    var device = woken(info(.unknown))
+    var device = woken(state(.unknown))
     #expect(device.take().callEvents == [.stopped(Stop(reason: .failed))])
   }
 
   @Test func itHadAnsweredAndComesBack() {
-    var device = woken(info(.answered, by: Party(user: "me", device: "d1")))
+    var device = woken(state(.answered, by: .me))
     #expect(device.take().callEvents.isEmpty)
-    device.hear(call, 10, .answered(Answered(by: Party(user: "me", device: "d1"))))
-    guard case .won? = device.take().callEvents.first else {
-      Issue.record("not won")
-      return
-    }
+    device.hear(call, 10, .answered(Answered(by: .me)))
+    let isWon = if case .won? = device.take().callEvents.first { true } else { false }
+    #expect(isWon)
   }
 
   @Test func wokenAgainItAsksOnce() {
-    var device = woken(info(.ended, .cancelled))
+    var device = woken(state(.ended, .cancelled))
     _ = device.take()
     device.machine.woken(for: call, &device.turn)
     #expect(device.take().isEmpty, "it knows what became of the call")
   }
 
-  /// The wait after a failure is cut short: somebody is calling.
   @Test("two pushes before it is attached: it asks for both calls") func wokenForTwoCalls() {
     let second = CallID(high: 1, low: 3)
     var device = Device()
@@ -149,17 +133,13 @@ import Testing
     device.machine.woken(for: second, &device.turn)
     #expect(device.take() == [.connect(edge: 0)])
     device.open()
-    guard let (id, attach) = attachSaid(device.take()) else {
-      Issue.record("no attach")
-      return
-    }
-    #expect(attach.forCall == second)
-    var info = AttachedInfo.sample
-    info.forCall = CallState(call: second, callee: "me", phase: .ended, reason: .cancelled)
-    device.hear(.reply(id: id, .attached(info)))
+    let attach = attach(&device)
+    #expect(attach?.forCall == second)
+    let over = CallState(call: second, callee: "me", phase: .ended, reason: .cancelled)
+    device.reply(attach?.id, .attached(info(over)))
     let actions = device.take()
     #expect(actions.callEvents == [.stopped(Stop(reason: .cancelled))])
-    #expect(actions.frames.map(\.command) == [.call(CallAddress(call: call), .query)])
+    #expect(actions.frames.map(\.command) == [query])
   }
 
   @Test("more pushes than anybody can have calls: the oldest count as over") func wokenTooOften() {
@@ -174,30 +154,25 @@ import Testing
     #expect(over == (0..<4).map { CallID(high: 7, low: UInt64($0)) })
   }
 
+  /// The wait after a failure is cut short: somebody is calling.
   @Test func aWaitingDeviceConnectsAtOnce() {
-    var device = Device()
-    device.attach()
+    var device = Device.attached()
     device.close()
     _ = device.take()
     device.machine.woken(for: call, &device.turn)
     #expect(device.take() == [.connect(edge: 1)])
     device.open()
-    #expect(attachSaid(device.take())?.1.forCall == call)
+    #expect(attach(&device)?.forCall == call)
   }
 
   @Test func anAttachThatFailedIsSaidAgainForTheCall() {
     var device = Device()
     device.machine.woken(for: call, &device.turn)
     device.open()
-    let id = attachSaid(device.take())?.0 ?? 0
-    device.hear(.reply(id: id, .error(CallError(.tryAgain))))
-    guard case .waiting(let until) = device.machine.state else {
-      Issue.record("does not wait")
-      return
-    }
-    device.pass(until - device.now)
+    device.answerAttach(.error(CallError(.tryAgain)))
+    device.passWait()
     device.open()
-    #expect(attachSaid(device.take())?.1.forCall == call)
+    #expect(attach(&device)?.forCall == call)
   }
 
   /// The attach was said before the push came: the call is asked about.
@@ -205,31 +180,26 @@ import Testing
     var device = Device()
     device.start()
     device.open()
-    let id = attachSaid(device.take())?.0 ?? 0
+    let id = attach(&device)?.id
     device.machine.woken(for: call, &device.turn)
     #expect(device.take().isEmpty)
-    device.hear(.reply(id: id, .attached(.sample)))
+    device.reply(id, .attached(.sample))
     let said = device.take().frames
-    #expect(said.map(\.command) == [.call(CallAddress(call: call), .query)])
-    device.hear(
-      .reply(id: said[0].id, .call(CallState(call: call, callee: "me", phase: .unknown))))
+    #expect(said.map(\.command) == [query])
+    device.reply(said.first?.id, .call(state(.unknown, version: 0)))
     #expect(device.take().callEvents == [.stopped(Stop(reason: .failed))])
   }
 
   @Test func wokenWhileAttachedItAsks() {
-    var device = Device()
-    device.attach()
+    var device = Device.attached()
     device.machine.woken(for: call, &device.turn)
     let said = device.take().frames
-    #expect(said.map(\.command) == [.call(CallAddress(call: call), .query)])
+    #expect(said.map(\.command) == [query])
     // It rings: the invite is on its way, and is no repetition of anything.
-    device.hear(
-      .reply(
-        id: said[0].id, .call(CallState(call: call, callee: "me", phase: .ringing, version: 3))))
+    device.reply(said.first?.id, .call(state(.ringing)))
     #expect(device.take().callEvents.isEmpty)
-    let invite = Invite(caller: Party(user: "you", device: "y"), deadline: device.now)
-    device.hear(call, 3, .invite(invite))
-    #expect(device.take().callEvents == [.invited(invite)])
+    device.ring(call, 9)
+    #expect(device.take().callEvents == [.invited(.sample())])
     // A push that comes later than the invite has nothing to add.
     device.machine.woken(for: call, &device.turn)
     #expect(device.take().frames.isEmpty)
@@ -258,8 +228,7 @@ import Testing
 
   @Test(arguments: [Notice.Kind.tokenTaken, .deviceRemoved])
   func theAppHearsOfItsTokenAndStaysAttached(kind: Notice.Kind) {
-    var device = Device()
-    device.attach()
+    var device = Device.attached()
     let notice = Notice(kind: kind, message: "m")
     device.hear(.notice(notice))
     #expect(device.take() == [.event(.notice(notice))])

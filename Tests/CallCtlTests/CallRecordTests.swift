@@ -44,6 +44,15 @@ import callctl
     return record
   }
 
+  private static func listed(
+    _ number: UInt64, _ phase: String, at milliseconds: Int64, owner: String
+  ) -> ListedCall {
+    ListedCall(
+      call: id(number).description, phase: phase, reason: nil, app: "demo",
+      caller: .init(user: "ann", device: "phone", deviceName: ""), callee: "bob", winner: nil,
+      placedAtMilliseconds: milliseconds, shard: 9, owner: owner)
+  }
+
   /// A bus that is gone answers nothing.
   private static let buses = Mutex<[InProcessBus]>([])
 
@@ -52,11 +61,15 @@ import callctl
     buses.withLock { $0.append(bus) }
     let stream = try await bus.openRecords(RecordOptions())
     for (index, records) in messages.enumerated() {
-      await withCheckedContinuation { continuation in
-        stream.add(id: "\(index)", ClusterCodec.encode(records)) { _ in continuation.resume() }
-      }
+      await add("\(index)", ClusterCodec.encode(records), to: stream)
     }
     return stream
+  }
+
+  private static func add(_ id: String, _ bytes: [UInt8], to stream: InProcessRecords) async {
+    await withCheckedContinuation { continuation in
+      stream.add(id: id, bytes) { _ in continuation.resume() }
+    }
   }
 
   // MARK: Reading
@@ -112,16 +125,13 @@ import callctl
   @Test func callsOfTheSameIdAreToldApart() async throws {
     var again = Self.record(1)
     again.events = []
-    let stream = try await Self.stream([
-      [Self.record(1), Self.record(1, user: "carol")], [again],
-    ])
+    let stream = try await Self.stream([[Self.record(1), Self.record(1, user: "carol")], [again]])
     var reader = RecordReader(stream)
     let record = try await reader.record(of: Self.id(1))
     #expect(record?.callee.user == "bob" && record?.events.isEmpty == false)
     let carol = UserKey(app: "demo", user: "carol")
     #expect(try await reader.record(of: Self.id(1), to: carol)?.callee == carol)
-    #expect(
-      try await reader.record(of: Self.id(1), to: UserKey(app: "demo", user: "dave")) == nil)
+    #expect(try await reader.record(of: Self.id(1), to: UserKey(app: "demo", user: "dave")) == nil)
     var rows = CallRows()
     for record in [Self.record(1), again, Self.record(1, user: "carol")] {
       rows.add(CallRow(record))
@@ -146,9 +156,7 @@ import callctl
       ("a", [Self.record(1), Self.record(3), Self.record(2)]), ("b", [Self.record(3)]),
       ("c", [Self.record(5, user: "carol"), Self.record(4)]),
     ] {
-      await withCheckedContinuation { continuation in
-        stream.add(id: id, ClusterCodec.encode(records)) { _ in continuation.resume() }
-      }
+      await Self.add(id, ClusterCodec.encode(records), to: stream)
     }
     #expect(try await further() == [3, 4])
     #expect(try await further() == [])
@@ -159,9 +167,7 @@ import callctl
     #expect(try await reader.record(of: Self.id(1)) == nil)
     #expect(try await reader.forwards(from: 1).records.isEmpty)
     let stream = try await Self.stream([[Self.record(1)]])
-    await withCheckedContinuation { continuation in
-      stream.add(id: "x", [0xFF, 1, 2]) { _ in continuation.resume() }
-    }
+    await Self.add("x", [0xFF, 1, 2], to: stream)
     reader = RecordReader(stream)
     #expect(try await reader.record(of: Self.id(1)) != nil)
     #expect(reader.unreadable == 1)
@@ -202,10 +208,8 @@ import callctl
     rows.add(CallRow(Self.record(1, seconds: 10)))
     rows.add(CallRow(Self.record(2, seconds: 20)))
     for (number, phase) in [(UInt64(1), "ended"), (3, "ringing"), (4, "answered")] {
-      let listed = ListedCall(
-        call: Self.id(number).description, phase: phase, reason: nil, app: "demo",
-        caller: .init(user: "ann", device: "phone", deviceName: ""), callee: "bob", winner: nil,
-        placedAtMilliseconds: Self.placedAt.milliseconds + Int64(number), shard: 9, owner: "c1")
+      let listed = Self.listed(
+        number, phase, at: Self.placedAt.milliseconds + Int64(number), owner: "c1")
       if let row = CallRow(listed) { rows.addKnown(row) }
     }
     #expect(rows.first(10).map(\.record.call.low) == [4, 3, 2, 1])
@@ -254,10 +258,7 @@ import callctl
   }
 
   @Test func json() throws {
-    var listed = ListedCall(
-      call: Self.id(1).description, phase: "ringing", reason: nil, app: "demo",
-      caller: .init(user: "ann", device: "phone", deviceName: ""), callee: "bob", winner: nil,
-      placedAtMilliseconds: 1000, shard: 9, owner: "c\"1")
+    var listed = Self.listed(1, "ringing", at: 1000, owner: "c\"1")
     #expect(
       CallRow(listed)?.json == #"{"call":"00000000-0000-0001-0000-000000000001","app":"demo","#
         + #""callee":"bob","caller":{"user":"ann","device":"phone"},"placedAtUs":1000000,"#
@@ -270,27 +271,28 @@ import callctl
 
   /// "Why did my phone not ring", when no node knows the call any longer.
   @Test func whyAPhoneDidNotRing() {
-    let text = CallText.render(CallView(CallReport(Self.record(1)), user: nil))
-    #expect(text.contains("From    its record, written when it had ended"), "\(text)")
-    #expect(text.contains("State   ended, hungUp by ann, device phone"), "\(text)")
-    #expect(text.contains("bob (pad) rang after 31.0 ms and answered after 4.0 s."), "\(text)")
-    #expect(
-      text.contains(
-        "bob (old) did not come: it had no session, and the push that was to wake it was refused after "
-          + "150 ms (DeviceTokenNotForTopic); stopped"), "\(text)")
+    let text = Story.text(CallReport(Self.record(1)))
+    for words in [
+      "From    its record, written when it had ended",
+      "State   ended, hungUp by ann, device phone",
+      "bob (pad) rang after 31.0 ms and answered after 4.0 s.",
+      "bob (old) did not come: it had no session, and the push that was to wake it was refused after "
+        + "150 ms (DeviceTokenNotForTopic); stopped",
+    ] {
+      #expect(text.contains(words), "\(text)")
+    }
   }
 
   @Test func whereACallWent() {
     var record = Self.record(1)
     record.events.insert(.init(.diverted, offset: 2_000_000, who: .call), at: 5)
     record.diversions = [
-      .init(
-        from: "desk\u{1B}", to: ["bob"], reason: .noAnswer, at: Self.placedAt + .seconds(2))
+      .init(from: "desk\u{1B}", to: ["bob"], reason: .noAnswer, at: Self.placedAt + .seconds(2))
     ]
-    let text = CallText.render(CallView(CallReport(record), user: nil))
+    let text = Story.text(CallReport(record))
     #expect(text.contains("diverted: from desk\\u001b to bob (noAnswer)\n"), "\(text)")
     record.diversions[0].at = Self.placedAt
-    let other = CallText.render(CallView(CallReport(record), user: nil))
+    let other = Story.text(CallReport(record))
     #expect(other.contains(" diverted\n"), "\(other)")
   }
 
@@ -303,7 +305,7 @@ import callctl
     record.caller.user = "\u{1B}[2J"
     let row = CallRow(record)
     for text in [
-      CallText.render(CallView(CallReport(record), user: nil)), CallRowsText.table([row]),
+      Story.text(CallReport(record)), CallRowsText.table([row]),
       CallRowsText.line(row), row.json,
     ] { #expect(!text.contains("\u{1B}")) }
     _ = CallRowsText.csv(row)

@@ -3,86 +3,78 @@ import Testing
 import callctl
 
 @Suite struct ExplanationTests {
-  @Test func rangAndAnswered() {
-    let report = Story.report(
-      [("phone", "won")],
-      [(0, "phone", "delivered"), (20, "phone", "alerting"), (3200, "phone", "answered")])
-    #expect(Story.sentence(report) == "rang after 20.0 ms and answered after 3.2 s.")
-  }
+  private static let answered = Story.report(
+    [("phone", "won")],
+    [(0, "phone", "delivered"), (20, "phone", "alerting"), (3200, "phone", "answered")])
+  private static let endedByApp = Story.report(
+    [("phone", "stopped")], reason: "cancelled",
+    [
+      (20, "phone", "alerting"), (5000, nil, "ended by the app's server"),
+      (5000, "phone", "stopped"),
+    ])
 
-  @Test func rangAndAnotherAnswered() {
-    let report = Story.report(
-      [("ipad", "stopped"), ("phone", "won")],
-      [(0, "ipad", "delivered"), (20, "ipad", "alerting"), (900, "ipad", "stopped")])
-    #expect(
-      Story.sentence(report) == "rang after 20.0 ms; stopped after 900 ms because phone answered.")
-  }
-
-  @Test func endedByTheAppsServer() {
-    let report = Story.report(
-      [("phone", "stopped")], reason: "cancelled",
-      [
-        (20, "phone", "alerting"), (5000, nil, "ended by the app's server"),
-        (5000, "phone", "stopped"),
-      ])
-    #expect(
-      Story.sentence(report) == "rang after 20.0 ms; stopped after 5.0 s because the app's server "
-        + "ended the call.")
-    #expect(
-      CallText.render(CallView(report, user: nil)).contains(
-        "ended, cancelled by the app's server"))
-  }
-
-  @Test func declinedForAllAndForItself() {
-    let all = Story.report(
-      [("phone", "declined")], reason: "declined", by: "phone",
-      [(20, "phone", "alerting"), (500, "phone", "declined")])
-    #expect(
-      Story.sentence(all) == "rang after 20.0 ms and declined for all devices after 500 ms.")
-    let here = Story.report(
-      [("phone", "declined")], [(20, "phone", "alerting"), (500, "phone", "declined here")])
-    #expect(Story.sentence(here) == "rang after 20.0 ms and declined for itself after 500 ms.")
-  }
-
-  @Test func gotTheInviteButNeverAlerted() {
-    let report = Story.report(
-      [("phone", "stopped")], reason: "unanswered",
-      [
-        (0, "phone", "delivered"), (30, "phone", "acknowledged"), (30_000, "phone", "stopped"),
-        (30_010, "phone", "acknowledged"),
-      ])
-    #expect(
-      Story.sentence(report) == "got the invite after 30.0 ms but never said that it rings: the "
-        + "app did not show the call, or its SDK does not send alerting; stopped after 30.0 s "
-        + "because nobody answered in time.")
-  }
-
-  @Test func neverAcknowledged() {
-    let report = Story.report(
-      [("phone", "stopped")], reason: "cancelled",
-      [
-        (0, "phone", "delivered"), (500, "phone", "repeated"), (1500, "phone", "repeated"),
-        (1800, "phone", "session lost"), (5000, "phone", "stopped"),
-      ])
-    #expect(
-      Story.sentence(report) == "did not ring: the invite was sent 3 times and never acknowledged, "
-        + "so its connection was dead or the app did not run; stopped after 5.0 s because the "
-        + "caller cancelled. Its session broke after 1.8 s.")
-  }
-
-  @Test func busyGoneAndStillRinging() {
-    #expect(
-      Story.sentence(Story.report([("phone", "busy")], [(15, "phone", "busy")]))
-        == "did not ring: it said that it is busy after 15.0 ms.")
-    #expect(
-      Story.sentence(
+  @Test(
+    arguments: [
+      (answered, "rang after 20.0 ms and answered after 3.2 s."),
+      (
+        Story.report(
+          [("ipad", "stopped"), ("phone", "won")],
+          [(0, "ipad", "delivered"), (20, "ipad", "alerting"), (900, "ipad", "stopped")]),
+        "rang after 20.0 ms; stopped after 900 ms because phone answered."
+      ),
+      (
+        endedByApp,
+        "rang after 20.0 ms; stopped after 5.0 s because the app's server ended the call."
+      ),
+      (
+        Story.report(
+          [("phone", "declined")], reason: "declined", by: "phone",
+          [(20, "phone", "alerting"), (500, "phone", "declined")]),
+        "rang after 20.0 ms and declined for all devices after 500 ms."
+      ),
+      (
+        Story.report(
+          [("phone", "declined")], [(20, "phone", "alerting"), (500, "phone", "declined here")]),
+        "rang after 20.0 ms and declined for itself after 500 ms."
+      ),
+      (
+        Story.report(
+          [("phone", "stopped")], reason: "unanswered",
+          [
+            (0, "phone", "delivered"), (30, "phone", "acknowledged"), (30_000, "phone", "stopped"),
+            (30_010, "phone", "acknowledged"),
+          ]),
+        "got the invite after 30.0 ms but never said that it rings: the app did not show the call, "
+          + "or its SDK does not send alerting; stopped after 30.0 s because nobody answered in time."
+      ),
+      (
+        Story.report(
+          [("phone", "stopped")], reason: "cancelled",
+          [
+            (0, "phone", "delivered"), (500, "phone", "repeated"), (1500, "phone", "repeated"),
+            (1800, "phone", "session lost"), (5000, "phone", "stopped"),
+          ]),
+        "did not ring: the invite was sent 3 times and never acknowledged, so its connection was "
+          + "dead or the app did not run; stopped after 5.0 s because the caller cancelled. Its "
+          + "session broke after 1.8 s."
+      ),
+      (
+        Story.report([("phone", "busy")], [(15, "phone", "busy")]),
+        "did not ring: it said that it is busy after 15.0 ms."
+      ),
+      (
         Story.report(
           [("phone", "gone")],
-          [(0, "phone", "delivered"), (10, "phone", "alerting"), (200, "phone", "left")]))
-        == "rang after 10.0 ms and then left after 200 ms.")
-    #expect(
-      Story.sentence(Story.report([("phone", "alerting")], [(10, "phone", "alerting")]))
-        == "rang after 10.0 ms and rings still.")
+          [(0, "phone", "delivered"), (10, "phone", "alerting"), (200, "phone", "left")]),
+        "rang after 10.0 ms and then left after 200 ms."
+      ),
+      (
+        Story.report([("phone", "alerting")], [(10, "phone", "alerting")]),
+        "rang after 10.0 ms and rings still."
+      ),
+    ] as [(CallReport, String)])
+  func whatBecameOfADevice(report: CallReport, sentence: String) {
+    #expect(Story.sentence(report) == sentence)
   }
 
   @Test("a device that had the call says so, and who has it since")
@@ -93,13 +85,11 @@ import callctl
         (0, "phone", "delivered"), (20, "phone", "alerting"), (900, "phone", "answered"),
         (900, "ipad", "stopped"), (61_000, "ipad", "taken over"),
       ])
-    let texts = CallView(report, user: nil).why.map(\.text)
-    #expect(
-      texts[0] == "rang after 20.0 ms and answered after 900 ms; ipad has it since 61.0 s.")
+    let texts = Story.sentences(report)
+    #expect(texts[0] == "rang after 20.0 ms and answered after 900 ms; ipad has it since 61.0 s.")
     #expect(texts[1] == "took the call over after 61.0 s.")
     let cut = Story.report([("phone", "moved")], [(20, "phone", "alerting")])
-    #expect(
-      Story.sentence(cut) == "rang after 20.0 ms and answered; another device has it since.")
+    #expect(Story.sentence(cut) == "rang after 20.0 ms and answered; another device has it since.")
   }
 
   @Test("a device whose call went on to others rings no more, and is told apart from theirs")
@@ -125,7 +115,7 @@ import callctl
         "; stopped after 5.0 s because the call went on to others: its connection was too slow, or dead."
       ))
     #expect(why[2].user == "carol")
-    let text = CallText.render(CallView(report, user: nil))
+    let text = Story.text(report)
     #expect(
       text.contains("\n  carol (phone) answered without having said that it rings after 8.0 s."))
     #expect(text.contains("\ncarol  phone   Carol's  won       -\n"), "\(text)")
@@ -185,7 +175,7 @@ import callctl
     let report = Story.report(
       [("ipad", "stopped"), ("phone", "won")],
       [(600, "phone", "answered"), (4300, nil, "shard taken over"), (4301, "ipad", "stopped")])
-    let sentences = CallView(report, user: nil).why.map(\.text)
+    let sentences = Story.sentences(report)
     #expect(sentences[0].hasPrefix("had a part in the call, but whether it rang is not known"))
     #expect(sentences[1] == "answered after 600 ms.")
   }
@@ -213,9 +203,9 @@ import callctl
       [("phone", "stopped")], reason: "cancelled",
       [(0, "phone", "delivered"), (5000, "phone", "stopped")])
     #expect(Story.sentence(report).contains("did not acknowledge it"))
-    #expect(!CallText.render(CallView(report, user: nil)).contains("had no room"))
+    #expect(!Story.text(report).contains("had no room"))
     report.timelineDropped = 0
-    #expect(!CallText.render(CallView(report, user: nil)).contains("had no room"))
+    #expect(!Story.text(report).contains("had no room"))
     report.timelineDropped = 17
     #expect(
       Story.sentence(report)
@@ -223,7 +213,7 @@ import callctl
         + "is kept; stopped after 5.0 s because the caller cancelled."
     )
     #expect(
-      CallText.render(CallView(report, user: nil)).contains(
+      Story.text(report).contains(
         """
         +5.0 s  bob   phone           stopped
         (17 further events had no room: acknowledgements, repetitions and pushes give way first.)
@@ -265,20 +255,22 @@ import callctl
     #expect(Story.sentence(report) == "rang and rings still.")
   }
 
+  @Test func theAppsServerEndedIt() {
+    let text = Story.text(Self.endedByApp)
+    #expect(text.contains("ended, cancelled by the app's server"))
+  }
+
   @Test func nobodyAtAll() {
     let report = Story.report([], reason: "unreachable", [(0, nil, "ended")])
     #expect(CallView(report, user: nil).whyNobody?.contains("had no device") == true)
-    let text = CallText.render(CallView(report, user: nil))
+    let text = Story.text(report)
     #expect(text.contains("No device of the callee had a part in it."))
     #expect(text.contains("bob had no device with a session"))
   }
 
   @Test func theWholeReport() {
-    let report = Story.report(
-      [("ipad", "won")],
-      [(0, "ipad", "delivered"), (20, "ipad", "alerting"), (3200, "ipad", "answered")])
     #expect(
-      CallText.render(CallView(report, user: nil))
+      Story.text(Self.answered)
         == """
         Call    7d444840-9dc0-11d1-b245-5ffdce74fad2
         State   answered
@@ -288,54 +280,17 @@ import callctl
         Placed  2026-01-02T03:04:05.678Z
 
         USER  DEVICE  NAME  STATE  SESSION
-        bob   ipad    -     won    -
+        bob   phone   -     won    -
 
             TIME  USER  DEVICE          EVENT
            +0 µs  ann   phone (caller)  placed
-           +0 µs  bob   ipad            delivered
-        +20.0 ms  bob   ipad            alerting
-          +3.2 s  bob   ipad            answered
+           +0 µs  bob   phone           delivered
+        +20.0 ms  bob   phone           alerting
+          +3.2 s  bob   phone           answered
 
         Why each device rang or did not
-          bob (ipad) rang after 20.0 ms and answered after 3.2 s.
+          bob (phone) rang after 20.0 ms and answered after 3.2 s.
 
         """)
-  }
-}
-
-@Suite struct UserTextTests {
-  @Test func devicesAndCalls() {
-    var report = UserReport(found: true, node: "c1")
-    report.app = "demo"
-    report.user = "ann"
-    report.shard = 7
-    var phone = Story.device("phone", name: "Ann's\u{1B}[2J", session: "1f-2", attached: 40_000)
-    phone.client = "sdk 1"
-    report.devices = [phone]
-    report.calls = [Story.call("c", reason: "busy")]
-    #expect(
-      UserText.render(report, now: 100_000)
-        == """
-        User   ann in app demo
-        Shard  7 on c1
-
-        DEVICE  NAME            SESSION  ATTACHED   REGISTERED  PUSH  CLIENT
-        phone   Ann's\\u001b[2J  1f-2     1m 0s ago  no          -     sdk 1
-
-        CALL  STATE
-        c     ended, busy
-
-        """)
-  }
-}
-
-@Suite struct LifetimeTests {
-  @Test(arguments: [("30", 30), ("30s", 30), ("10m", 600), ("1h", 3600), ("7d", 604_800)])
-  func read(text: String, seconds: Int64) {
-    #expect(Lifetime.seconds(text) == seconds)
-  }
-  @Test(arguments: ["", "0", "-1", "h", "1w", "99999999999", "1.5h"])
-  func refused(text: String) {
-    #expect(Lifetime.seconds(text) == nil)
   }
 }

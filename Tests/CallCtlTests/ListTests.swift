@@ -121,3 +121,14 @@ import callctl
         + #""registered":2,"user":"ann"}]}"#)
   }
 }
+
+@Suite struct LifetimeTests {
+  @Test(arguments: [("30", 30), ("30s", 30), ("10m", 600), ("1h", 3600), ("7d", 604_800)])
+  func read(text: String, seconds: Int64) {
+    #expect(Lifetime.seconds(text) == seconds)
+  }
+  @Test(arguments: ["", "0", "-1", "h", "1w", "99999999999", "1.5h"])
+  func refused(text: String) {
+    #expect(Lifetime.seconds(text) == nil)
+  }
+}

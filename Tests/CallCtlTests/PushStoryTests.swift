@@ -29,7 +29,7 @@ import callctl
         + "queued after 2.0 ms, but no push gateway has said what became of it: does one run that "
         + "serves its provider? callctl status tells; stopped after 30.0 s because nobody answered "
         + "in time.")
-    #expect(CallText.render(CallView(report, user: nil)).contains("push queued (ring)"))
+    #expect(Story.text(report).contains("push queued (ring)"))
   }
 
   @Test(
@@ -81,9 +81,7 @@ import callctl
 
   @Test("where events had no room it is not said what did not happen")
   func pushOfACallWithoutRoom() {
-    let events: [(Int64, String, String?)] = [
-      (2, "push queued", nil), (300, "push accepted", nil),
-    ]
+    let events: [(Int64, String, String?)] = [(2, "push queued", nil), (300, "push accepted", nil)]
     for (count, fate) in [
       (1, "was queued after 2.0 ms."), (2, "was accepted by its provider after 300 ms."),
     ] {

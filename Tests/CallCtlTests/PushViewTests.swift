@@ -4,7 +4,7 @@ import callctl
 
 /// The view that an operator has of pushes.
 @Suite struct PushViewTests {
-  private static func gateway(
+  static func gateway(
     _ name: String, lane: String = "apns-production", depth: Int? = 0,
     _ change: (inout PushStatus) -> Void = { _ in }
   ) -> NodeStatus {
@@ -180,18 +180,6 @@ import callctl
     #expect(view.problems.contains { $0.contains("pushes of calls at p1 were not sent") })
     #expect(!Self.screen(view).isEmpty)
     #expect(try StatusJSON(view, cluster: "c").sortedJSON().contains("push"))
-  }
-
-  @Test func jsonHasStableNames() throws {
-    let before = Sample.healthy + [Self.gateway("p1")]
-    let view = ClusterView(before, earlier: before, seconds: 1, pushQueue: ["fcm": 0])
-    let text = try StatusJSON(view, cluster: "demo").sortedJSON()
-    for name in [
-      #""queue":{"fcm":0}"#, #""outcomes":{"accepted":1000,"rejected":2,"tokenGone":7}"#,
-      #""outcomesPerSecond":{"#, #""role":"push""#,
-    ] {
-      #expect(text.contains(name), "\(name) is not in \(text)")
-    }
   }
 
   // MARK: callctl user

@@ -54,13 +54,16 @@ import callctl
   }
 
   @Test func jsonHasStableNames() throws {
-    let view = ClusterView(Sample.healthy, earlier: Sample.healthy, seconds: 1)
+    let nodes = Sample.healthy + [PushViewTests.gateway("p1")]
+    let view = ClusterView(nodes, earlier: nodes, seconds: 1, pushQueue: ["fcm": 0])
     let text = try StatusJSON(view, cluster: "demo").sortedJSON()
     for name in [
       #""healthy":true"#, #""withoutOwner":[]"#, #""byOwner":{"c1":2,"c2":2}"#,
       #""perSecond":{"#, #""latencyMicroseconds":{"#, #""cpuPercent":0"#, #""cluster":"demo""#,
+      #""queue":{"fcm":0}"#, #""outcomes":{"accepted":1000,"rejected":2,"tokenGone":7}"#,
+      #""outcomesPerSecond":{"#, #""role":"push""#,
     ] {
-      #expect(text.contains(name), "\(name)")
+      #expect(text.contains(name), "\(name) is not in \(text)")
     }
   }
 }

@@ -52,8 +52,14 @@ enum Story {
     return call
   }
 
-  /// The sentence about the first leg.
-  static func sentence(_ report: CallReport) -> String {
-    CallView(report, user: nil).why.first?.text ?? ""
+  /// The sentence about each leg.
+  static func sentences(_ report: CallReport) -> [String] {
+    CallView(report, user: nil).why.map(\.text)
+  }
+
+  static func sentence(_ report: CallReport) -> String { sentences(report).first ?? "" }
+
+  static func text(_ report: CallReport) -> String {
+    CallText.render(CallView(report, user: nil))
   }
 }

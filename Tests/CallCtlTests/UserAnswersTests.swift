@@ -102,8 +102,7 @@ import callctl
 
   @Test func theScreenSaysOnlyWhatIsKnown() throws {
     let nothing = try #require(
-      Self.merged(
-        Self.owner("c1", shards: [0, 1], calls: []), Self.answer("c2", shards: [2, 3])))
+      Self.merged(Self.owner("c1", shards: [0, 1], calls: []), Self.answer("c2", shards: [2, 3])))
     #expect(
       UserText.render(nothing, now: 100_000)
         .hasSuffix("\nNo calls, now or in the last minutes.\n"))
@@ -167,5 +166,29 @@ import callctl
     let missing = try #require(report.shardsMissing)
     #expect(missing >= 0)
     #expect(!UserText.render(report, now: 100_000).isEmpty)
+  }
+
+  @Test func devicesAndCalls() {
+    var report = UserReport(found: true, node: "c1")
+    report.app = "demo"
+    report.user = "ann"
+    report.shard = 7
+    var phone = Story.device("phone", name: "Ann's\u{1B}[2J", session: "1f-2", attached: 40_000)
+    phone.client = "sdk 1"
+    report.devices = [phone]
+    report.calls = [Story.call("c", reason: "busy")]
+    #expect(
+      UserText.render(report, now: 100_000)
+        == """
+        User   ann in app demo
+        Shard  7 on c1
+
+        DEVICE  NAME            SESSION  ATTACHED   REGISTERED  PUSH  CLIENT
+        phone   Ann's\\u001b[2J  1f-2     1m 0s ago  no          -     sdk 1
+
+        CALL  STATE
+        c     ended, busy
+
+        """)
   }
 }

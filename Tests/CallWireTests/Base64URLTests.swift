@@ -2,14 +2,18 @@ import CallWire
 import Testing
 
 @Suite struct Base64URLTests {
-  @Test func knownTexts() {
-    for (bytes, text) in [
-      ([], ""), ([0x66], "Zg"), ([0x66, 0x6f], "Zm8"), ([0x66, 0x6f, 0x6f], "Zm9v"),
-      ([0xfb, 0xff], "-_8"), ([0xff, 0xff, 0xff, 0xfe], "_____g"),
-    ] as [([UInt8], String)] {
-      #expect(Base64URL.text(bytes) == text)
-      #expect(Base64URL.bytes(text) == bytes)
-    }
+  @Test(
+    "both alphabets",
+    arguments: [
+      ([], "", ""), ([0x66], "Zg", "Zg=="), ([0x66, 0x6f], "Zm8", "Zm8="),
+      ([0x66, 0x6f, 0x6f], "Zm9v", "Zm9v"), ([0xfb, 0xff], "-_8", "+/8="),
+      ([0xff, 0xff, 0xff, 0xfe], "_____g", "/////g=="), ([255, 239, 0], "_-8A", "/+8A"),
+    ] as [([UInt8], String, String)])
+  func knownTexts(bytes: [UInt8], url: String, text: String) {
+    #expect(Base64URL.text(bytes) == url)
+    #expect(Base64.text(bytes) == text)
+    #expect(Base64URL.bytes(url) == bytes)
+    for each in [url, text] { #expect(Base64.bytes(each) == bytes) }
   }
 
   @Test func allLengthsComeBack() {
@@ -31,5 +35,10 @@ import Testing
   ])
   func otherTextsAreRefused(text: String) {
     #expect(Base64URL.bytes(text) == nil)
+  }
+
+  @Test(arguments: ["Zg=", "====", "Z===", "Zm9*", "Zm=v", "Z"])
+  func otherTextsAreRefusedByTheOther(text: String) {
+    #expect(Base64.bytes(text) == nil)
   }
 }

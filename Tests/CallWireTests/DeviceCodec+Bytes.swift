@@ -1,5 +1,6 @@
 import CallCore
 import CallWire
+import Testing
 
 struct Unexpected: Error {}
 
@@ -17,4 +18,20 @@ extension DeviceCodec {
       try decodeServer(UnsafeRawBufferPointer(buffer))
     }
   }
+
+  /// Why bytes of a device are refused; expects that they are.
+  func refusal(_ bytes: [UInt8], limits: CallLimits = CallLimits()) -> FrameError? {
+    #expect(throws: FrameError.self) { try decodeClient(bytes, limits: limits) }
+  }
+
+  func refusal(_ frame: ClientFrame) -> FrameError? { refusal(encode(frame)) }
+
+  /// The frame as an edge reads it.
+  func read(_ frame: ClientFrame) throws(FrameError) -> ClientFrame {
+    try decodeClient(encode(frame))
+  }
+}
+
+extension FrameError {
+  var code: CallError.Code { error.code }
 }

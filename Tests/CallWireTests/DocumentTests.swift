@@ -39,39 +39,38 @@ import Testing
     return blocks
   }()
 
-  /// Frames of devices: blocks marked `json client`, one frame a line or over several.
-  @Test func framesOfDevices() throws {
-    let blocks = Self.blocks.filter { $0.info == "json client" }
-    #expect(blocks.count >= 10)
-    var kinds: Set<String> = []
+  /// The frames of blocks with such an info string, one frame a line or over several.
+  private func frames(
+    _ info: String, least: Int, _ read: ([UInt8]) throws(FrameError) -> Void
+  ) {
+    let blocks = Self.blocks.filter { $0.info == info }
+    #expect(blocks.count >= least)
     for block in blocks {
       for frame in Self.frames(block) {
         do throws(FrameError) {
-          let read = try DeviceCodec.json.decodeClient(Array(frame.utf8))
-          kinds.insert(Self.kind(read.command))
+          try read(Array(frame.utf8))
         } catch {
           Issue.record("line \(block.line): \(error.error): \(frame)")
         }
       }
     }
+  }
+
+  @Test func framesOfDevices() {
+    var kinds: Set<String> = []
+    frames("json client", least: 10) { (bytes) throws(FrameError) in
+      kinds.insert(Self.kind(try DeviceCodec.json.decodeClient(bytes).command))
+    }
     // One example at least of every command.
     #expect(kinds.count == 26, "\(kinds.sorted())")
   }
 
-  @Test func framesOfEdges() throws {
-    let blocks = Self.blocks.filter { $0.info == "json server" }
-    #expect(blocks.count >= 5)
-    for block in blocks {
-      for frame in Self.frames(block) {
-        do throws(FrameError) {
-          let read = try DeviceCodec.json.decodeServer(Array(frame.utf8))
-          // Nothing in it that the cluster would not say: it reads the same when written again.
-          let again = try DeviceCodec.json.decodeServer(DeviceCodec.json.encode(read))
-          #expect(again == read)
-        } catch {
-          Issue.record("line \(block.line): \(error.error): \(frame)")
-        }
-      }
+  @Test func framesOfEdges() {
+    frames("json server", least: 5) { (bytes) throws(FrameError) in
+      let read = try DeviceCodec.json.decodeServer(bytes)
+      // Nothing in it that the cluster would not say: it reads the same when written again.
+      let again = try DeviceCodec.json.decodeServer(DeviceCodec.json.encode(read))
+      #expect(again == read)
     }
   }
 
@@ -206,15 +205,14 @@ import Testing
   }
 
   @Test func bodiesOfHTTPRequests() throws {
-    for block in Self.blocks where block.info == "json register" {
-      _ = try HTTPBodies.register(
-        Array(block.lines.joined(separator: "\n").utf8))
-    }
-    for block in Self.blocks where block.info == "json rules" {
-      _ = try HTTPBodies.userRules(Array(block.lines.joined(separator: "\n").utf8))
-    }
-    for block in Self.blocks where block.info == "json decline" {
-      _ = try HTTPBodies.decline(Array(block.lines.joined(separator: "\n").utf8))
+    for block in Self.blocks {
+      let bytes = Array(block.lines.joined(separator: "\n").utf8)
+      switch block.info {
+      case "json register": _ = try HTTPBodies.register(bytes)
+      case "json rules": _ = try HTTPBodies.userRules(bytes)
+      case "json decline": _ = try HTTPBodies.decline(bytes)
+      default: break
+      }
     }
   }
 

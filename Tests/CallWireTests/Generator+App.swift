@@ -8,11 +8,11 @@ extension Generator {
       always: forward(), onBusy: forward(), onNoAnswer: forward(),
       noAnswerSeconds: UInt32.random(in: UserRules.noAnswerRange, using: &self),
       onUnreachable: forward(), firstDevices: list(3) { $0.device() },
-      firstSeconds: UInt32.random(in: UserRules.firstRange, using: &self),
-      changedAt: milliseconds())
+      firstSeconds: UInt32.random(in: UserRules.firstRange, using: &self), changedAt: milliseconds()
+    )
     if chance(50) {
       rules.doNotDisturb = UserRules.DoNotDisturb(
-        until: chance(50) ? milliseconds() : nil, except: list(3) { $0.user() })
+        until: maybe { $0.milliseconds() }, except: list(3) { $0.user() })
     }
     return rules
   }
@@ -27,14 +27,14 @@ extension Generator {
     case 8: .setName(text(10))
     case 0: .user
     case 9:
-      .place(AppPlacing(placeRequest(), caller: user(), device: chance(50) ? device() : nil))
+      .place(AppPlacing(placeRequest(), caller: user(), device: maybe { $0.device() }))
     case 10:
       .live(
         LiveCallsQuery(
-          shard: UInt32(truncatingIfNeeded: next()), before: chance(50) ? callPlace() : nil,
+          shard: UInt32(truncatingIfNeeded: next()), before: maybe { $0.callPlace() },
           limit: UInt32(truncatingIfNeeded: next())))
     case 5: .group
-    case 6: .setGroup(chance(50) ? callGroup() : nil)
+    case 6: .setGroup(maybe { $0.callGroup() })
     case 1: .calls(shard: UInt32(truncatingIfNeeded: next()))
     case 2: .call(call())
     case 3: .end(call())
@@ -48,7 +48,7 @@ extension Generator {
     case 4: .name(text(10))
     case 0: .user(appUser())
     case 1:
-      .calls(AppCalls(list(3) { $0.appCall() }, next: chance(50) ? callPlace() : nil))
+      .calls(AppCalls(list(3) { $0.appCall() }, next: maybe { $0.callPlace() }))
     default: .call(appCall())
     }
   }
@@ -66,23 +66,20 @@ extension Generator {
 
   mutating func callGroup() -> CallGroup {
     CallGroup(
-      users: [user()] + list(3) { $0.user() },
-      order: CallGroup.Order.allCases.randomElement(using: &self)!,
+      users: [user()] + list(3) { $0.user() }, order: one(of: CallGroup.Order.self),
       turnSeconds: UInt32.random(in: CallGroup.turnRange, using: &self))
   }
 
   private mutating func appDevice() -> AppUser.Device {
     AppUser.Device(
-      device: device(), name: text(10), client: text(10),
-      attachedAt: chance(50) ? milliseconds() : nil,
-      registeredAt: chance(50) ? milliseconds() : nil, seenAt: chance(50) ? milliseconds() : nil,
-      voipPush: PushProvider.allCases.randomElement(using: &self)!,
-      alertPush: PushProvider.allCases.randomElement(using: &self)!)
+      device: device(), name: text(10), client: text(10), attachedAt: maybe { $0.milliseconds() },
+      registeredAt: maybe { $0.milliseconds() }, seenAt: maybe { $0.milliseconds() },
+      voipPush: one(of: PushProvider.self), alertPush: one(of: PushProvider.self))
   }
 
   private mutating func appCall() -> AppCall {
     AppCall(
-      state: state(), caller: party(), placedAt: milliseconds(),
-      answeredBy: chance(50) ? party() : nil, endedByApp: chance(50))
+      state: state(), caller: party(), placedAt: milliseconds(), answeredBy: maybe { $0.party() },
+      endedByApp: chance(50))
   }
 }

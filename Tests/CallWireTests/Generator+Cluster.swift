@@ -3,7 +3,7 @@ import CallWire
 
 /// Values that nodes say and keep.
 extension Generator {
-  static let commandKinds = 32
+  static let commandKinds = 17 + verbKinds
 
   mutating func commandBatch() -> CommandBatch {
     let edge = next()
@@ -49,50 +49,33 @@ extension Generator {
     case 4: .unregister(device())
     case 5: .place(placeRequest())
     case 6: .ack(list(4) { Acknowledgement(call: $0.call(), version: $0.number()) })
-    case 7: .call(call(), .alerting)
-    case 8: .call(call(), .answer(description: body()))
-    case 9: .call(call(), .decline(.everywhere))
-    case 10: .call(call(), .decline(.here))
-    case 11: .call(call(), .busy)
-    case 12: .call(call(), .cancel)
-    case 13: .call(call(), .connected)
-    case 14: .call(call(), .hangUp)
-    case 15: .call(call(), .signal(.description, body: body()))
-    case 16: .call(call(), .signal(.candidate, body: body()))
-    case 17: .call(call(), .resume)
-    case 18: .calls(shard: UInt32(truncatingIfNeeded: next()))
-    case 19:
+    case 7: .calls(shard: UInt32(truncatingIfNeeded: next()))
+    case 8:
       .crossed(
         CrossedCall(
           call: call(), caller: self.user(), survivor: call(), by: device(),
           isSurvivorAnswered: chance(50)))
-    case 20:
-      .merge(
-        MergeRequest(call: call(), merged: call(), caller: self.user(), deviceName: text(10)))
-    case 22: .talking(talking())
-    case 21: .call(call(), .signal(.information, body: body()))
-    case 23:
-      .call(
-        call(),
-        .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
-    case 27: .history(historyCommand())
-    case 28: .call(call(), .transfer(transferRequest()))
-    case 29: .call(call(), .cancelTransfer)
-    case 30: .replaced(ReplacedCall(call: call(), survivor: call(), user: self.user()))
-    case 26: .visit(visitRequest())
-    case 24: .rules(chance(50) ? .read : .write(userRules()))
-    case 25: .app(appRequest())
-    default: .call(call(), .query)
+    case 9:
+      .merge(MergeRequest(call: call(), merged: call(), caller: self.user(), deviceName: text(10)))
+    case 10: .talking(talking())
+    // An edge adds the device's name.
+    case 11:
+      .call(call(), .pull(PullRequest(from: device(), description: body(), deviceName: text(10))))
+    case 12: .history(historyCommand())
+    case 13: .replaced(ReplacedCall(call: call(), survivor: call(), user: self.user()))
+    case 14: .visit(visitRequest())
+    case 15: .rules(chance(50) ? .read : .write(userRules()))
+    case 16: .app(appRequest())
+    default: .call(call(), verb(kind - 17))
     }
   }
 
   private mutating func attach() -> Attach {
     var attach = Attach(
-      forCall: chance(50) ? call() : nil, deviceName: text(10), client: text(10),
-      announce: chance(50), attachedAt: microseconds(), onlyPlaces: chance(50),
-      talking: chance(50) ? talking() : nil,
+      forCall: maybe { $0.call() }, deviceName: text(10), client: text(10), announce: chance(50),
+      attachedAt: microseconds(), onlyPlaces: chance(50), talking: maybe { $0.talking() },
       ongoing: chance(50) ? OngoingMark(version: number(), showsCalls: chance(50)) : nil,
-      history: chance(50) ? HistoryMark(shown: chance(50) ? cursor() : nil) : nil)
+      history: chance(50) ? HistoryMark(shown: maybe { $0.cursor() }) : nil)
     if chance(50) { attach.userName = chance(50) ? text(10) : "" }
     return attach
   }
@@ -115,8 +98,8 @@ extension Generator {
     case 8: .app(appReply())
     case 2:
       .attached(
-        forCall: chance(50) ? state() : nil, ticket: chance(50) ? ticket() : nil,
-        ongoing: chance(50) ? ongoing() : nil)
+        forCall: maybe { $0.state() }, ticket: maybe { $0.ticket() },
+        ongoing: maybe { $0.ongoing() })
     case 3:
       .registered(
         expiresAt: milliseconds(), removed: list(3) { $0.device() },
@@ -133,7 +116,7 @@ extension Generator {
       items: list(5) {
         EdgeItem(
           session: $0.next(), body: $0.itemBody(Int.random(in: 0..<8, using: &$0)),
-          ringsSince: $0.chance(50) ? $0.microseconds() : nil)
+          ringsSince: $0.maybe { $0.microseconds() })
       })
   }
 
@@ -152,10 +135,10 @@ extension Generator {
 
   private mutating func visitRequest() -> VisitRequest {
     var request = VisitRequest(
-      call: call(), callee: user(), caller: user(), answeredBy: chance(50) ? device() : nil,
-      busyWhileInCall: chance(50) ? chance(50) : nil)
+      call: call(), callee: user(), caller: user(), answeredBy: maybe { $0.device() },
+      busyWhileInCall: maybe { $0.chance(50) })
     request.isMember = chance(50)
-    request.consulted = chance(50) ? call() : nil
+    request.consulted = maybe { $0.call() }
     request.isOver = chance(50)
     request.wantsOthers = chance(50)
     request.ringsFor = chance(50) ? .milliseconds(Int64(1 + next() & 0xffff)) : nil
@@ -169,9 +152,9 @@ extension Generator {
         VisitAnswer.Device(
           id: $0.device(), name: $0.text(10),
           session: $0.chance(50) ? SessionRef(edge: $0.next() | 1, number: $0.number()) : nil,
-          registration: $0.chance(50) ? $0.storedRegistration() : nil, isHeld: $0.chance(50))
+          registration: $0.maybe { $0.storedRegistration() }, isHeld: $0.chance(50))
       }, isComplete: chance(50), isBusy: chance(50), isInCall: chance(50),
-      diverted: chance(50) ? DivertReason.allCases.randomElement(using: &self)! : nil,
+      diverted: maybe { $0.one(of: DivertReason.self) },
       to: list(3) { $0.user() }, noAnswerAfter: .milliseconds(Int64(next() & 0xffff)))
     if chance(50) { answer.ringSlot = .milliseconds(Int64(next() & 0xffff) + 1) }
     return answer
@@ -179,8 +162,8 @@ extension Generator {
 
   mutating func heartbeat() -> Heartbeat {
     var heartbeat = Heartbeat(
-      node: text(10), role: NodeRole.allCases.randomElement(using: &self)!, incarnation: next(),
-      state: NodeState.allCases.randomElement(using: &self)!, version: text(10),
+      node: text(10), role: one(of: NodeRole.self), incarnation: next(),
+      state: one(of: NodeState.self), version: text(10),
       shardCount: UInt32(truncatingIfNeeded: next()))
     heartbeat.silentEdges = list(2) {
       SilentEdge(
@@ -203,10 +186,10 @@ extension Generator {
 
   mutating func placeRequest() -> PlaceRequest {
     PlaceRequest(
-      call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()),
-      description: body(), headers: headers(), video: chance(50), deviceName: text(10),
-      callerName: text(10), receivedAt: chance(50) ? microseconds() : nil, pushData: body(),
-      busyWhileInCall: chance(50) ? chance(50) : nil,
+      call: call(), ringTimeoutSeconds: UInt32(truncatingIfNeeded: number()), description: body(),
+      headers: headers(), video: chance(50), deviceName: text(10), callerName: text(10),
+      receivedAt: maybe { $0.microseconds() }, pushData: body(),
+      busyWhileInCall: maybe { $0.chance(50) },
       subscriptions: Subscriptions(rawValue: UInt8(truncatingIfNeeded: next())))
   }
 
@@ -244,54 +227,49 @@ extension Generator {
       .answered(
         AnsweredFacts(
           by: party(), at: microseconds(), description: body(), connectDeadline: microseconds(),
-          merged: chance(50) ? call() : nil))
+          merged: maybe { $0.call() }))
     case 4:
-      .legEnded(
-        device(), LegEnd.allCases.randomElement(using: &self)!,
-        at: chance(50) ? microseconds() : nil)
+      .legEnded(device(), one(of: LegEnd.self), at: maybe { $0.microseconds() })
     case 5: .connected(caller: chance(50))
-    case 6:
-      .ended(
-        EndedFacts(
-          reason: EndReason.allCases.randomElement(using: &self)!,
-          by: chance(50) ? party() : nil, at: microseconds(), missed: chance(50),
-          survivor: chance(50) ? call() : nil,
-          unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil,
-          byApp: chance(30)))
+    case 6: .ended(ended())
     case 7:
       .signal(
         fromCaller: chance(50), device(),
         Signal(
-          index: number(), kind: SignalKind.allCases.randomElement(using: &self)!, body: body(),
+          index: number(), kind: one(of: SignalKind.self), body: body(),
           request: chance(50) ? next() : 0))
-    case 8: .callerLost(until: chance(50) ? microseconds() : nil)
-    case 9: .winnerLost(until: chance(50) ? microseconds() : nil)
+    case 8: .callerLost(until: maybe { $0.microseconds() })
+    case 9: .winnerLost(until: maybe { $0.microseconds() })
     case 10:
       .moved(
         MovedFacts(
-          ofCaller: chance(50), from: party(), to: party(), at: microseconds(),
-          description: body(), connectDeadline: microseconds()))
+          ofCaller: chance(50), from: party(), to: party(), at: microseconds(), description: body(),
+          connectDeadline: microseconds()))
     case 11: .recorded
     case 12:
       .diverted(diverted())
     case 13:
       .transferEnded(
-        TransferEnd(
-          reason: EndReason.allCases.randomElement(using: &self)!, by: chance(50) ? party() : nil,
-          at: microseconds()))
+        TransferEnd(reason: one(of: EndReason.self), by: maybe { $0.party() }, at: microseconds()))
     default: .settled
     }
   }
 
+  fileprivate mutating func ended() -> EndedFacts {
+    EndedFacts(
+      reason: one(of: EndReason.self), by: maybe { $0.party() }, at: microseconds(),
+      missed: chance(50), survivor: maybe { $0.call() },
+      unreachable: maybe { $0.one(of: UnreachableCause.self) }, byApp: chance(30))
+  }
+
   private mutating func diverted() -> DivertedFacts {
     var diverted = DivertedFacts(
-      from: user(), to: list(3) { $0.user() },
-      reason: DivertReason.allCases.randomElement(using: &self)!,
-      by: chance(50) ? party() : nil, at: microseconds(), deadline: microseconds())
+      from: user(), to: list(3) { $0.user() }, reason: one(of: DivertReason.self),
+      by: maybe { $0.party() }, at: microseconds(), deadline: microseconds())
     diverted.queue = list(3) { $0.user() }
     diverted.ringSlot = .milliseconds(Int64(next() & 0xffff))
-    diverted.device = chance(50) ? device() : nil
-    diverted.consulted = chance(50) ? consulted() : nil
+    diverted.device = maybe { $0.device() }
+    diverted.consulted = maybe { $0.consulted() }
     return diverted
   }
 
@@ -321,24 +299,21 @@ extension Generator {
 
 extension Generator {
   mutating func appEvent() -> AppEvent {
-    func maybe<Value>(_ value: Value) -> Value? { chance(50) ? value : nil }
-    let kind = AppEventKind.allCases.randomElement(using: &self)!
+    let kind = one(of: AppEventKind.self)
     if kind == .gone {
       let gone = GoneRegistration(
-        device: device(), deviceName: text(8),
-        cause: GoneCause.allCases.randomElement(using: &self)!,
-        provider: PushProvider.allCases.randomElement(using: &self)!, isVoIP: chance(50),
-        fingerprint: text(32), registeredAt: microseconds())
+        device: device(), deviceName: text(8), cause: one(of: GoneCause.self),
+        provider: one(of: PushProvider.self), isVoIP: chance(50), fingerprint: text(32),
+        registeredAt: microseconds())
       return AppEvent(gone, of: UserKey(app: text(8), user: user()), at: microseconds())
     }
     var event = AppEvent(
-      call: call(), kind: kind, at: microseconds(),
-      callee: UserKey(app: text(8), user: user()), caller: party(), video: chance(50),
-      placedAt: microseconds(), by: maybe(party()))
-    event.answeredAt = maybe(microseconds())
-    event.reason = maybe(EndReason.allCases.randomElement(using: &self)!)
+      call: call(), kind: kind, at: microseconds(), callee: UserKey(app: text(8), user: user()),
+      caller: party(), video: chance(50), placedAt: microseconds(), by: maybe { $0.party() })
+    event.answeredAt = maybe { $0.microseconds() }
+    event.reason = maybe { $0.one(of: EndReason.self) }
     event.missed = chance(50)
-    event.survivor = maybe(call())
+    event.survivor = maybe { $0.call() }
     event.diversions = list(2) { $0.diversion() }
     return event
   }
@@ -351,7 +326,7 @@ extension Generator {
       WebhookProgress.Place(sequence: $0.next(), index: UInt32(truncatingIfNeeded: $0.next()))
     }
     (progress.delivered, progress.failures, progress.deadLetters) = (next(), next(), next())
-    progress.oldest = chance(50) ? microseconds() : nil
+    progress.oldest = maybe { $0.microseconds() }
     progress.lastFailure = text(12)
     progress.writtenAt = microseconds()
     return progress
@@ -360,18 +335,14 @@ extension Generator {
 
 extension Generator {
   mutating func callRecord() -> CallRecord {
-    func maybe<Value>(_ value: Value) -> Value? { chance(50) ? value : nil }
     let legs = list(4) { $0.recordLeg() }
     var record = CallRecord(
-      call: call(), callee: UserKey(app: text(8), user: user()), caller: party(),
-      video: chance(50), placedAt: microseconds(), legs: legs)
-    record.answer = maybe(.init(by: party(), at: microseconds(), merged: maybe(call())))
-    record.end = maybe(
-      EndedFacts(
-        reason: EndReason.allCases.randomElement(using: &self)!, by: maybe(party()),
-        at: microseconds(), missed: chance(50), survivor: maybe(call()),
-        unreachable: maybe(UnreachableCause.allCases.randomElement(using: &self)!),
-        byApp: chance(30)))
+      call: call(), callee: UserKey(app: text(8), user: user()), caller: party(), video: chance(50),
+      placedAt: microseconds(), legs: legs)
+    record.answer = maybe {
+      .init(by: $0.party(), at: $0.microseconds(), merged: $0.maybe { $0.call() })
+    }
+    record.end = maybe { $0.ended() }
     record.diversions = list(3) { $0.diversion() }
     record.events = list(6) { $0.recordEvent(legs: legs.count) }
     record.eventsDropped = Int(number() & 0xFFFF)
@@ -380,17 +351,15 @@ extension Generator {
 
   fileprivate mutating func diversion() -> CallRecord.Diversion {
     var diversion = CallRecord.Diversion(
-      from: user(), to: list(3) { $0.user() },
-      reason: DivertReason.allCases.randomElement(using: &self)!,
-      by: chance(50) ? party() : nil, at: microseconds())
+      from: user(), to: list(3) { $0.user() }, reason: one(of: DivertReason.self),
+      by: maybe { $0.party() }, at: microseconds())
     if chance(30) { diversion.takenBy = party() }
-    if chance(30) { diversion.failed = EndReason.allCases.randomElement(using: &self)! }
+    if chance(30) { diversion.failed = one(of: EndReason.self) }
     return diversion
   }
 
   private mutating func recordLeg() -> CallRecord.Leg {
-    var leg = CallRecord.Leg(
-      party: party(), fate: LegFate.allCases.randomElement(using: &self)!, endedAt: microseconds())
+    var leg = CallRecord.Leg(party: party(), fate: one(of: LegFate.self), endedAt: microseconds())
     if chance(50) { leg.pushedAt = microseconds() }
     if chance(50) { leg.invitedAt = microseconds() }
     if chance(50) { leg.deliveredAt = microseconds() }
@@ -407,9 +376,7 @@ extension Generator {
       default: .leg(Int.random(in: 0...legs, using: &self))
       }
     return CallRecord.Event(
-      CallEventKind.allCases.randomElement(using: &self)!,
-      offset: UInt32(truncatingIfNeeded: next()), who: who,
-      purpose: chance(30) ? PushPurpose.allCases.randomElement(using: &self)! : nil,
-      reason: text(12))
+      one(of: CallEventKind.self), offset: UInt32(truncatingIfNeeded: next()), who: who,
+      purpose: chance(30) ? one(of: PushPurpose.self) : nil, reason: text(12))
   }
 }

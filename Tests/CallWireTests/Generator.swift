@@ -19,6 +19,15 @@ struct Generator: RandomNumberGenerator {
 
   mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 
+  mutating func one<Value: CaseIterable>(of type: Value.Type) -> Value {
+    type.allCases.randomElement(using: &self)!
+  }
+
+  /// Half of the time.
+  mutating func maybe<Value>(_ value: (inout Generator) -> Value) -> Value? {
+    chance(50) ? value(&self) : nil
+  }
+
   mutating func number() -> UInt64 {
     next() & ((1 << UInt64.random(in: 0...53, using: &self)) - 1)
   }
@@ -49,9 +58,7 @@ struct Generator: RandomNumberGenerator {
     return body
   }
 
-  mutating func list<Element>(
-    _ most: Int, _ element: (inout Generator) -> Element
-  ) -> [Element] {
+  mutating func list<Element>(_ most: Int, _ element: (inout Generator) -> Element) -> [Element] {
     (0..<Int.random(in: 0...most, using: &self)).map { _ in element(&self) }
   }
 
@@ -71,18 +78,15 @@ struct Generator: RandomNumberGenerator {
   }
 
   mutating func signal() -> Signal {
-    Signal(index: number(), kind: SignalKind.allCases.randomElement(using: &self)!, body: body())
+    Signal(index: number(), kind: one(of: SignalKind.self), body: body())
   }
 
   mutating func state() -> CallState {
     CallState(
-      call: call(), callee: user(), phase: CallPhase.allCases.randomElement(using: &self)!,
-      version: number(),
-      reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
-      by: chance(50) ? party() : nil, at: milliseconds(),
-      deadline: chance(50) ? milliseconds() : nil, missed: chance(50),
-      survivor: chance(50) ? call() : nil,
-      unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil)
+      call: call(), callee: user(), phase: one(of: CallPhase.self), version: number(),
+      reason: maybe { $0.one(of: EndReason.self) }, by: maybe { $0.party() }, at: milliseconds(),
+      deadline: maybe { $0.milliseconds() }, missed: chance(50), survivor: maybe { $0.call() },
+      unreachable: maybe { $0.one(of: UnreachableCause.self) })
   }
 
   mutating func liveCalls() -> LiveCalls {
@@ -120,23 +124,22 @@ struct Generator: RandomNumberGenerator {
 
   mutating func registration() -> RegistrationRequest {
     RegistrationRequest(
-      deviceName: text(10), voipToken: chance(50) ? token(voip: true) : nil,
-      alertToken: chance(50) ? token(voip: false) : nil,
-      dialect: chance(50) ? PushDialect.allCases.randomElement(using: &self)!.rawValue : "",
-      sdkName: text(5), sdkVersion: text(5), capabilities: chance(50) ? capabilities() : nil)
+      deviceName: text(10), voipToken: maybe { $0.token(voip: true) },
+      alertToken: maybe { $0.token(voip: false) },
+      dialect: chance(50) ? one(of: PushDialect.self).rawValue : "", sdkName: text(5),
+      sdkVersion: text(5), capabilities: maybe { $0.capabilities() })
   }
 
   mutating func error() -> CallError {
     CallError(
-      CallError.Code.allCases.randomElement(using: &self)!, chance(50) ? text(30) : nil,
+      one(of: CallError.Code.self), maybe { $0.text(30) },
       retryAfterMilliseconds: UInt32(truncatingIfNeeded: next()))
   }
 
   mutating func notice() -> Notice {
     Notice(
       kind: Notice.Kind.allCases.filter { $0 != .unknown }.randomElement(using: &self)!,
-      message: text(20),
-      retryAfterMilliseconds: UInt32(truncatingIfNeeded: number()),
+      message: text(20), retryAfterMilliseconds: UInt32(truncatingIfNeeded: number()),
       nearer: chance(30) ? text(20) : "")
   }
 
@@ -149,20 +152,15 @@ struct Generator: RandomNumberGenerator {
     case 3:
       .stop(
         Stop(
-          reason: EndReason.allCases.randomElement(using: &self)!,
-          by: chance(50) ? party() : nil, missed: chance(50),
-          survivor: chance(50) ? call() : nil,
-          unreachable: chance(50) ? UnreachableCause.allCases.randomElement(using: &self)! : nil))
+          reason: one(of: EndReason.self), by: maybe { $0.party() }, missed: chance(50),
+          survivor: maybe { $0.call() }, unreachable: maybe { $0.one(of: UnreachableCause.self) }))
     case 4:
-      .moved(
-        Moved(
-          to: party(), description: body(), number: UInt32(truncatingIfNeeded: number())))
+      .moved(Moved(to: party(), description: body(), number: UInt32(truncatingIfNeeded: number())))
     case 5:
       .transfer(
         TransferNews(
           to: user(), number: UInt32(truncatingIfNeeded: number()),
-          reason: chance(50) ? EndReason.allCases.randomElement(using: &self)! : nil,
-          by: chance(50) ? party() : nil))
+          reason: maybe { $0.one(of: EndReason.self) }, by: maybe { $0.party() }))
     case 6: .ringsUntil(milliseconds())
     default: .signal(signal())
     }
@@ -174,15 +172,15 @@ struct Generator: RandomNumberGenerator {
       caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
       headers: headers(), pushData: body(), signals: list(3) { $0.signal() },
       isSecondCall: chance(50), divertedBy: chance(50) ? user() : "")
-    invite.transferredBy = chance(50) ? party() : nil
-    invite.consulted = chance(50) ? consulted() : nil
+    invite.transferredBy = maybe { $0.party() }
+    invite.consulted = maybe { $0.consulted() }
     return invite
   }
 
   mutating func consulted() -> ConsultedCall { ConsultedCall(call: call(), callee: user()) }
 
   mutating func transferRequest() -> TransferRequest {
-    let device = chance(50) ? device() : nil
+    let device = maybe { $0.device() }
     return TransferRequest(
       to: user(), device: device, consulted: device != nil && chance(50) ? consulted() : nil)
   }
@@ -198,7 +196,30 @@ struct Generator: RandomNumberGenerator {
 
 /// Whole frames of devices and edges.
 extension Generator {
-  static let clientKinds = 29
+  static let clientKinds = 12 + verbKinds
+
+  static let verbKinds = 16
+
+  mutating func verb(_ kind: Int) -> CallVerb {
+    switch kind {
+    case 0: .alerting
+    case 1: .answer(description: body())
+    case 2: .decline(.everywhere)
+    case 3: .decline(.here)
+    case 4: .busy
+    case 5: .cancel
+    case 6: .connected
+    case 7: .hangUp
+    case 8: .signal(.description, body: body())
+    case 9: .signal(.candidate, body: body())
+    case 10: .signal(.information, body: body())
+    case 11: .resume
+    case 12: .pull(PullRequest(from: device(), description: body()))
+    case 13: .transfer(transferRequest())
+    case 14: .cancelTransfer
+    default: .query
+    }
+  }
 
   mutating func address() -> CallAddress {
     CallAddress(callee: chance(50) ? user() : "", call: call())
@@ -221,7 +242,7 @@ extension Generator {
           wantsHistory: chance(50), wantsRelays: chance(50)))
     case 1: return .detach
     case 2: return .register(registration())
-    case 3: return .unregister(chance(50) ? device() : nil)
+    case 3: return .unregister(maybe { $0.device() })
     case 4:
       return .place(
         call,
@@ -237,29 +258,13 @@ extension Generator {
               ? AckItem(ongoing: $0.number())
               : AckItem(call: $0.address(), version: $0.number())
           })
-    case 6: return .call(call, .alerting)
-    case 7: return .call(call, .answer(description: body()))
-    case 8: return .call(call, .decline(.everywhere))
-    case 9: return .call(call, .decline(.here))
-    case 10: return .call(call, .busy)
-    case 11: return .call(call, .cancel)
-    case 12: return .call(call, .connected)
-    case 13: return .call(call, .hangUp)
-    case 14: return .call(call, .signal(.description, body: body()))
-    case 15: return .call(call, .signal(.candidate, body: body()))
-    case 16: return .call(call, .resume)
-    case 17: return .ping
-    case 18: return .calls
-    case 19: return .renew(token: text(40))
-    case 20: return .call(call, .signal(.information, body: body()))
-    case 21:
-      return .call(call, .pull(PullRequest(from: device(), description: body())))
-    case 22, 23: return .history(deviceHistoryCommand())
-    case 24: return .rules(.read)
-    case 25: return .rules(.write(distinctRules()))
-    case 26: return .call(call, .transfer(transferRequest()))
-    case 27: return .call(call, .cancelTransfer)
-    default: return .call(call, .query)
+    case 6: return .ping
+    case 7: return .calls
+    case 8: return .renew(token: text(40))
+    case 9: return .history(deviceHistoryCommand())
+    case 10: return .rules(.read)
+    case 11: return .rules(.write(distinctRules()))
+    default: return .call(call, verb(kind - 12))
     }
   }
 
@@ -293,9 +298,9 @@ extension Generator {
         .attached(
           AttachedInfo(
             session: text(10), user: user(), device: device(), pingSeconds: 25,
-            serverTime: milliseconds(), forCall: chance(50) ? state() : nil,
-            nearer: chance(50) ? text(20) : "", ongoing: chance(50) ? ongoing() : nil,
-            relays: chance(50) ? relays() : nil)))
+            serverTime: milliseconds(), forCall: maybe { $0.state() },
+            nearer: chance(50) ? text(20) : "", ongoing: maybe { $0.ongoing() },
+            relays: maybe { $0.relays() })))
     case 3:
       return .reply(
         id: number(),
@@ -329,8 +334,7 @@ extension Generator {
       calls: list(3) {
         OngoingCall(
           call: $0.call(), callee: $0.user(), isPlaced: $0.chance(50), device: $0.device(),
-          deviceName: $0.text(10), peer: $0.user(), peerName: $0.text(10),
-          since: $0.milliseconds())
+          deviceName: $0.text(10), peer: $0.user(), peerName: $0.text(10), since: $0.milliseconds())
       })
   }
 }
@@ -342,8 +346,7 @@ extension Generator {
   /// One that a device may say.
   mutating func deviceHistoryCommand() -> HistoryCommand {
     chance(50)
-      ? .list(
-        before: chance(50) ? cursor() : nil, limit: UInt32.random(in: 0...100, using: &self))
+      ? .list(before: maybe { $0.cursor() }, limit: UInt32.random(in: 0...100, using: &self))
       : .markRead(upTo: cursor())
   }
 
@@ -354,17 +357,17 @@ extension Generator {
   mutating func historyPage() -> HistoryPage {
     HistoryPage(
       items: list(3) { HistoryPage.Item(cursor: $0.cursor(), entry: $0.historyEntry()) },
-      next: chance(50) ? cursor() : nil, state: historyState(), readUpTo: cursor())
+      next: maybe { $0.cursor() }, state: historyState(), readUpTo: cursor())
   }
 
   mutating func historyEntry() -> HistoryEntry {
     var entry = HistoryEntry(
       call: call(), callee: user(), isPlaced: chance(50), peer: user(), peerName: text(10),
-      device: chance(50) ? device() : nil, deviceName: text(10), placedAt: milliseconds(),
-      answeredAt: chance(50) ? milliseconds() : nil, endedAt: milliseconds(),
-      reason: EndReason.allCases.randomElement(using: &self)!, isMissed: chance(50),
-      video: chance(50), divertedBy: chance(50) ? user() : "", wentOn: chance(50),
-      answeredBy: chance(50) ? user() : "")
+      device: maybe { $0.device() }, deviceName: text(10), placedAt: milliseconds(),
+      answeredAt: maybe { $0.milliseconds() }, endedAt: milliseconds(),
+      reason: one(of: EndReason.self), isMissed: chance(50), video: chance(50),
+      divertedBy: chance(50) ? user() : "", wentOn: chance(50), answeredBy: chance(50) ? user() : ""
+    )
     entry.wentTo = list(2) { $0.user() }
     return entry
   }

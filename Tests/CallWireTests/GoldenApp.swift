@@ -12,13 +12,21 @@ enum GoldenApp {
     doNotDisturb: UserRules.DoNotDisturb(until: time, except: ["mum"]),
     firstDevices: ["bob-phone"], firstSeconds: 12, changedAt: time)
 
-  static let requests: [(name: String, request: AppRequest)] = [
-    ("user", .user), ("calls", .calls(shard: 5)), ("call", .call(GoldenValues.call)),
-    ("end", .end(GoldenValues.call)), ("remove", .remove("bob-phone")),
-    ("place", .place(placing)), ("placeAtDevice", .place(placingAtDevice)),
-    ("live", .live(LiveCallsQuery(shard: 5, before: call.place, limit: 101))),
-    ("group", .group), ("setGroup", .setGroup(group)), ("removeGroup", .setGroup(nil)),
-    ("name", .name), ("setName", .setName("Bob Stone")), ("removeName", .setName("")),
+  static let requests: Named<AppRequest> = [
+    "user": .user,
+    "calls": .calls(shard: 5),
+    "call": .call(GoldenValues.call),
+    "end": .end(GoldenValues.call),
+    "remove": .remove("bob-phone"),
+    "place": .place(placing),
+    "placeAtDevice": .place(placingAtDevice),
+    "live": .live(LiveCallsQuery(shard: 5, before: call.place, limit: 101)),
+    "group": .group,
+    "setGroup": .setGroup(group),
+    "removeGroup": .setGroup(nil),
+    "name": .name,
+    "setName": .setName("Bob Stone"),
+    "removeName": .setName(""),
   ]
 
   static let placing = AppPlacing(
@@ -68,10 +76,6 @@ enum GoldenApp {
   }()
 
   /// Versions of before read the end, and not who caused it.
-  static let ended: (name: String, change: JournalEntry.Change) = (
-    "endedByApp",
-    .ended(
-      EndedFacts(
-        reason: .hungUp, by: nil, at: GoldenValues.later, missed: false, byApp: true))
-  )
+  static let ended = JournalEntry.Change.ended(
+    EndedFacts(reason: .hungUp, by: nil, at: GoldenValues.later, missed: false, byApp: true))
 }

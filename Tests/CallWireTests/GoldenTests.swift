@@ -106,11 +106,20 @@ import Testing
     #expect(throws: WireError.self) { try ClusterCodec.announceRequest(later(3)) }
     #expect(throws: WireError.self) { try ClusterCodec.announceDone(later(4)) }
     #expect(throws: WireError.self) { try ClusterCodec.clusterRecord(later(1)) }
+    #expect(throws: WireError.self) { try ClusterCodec.callRecords(later(1)) }
+    #expect(throws: WireError.self) { try ClusterCodec.pushKeys([0x08, 9]) }
+    #expect(throws: WireError.self) { try ClusterCodec.pushJob([]) }
+    // A gateway of before must leave what it does not understand to others.
+    var job = ClusterCodec.encode(GoldenValues.jobs[0].value)
+    #expect(job[0] == 0x08 && job[1] <= UInt8(ClusterCodec.format))
+    job[1] = UInt8(ClusterCodec.format) + 1
+    let error = #expect(throws: WireError.self) { try ClusterCodec.pushJob(job) }
+    #expect(error?.message.contains("a newer version") == true)
   }
 
   /// If a command of a batch cannot be read, it is refused alone.
   @Test func aCommandOfALaterVersionIsRefusedAlone() throws {
-    let command = GoldenValues.commands[0].command
+    let command = GoldenValues.commands[0].value
     var bytes = ClusterCodec.encode(CommandBatch(edge: 7, commands: [command, command]))
     // Session 9, request 12, and a body of field 90.
     let later: [UInt8] = [0x08, 9, 0x10, 12, 0xd2, 0x05, 0x00]
@@ -126,7 +135,7 @@ import Testing
   }
 
   @Test func anItemOfALaterVersionIsDroppedAlone() throws {
-    let item = GoldenValues.items[0].item
+    let item = GoldenValues.items[0].value
     let later: [UInt8] = [0x08, 9, 0xd2, 0x05, 0x00]
     let bytes =
       ClusterCodec.encode(EdgeBatch(items: [item])) + MalformedFrameTests.field(1, later)

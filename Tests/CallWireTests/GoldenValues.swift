@@ -22,6 +22,13 @@ struct GoldenValue: Sendable {
   }
 }
 
+/// Values by their names.
+struct Named<Value: Sendable>: Sendable, ExpressibleByDictionaryLiteral {
+  typealias Element = (name: String, value: Value)
+  var all: [Element]
+  init(dictionaryLiteral elements: (String, Value)...) { all = elements.map { ($0.0, $0.1) } }
+}
+
 /// One value of every kind that is kept or crosses versions.
 enum GoldenValues {
   static let call = CallID(high: 0x6ba7_b810_9dad_11d1, low: 0x80b4_00c0_4fd4_30c8)
@@ -33,45 +40,31 @@ enum GoldenValues {
   static let at = Timestamp(microseconds: 1_790_000_000_123_456)
   static let later = Timestamp(microseconds: 1_790_000_030_123_456)
 
-  static let changes: [(name: String, change: JournalEntry.Change)] = [
-    (
-      "placed",
-      .placed(
-        PlacedFacts(
-          callee: bob, caller: caller, placedAt: at, deadline: later, video: true,
-          description: "v=0\r\n", headers: [CustomHeader(name: "X-Team", value: "support")],
-          legs: [phone, tablet], fingerprint: 0xfedc_ba98_7654_3210))
-    ),
-    ("legJoined", .legJoined(tablet)),
-    ("alerting", .alerting("bob-phone")),
-    (
-      "answered",
-      .answered(AnsweredFacts(by: phone, at: at, description: "v=1\r\n", connectDeadline: later))
-    ),
-    ("declinedHere", .legEnded("bob-tablet", .declinedHere, at: nil)),
-    ("busyHere", .legEnded("bob-tablet", .busy, at: nil)),
-    ("gone", .legEnded("bob-tablet", .gone, at: nil)),
-    ("callerConnected", .connected(caller: true)),
-    ("winnerConnected", .connected(caller: false)),
-    (
-      "signalOfCaller",
-      .signal(
-        fromCaller: true, "ann-phone", Signal(index: 1, kind: .candidate, body: "candidate:1"))
-    ),
-    (
-      "signalOfLeg",
-      .signal(
-        fromCaller: false, "bob-phone", Signal(index: 300, kind: .description, body: "v=2\r\n"))
-    ),
-    ("callerLost", .callerLost(until: later)),
-    ("callerBack", .callerLost(until: nil)),
-    ("winnerLost", .winnerLost(until: later)),
-    ("winnerBack", .winnerLost(until: nil)),
-    ("settled", .settled),
+  static let changes: Named<JournalEntry.Change> = [
+    "placed": .placed(
+      PlacedFacts(
+        callee: bob, caller: caller, placedAt: at, deadline: later, video: true,
+        description: "v=0\r\n", headers: [CustomHeader(name: "X-Team", value: "support")],
+        legs: [phone, tablet], fingerprint: 0xfedc_ba98_7654_3210)),
+    "legJoined": .legJoined(tablet),
+    "alerting": .alerting("bob-phone"),
+    "answered": .answered(
+      AnsweredFacts(by: phone, at: at, description: "v=1\r\n", connectDeadline: later)),
+    "declinedHere": .legEnded("bob-tablet", .declinedHere, at: nil),
+    "busyHere": .legEnded("bob-tablet", .busy, at: nil),
+    "gone": .legEnded("bob-tablet", .gone, at: nil),
+    "callerConnected": .connected(caller: true),
+    "winnerConnected": .connected(caller: false),
+    "signalOfCaller": .signal(
+      fromCaller: true, "ann-phone", Signal(index: 1, kind: .candidate, body: "candidate:1")),
+    "signalOfLeg": .signal(
+      fromCaller: false, "bob-phone", Signal(index: 300, kind: .description, body: "v=2\r\n")),
+    "callerLost": .callerLost(until: later),
+    "callerBack": .callerLost(until: nil),
+    "winnerLost": .winnerLost(until: later),
+    "winnerBack": .winnerLost(until: nil),
+    "settled": .settled,
   ]
-
-  /// To versions without records it is a second end, which they ignore.
-  static let recorded: (name: String, change: JournalEntry.Change) = ("recorded", .recorded)
 
   static let historyEntry = HistoryEntry(
     call: call, callee: "bob", isPlaced: false, peer: "ann", peerName: "Ann A.",
@@ -137,7 +130,7 @@ enum GoldenValues {
     return progress
   }()
 
-  static let ends: [(name: String, change: JournalEntry.Change)] = EndReason.allCases.filter {
+  static let ends: [Named<JournalEntry.Change>.Element] = EndReason.allCases.filter {
     // No call ends as moved.
     $0 != .moved
   }.map {
@@ -150,187 +143,119 @@ enum GoldenValues {
   }
 
   /// Came with the second format.
-  static let pushes: [(name: String, change: JournalEntry.Change)] = PushPurpose.allCases.map {
+  static let pushes: [Named<JournalEntry.Change>.Element] = PushPurpose.allCases.map {
     ("pushed.\($0.name)", .pushed("bob-phone", $0))
   }
 
   /// Came with the third format.
-  static let moves: [(name: String, change: JournalEntry.Change)] = [
-    (
-      "moved",
-      .moved(
-        MovedFacts(
-          ofCaller: false, from: phone, to: tablet, at: at, description: "v=3\r\n",
-          connectDeadline: later))
-    ),
-    (
-      "callerMoved",
-      .moved(
-        MovedFacts(
-          ofCaller: true, from: caller, to: caller, at: at, description: "",
-          connectDeadline: later))
-    ),
+  static let moves: Named<JournalEntry.Change> = [
+    "moved": .moved(
+      MovedFacts(
+        ofCaller: false, from: phone, to: tablet, at: at, description: "v=3\r\n",
+        connectDeadline: later)),
+    "callerMoved": .moved(
+      MovedFacts(
+        ofCaller: true, from: caller, to: caller, at: at, description: "",
+        connectDeadline: later)),
   ]
 
   private static let inTurn: DivertedFacts = {
-    var diverted = DivertedFacts(
-      from: "desk", to: ["cy"], reason: .group, at: at, deadline: later)
+    var diverted = DivertedFacts(from: "desk", to: ["cy"], reason: .group, at: at, deadline: later)
     (diverted.queue, diverted.ringSlot) = (["cy", "dee"], .seconds(15))
     return diverted
   }()
 
   /// Came with the fourth format.
-  static let diversions: [(name: String, change: JournalEntry.Change)] = [
-    (
-      "diverted",
-      .diverted(
-        DivertedFacts(
-          from: "bob", to: ["cy", "dee"], reason: .noAnswer, at: at, deadline: later))
-    ),
-    (
-      "declinedByOne",
-      .diverted(
-        DivertedFacts(
-          from: "cy", to: [], reason: .declined, by: tablet, at: at, deadline: later))
-    ),
-    ("divertedInTurn", .diverted(inTurn)),
+  static let diversions: Named<JournalEntry.Change> = [
+    "diverted": .diverted(
+      DivertedFacts(from: "bob", to: ["cy", "dee"], reason: .noAnswer, at: at, deadline: later)),
+    "declinedByOne": .diverted(
+      DivertedFacts(from: "cy", to: [], reason: .declined, by: tablet, at: at, deadline: later)),
+    "divertedInTurn": .diverted(inTurn),
   ]
 
   /// Came with the fifth format.
-  static let transfers: [(name: String, change: JournalEntry.Change)] = [
-    (
-      "transferred",
-      .diverted(
-        {
-          var start = DivertedFacts(
-            from: "bob", to: ["cy"], reason: .transferred, by: phone, at: at, deadline: later)
-          start.device = "cy-phone"
-          start.consulted = ConsultedCall(call: CallID(high: 1, low: 2), callee: "cy")
-          return start
-        }())
-    ),
-    ("transferEnded", .transferEnded(TransferEnd(reason: .declined, by: tablet, at: later))),
-    (
-      "placedByApp",
-      .placed(
-        {
-          var facts = PlacedFacts(
-            callee: bob, caller: Party(user: "cy", device: "", name: "Dr. Cy"), placedAt: at,
-            deadline: later, video: false, description: "", headers: [], legs: [phone],
-            fingerprint: 5)
-          facts.callerRings = .seconds(25)
-          return facts
-        }())
-    ),
-    (
-      "placedAtDevice",
-      .placed(
-        {
-          var facts = PlacedFacts(
-            callee: bob, caller: Party(user: "cy", device: ""), placedAt: at, deadline: later,
-            video: false, description: "", headers: [], legs: [phone], fingerprint: 5)
-          facts.callerRings = .seconds(25)
-          facts.onlyDevice = phone.device
-          return facts
-        }())
-    ),
+  static let transfers: Named<JournalEntry.Change> = [
+    "transferred": .diverted(
+      {
+        var start = DivertedFacts(
+          from: "bob", to: ["cy"], reason: .transferred, by: phone, at: at, deadline: later)
+        start.device = "cy-phone"
+        start.consulted = ConsultedCall(call: CallID(high: 1, low: 2), callee: "cy")
+        return start
+      }()),
+    "transferEnded": .transferEnded(TransferEnd(reason: .declined, by: tablet, at: later)),
+    "placedByApp": placed {
+      $0.caller = Party(user: "cy", device: "", name: "Dr. Cy")
+      $0.callerRings = .seconds(25)
+    },
+    "placedAtDevice": placed {
+      $0.caller = Party(user: "cy", device: "")
+      ($0.callerRings, $0.onlyDevice) = (.seconds(25), phone.device)
+    },
   ]
 
   /// Say when, which the first versions did not.
-  static let timedLegEnds: [(name: String, change: JournalEntry.Change)] =
+  static let timedLegEnds: [Named<JournalEntry.Change>.Element] =
     [("declinedHere", LegEnd.declinedHere), ("busyHere", .busy), ("gone", .gone)].map {
       ("\($0.0).at", .legEnded("bob-tablet", $0.1, at: later))
     }
 
   /// Came with the second format, too: a reader of before stops its shard.
-  static let informations: [(name: String, change: JournalEntry.Change)] = [
-    (
-      "information",
-      .signal(
-        fromCaller: true, "ann-phone",
-        Signal(index: 2, kind: .information, body: "{\"typing\":true}", request: 17))
-    )
+  static let informations: Named<JournalEntry.Change> = [
+    "information": .signal(
+      fromCaller: true, "ann-phone",
+      Signal(index: 2, kind: .information, body: "{\"typing\":true}", request: 17))
   ]
 
-  static let placedWithData: (name: String, change: JournalEntry.Change) = {
+  private static func placed(_ change: (inout PlacedFacts) -> Void) -> JournalEntry.Change {
     var facts = PlacedFacts(
       callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
       headers: [], legs: [phone], fingerprint: 5)
-    facts.pushData = "{\"room\":7}"
-    return ("placedWithData", .placed(facts))
-  }()
+    change(&facts)
+    return .placed(facts)
+  }
 
-  static let placedFollowed: (name: String, change: JournalEntry.Change) = {
-    var facts = PlacedFacts(
-      callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
-      headers: [], legs: [phone], fingerprint: 5)
-    facts.subscriptions = .history
-    return ("placedFollowed", .placed(facts))
-  }()
+  /// Need no format of their own: earlier versions lose what is new in them, and no more. To those without records
+  /// `recorded` is a second end, which they ignore.
+  static let additions: Named<JournalEntry.Change> = [
+    "placedWithData": placed { $0.pushData = "{\"room\":7}" },
+    "placedFollowed": placed { $0.subscriptions = .history },
+    "placedForAChosenTime": placed { $0.isRingFixed = true },
+    "recorded": .recorded, "endedByApp": GoldenApp.ended,
+  ]
 
-  static let placedForAChosenTime: (name: String, change: JournalEntry.Change) = {
-    var facts = PlacedFacts(
-      callee: bob, caller: caller, placedAt: at, deadline: later, video: false, description: "",
-      headers: [], legs: [phone], fingerprint: 5)
-    facts.isRingFixed = true
-    return ("placedForAChosenTime", .placed(facts))
-  }()
-
-  static let records: [(name: String, record: JournalRecord)] =
-    (changes + ends + pushes + timedLegEnds + informations + moves + diversions + transfers
-    + [
-      placedWithData, placedFollowed, placedForAChosenTime, recorded, GoldenApp.ended,
-    ]).map {
-      name, change in
-      (
-        "entry.\(name)",
-        JournalRecord(
-          epoch: 3, number: 7, writer: "coordinator-a", at: at,
-          entries: [JournalEntry(call: call, change: change)])
-      )
-    } + [
-      (
-        "fence",
-        JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: [])
-      ),
-      (
-        "release",
-        JournalRecord(
-          epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true)
-      ),
-      (
-        "group",
-        JournalRecord(
-          epoch: 4, number: 300, writer: "coordinator-b", at: at,
-          entries: changes.map { JournalEntry(call: call, change: $0.change) })
-      ),
+  static let records: [Named<JournalRecord>.Element] = {
+    var entries = changes.all + ends + pushes + timedLegEnds + informations.all + moves.all
+    entries += diversions.all + transfers.all + additions.all
+    let ofOwners: Named<JournalRecord> = [
+      "fence": JournalRecord(epoch: 4, number: 1, writer: "coordinator-b", at: at, entries: []),
+      "release": JournalRecord(
+        epoch: 4, number: 2, writer: "coordinator-b", at: at, entries: [], released: true),
+      "group": JournalRecord(
+        epoch: 4, number: 300, writer: "coordinator-b", at: at,
+        entries: changes.all.map { JournalEntry(call: call, change: $0.value) }),
+      "recordFollows": JournalRecord(
+        epoch: 4, number: 301, writer: "coordinator-b", at: at, entries: [], previous: 4711),
     ]
+    return entries.map { name, change in
+      let entry = JournalEntry(call: call, change: change)
+      return (
+        "entry.\(name)",
+        JournalRecord(epoch: 3, number: 7, writer: "coordinator-a", at: at, entries: [entry])
+      )
+    } + ofOwners.all
+  }()
 
   static let checkpoint = Checkpoint(
     sequence: 123_456, epoch: 4,
-    entries: (changes + ends).filter { $0.name != "ended.transferred" }.map {
-      JournalEntry(call: call, change: $0.change)
+    entries: (changes.all + ends).filter { $0.name != "ended.transferred" }.map {
+      JournalEntry(call: call, change: $0.value)
     })
 
   static let pushedCheckpoint = Checkpoint(
     sequence: 123_457, epoch: 4,
-    entries: (changes + pushes).map { JournalEntry(call: call, change: $0.change) })
-
-  static let followedRegistration: Registration = {
-    var registration = capableRegistration
-    registration.hasWebhooks = true
-    return registration
-  }()
-
-  static let provenRegistration: Registration = {
-    var registration = capableRegistration
-    registration.standings = [
-      TokenStanding(
-        fingerprint: "00112233445566778899aabbccddeeff", isProven: true, refusals: 2,
-        refusedAt: later)
-    ]
-    return registration
-  }()
+    entries: (changes.all + pushes).map { JournalEntry(call: call, change: $0.value) })
 
   static let capableRegistration = Registration(
     user: bob, device: "bob-phone",
@@ -366,9 +291,6 @@ enum GoldenValues {
     refusal: "journal record 12: The message could not be read.")
 
   static let cluster = ClusterRecord(cluster: "callmesh", shardCount: 64)
-
-  static let following = JournalRecord(
-    epoch: 4, number: 301, writer: "coordinator-b", at: at, entries: [], previous: 4711)
 
   static let heartbeat = Heartbeat(
     node: "edge-1", role: .edge, incarnation: 42, state: .leaving, version: "0.1.0",

@@ -67,8 +67,7 @@ import Testing
     _ name: String, _ token: PushToken, _ at: SourceLocation = #_sourceLocation
   ) -> String {
     let voip = name == "voipToken"
-    let request = RegistrationRequest(
-      voipToken: voip ? token : nil, alertToken: voip ? nil : token)
+    let request = RegistrationRequest(voipToken: voip ? token : nil, alertToken: voip ? nil : token)
     let error = #expect(throws: CallError.self, sourceLocation: at) { try read(request) }
     #expect(error?.code == .invalidPushToken, sourceLocation: at)
     let message = error?.message ?? ""
@@ -127,8 +126,7 @@ import Testing
     #expect(try voip(Self.apns(topic: "org.example.app"))?.topic == "org.example.app.voip")
     #expect(try voip(Self.apns(topic: "org.example.app.voip"))?.topic == "org.example.app.voip")
     #expect(try alert(Self.apns(topic: "org.example.app"))?.topic == "org.example.app")
-    #expect(
-      refusal("alertToken", Self.apns(topic: "org.example.app.voip")).contains("voipToken"))
+    #expect(refusal("alertToken", Self.apns(topic: "org.example.app.voip")).contains("voipToken"))
   }
 
   /// It goes into a header of the provider's request.

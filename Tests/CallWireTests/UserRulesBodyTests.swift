@@ -33,47 +33,28 @@ import Testing
     #expect(try read(#"{"doNotDisturb":{}}"#).doNotDisturb == UserRules.DoNotDisturb())
   }
 
-  @Test func badBodiesAreRefused() {
-    func code(_ text: String) -> CallError.Code? {
-      do {
-        _ = try read(text)
-        return nil
-      } catch {
-        return error.code
-      }
-    }
-    #expect(code("") == .malformedFrame)
-    #expect(code("[]") == .malformedFrame)
-    #expect(code(#"{"always":{}}"#) == .invalidRules)
-    #expect(code(#"{"always":{"users":["a\u0000b"]}}"#) == .invalidRules)
-    #expect(code(#"{"noAnswerSeconds":4}"#) == .invalidRules)
-    #expect(code(#"{"firstDevices":[""]}"#) == .invalidRules)
-    #expect(code(String(repeating: "x", count: 65_537)) == .frameTooLarge)
+  /// Which rules are valid is `UserRulesTests`'.
+  @Test(
+    arguments: [
+      ("", .malformedFrame), ("[]", .malformedFrame), (#"{"always":{}}"#, .invalidRules),
+      (#"{"noAnswerSeconds":4}"#, .invalidRules),
+      (String(repeating: "x", count: 65_537), .frameTooLarge),
+    ] as [(String, CallError.Code)])
+  func badBodiesAreRefused(text: String, code: CallError.Code) {
+    let error = #expect(throws: CallError.self) { try read(text) }
+    #expect(error?.code == code)
   }
 
-  @Test func framesOfRulesAreChecked() {
-    let limits = CallLimits()
-    func decoded(_ text: String) -> Result<ClientFrame, FrameError> {
-      do {
-        return .success(try DeviceCodec.json.decodeClient(Array(text.utf8), limits: limits))
-      } catch {
-        return .failure(error)
-      }
-    }
-    #expect(
-      decoded(#"{"id":3,"rules":{}}"#)
-        == .success(ClientFrame(id: 3, command: .rules(.read))))
-    #expect(
-      decoded(#"{"id":4,"setRules":{"onBusy":{"users":["cy"]}}}"#)
-        == .success(
-          ClientFrame(
-            id: 4,
-            command: .rules(.write(UserRules(onBusy: UserRules.Forward(users: ["cy"])))))))
-    guard case .failure(let error) = decoded(#"{"id":5,"setRules":{"onBusy":{"users":[]}}}"#) else {
-      Issue.record("nobody to forward to")
-      return
-    }
-    #expect(error.id == 5 && error.error.code == .invalidRules)
+  @Test func framesOfRulesAreChecked() throws {
+    func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+    let read = try DeviceCodec.json.decodeClient(bytes(#"{"id":3,"rules":{}}"#))
+    #expect(read == ClientFrame(id: 3, command: .rules(.read)))
+    let set = try DeviceCodec.json.decodeClient(
+      bytes(#"{"id":4,"setRules":{"onBusy":{"users":["cy"]}}}"#))
+    let rules = UserRules(onBusy: UserRules.Forward(users: ["cy"]))
+    #expect(set == ClientFrame(id: 4, command: .rules(.write(rules))))
+    let error = DeviceCodec.json.refusal(bytes(#"{"id":5,"setRules":{"onBusy":{"users":[]}}}"#))
+    #expect(error?.id == 5 && error?.code == .invalidRules)
   }
 
   @Test func answersToAnAppsServer() {

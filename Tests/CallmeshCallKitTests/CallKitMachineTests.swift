@@ -45,8 +45,7 @@ import Testing
 
   @Test mutating func aPushThatCannotBeReadIsReportedAndEnded() {
     let actions = machine.pushed(nil, isExpired: false, spare: spare)
-    #expect(
-      actions == [.report(spare, .init(handle: "unknown")), .reportEnded(spare, .failed)])
+    #expect(actions == [.report(spare, .init(handle: "unknown")), .reportEnded(spare, .failed)])
     #expect(machine.shown.isEmpty)
   }
 

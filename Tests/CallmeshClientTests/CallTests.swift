@@ -15,9 +15,9 @@ import Testing
     events.compactMap { if case .state(let state) = $0 { state } else { nil } }
   }
 
-  /// An edge that has each call, and says of each answer whether it won.
-  private func edge(wins: Bool = true) -> FakeEdge {
-    FakeEdge { frame in
+  /// A device that is attached to an edge that has each call, and says of each answer whether it won.
+  private func attached(wins: Bool = true) async throws -> Bench {
+    try await attached { frame in
       switch frame.command {
       case .place(let address, _):
         let state = CallState(
@@ -35,9 +35,21 @@ import Testing
     }
   }
 
-  @Test func aCallerGoesFromPlacingToTheEnd() async throws {
-    let bench = try Bench(edge())
+  private func attached(
+    _ answer: @escaping @Sendable (ClientFrame) -> [ServerFrame]
+  ) async throws -> Bench {
+    let bench = try Bench(FakeEdge(answer))
     await bench.attach()
+    return bench
+  }
+
+  private func ringing() async throws -> (Bench, Call) {
+    let bench = try await attached()
+    return (bench, try await bench.ring(id))
+  }
+
+  @Test func aCallerGoesFromPlacingToTheEnd() async throws {
+    let bench = try await attached()
     let call = try bench.device.place("you", PlaceOptions(description: "offer"))
     #expect(call.role == .caller && call.callee == "you")
     let events = call.events
@@ -65,8 +77,7 @@ import Testing
   }
 
   @Test func aCalleeAnswersAndWins() async throws {
-    let bench = try Bench(edge())
-    await bench.attach()
+    let bench = try await attached()
     let call = try await bench.ring(id)
     #expect(call.state == .ringing && call.caller == you && call.description == "offer")
     #expect(call.uuid.uuidString == "00000000-0000-0001-0000-000000000002")
@@ -81,8 +92,7 @@ import Testing
   }
 
   @Test func aCalleeThatLosesSaysWhoWon() async throws {
-    let bench = try Bench(edge(wins: false))
-    await bench.attach()
+    let bench = try await attached(wins: false)
     let call = try await bench.ring(id)
     #expect(try await call.answer() == false)
     #expect(call.state == .lost && call.isOver)
@@ -90,23 +100,17 @@ import Testing
   }
 
   @Test func anAnswerThatFailsLeavesTheCallRinging() async throws {
-    let edge = FakeEdge { frame in
-      if case .call(_, .answer) = frame.command {
-        return [.reply(id: frame.id, .error(CallError(.internalError)))]
-      }
-      return []
+    let bench = try await attached { frame in
+      guard case .call(_, .answer) = frame.command else { return [] }
+      return [.reply(id: frame.id, .error(CallError(.internalError)))]
     }
-    let bench = try Bench(edge)
-    await bench.attach()
     let call = try await bench.ring(id)
     await #expect(throws: CallmeshError.self) { try await call.answer() }
     #expect(call.state == .ringing && call.end == nil)
   }
 
   @Test func onlyARingingCallCanBeAnswered() async throws {
-    let bench = try Bench(edge())
-    await bench.attach()
-    let call = try await bench.ring(id)
+    let (bench, call) = try await ringing()
     _ = try await call.answer()
     let error = await #expect(throws: CallmeshError.self) { try await call.answer() }
     #expect(error?.code == .wrongState)
@@ -117,14 +121,10 @@ import Testing
   }
 
   @Test func aRefusedPlaceEndsWithItsError() async throws {
-    let edge = FakeEdge { frame in
-      if case .place = frame.command {
-        return [.reply(id: frame.id, .error(CallError(.refusedByApp, "Not today.")))]
-      }
-      return []
+    let bench = try await attached { frame in
+      guard case .place = frame.command else { return [] }
+      return [.reply(id: frame.id, .error(CallError(.refusedByApp, "Not today.")))]
     }
-    let bench = try Bench(edge)
-    await bench.attach()
     let call = try bench.device.place("you")
     let error = await #expect(throws: CallmeshError.self) { try await call.placed() }
     #expect(error?.code == .refusedByApp && error?.message == "Not today.")
@@ -134,9 +134,7 @@ import Testing
   }
 
   @Test func signalsWaitForTheirReader() async throws {
-    let bench = try Bench(edge())
-    await bench.attach()
-    let call = try await bench.ring(id)
+    let (bench, call) = try await ringing()
     let kinds: [(SignalKind, String)] = [
       (.candidate, "c1"), (.description, "d"), (.candidate, "c2"),
     ]
@@ -153,9 +151,7 @@ import Testing
   }
 
   @Test func aMoveBeginsMediaAnew() async throws {
-    let bench = try Bench(edge())
-    await bench.attach()
-    let call = try await bench.ring(id)
+    let (bench, call) = try await ringing()
     _ = try await call.answer()
     try await call.connected()
     let other = Party(user: "you", device: "y")
@@ -169,9 +165,7 @@ import Testing
 
   /// Transferred away and back: the second ringing is another `Call`.
   @Test func aCallNeverBeginsAnew() async throws {
-    let bench = try Bench(edge())
-    await bench.attach()
-    let first = try await bench.ring(id)
+    let (bench, first) = try await ringing()
     _ = try await first.answer()
     var again = Bench.invite()
     again.transferredBy = Party(user: "carl", device: "c")
@@ -184,21 +178,14 @@ import Testing
     #expect(bench.device.find(id) === second)
   }
 
-  @Test func aCrossingCallSaysSo() async throws {
-    let bench = try Bench(edge())
-    await bench.attach()
+  @Test(arguments: [true, false]) func aCrossingCallSaysSo(isAnnouncedByAPush: Bool) async throws {
+    let bench = try await attached()
     let own = try bench.device.place("you")
+    let announced =
+      isAnnouncedByAPush ? bench.device.wake(Address(callee: "me", call: id)) : nil
+    #expect(announced?.crosses == nil)
     let theirs = try await bench.ring(id)
+    #expect(isAnnouncedByAPush ? announced === theirs : announced == nil)
     #expect(theirs.crosses === own && own.crosses == nil)
-  }
-
-  @Test("a push announces the call that crosses") func crossedByAPush() async throws {
-    let bench = try Bench(edge())
-    await bench.attach()
-    let own = try bench.device.place("you")
-    let theirs = try #require(bench.device.wake(Address(callee: "me", call: id)))
-    #expect(theirs.crosses == nil)
-    #expect(try await bench.ring(id) === theirs)
-    #expect(theirs.crosses === own)
   }
 }

@@ -9,6 +9,17 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct DeviceTests {
   let id = CallID(high: 1, low: 2)
 
+  private func attached(_ edge: FakeEdge = FakeEdge()) async throws -> Bench {
+    let bench = try Bench(edge)
+    await bench.attach()
+    return bench
+  }
+
+  /// The time until the next attempt, once the connection is lost.
+  private func detached(_ bench: Bench) async -> Duration? {
+    await bench.first { if case .detached(let retry) = $0 { retry } else { nil } }
+  }
+
   @Test func optionsAreChecked() {
     func code(_ edges: [String], _ device: String, token: String = "t") -> CallmeshError.Code? {
       var options = DeviceOptions(edges: edges, device: device)
@@ -73,13 +84,11 @@ import Testing
       default: return []
       }
     }
-    let bench = try Bench(edge)
-    await bench.attach()
+    let bench = try await attached(edge)
     let call = try bench.device.place("you")
     try await call.placed()
     edge.close(.failed("broken"))
-    let retry = await bench.first { if case .detached(let retry) = $0 { retry } else { nil } }
-    #expect(try #require(retry) <= .seconds(1))
+    #expect(try #require(await detached(bench)) <= .seconds(1))
     bench.clock.pass(.seconds(1))
     let session = await bench.first { if case .attached(let it) = $0 { it } else { nil } }
     #expect(session?.isAgain == true && edge.connections == 2)
@@ -96,20 +105,18 @@ import Testing
 
   @Test("a frame of a later version's kind is ignored; one that cannot be read ends the connection")
   func laterFrames() async throws {
-    let bench = try Bench()
-    await bench.attach()
+    let bench = try await attached()
     // Field 100, with nothing in it.
     bench.edge.say(bytes: [0xA2, 0x06, 0x00])
     _ = try await bench.ring(id)
     #expect(bench.edge.closeCodes.isEmpty && bench.device.state == .attached)
     bench.edge.say(bytes: [0xFF])
-    _ = await bench.first { if case .detached(let retry) = $0 { retry } else { nil } }
+    _ = await detached(bench)
     #expect(bench.edge.closeCodes == [1002])
   }
 
   @Test func aRemovedDeviceStaysAwayAndItsCallsEnd() async throws {
-    let bench = try Bench()
-    await bench.attach()
+    let bench = try await attached()
     let call = try await bench.ring(id)
     bench.edge.close(.code(4001))
     let error = await bench.first { if case .refused(let error) = $0 { error } else { nil } }
@@ -123,11 +130,10 @@ import Testing
   }
 
   @Test func aCallStopsRingingWithoutAConnection() async throws {
-    let bench = try Bench()
-    await bench.attach()
+    let bench = try await attached()
     let call = try await bench.ring(id)
     bench.edge.close(.failed("broken"), reachable: false)
-    _ = await bench.first { if case .detached(let retry) = $0 { retry } else { nil } }
+    _ = await detached(bench)
     while !call.isOver {
       bench.clock.pass(.seconds(1))
       await Task.yield()
@@ -142,8 +148,7 @@ import Testing
     let edge = FakeEdge { frame in
       guard case .call(let address, .query) = frame.command, address.call == id else { return [] }
       return [
-        .reply(
-          id: frame.id, .call(CallState(call: address.call, callee: "me", phase: .unknown)))
+        .reply(id: frame.id, .call(CallState(call: address.call, callee: "me", phase: .unknown)))
       ]
     }
     let bench = try Bench(edge)
@@ -189,8 +194,7 @@ import Testing
   }
 
   @Test func stoppingEndsCallsCommandsAndSequences() async throws {
-    let bench = try Bench()
-    await bench.attach()
+    let bench = try await attached()
     let call = try await bench.ring(id)
     let calls = call.events
     let alerting = Task { try await call.alerting() }
@@ -210,21 +214,19 @@ import Testing
     let bench = try Bench()
     let other = bench.device.events
     await bench.attach()
-    var kinds: [Bool] = []
-    for await event in other {
-      if case .attached(let session) = event {
-        kinds.append(session.isAgain)
-        break
-      }
+    var isAgain: Bool?
+    for await case .attached(let session) in other {
+      isAgain = session.isAgain
+      break
     }
-    #expect(kinds == [false])
+    #expect(isAgain == false)
   }
 
   @Test func unreadableFramesEndTheConnection() async throws {
     let bench = try Bench { $0.encoding = .json }
     bench.device.start()
     bench.edge.say(.notice(Notice(kind: .goAway, message: "")))
-    _ = await bench.first { if case .detached(let retry) = $0 { retry } else { nil } }
+    _ = await detached(bench)
     #expect(bench.edge.closeCodes.first == 1002)
   }
 }

@@ -54,62 +54,74 @@ import Testing
     if case .closed(.failed) = event { true } else { false }
   }
 
-  @Test(arguments: Kind.allCases) func messagesComeAsTheyWereSentAndInOrder(kind: Kind) async throws
+  /// A connection to a server that echoes.
+  private func talk(_ kind: Kind, _ body: (Client, any Transport, EchoServer) async throws -> Void)
+    async throws
   {
     let server = try await EchoServer.start()
-    let client = Client(kind.make(), server.url)
+    let transport = kind.make()
+    let client = Client(transport, server.url)
     #expect(await client.next() == .opened)
-    let sent = (0..<200).map { number -> SocketMessage in
-      number % 2 == 0 ? .text("grüße \(number)") : .binary([0, 255, UInt8(number)])
-    }
-    for message in sent { client.send(message) }
-    for message in sent { #expect(await client.next() == .message(message)) }
+    try await body(client, transport, server)
     client.close(code: 1000)
     try await server.stop()
   }
 
+  @Test(arguments: Kind.allCases) func messagesComeAsTheyWereSentAndInOrder(kind: Kind) async throws
+  {
+    try await talk(kind) { client, _, _ in
+      let sent = (0..<200).map { number -> SocketMessage in
+        number % 2 == 0 ? .text("grüße \(number)") : .binary([0, 255, UInt8(number)])
+      }
+      for message in sent { client.send(message) }
+      for message in sent { #expect(await client.next() == .message(message)) }
+    }
+  }
+
   @Test(arguments: Kind.allCases) func largeMessagesPass(kind: Kind) async throws {
-    let server = try await EchoServer.start()
-    let client = Client(kind.make(), server.url)
-    #expect(await client.next() == .opened)
-    let large = SocketMessage.binary((0..<900_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-    client.send(large)
-    #expect(await client.next() == .message(large))
-    client.close(code: nil)
-    try await server.stop()
+    try await talk(kind) { client, _, _ in
+      let large = SocketMessage.binary((0..<900_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+      client.send(large)
+      #expect(await client.next() == .message(large))
+    }
   }
 
   @Test(arguments: Kind.allCases) func pingsAreAnswered(kind: Kind) async throws {
-    let server = try await EchoServer.start()
-    let client = Client(kind.make(), server.url)
-    #expect(await client.next() == .opened)
-    client.send(.text("ping"))
-    #expect(await client.next() == .message(.text("pong to there?")))
-    client.close(code: nil)
-    try await server.stop()
+    try await talk(kind) { client, _, _ in
+      client.send(.text("ping"))
+      #expect(await client.next() == .message(.text("pong to there?")))
+      client.close(code: nil)
+    }
   }
 
   @Test(arguments: Kind.allCases, [4001, 4002, 1000] as [UInt16])
   func theServersCloseCodeArrives(kind: Kind, code: UInt16) async throws {
-    let server = try await EchoServer.start()
-    let client = Client(kind.make(), server.url)
-    #expect(await client.next() == .opened)
-    client.send(.text("close \(code)"))
-    #expect(await client.next() == .closed(.code(code)))
-    #expect(await client.rest() == [])
-    try await server.stop()
+    try await talk(kind) { client, _, _ in
+      client.send(.text("close \(code)"))
+      #expect(await client.next() == .closed(.code(code)))
+      #expect(await client.rest() == [])
+    }
   }
 
   @Test(arguments: Kind.allCases) func aBrokenConnectionIsReported(kind: Kind) async throws {
-    let server = try await EchoServer.start()
-    let client = Client(kind.make(), server.url)
-    #expect(await client.next() == .opened)
-    client.send(.text("drop"))
-    #expect(isFailure(await client.next()))
-    // Dropped, without harm.
-    client.send(.text("behind the end"))
-    client.close(code: 1001)
-    try await server.stop()
+    try await talk(kind) { client, _, _ in
+      client.send(.text("drop"))
+      #expect(isFailure(await client.next()))
+      // Dropped, without harm.
+      client.send(.text("behind the end"))
+    }
+  }
+
+  @Test(arguments: Kind.allCases) func nothingIsReportedAfterClosing(kind: Kind) async throws {
+    try await talk(kind) { client, transport, server in
+      client.close(code: 1001)
+      client.send(.text("too late"))
+      // Another connection takes as long as an answer on the first would.
+      let other = Client(transport, server.url)
+      #expect(await other.next() == .opened)
+      #expect(await client.rest() == [])
+      other.close(code: nil)
+    }
   }
 
   @Test(arguments: Kind.allCases, [nil, "other.v1"] as [String?])
@@ -126,21 +138,6 @@ import Testing
     let client = Client(kind.make(), server.url)
     #expect(isFailure(await client.next()))
     #expect(isFailure(await Client(kind.make(), "nonsense://").next()))
-  }
-
-  @Test(arguments: Kind.allCases) func nothingIsReportedAfterClosing(kind: Kind) async throws {
-    let server = try await EchoServer.start()
-    let transport = kind.make()
-    let client = Client(transport, server.url)
-    #expect(await client.next() == .opened)
-    client.close(code: 1001)
-    client.send(.text("too late"))
-    // Another connection takes as long as an answer on the first would.
-    let other = Client(transport, server.url)
-    #expect(await other.next() == .opened)
-    #expect(await client.rest() == [])
-    other.close(code: nil)
-    try await server.stop()
   }
 
   /// The whole device, over a real socket.

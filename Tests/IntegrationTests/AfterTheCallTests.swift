@@ -1,7 +1,5 @@
-import CallAuth
 import CallClient
 import CallCore
-import CallProcesses
 import CallTestKit
 import CallWire
 import Foundation
@@ -38,15 +36,12 @@ struct AfterTheCallTests {
       $0["webhooks"] = [["url": "\(server.origin)/events", "secrets": [WebhookReceiver.secret]]]
     }
     // Each process is an edge, a coordinator and a gateway.
-    for name in ["n1", "n2"] { try start(name, cluster) }
-    for name in ["n1", "n2"] { try await cluster.waitUntilReady(name) }
     let edges = ["n1", "n2"]
-    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: edges)
-    let phone = try await TestDevice(
-      cluster, user: "bob", "phone", edges: edges, wantsHistory: true)
-    let tablet = try await TestDevice(
-      cluster, user: "bob", "tablet", edges: edges, codec: .json, wantsHistory: true)
-    defer { for device in [alice, phone, tablet] { device.stop() } }
+    try await start(cluster)
+    let alice = try await cluster.device("alice", "a1", edges: edges)
+    let phone = try await cluster.device("bob", "phone", edges: edges, wantsHistory: true)
+    let tablet = try await cluster.device(
+      "bob", "tablet", edges: edges, codec: .json, wantsHistory: true)
     let stage = Stage(
       cluster: cluster, receiver: receiver, alice: alice, phone: phone, tablet: tablet)
     let calls = Calls()
@@ -55,14 +50,16 @@ struct AfterTheCallTests {
     try await checkRecords(calls, stage)
     try await checkHistories(calls, stage)
     try await checkReading(calls, stage)
-    try await checkServer(stage)
     try await checkWebhooks(calls, stage)
     await server.stop()
   }
 
   /// The shards forget ended calls at once, so it is the records that answer.
-  private func start(_ name: String, _ cluster: TestCluster) throws {
-    try cluster.startEdge(name, role: "all", ["--ended-call-kept", "1s"])
+  private func start(_ cluster: TestCluster) async throws {
+    for name in ["n1", "n2"] {
+      try cluster.startEdge(name, role: "all", ["--ended-call-kept", "1s"])
+    }
+    for name in ["n1", "n2"] { try await cluster.waitUntilReady(name) }
   }
 
   private func play(_ calls: Calls, _ stage: Stage) async throws {
@@ -92,8 +89,7 @@ struct AfterTheCallTests {
     // Some of it is not stored yet, and none of the others' events is delivered: whoever takes over does that.
     for name in ["n1", "n2"] { cluster.kill(name) }
     receiver.goAway(false)
-    for name in ["n1", "n2"] { try start(name, cluster) }
-    for name in ["n1", "n2"] { try await cluster.waitUntilReady(name) }
+    try await start(cluster)
     let status = try await cluster.callctl("status", "--once")
     for part in ["n1-coordinator", "n2-coordinator", "n1-edge", "n2-edge"] {
       #expect(status.text.contains(part), "\(status.text)")
@@ -145,18 +141,11 @@ struct AfterTheCallTests {
 
   @Test func aClusterWithoutRecords() async throws {
     // A file serves all roles; edges do not take a coordinator's flag.
-    let file = NSTemporaryDirectory() + "/callmesh-records-\(UUID().uuidString).json"
-    try Data("{\"callRecordsKept\": \"0s\"}".utf8).write(to: URL(fileURLWithPath: file))
     let cluster = try await TestCluster.start(
-      coordinators: 1, edges: 1, options: ["--config", file])
-    defer {
-      cluster.stop()
-      try? FileManager.default.removeItem(atPath: file)
-    }
-    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
-    defer { alice.stop() }
-    let call = CallID.random()
-    try await alice.device.place(PlaceRequest(call: call), to: "nobody")
+      coordinators: 1, edges: 1, settings: #"{"callRecordsKept": "0s"}"#)
+    defer { cluster.stop() }
+    let alice = try await cluster.device("alice", "a1", edges: ["e1"])
+    let call = try await alice.place(to: "nobody")
     try await alice.waitForStop(call, .unreachable)
     // The calls that the shards remember.
     #expect(try await lines(cluster).map(\.call) == ["\(call)"])
@@ -228,44 +217,6 @@ struct AfterTheCallTests {
     let first = try #require(await page(phone)?.items.last?.cursor)
     let again = try await http.markHistoryRead(upTo: first, token: tablet.token)
     #expect(again.state == marked.state && again.readUpTo == cursor)
-  }
-
-  /// The answer to the app's server.
-  private func serverAnswer(
-    _ cluster: TestCluster, _ path: String, body: String? = nil
-  ) async throws -> (status: Int32, page: HistoryPage?, text: String) {
-    let now = Int64(Date().timeIntervalSince1970)
-    let token = try cluster.keys.mintServerToken(app: "demo", lifetimeSeconds: 60, now: now)
-    let answer = await HTTPProbe.send(
-      body == nil ? "GET" : "POST", "127.0.0.1", cluster.port("n1"), path,
-      headers: ["Authorization: Bearer \(token)"], body: body ?? "")
-    let isPage = answer.status == 200
-    let page = isPage ? HTTPBodies.readHistory(Array(answer.body.utf8)) : nil
-    return (answer.status, page, answer.body)
-  }
-
-  /// The app's server reads what the user's devices do, page by page.
-  private func checkServer(_ stage: Stage) async throws {
-    let path = "/v1/app/users/bob/history"
-    let all = try await serverAnswer(stage.cluster, path).page
-    let devices = await page(stage.phone)
-    #expect(all == devices && all?.items.count == 2)
-    let first = try #require(try await serverAnswer(stage.cluster, path + "?limit=1").page)
-    #expect(first.items.first == all?.items.first)
-    let next = try #require(first.next)
-    let second = try await serverAnswer(stage.cluster, path + "?before=\(next.text)").page
-    #expect(second?.items == all.map { Array($0.items.dropFirst()) } && second?.next == nil)
-    let alices = try await serverAnswer(stage.cluster, "/v1/app/users/alice/history?limit=100")
-    #expect(alices.page?.items.count == 22)
-    #expect(alices.page?.items.allSatisfy(\.entry.isPlaced) == true)
-    #expect(try await serverAnswer(stage.cluster, path + "?before=!").status == 400)
-    // The user's devices see as read what it marks as read.
-    let newest = try #require(alices.page?.items.first?.cursor)
-    #expect(alices.page.map { $0.readUpTo < newest } == true)
-    let read = try await serverAnswer(
-      stage.cluster, "/v1/app/users/alice/history/read", body: #"{"upTo":"\#(newest.text)"}"#)
-    #expect(read.page?.readUpTo == newest, "\(read.status): \(read.text)")
-    #expect(await page(stage.alice)?.readUpTo == newest)
   }
 
   // MARK: Webhooks

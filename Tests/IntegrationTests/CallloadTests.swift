@@ -6,58 +6,42 @@ import Testing
 /// callload as people and scripts run it: its exit status, its files, and what a signal does.
 @Suite(.serialized) struct CallloadTests {
   @Test func aRunInJSONWritesTheDocumentedFiles() async throws {
-    let folder = try Self.makeFolder()
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let output = try await TestCluster.runAlone(
-      "callload",
+    let folder = try TemporaryFolder("callmesh-load")
+    defer { folder.remove() }
+    let run = try await CallloadRun.of(
       [
         "--devices", "60", "--rate", "5", "--duration", "6s", "--shards", "16", "--seed", "5",
-        "--protocol", "json", "--json", folder + "/run.json", "--hgrm", folder + "/run.hgrm",
-      ])
-    output.expectCorrect()
-    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
-    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
-    for path in Self.documentedPaths {
-      #expect(Self.value(path, in: report) != nil, "\(path) is missing")
-    }
-    #expect(Self.value("settings.protocol", in: report) as? String == "json")
-    #expect(Self.value("calls.placed", in: report) as? Int == 30)
-    let counts = try #require(report["correctness"] as? [String: Int])
+        "--protocol", "json", "--hgrm", folder.file("run.hgrm"),
+      ], in: folder)
+    for path in Self.documentedPaths { #expect(run[path] != nil, "\(path) is missing") }
+    #expect(run["settings.protocol"] as? String == "json")
+    #expect(run.count("calls.placed") == 30)
+    let counts = try #require(run["correctness"] as? [String: Int])
     #expect(Set(counts.keys).isSuperset(of: Self.documentedCounts))
     #expect(counts.allSatisfy { $0.key == "timeoutLate" || $0.value == 0 }, "\(counts)")
-    let latency = try #require(report["latency_us"] as? [String: Any])
-    let distributions = try String(contentsOfFile: folder + "/run.hgrm", encoding: .utf8)
+    let latency = try #require(run["latency_us"] as? [String: Any])
+    let distributions = try String(contentsOfFile: folder.file("run.hgrm"), encoding: .utf8)
     let phases = distributions.matches(of: /# phase ([a-z]+), milliseconds/).map { String($0.1) }
     #expect(phases.sorted() == latency.keys.sorted())
   }
 
   @Test(.enabled(if: Proof.isOn, "only make prove runs it"))
-  func devicesMoveToTheNodeThatOwnsTheirShard()
-    async throws
-  {
-    let folder = try Self.makeFolder()
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let output = try await TestCluster.runAlone(
-      "callload",
-      [
-        "--devices", "90", "--rate", "5", "--duration", "10s", "--shards", "16", "--seed", "5",
-        "--nodes", "2", "--nearer", "--chaos", "rolling-restart=3s", "--node-setting",
-        "drainSeconds=1s", "--json", folder + "/run.json",
-      ])
-    output.expectCorrect()
-    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
-    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
-    let moves = try #require(Self.value("devices.nearer_moves", in: report) as? Int)
+  func devicesMoveToTheNodeThatOwnsTheirShard() async throws {
+    let run = try await CallloadRun.of([
+      "--devices", "90", "--rate", "5", "--duration", "10s", "--shards", "16", "--seed", "5",
+      "--nodes", "2", "--nearer", "--chaos", "rolling-restart=3s", "--node-setting",
+      "drainSeconds=1s",
+    ])
     // About half of the devices are at the wrong node at first.
-    #expect(moves >= 10, "\(output.text)")
+    #expect(run.count("devices.nearer_moves") >= 10, "\(run.output.text)")
   }
 
   @Test func aRollingRestartWithAnotherProgramIsAnUpgradeAndTheWayBack() async throws {
-    let folder = try Self.makeFolder()
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let lives = folder + "/lives"
-    let former = try Self.makeCallnode("former", in: folder, notingLivesIn: lives)
-    let next = try Self.makeCallnode("next", in: folder, notingLivesIn: lives)
+    let folder = try TemporaryFolder("callmesh-load")
+    defer { folder.remove() }
+    let lives = folder.file("lives")
+    let former = try Self.makeCallnode("former", in: folder.path, notingLivesIn: lives)
+    let next = try Self.makeCallnode("next", in: folder.path, notingLivesIn: lives)
     let output = try await TestCluster.runAlone(
       "callload",
       [
@@ -79,47 +63,32 @@ import Testing
 
   @Test(arguments: Proof.arguments([["--nodes", "2"]], andInProof: [[]]))
   func anAppHasItsEventsAndUsersTheirHistories(words: [String]) async throws {
-    let folder = try Self.makeFolder()
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let output = try await TestCluster.runAlone(
-      "callload",
+    let run = try await CallloadRun.of(
       [
         "--devices", "300", "--rate", "20", "--duration", "10s", "--shards", "16", "--seed", "6",
-        "--webhooks", "--history", "--json", folder + "/run.json",
+        "--webhooks", "--history",
       ] + words)
-    output.expectCorrect()
-    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
-    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
-    #expect(Self.value("webhooks.calls", in: report) as? Int == 200, "\(output.text)")
+    #expect(run.count("webhooks.calls") == 200, "\(run.output.text)")
     // Each call has two at least: it was placed, and it ended.
-    #expect(Self.value("webhooks.events", in: report) as? Int ?? 0 > 400)
-    #expect(Self.value("history.users", in: report) as? Int ?? 0 > 10)
-    #expect(Self.value("history.calls_of_both_sides", in: report) as? Int ?? 0 > 20)
-    #expect(Self.value("calls.by_part.forwarded", in: report) as? Int ?? 0 > 0, "\(output.text)")
+    #expect(run.count("webhooks.events") > 400)
+    #expect(run.count("history.users") > 10)
+    #expect(run.count("history.calls_of_both_sides") > 20)
+    #expect(run.count("calls.by_part.forwarded") > 0, "\(run.output.text)")
   }
 
   @Test func anAppDecidesAndDevicesSeeTheirUsersCalls() async throws {
-    let folder = try Self.makeFolder()
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let output = try await TestCluster.runAlone(
-      "callload",
-      [
-        "--devices", "600", "--rate", "20", "--duration", "10s", "--shards", "16", "--seed", "6",
-        "--hook", "--ongoing", "--json", folder + "/run.json",
-      ])
-    output.expectCorrect()
-    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
-    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
+    let run = try await CallloadRun.of([
+      "--devices", "600", "--rate", "20", "--duration", "10s", "--shards", "16", "--seed", "6",
+      "--hook", "--ongoing",
+    ])
     for part in ["secondCall", "consulted"] {
-      #expect(Self.value("calls.by_part.\(part)", in: report) as? Int ?? 0 > 0, "\(output.text)")
+      #expect(run.count("calls.by_part.\(part)") > 0, "\(run.output.text)")
     }
     // Each call is asked about once.
-    #expect(
-      Self.value("hook.questions", in: report) as? Int
-        == Self.value("calls.placed", in: report) as? Int)
-    #expect(Self.value("hook.refuse", in: report) as? Int ?? 0 > 0)
-    #expect(Self.value("ongoing.calls", in: report) as? Int ?? 0 > 200)
-    #expect(Self.value("history.calls_of_both_sides", in: report) as? Int ?? 0 > 20)
+    #expect(run["hook.questions"] as? Int == run["calls.placed"] as? Int)
+    #expect(run.count("hook.refuse") > 0)
+    #expect(run.count("ongoing.calls") > 200)
+    #expect(run.count("history.calls_of_both_sides") > 20)
   }
 
   /// A program that is callnode, and first writes its own name and its arguments into a file.
@@ -135,12 +104,7 @@ import Testing
   }
 
   @Test func anInterruptedRunReportsAndLeavesNoProcessBehind() async throws {
-    let folder = try Self.makeFolder()
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let run = try await InterruptedRun.of(
-      [
-        "--devices", "60", "--rate", "5", "--duration", "60s", "--shards", "16", "--summary", "1s",
-      ], in: folder)
+    let run = try await InterruptedRun.of(signal: SIGINT)
     #expect(run.status == 130, "\(run.said)")
     #expect(run.report.contains("Correctness (every count must be 0)"), "\(run.report)")
     #expect(run.report.contains("INTERRUPTED before the end"), "\(run.report)")
@@ -149,19 +113,13 @@ import Testing
     #expect(names.count(where: { $0 == "callnode" }) == 5, "\(names)")
     #expect(names.count(where: { $0 == "nats-server" }) == 1, "\(names)")
     for child in run.children { #expect(!child.isAlive, "\(child.name), process \(child.id)") }
-    let files = try FileManager.default.contentsOfDirectory(atPath: folder)
-    #expect(files.sorted() == ["report", "said"], "the folder with store and logs is gone")
+    #expect(run.files == ["report", "said"], "the folder with store and logs is gone")
   }
 
   /// It cannot end them: the kernel does (loadtest/callload.md, "What a killed callload leaves").
   @Test(.enabled(if: Executables.find("setpriv", also: ["/usr/bin"]) != nil, "needs util-linux"))
   func aKilledRunLeavesNoProcessBehind() async throws {
-    let folder = try Self.makeFolder()
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let run = try await InterruptedRun.of(
-      [
-        "--devices", "60", "--rate", "5", "--duration", "60s", "--shards", "16", "--summary", "1s",
-      ], in: folder, signal: SIGKILL)
+    let run = try await InterruptedRun.of(signal: SIGKILL)
     #expect(run.children.count > 4)
     for child in run.children {
       let ends = await Pause.until(within: .seconds(60)) { !child.isAlive }
@@ -169,40 +127,20 @@ import Testing
     }
   }
 
-  private static func makeFolder() throws -> String {
-    let folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    return folder
-  }
-
   // MARK: What loadtest/callload.md promises
 
-  /// Names joined by dots, but for what is there only with certain options.
-  private static let documentedPaths: [String] = {
-    let parts: [String: [String]] = [
-      "": [
-        "ok", "problems", "interrupted", "failures", "processes", "load_seconds", "ramp_seconds",
-      ],
-      "devices.": ["expected", "connected", "registered", "per_user"],
-      "calls.": [
-        "expected", "placed", "completed", "by_part.answered", "rate_per_second_asked",
-        "rate_per_second_placed",
-      ],
-      "cpu_us_per_call.": ["edge", "coordinator", "nats", "total", "callload"],
-      "memory_bytes.": ["edge", "coordinator", "nats", "total", "callload"],
-      "settings.": [
-        "scenario", "protocol", "seed", "duration_seconds", "coordinators", "edges",
-        "nats_servers", "edge_urls",
-      ],
-      "machine.": ["cpus", "cpu_model", "memory_bytes", "kernel", "nats_version"],
+  /// Besides those of `ReportJSONTests`, and of what is there only with certain options.
+  private static let documentedPaths: [String] =
+    [
+      "problems", "interrupted", "processes", "load_seconds", "ramp_seconds", "devices.registered",
+      "devices.per_user", "calls.by_part.answered", "settings.scenario",
+      "settings.duration_seconds", "settings.coordinators", "settings.edges",
+      "settings.nats_servers", "settings.edge_urls", "machine.cpus", "machine.cpu_model",
+      "machine.memory_bytes", "machine.kernel",
     ]
-    let phases = ["connect", "register", "ring", "answer", "elsewhere", "cancel", "timeout", "hop"]
-    let figures = ["count", "p50", "p90", "p99", "p999", "max", "mean"]
-    var paths: [String] = []
-    for (part, names) in parts { paths += names.map { part + $0 } }
-    for phase in phases { paths += figures.map { "latency_us.\(phase).\($0)" } }
-    return paths
-  }()
+    + ["connect", "register", "ring", "answer", "elsewhere", "cancel", "timeout", "hop"].flatMap {
+      ["latency_us.\($0).count", "latency_us.\($0).mean"]
+    }
 
   private static let documentedCounts: Set<String> = [
     "twoWinners", "noWinner", "ringingAfterEnd", "toldToRingAfterEnd", "wrongReason",
@@ -216,12 +154,4 @@ import Testing
     "pushedAfterEnd",
     "pushedTwice", "cleanUpToWinner", "cleanUpUnasked", "wokenRangAfterEnd", "pushContract",
   ]
-
-  private static func value(_ path: String, in report: [String: Any]) -> Any? {
-    var value: Any? = report
-    for name in path.split(separator: ".") {
-      value = (value as? [String: Any])?[String(name)]
-    }
-    return value
-  }
 }

@@ -8,26 +8,26 @@ import Testing
     arguments: Proof.arguments(
       ["kill-coordinator=4s"],
       andInProof: ["freeze-coordinator=6s/3500ms", "rolling-restart=3s"]))
-  func nothingIsLost(chaos: String) async throws { try await ChaosRun(chaos).holds() }
+  func nothingIsLost(chaos: String) async throws { try await holds(chaos) }
 }
 
 @Suite("Chaos at edges and in NATS", .serialized) struct EdgeAndNATSChaosTests {
   @Test(
     arguments: Proof.arguments(
       ["partition=6s/3500ms"], andInProof: ["kill-edge=4s", "kill-nats=4s/500ms"]))
-  func nothingIsLost(chaos: String) async throws { try await ChaosRun(chaos).holds() }
+  func nothingIsLost(chaos: String) async throws { try await holds(chaos) }
 }
 
 @Suite("Chaos of several kinds, and in a replicated store", .serialized) struct MixedChaosTests {
   @Test(.enabled(if: Proof.isOn, "only make prove runs it")) func severalKindsAtOnce() async throws
   {
-    try await ChaosRun("kill-coordinator=4s,kill-edge=4s,freeze-edge=5s/2s,drain=4s/1s").holds()
+    try await holds("kill-coordinator=4s,kill-edge=4s,freeze-edge=5s/2s,drain=4s/1s")
   }
 
   /// A command that was acknowledged outlives the server that led its stream, and commands that are sent meanwhile are
   /// answered in the end. One kill: docs/reliability.md says why no more on this version.
   @Test func oneOfThreeServersIsKilled() async throws {
-    try await ChaosRun("kill-nats=60s/1s", servers: 3, seed: 7).holds()
+    try await holds("kill-nats=60s/1s", "--nats-servers", "3", "--seed", "7")
   }
 }
 
@@ -40,32 +40,58 @@ struct SharedProcessChaosTests {
     "kill-edge=4s", "freeze-coordinator=6s/3500ms", "partition=6s/3500ms",
     "rolling-restart=3s,drain=4s/1s",
   ])
-  func nothingIsLost(chaos: String) async throws { try await ChaosRun(chaos, nodes: 2).holds() }
+  func nothingIsLost(chaos: String) async throws { try await holds(chaos, "--nodes", "2") }
+}
+
+/// Outages of NATS and of all edges, with calls placed at every moment of them. `callload` judges what every device was
+/// notified of. A fault excuses lateness and "try again", never a wrong end.
+@Suite("Outages", .serialized) struct OutageTests {
+  @Test(
+    "a call to an attached device is not unreachable, and every attached device rings",
+    arguments: Proof.arguments(["kill-all-nats=30s/4s"], andInProof: ["freeze-all-edges=30s/5s"]))
+  func attachedDevicesAreReached(chaos: String) async throws {
+    try await holds([
+      "--rate", "12", "--duration", "14s", "--unregistered", "50%", "--chaos", chaos,
+    ])
+  }
+
+  @Test(
+    "candidates arrive once and in order through a kill of NATS",
+    .enabled(if: Proof.isOn, "only make prove runs it"))
+  func candidatesKeepTheirOrder() async throws {
+    try await holds([
+      "--rate", "5", "--duration", "12s", "--signals", "25", "--scenario", "answered", "--chaos",
+      "kill-nats=30s/1500ms",
+    ])
+  }
+
+  private func holds(_ words: [String]) async throws {
+    _ = try await CallloadRun.of(["--devices", "150", "--shards", "16", "--seed", "5"] + words)
+  }
+}
+
+/// Devices without a session on a cluster of real processes, woken by what a push gateway sends to a
+/// strict APNs. `callload` judges pushes and calls. Each run prints its seed.
+@Suite("Sleeping devices", .serialized) struct SleepingTests {
+  /// Also by a provider that answers one push in five with an error, knows some tokens in its other environment, and for
+  /// a while does not know tokens that it has accepted.
+  @Test func theyAreWokenRingAndSleepAgain() async throws {
+    let run = try await CallloadRun.of([
+      "--devices", "200", "--rate", "5", "--duration", "10s", "--shards", "16", "--sleeping",
+      "40%", "--provider-trouble",
+    ])
+    // A run without pushes would have nothing that could be wrong.
+    #expect(run.output.text.contains("woken device rang for an ended call"))
+    #expect(run.output.text.firstMatch(of: /push at the provider +[1-9]/) != nil)
+    #expect(run.output.text.firstMatch(of: /good tokens refused +[1-9]/) != nil)
+  }
 }
 
 /// A short run of callload with faults.
-private struct ChaosRun {
-  let chaos: String
-  let servers: Int
-  let nodes: Int?
-  let seed: UInt64?
-
-  init(_ chaos: String, servers: Int = 1, nodes: Int? = nil, seed: UInt64? = nil) {
-    self.chaos = chaos
-    self.servers = servers
-    self.nodes = nodes
-    self.seed = seed
-  }
-
-  func holds() async throws {
-    let output = try await TestCluster.runAlone(
-      "callload",
-      [
-        "--devices", "90", "--rate", "5", "--duration", "10s", "--shards", "16", "--chaos", chaos,
-        "--node-setting", "leaseTimeout=2s", "--node-setting", "drainSeconds=1s",
-        "--nats-servers", "\(servers)",
-      ] + (nodes.map { ["--nodes", "\($0)"] } ?? [])
-        + (seed.map { ["--seed", "\($0)"] } ?? []))
-    output.expectCorrect()
-  }
+private func holds(_ chaos: String, _ words: String...) async throws {
+  _ = try await CallloadRun.of(
+    [
+      "--devices", "90", "--rate", "5", "--duration", "10s", "--shards", "16", "--chaos", chaos,
+      "--node-setting", "leaseTimeout=2s", "--node-setting", "drainSeconds=1s",
+    ] + words)
 }

@@ -8,17 +8,15 @@ import Testing
 
 /// Whole calls through real processes: devices, edges, nats-server, coordinators and their journals.
 @Suite(.serialized) struct ClusterTests {
-  @Test(arguments: DeviceCodec.allCases)
-  func answeredOnOneOfThree(codec: DeviceCodec) async throws {
+  @Test func answeredOnOneOfThree() async throws {
     let cluster = try await TestCluster.start()
     defer { cluster.stop() }
-    let alice = try await TestDevice(cluster, user: "alice", "a1", codec: codec)
+    let alice = try await cluster.device("alice", "a1", codec: .json)
     let bobs = [
-      try await TestDevice(cluster, user: "bob", "b1", edges: ["e1"], codec: codec),
-      try await TestDevice(cluster, user: "bob", "b2", edges: ["e2"], codec: codec),
-      try await TestDevice(cluster, user: "bob", "b3", edges: ["e1"], codec: codec),
+      try await cluster.device("bob", "b1", edges: ["e1"]),
+      try await cluster.device("bob", "b2", edges: ["e2"]),
+      try await cluster.device("bob", "b3", edges: ["e1"], codec: .json),
     ]
-    defer { for device in bobs + [alice] { device.stop() } }
     for device in bobs { try await device.device.register(RegistrationRequest()) }
     let call = CallID.random()
     let state = try await alice.device.place(
@@ -32,29 +30,24 @@ import Testing
     let won = try await [first, second]
     #expect(won.count(where: { $0 }) == 1)
     try await alice.waitForAnswer(call)
-    let winner = won[0] ? bobs[1] : bobs[2]
-    let loser = won[0] ? bobs[2] : bobs[1]
+    let (winner, loser) = won[0] ? (bobs[1], bobs[2]) : (bobs[2], bobs[1])
     for device in [bobs[0], loser] {
       try await device.waitForStop(call, .answeredElsewhere)
       #expect(device.stops(call).first?.by?.device.text == winner.name)
     }
-    try await alice.device.connected(call)
-    try await winner.device.connected(call)
-    try await alice.device.hangUp(call)
-    try await winner.waitForStop(call, .hungUp)
+    for device in [alice, winner] { try await device.device.connected(call) }
+    try await alice.hangUp(call, with: winner)
     #expect(loser.stops(call).count == 1)
 
-    let health = try await cluster.callctl("status", "--json")
-    #expect(health.status == 0, "\(health.text)")
-    let report = try await cluster.callctl("call", call.description, "--json")
-    #expect(report.status == 0)
-    #expect(report.text.contains("hungUp"))
-    let user = try await cluster.callctl("user", "demo", "bob", "--json")
-    for device in bobs { #expect(user.text.contains(device.name)) }
+    _ = try await cluster.told("status", "--json")
+    #expect(try await cluster.told("users").contains("bob"))
+    #expect(try await cluster.told("call", call.description, "--json").contains("hungUp"))
+    let user = try await cluster.told("user", "demo", "bob", "--json")
+    for device in bobs { #expect(user.contains(device.name)) }
     for (name, direction, with) in [("bob", "called", "alice"), ("alice", "placed", "bob")] {
-      let answer = try await cluster.callctl("user", "demo", name, "--json")
-      let report = try JSONDecoder().decode(UserReport.self, from: Data(answer.text.utf8))
-      #expect(report.calls?.map(\.call) == [call.description], "\(answer.text)")
+      let answer = try await cluster.told("user", "demo", name, "--json")
+      let report = try JSONDecoder().decode(UserReport.self, from: Data(answer.utf8))
+      #expect(report.calls?.map(\.call) == [call.description], "\(answer)")
       #expect(report.calls?.first?.direction == direction)
       #expect(report.calls?.first?.with == with)
       #expect(report.shardsMissing == 0)
@@ -68,124 +61,116 @@ import Testing
     }
   }
 
-  /// Sixteen callees, so that both coordinators own some of the calls; four callers, since a device
+  /// Sixteen calls that ring. So many, so that both coordinators own some of them; from four callers, since a device
   /// may place five at a time.
-  private func ringSixteen(_ cluster: TestCluster, edges: [String] = ["e1", "e2"]) async throws
-    -> (callers: [TestDevice], bobs: [TestDevice], calls: [CallID])
-  {
+  private struct Ringing {
+    var cluster: TestCluster
     var callers: [TestDevice] = []
-    for number in 0..<4 {
-      callers.append(try await TestDevice(cluster, user: "alice\(number)", "a1", edges: edges))
-    }
     var bobs: [TestDevice] = []
     var calls: [CallID] = []
-    for number in 0..<16 {
-      let device = try await TestDevice(cluster, user: "bob\(number)", "b\(number)", edges: edges)
-      let call = CallID.random()
-      try await callers[number / 4].device.place(
-        PlaceRequest(call: call, ringTimeoutSeconds: 120), to: "bob\(number)")
-      try await device.waitForInvite(call)
-      bobs.append(device)
-      calls.append(call)
-    }
-    return (callers, bobs, calls)
-  }
+    var devices: [TestDevice] { bobs + callers }
 
-  /// Every ringing call can still be answered, and ends when it is hung up.
-  private func answerAll(_ callers: [TestDevice], _ bobs: [TestDevice], _ calls: [CallID])
-    async throws
-  {
-    for (number, (device, call)) in zip(bobs, calls).enumerated() {
-      let alice = callers[number / 4]
-      #expect(device.stops(call).isEmpty)
-      #expect(try await device.device.answer(call))
-      try await alice.waitForAnswer(call)
-      try await alice.device.hangUp(call)
-      try await device.waitForStop(call, .hungUp)
+    /// Every call can still be answered, and ends when it is hung up.
+    func answerAll() async throws {
+      for (number, (bob, call)) in zip(bobs, calls).enumerated() {
+        #expect(bob.stops(call).isEmpty)
+        try await bob.answer(call, of: callers[number / 4])
+        try await callers[number / 4].hangUp(call, with: bob)
+      }
     }
   }
 
-  @Test func aCoordinatorThatLeavesLosesNoCall() async throws {
+  /// Lets something happen while sixteen calls ring, and then answers all of them.
+  private func ringing(_ happen: (Ringing) async throws -> Void) async throws {
     let cluster = try await TestCluster.start()
     defer { cluster.stop() }
-    let (callers, bobs, calls) = try await ringSixteen(cluster)
-    defer { for device in bobs + callers { device.stop() } }
-    #expect(cluster.stop("c1") == 0, "\(cluster.log("c1"))")
-    try await answerAll(callers, bobs, calls)
-    let health = try await cluster.callctl("status", "--json")
-    #expect(health.status == 0, "\(health.text)")
-  }
-
-  @Test func aCoordinatorThatJoinsLosesNoCall() async throws {
-    let cluster = try await TestCluster.start(coordinators: 1)
-    defer { cluster.stop() }
-    let (callers, bobs, calls) = try await ringSixteen(cluster)
-    defer { for device in bobs + callers { device.stop() } }
-    try cluster.startCoordinator("c2")
-    try await waitForShards(cluster, of: "c2")
-    try await answerAll(callers, bobs, calls)
-  }
-
-  /// Waits until a coordinator is counted among the owners of shards, and every shard has one. Among
-  /// the nodes it is while it starts and has none.
-  private func waitForShards(_ cluster: TestCluster, of node: String) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    var last = ""
-    while ContinuousClock.now < deadline {
-      let output = try await cluster.callctl("status", "--json", "--once")
-      last = output.text
-      if output.status == 0, output.text.contains("\"\(node)\" :") { return }
+    var ringing = Ringing(cluster: cluster)
+    for number in 0..<4 {
+      ringing.callers.append(try await cluster.device("alice\(number)", "a1"))
     }
-    throw TestCluster.Failure(description: "\(node) has no shards: \(last)")
+    for number in 0..<16 {
+      let bob = try await cluster.device("bob\(number)", "b\(number)")
+      ringing.bobs.append(bob)
+      ringing.calls.append(try await ringing.callers[number / 4].place(to: "bob\(number)"))
+      try await bob.waitForInvite(ringing.calls[number])
+    }
+    try await happen(ringing)
+    try await ringing.answerAll()
   }
 
   @Test("R10: a coordinator is killed while it rings")
   func aCoordinatorThatIsKilledLosesNoCall() async throws {
-    let cluster = try await TestCluster.start()
-    defer { cluster.stop() }
-    let (callers, bobs, calls) = try await ringSixteen(cluster)
-    defer { for device in bobs + callers { device.stop() } }
-    cluster.kill("c1")
-    try await answerAll(callers, bobs, calls)
+    try await ringing { $0.cluster.kill("c1") }
   }
 
   @Test("R11: an edge is killed; its devices attach elsewhere and hear the present state")
   func anEdgeThatIsKilled() async throws {
-    let cluster = try await TestCluster.start()
-    defer { cluster.stop() }
-    let (callers, bobs, calls) = try await ringSixteen(cluster)
-    defer { for device in bobs + callers { device.stop() } }
-    cluster.kill("e1")
-    for device in bobs + callers {
-      try await device.wait("attached again", count: 2) {
-        if case .attached = $0 { true } else { false }
+    try await ringing { ringing in
+      ringing.cluster.kill("e1")
+      for device in ringing.devices {
+        try await device.wait("attached again", count: 2) {
+          if case .attached = $0 { true } else { false }
+        }
       }
     }
-    try await answerAll(callers, bobs, calls)
   }
 
+  /// With tokens that `callctl` mints, for a device and for the app's server; at an edge with settings for browsers and
+  /// balancers.
   @Test func declinedByHTTPWithoutASession() async throws {
-    let cluster = try await TestCluster.start(coordinators: 1, edges: 1)
+    let settings = #"{"allowedOrigins": ["https://app.example"], "keepAliveTimeout": "1s"}"#
+    let cluster = try await TestCluster.start(coordinators: 1, edges: 1, settings: settings)
     defer { cluster.stop() }
-    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
-    let bob = try await TestDevice(cluster, user: "bob", "b1", edges: ["e1"])
-    defer { for device in [alice, bob] { device.stop() } }
-    let call = CallID.random()
-    try await alice.device.place(PlaceRequest(call: call), to: "bob")
+    let alice = try await cluster.device("alice", "a1", edges: ["e1"])
+    let bob = try await cluster.device("bob", "b1", edges: ["e1"])
+    func mint(_ words: String...) async throws -> TestCluster.Output {
+      try await TestCluster.runAlone(
+        "callctl",
+        ["token", "--app", "demo", "--keys-file", cluster.folder + "/keys.json"] + words)
+    }
+    func ask(_ method: String, _ path: String, _ token: TestCluster.Output) async -> Int32 {
+      let bearer = token.text.trimmingCharacters(in: .whitespacesAndNewlines)
+      return await HTTPProbe.send(
+        method, "127.0.0.1", cluster.port("e1"), path,
+        headers: ["Authorization: Bearer \(bearer)", "Content-Type: application/json"],
+        body: method == "GET" ? "" : "{}"
+      ).status
+    }
+    let device = try await mint("--user", "bob", "--device", "b2")
+    let server = try await mint("--server", "--lifetime", "1m")
+    #expect(try await mint("--server", "--user", "bob").status != 0)
+    #expect(await ask("GET", "/v1/app/users/bob", server) == 200)
+    #expect(await ask("GET", "/v1/app/users/bob", device) == 403)
+
+    let call = try await alice.place(to: "bob")
     try await bob.waitForInvite(call)
-    let token = try await cluster.run(
-      TestCluster.program("callctl"),
-      [
-        "token", "--app", "demo", "--user", "bob", "--device", "b2", "--keys-file",
-        cluster.folder + "/keys.json",
-      ])
-    let bearer = token.text.trimmingCharacters(in: .whitespacesAndNewlines)
+    #expect(await ask("POST", "/v1/calls/bob/\(call)/decline", device) == 200)
+    for device in [alice, bob] { try await device.waitForStop(call, .declined) }
+    await originsAndIdleConnections(
+      cluster, device.text.trimmingCharacters(in: .whitespacesAndNewlines))
+  }
+
+  /// The list of origins guards pages, and idle connections are closed in time.
+  @inline(never)
+  private func originsAndIdleConnections(_ cluster: TestCluster, _ token: String) async {
+    let cases: [(origin: String, token: String?, status: Int32)] = [
+      ("https://app.example", nil, 101), ("https://evil.example", nil, 403),
+      // A React Native app's library adds an origin of its own.
+      ("https://evil.example", token, 101), ("https://evil.example", "no token", 401),
+    ]
+    for (origin, token, status) in cases {
+      let answer = await HTTPProbe.send(
+        "GET", "127.0.0.1", cluster.port("e1"), "/v1/connect", connection: "Upgrade",
+        headers: [
+          "Origin: \(origin)", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+          "Sec-WebSocket-Protocol: callmesh.v1.json",
+        ] + (token.map { ["Authorization: Bearer \($0)"] } ?? []))
+      #expect(answer.status == status, "\(origin)")
+    }
     let answer = await HTTPProbe.send(
-      "POST", "127.0.0.1", cluster.port("e1"), "/v1/calls/bob/\(call)/decline",
-      headers: ["Authorization: Bearer \(bearer)", "Content-Type: application/json"], body: "{}")
-    #expect(answer.status == 200, "\(answer.body)")
-    try await alice.waitForStop(call, .declined)
-    try await bob.waitForStop(call, .declined)
+      "GET", "127.0.0.1", cluster.port("e1"), "/healthz", connection: "keep-alive", seconds: 60)
+    #expect(answer.status == 200, "the edge closes the connection")
   }
 
   @Test func statusOfNoClusterIsUnreachable() async throws {

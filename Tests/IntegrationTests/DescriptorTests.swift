@@ -41,22 +41,17 @@ import Testing
     let cluster = try await TestCluster.start(coordinators: 1, edges: 0, waits: false)
     defer { cluster.stop() }
     // More connections than descriptors, so that these end first.
-    try cluster.startEdge(
-      "e1", files: 80, ["--connections-max", "1000", "--event-loops", "2"])
+    try cluster.startEdge("e1", files: 80, ["--connections-max", "1000", "--event-loops", "2"])
     try await cluster.waitUntilReady("e1")
     #expect(cluster.log("e1").contains("connectionsMax is 1000"), "\(cluster.log("e1"))")
-    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
-    let bob = try await TestDevice(cluster, user: "bob", "b1", edges: ["e1"])
-    defer { for device in [alice, bob] { device.stop() } }
+    let alice = try await cluster.device("alice", "a1", edges: ["e1"])
+    let bob = try await cluster.device("bob", "b1", edges: ["e1"])
 
     let silent = Silent()
     silent.open(200, port: cluster.port("e1"))
     try await cluster.waitForLog("e1", "no file descriptor left")
     // The connections that the edge has go on.
-    let call = CallID.random()
-    try await alice.device.place(PlaceRequest(call: call), to: "bob")
-    try await bob.waitForInvite(call)
-    #expect(try await bob.device.answer(call))
+    try await bob.answer(try await alice.place(to: "bob"), of: alice)
 
     silent.close()
     try await eventually("the edge accepts again") {
@@ -81,7 +76,7 @@ import Testing
     try await cluster.waitForLog("e1", "no device has attached")
     #expect(!cluster.log("e1").contains("no file descriptor left"))
     // The oldest of these give way to a device.
-    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
+    let alice = try await cluster.device("alice", "a1", edges: ["e1"])
     alice.stop()
   }
 }

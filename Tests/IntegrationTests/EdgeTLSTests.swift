@@ -44,8 +44,7 @@ import Testing
     let alice = try await stage.device("alice", "a1")
     let bob = try await stage.device("bob", "b1")
     defer { for device in [alice, bob] { device.stop() } }
-    let call = CallID.random()
-    try await alice.device.place(PlaceRequest(call: call), to: "bob")
+    let call = try await alice.place(to: "bob")
     try await bob.waitForInvite(call)
     // It expires soon, and the operator hears of it.
     let before = try await cluster.callctl("status", "--once")
@@ -57,11 +56,8 @@ import Testing
       try await !cluster.callctl("status", "--once").text.contains("certificate")
     }
     // Who was there noticed nothing.
-    #expect(try await bob.device.answer(call))
-    try await alice.waitForAnswer(call)
-    for device in [alice, bob] {
-      #expect(!device.heard.contains { if case .detached = $0 { true } else { false } })
-    }
+    try await bob.answer(call, of: alice)
+    for device in [alice, bob] { #expect(!device.wasDetached) }
 
     // A key of another certificate is refused, and SIGHUP reads as well.
     try stage.authority.issue().key
@@ -74,47 +70,32 @@ import Testing
     #expect(!metrics.contains("callmesh_edge_certificate_refused_total 0"))
   }
 
-  @Test func anEdgeDoesNotStartWithFilesThatDoNotGoTogether() async throws {
+  @Test func aPairThatDoesNotGoTogetherIsRefused() async throws {
     let stage = try await Stage()
-    let cluster = stage.cluster
-    defer { cluster.stop() }
-    let one = try stage.authority.issue()
-    try stage.write(.init(certificate: one.certificate, key: stage.authority.issue().key))
-    let keys = ["--keys-file", cluster.folder + "/keys.json"]
-    for words in [["edge"], ["config", "--role", "edge"]] {
-      let output = try await cluster.run(
-        "/bin/sh",
-        ["-c", #"exec "$0" "$@" 2>&1"#, try TestCluster.program("callnode")] + words + keys
-          + stage.options)
-      #expect(output.status == 2, "\(output.text)")
-      #expect(output.text.contains("tlsKey = \"\(stage.keyFile)\""), "\(output.text)")
-      #expect(output.text.contains("it is not the key of the first certificate"), "\(output.text)")
+    defer { stage.cluster.stop() }
+    let certificate = try stage.authority.issue().certificate
+    try stage.write(.init(certificate: certificate, key: stage.authority.issue().key))
+    let options = ["--keys-file", stage.cluster.folder + "/keys.json"] + stage.options
+    for command in [["edge"], ["config", "--role", "edge"]] {
+      let output = try await TestCluster.runAlone("callnode", command + options)
+      #expect(output.status == 2)
+      for words in ["tlsKey = \"\(stage.keyFile)\"", "it is not the key of the first certificate"] {
+        #expect(output.said.contains(words), "\(output.said)")
+      }
     }
     // Other roles do not read them, though one file of settings serves all.
-    let coordinator = try await TestCluster.runAlone(
-      "callnode", ["config", "--role", "coordinator"] + keys + stage.options)
-    #expect(coordinator.status == 0, "\(coordinator.text)")
-    try stage.write(one)
-    let output = try await TestCluster.runAlone(
-      "callnode", ["config", "--role", "edge"] + keys + stage.options)
-    #expect(output.status == 0, "\(output.text)")
+    let other = try await TestCluster.runAlone(
+      "callnode", ["config", "--role", "coordinator"] + options)
+    #expect(other.status == 0, "\(other.said)")
   }
 
   @Test func callloadOverTLS() async throws {
-    let folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let output = try await TestCluster.runAlone(
-      "callload",
-      [
-        "--tls", "--devices", "60", "--rate", "5", "--duration", "6s", "--shards", "16", "--seed",
-        "5", "--sleeping", "30%", "--json", folder + "/run.json",
-      ])
-    output.expectCorrect()
-    #expect(output.text.contains("devices over TLS"))
-    let json = try Data(contentsOf: URL(fileURLWithPath: folder + "/run.json"))
-    let report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
-    #expect((report["settings"] as? [String: Any])?["tls"] as? Bool == true)
+    let run = try await CallloadRun.of([
+      "--tls", "--devices", "60", "--rate", "5", "--duration", "6s", "--shards", "16", "--seed",
+      "5", "--sleeping", "30%",
+    ])
+    #expect(run.output.text.contains("devices over TLS"))
+    #expect(run["settings.tls"] as? Bool == true)
   }
 
   @Test func callloadVerifiesEdgesThatAreNotItsOwn() async throws {
@@ -124,20 +105,20 @@ import Testing
     try stage.write(stage.authority.issue())
     try cluster.startEdge("e1", stage.options)
     try await cluster.waitUntilReady("e1")
-    let words = [
-      "--devices", "30", "--rate", "2", "--duration", "2s", "--scenario", "answered", "--edge",
-      stage.url, "--keys", cluster.folder + "/keys.json",
-    ]
-    let good = try await TestCluster.runAlone(
-      "callload", words + ["--ca", stage.authority.caFile])
+    func load(_ authority: LoopbackAuthority) async throws -> TestCluster.Output {
+      try await TestCluster.runAlone(
+        "callload",
+        [
+          "--devices", "30", "--rate", "2", "--duration", "2s", "--scenario", "answered", "--edge",
+          stage.url, "--keys", cluster.folder + "/keys.json", "--ca", authority.caFile,
+        ])
+    }
+    let good = try await load(stage.authority)
     #expect(good.status == 0, "\(good.text)")
-    let stranger = try LoopbackAuthority()
-    let bad = try await cluster.run(
-      "/bin/sh",
-      ["-c", #"exec "$0" "$@" 2>&1"#, try TestCluster.program("callload")] + words
-        + ["--ca", stranger.caFile])
-    #expect(bad.status == 2, "\(bad.text)")
-    #expect(bad.text.contains("no device could connect"), "\(bad.text)")
-    #expect(bad.text.contains("of no authority that is trusted"), "\(bad.text)")
+    let bad = try await load(LoopbackAuthority())
+    #expect(bad.status == 2)
+    for words in ["no device could connect", "of no authority that is trusted"] {
+      #expect(bad.said.contains(words), "\(bad.said)")
+    }
   }
 }

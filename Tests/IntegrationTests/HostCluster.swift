@@ -79,9 +79,7 @@ final class HostCluster: Sendable {
       ] + arguments)
   }
 
-  private func start(
-    _ name: String, _ host: Int, _ program: String, _ arguments: [String]
-  ) throws {
+  private func start(_ name: String, _ host: Int, _ program: String, _ arguments: [String]) throws {
     let command = network.command(host, program, arguments)
     let process = try ChildLauncher.startNow(
       ChildCommand(
@@ -117,11 +115,5 @@ final class HostCluster: Sendable {
     }
     if isReady { return }
     throw TestCluster.Failure(description: "the edge of host \(host) is not ready")
-  }
-
-  func callctl(host: Int, _ arguments: String...) async throws -> TestCluster.Output {
-    try await TestCluster.run(
-      TestCluster.program("callctl"),
-      arguments + ["--nats-url", "nats://\(network.address(host)):4222", "--cluster", "hosts"])
   }
 }

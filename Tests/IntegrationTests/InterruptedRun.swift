@@ -11,16 +11,21 @@ struct InterruptedRun: Sendable {
   /// The processes that it had started by then.
   var children: [ProcessFacts]
 
-  /// - Parameter folder: its folder for temporary files.
-  static func of(
-    _ arguments: [String], in folder: String, signal: Int32 = SIGINT
-  ) async throws -> InterruptedRun {
+  /// The files that are left in its folder for temporary ones.
+  var files: [String]
+
+  static func of(signal: Int32) async throws -> InterruptedRun {
+    let folder = NSTemporaryDirectory() + "/callmesh-test-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
     let (report, said) = (folder + "/report", folder + "/said")
     _ = FileManager.default.createFile(atPath: said, contents: nil)
     let errors = try FileHandle(forWritingTo: URL(filePath: said))
     var command = ChildCommand(
-      name: "callload", executable: try Executables.built("callload"), arguments: arguments,
-      logPath: report)
+      name: "callload", executable: try Executables.built("callload"),
+      arguments: [
+        "--devices", "60", "--rate", "5", "--duration", "60s", "--shards", "16", "--summary", "1s",
+      ], logPath: report)
     command.standardError = errors.fileDescriptor
     command.environment["TMPDIR"] = folder
     let callload = try await ChildLauncher.start(command)
@@ -37,7 +42,8 @@ struct InterruptedRun: Sendable {
     callload.send(signal)
     let end = await callload.end(within: timeout)
     return InterruptedRun(
-      status: end?.status ?? -1, report: read(report), said: read(said), children: children)
+      status: end?.status ?? -1, report: read(report), said: read(said), children: children,
+      files: try FileManager.default.contentsOfDirectory(atPath: folder).sorted())
   }
 
   private static let timeout: Duration = .seconds(300)

@@ -34,8 +34,7 @@ struct NATSGround {
       try "of-\(user)\n".write(
         toFile: folder.path + "/\(user).password", atomically: true, encoding: .utf8)
     }
-    try passwords.write(
-      toFile: folder.path + "/passwords.conf", atomically: true, encoding: .utf8)
+    try passwords.write(toFile: folder.path + "/passwords.conf", atomically: true, encoding: .utf8)
     let (path, authority) = (folder.path, folder.caFile)
     if count == 1 {
       servers = [try await NATSServerProcess.start(arguments: ["-c", path + "/single.conf"])]

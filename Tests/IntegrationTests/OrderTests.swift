@@ -38,7 +38,7 @@ struct OrderTests {
     let output = try await TestCluster.runAlone(
       "callctl",
       ["drain", "e1", "--force", "--timeout", "1", "--nats-url", server.url, "--cluster", "test"])
-    #expect(output.status == 0, "\(output.text)\(output.errors)")
+    #expect(output.status == 0, "\(output.said)")
     #expect(isDraining.withLock { $0 })
     status.cancel()
     running.cancel()

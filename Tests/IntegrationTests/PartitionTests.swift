@@ -27,10 +27,8 @@ struct PartitionTests {
       let bob = try await TestDevice(
         keys: cluster.keys, edges: cluster.edges(from: number % 3), user: "bob\(number)", "b")
       try await bob.device.register(RegistrationRequest())
-      let call = CallID.random()
       // Callers and callees of every pair of hosts.
-      try await alices[number / 4].device.place(
-        PlaceRequest(call: call, ringTimeoutSeconds: 120), to: "bob\(number)")
+      let call = try await alices[number / 4].place(to: "bob\(number)")
       try await bob.waitForInvite(call)
       pairs.append(Pair(number: number, alice: alices[number / 4], bob: bob, call: call))
     }

@@ -30,15 +30,13 @@ extension PushCluster {
         case .missed, nil: .unreadable
         }
       })
-    return PushToken(
-      provider: .apns, environment: "production", topic: Self.bundle, token: token)
+    return PushToken(provider: .apns, environment: "production", topic: Self.bundle, token: token)
   }
 
   func alertToken() -> PushToken {
     let token = Self.randomHex()
     apns.register(token, topic: Self.bundle)
-    return PushToken(
-      provider: .apns, environment: "production", topic: Self.bundle, token: token)
+    return PushToken(provider: .apns, environment: "production", topic: Self.bundle, token: token)
   }
 
   func fcmToken() -> PushToken {
@@ -48,10 +46,8 @@ extension PushCluster {
   }
 
   /// A new browser's subscription. The simulator counts them from 0.
-  func webToken(endpointBytes: Int? = nil) -> PushToken {
-    PushToken(
-      provider: .webPush, environment: "", topic: "",
-      token: web.subscribe(endpointBytes: endpointBytes))
+  func webToken() -> PushToken {
+    PushToken(provider: .webPush, environment: "", topic: "", token: web.subscribe())
   }
 
   /// Registers a device that has no session.
@@ -68,16 +64,10 @@ extension PushCluster {
       token: login)
   }
 
-  func unregister(_ user: String, _ device: String) async throws {
-    let login = try await TestDevice.token(cluster.keys, user: user, device)
-    loginsUsed.withLock { $0.append(login) }
-    try await http.unregister(DeviceID(device), token: login)
-  }
-
   func attached(
     _ user: String, _ name: String, wokenFor call: CallID? = nil
   ) async throws -> TestDevice {
-    try await TestDevice(cluster, user: user, name, edges: ["e1"], wokenFor: call)
+    try await cluster.device(user, name, edges: ["e1"], wokenFor: call)
   }
 
   // MARK: What reached them
@@ -90,13 +80,6 @@ extension PushCluster {
     try fcm.accepted.filter { $0.token == token.token }.map {
       try PushReader(.callmesh).read(Array(JSONEncoder().encode($0.data)))
     }
-  }
-
-  /// The priorities on Android of what FCM took for a token.
-  func prioritiesByFCM(_ token: PushToken) throws -> [PushPurpose: String] {
-    let purposes = try newsByFCM(token).map(\.purpose)
-    let priorities = fcm.accepted.filter { $0.token == token.token }.map(\.priority)
-    return Dictionary(zip(purposes, priorities), uniquingKeysWith: { first, _ in first })
   }
 
   func newsByWebPush(_ subscription: Int) throws -> [PushNews] {

@@ -16,8 +16,6 @@ final class PushCluster: Sendable {
 
   let cluster: TestCluster
   let apns: APNsSimulator
-  /// APNs' other environment; the gateways know it where `run` says so.
-  let sandbox: APNsSimulator
   let fcm: FCMSimulator
   let web: WebPushSimulator
   let mail: PushMail
@@ -33,14 +31,13 @@ final class PushCluster: Sendable {
   ///   - options: the options of every node beside the rest.
   ///   - gatewayOptions: the options of gateways beside that.
   static func run(
-    coordinators: Int = 1, gateways: Int = 1, hasSandbox: Bool = false,
-    script: APNsScript = APNsScript(),
+    coordinators: Int = 1, gateways: Int = 1, script: APNsScript = APNsScript(),
     options: [String] = [], gatewayOptions: [String] = [],
     _ body: (PushCluster) async throws -> Void
   ) async throws {
     let cluster = try await TestCluster.start(
       coordinators: coordinators, edges: 1, options: options)
-    let stage = try await start(cluster, script, hasSandbox: hasSandbox)
+    let stage = try await start(cluster, script)
     do {
       for number in 1...gateways { try stage.startGateway("p\(number)", gatewayOptions) }
       for number in 1...gateways { try await stage.waitUntilServing("p\(number)") }
@@ -53,17 +50,17 @@ final class PushCluster: Sendable {
   }
 
   private static func start(
-    _ cluster: TestCluster, _ script: APNsScript, hasSandbox: Bool
+    _ cluster: TestCluster, _ script: APNsScript
   ) async throws -> PushCluster {
     do {
-      return try await PushCluster(cluster, script, hasSandbox: hasSandbox)
+      return try await PushCluster(cluster, script)
     } catch {
       cluster.stop()
       throw error
     }
   }
 
-  private init(_ cluster: TestCluster, _ script: APNsScript, hasSandbox: Bool) async throws {
+  private init(_ cluster: TestCluster, _ script: APNsScript) async throws {
     self.cluster = cluster
     (mail, devices) = (PushMail(), APNsDevices())
     var options = APNsSimulatorOptions(bundles: [Self.bundle])
@@ -71,9 +68,6 @@ final class PushCluster: Sendable {
     options.script = script
     options.onPush = { [mail] in mail.take($0) }
     apns = try await APNsSimulator.start(options)
-    options.environment = .development
-    options.script = APNsScript()
-    sandbox = try await APNsSimulator.start(options)
     authority = try LoopbackAuthority()
     fcm = try await FCMSimulator.start(authority: authority) { Self.nowSeconds() }
     let key = P256.Signing.PrivateKey()
@@ -85,10 +79,8 @@ final class PushCluster: Sendable {
     http = EdgeHTTPClient(edges: [cluster.url("e1")])
     try write(apns.key.privateKeyPEM, "apns.p8")
     try write(apns.authorityPEM, "apns-authority.pem")
-    try write(sandbox.key.privateKeyPEM, "sandbox.p8")
-    try write(sandbox.authorityPEM, "sandbox-authority.pem")
     try write(webKeyPEM, "vapid.pem")
-    try write(providers(hasSandbox: hasSandbox), "providers.json")
+    try write(providers, "providers.json")
   }
 
   private static func nowSeconds() -> Int64 { Int64(Date().timeIntervalSince1970) }
@@ -99,33 +91,26 @@ final class PushCluster: Sendable {
   }
 
   /// The gateways' file.
-  private func providers(hasSandbox: Bool) -> String {
-    let developers = """
-      , {
-        "name": "developers", "team": "\(sandbox.key.team)", "key": "\(sandbox.key.id)",
-        "keyFile": "sandbox.p8", "environment": "sandbox", "topics": ["\(Self.bundle)"],
-        "endpoint": "127.0.0.1:\(sandbox.port)", "caFile": "sandbox-authority.pem"
-      }
-      """
-    return """
-      {
-        "apns": [{
-          "name": "phones", "team": "\(apns.key.team)", "key": "\(apns.key.id)",
-          "keyFile": "apns.p8", "environment": "production", "topics": ["\(Self.bundle)"],
-          "endpoint": "127.0.0.1:\(apns.port)", "caFile": "apns-authority.pem"
-        }\(hasSandbox ? developers : "")],
-        "fcm": [{
-          "name": "androids", "project": "\(fcm.project)",
-          "serviceAccountFile": "\(fcm.serviceAccountFile)", "endpoint": "\(fcm.origin)",
-          "tokenEndpoint": "\(fcm.tokenEndpoint)", "caFile": "\(authority.caFile)"
-        }],
-        "webPush": [{
-          "name": "browsers", "keyFile": "vapid.pem", "subject": "mailto:push@example.org",
-          "furtherHosts": ["localhost:\(web.port)"], "allowsPrivateAddresses": true,
-          "caFile": "\(authority.caFile)"
-        }]
-      }
-      """
+  private var providers: String {
+    """
+    {
+      "apns": [{
+        "name": "phones", "team": "\(apns.key.team)", "key": "\(apns.key.id)",
+        "keyFile": "apns.p8", "environment": "production", "topics": ["\(Self.bundle)"],
+        "endpoint": "127.0.0.1:\(apns.port)", "caFile": "apns-authority.pem"
+      }],
+      "fcm": [{
+        "name": "androids", "project": "\(fcm.project)",
+        "serviceAccountFile": "\(fcm.serviceAccountFile)", "endpoint": "\(fcm.origin)",
+        "tokenEndpoint": "\(fcm.tokenEndpoint)", "caFile": "\(authority.caFile)"
+      }],
+      "webPush": [{
+        "name": "browsers", "keyFile": "vapid.pem", "subject": "mailto:push@example.org",
+        "furtherHosts": ["localhost:\(web.port)"], "allowsPrivateAddresses": true,
+        "caFile": "\(authority.caFile)"
+      }]
+    }
+    """
   }
 
   func startGateway(_ name: String, _ options: [String] = []) throws {
@@ -141,14 +126,13 @@ final class PushCluster: Sendable {
   private func stop() async {
     cluster.stop()
     await apns.stop()
-    await sandbox.stop()
     await fcm.stop()
     await web.stop()
   }
 
   /// The gateways' violations of the providers' contracts.
   var violations: [String] {
-    apns.report.remarks + sandbox.report.remarks + fcm.violations + web.violations
+    apns.report.remarks + fcm.violations + web.violations
   }
 
   /// With which devices registered.
@@ -158,11 +142,9 @@ final class PushCluster: Sendable {
 
   /// The sum of a metric over its labels; `name` may end within them.
   func metric(_ node: String, _ name: String) async -> Double {
-    await HTTPProbe.get("127.0.0.1", cluster.operatorsPort(node), "/metrics").body.split(
-      separator: "\n"
-    )
-    .filter { $0.hasPrefix(name) }
-    .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
+    let text = await HTTPProbe.get("127.0.0.1", cluster.operatorsPort(node), "/metrics").body
+    return text.split(separator: "\n").filter { $0.hasPrefix(name) }
+      .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
   }
 
   func report(_ call: CallID) async throws -> CallReport {
@@ -176,5 +158,17 @@ final class PushCluster: Sendable {
     let legs = try await report(call).legs ?? []
     return Dictionary(
       legs.map { ($0.party.device, $0.pushes ?? []) }, uniquingKeysWith: { $0 + $1 })
+  }
+}
+
+/// The pushes that APNs handed to devices.
+final class PushMail: Sendable {
+  private let all = Mutex<[APNsPush]>([])
+
+  func take(_ push: APNsPush) { all.withLock { $0.append(push) } }
+
+  /// In order.
+  func pushes(to token: String) -> [APNsPush] {
+    all.withLock { $0.filter { $0.token == token } }
   }
 }

@@ -12,35 +12,51 @@ import Testing
   private static let callsPerCaller = 5
   private static let shortCalls = 30
 
-  private struct Callee: Sendable {
+  private struct Pair: Sendable {
+    var caller: TestDevice
     var user: String
     var call = CallID.random()
     var socket: TestDevice
     var fcm: PushToken
-  }
 
-  /// Each has a phone by APNs, one by FCM, and a laptop that is attached.
-  private func callee(_ stage: PushCluster, _ number: Int) async throws -> Callee {
-    let user = "bob\(number)"
-    let callee = Callee(
-      user: user, socket: try await stage.attached(user, "laptop"), fcm: stage.fcmToken())
-    try await stage.register(user, "iphone", voip: stage.voipToken())
-    try await stage.register(user, "android", alert: callee.fcm)
-    return callee
-  }
-
-  private func callees(_ stage: PushCluster) async throws -> [Callee] {
-    var callees: [Callee] = []
-    for number in 0..<Self.users { callees.append(try await callee(stage, number)) }
-    return callees
-  }
-
-  private func callers(_ stage: PushCluster, _ calls: Int) async throws -> [TestDevice] {
-    var callers: [TestDevice] = []
-    for number in 0..<(calls + Self.callsPerCaller - 1) / Self.callsPerCaller {
-      callers.append(try await stage.attached("alice\(number)", "a1"))
+    func ring() async throws {
+      let state = try await caller.device.place(
+        PlaceRequest(call: call, ringTimeoutSeconds: 120), to: user)
+      #expect(state.phase == .placed || state.phase == .ringing)
+      try await socket.waitForInvite(call)
     }
-    return callers
+
+    func answer() async throws {
+      try await socket.answer(call, of: caller)
+      try await caller.hangUp(call, with: socket)
+    }
+  }
+
+  /// Each callee has a phone by APNs, one by FCM, and a laptop that is attached.
+  private func pairs(_ stage: PushCluster) async throws -> [Pair] {
+    var pairs: [Pair] = []
+    for number in 0..<Self.users {
+      let user = "bob\(number)"
+      let caller =
+        number.isMultiple(of: Self.callsPerCaller)
+        ? try await stage.attached("alice\(number)", "a1") : pairs[number - 1].caller
+      let pair = Pair(
+        caller: caller, user: user, socket: try await stage.attached(user, "laptop"),
+        fcm: stage.fcmToken())
+      try await stage.register(user, "iphone", voip: stage.voipToken())
+      try await stage.register(user, "android", alert: pair.fcm)
+      pairs.append(pair)
+    }
+    return pairs
+  }
+
+  private func atOnce(_ count: Int, _ body: @escaping @Sendable (Int) async throws -> Void)
+    async throws
+  {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<count { group.addTask { try await body(number) } }
+      try await group.waitForAll()
+    }
   }
 
   @Test("R14: APNs is dead, its pool full; sockets ring, FCM is pushed, and the rest is counted")
@@ -49,81 +65,39 @@ import Testing
     try await PushCluster.run(
       script: dead, gatewayOptions: ["--push-in-flight", "8", "--push-waiting", "8"]
     ) { stage in
-      let callees = try await callees(stage)
-      let callers = try await callers(stage, Self.users)
-      defer { for device in callers + callees.map(\.socket) { device.stop() } }
-      try await ring(stage, callees, callers)
-      try await answer(callees, callers)
-      try await shortCalls(stage, callers)
+      let pairs = try await pairs(stage)
+      try await atOnce(pairs.count) { try await pairs[$0].ring() }
+      try await eventually("FCM has all its pushes") {
+        let pushed = Set(stage.fcm.accepted.map(\.token))
+        return pairs.allSatisfy { pushed.contains($0.fcm.token) }
+      }
+      try await eventually("there are more jobs for APNs than its pool takes") {
+        let depth = await stage.metric("p1", #"callmesh_push_queue_depth{lane="apns-production"}"#)
+        let turned = await stage.metric("p1", #"callmesh_push_events_total{event="turnedAway"}"#)
+        return depth > 16 && turned > 0
+      }
+      try await atOnce(pairs.count) { try await pairs[$0].answer() }
+      try await shortCalls(stage, pairs)
       try await isSeen(stage)
       #expect(stage.apns.report.accepted == 0)
       #expect(stage.fcm.violations == [])
     }
   }
 
-  @inline(never)
-  private func ring(
-    _ stage: PushCluster, _ callees: [Callee], _ callers: [TestDevice]
-  ) async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for (number, callee) in callees.enumerated() {
-        let caller = callers[number / Self.callsPerCaller]
-        group.addTask {
-          let state = try await caller.device.place(
-            PlaceRequest(call: callee.call, ringTimeoutSeconds: 120), to: callee.user)
-          #expect(state.phase == .placed || state.phase == .ringing)
-          try await callee.socket.waitForInvite(callee.call)
-        }
-      }
-      try await group.waitForAll()
-    }
-    try await eventually("FCM has all its pushes") {
-      let pushed = Set(stage.fcm.accepted.map(\.token))
-      return callees.allSatisfy { pushed.contains($0.fcm.token) }
-    }
-    try await eventually("there are more jobs for APNs than its pool takes") {
-      let depth = await stage.metric("p1", #"callmesh_push_queue_depth{lane="apns-production"}"#)
-      let turned = await stage.metric("p1", #"callmesh_push_events_total{event="turnedAway"}"#)
-      return depth > 16 && turned > 0
-    }
-  }
-
-  @inline(never)
-  private func answer(_ callees: [Callee], _ callers: [TestDevice]) async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for (number, callee) in callees.enumerated() {
-        let caller = callers[number / Self.callsPerCaller]
-        group.addTask {
-          #expect(try await callee.socket.device.answer(callee.call))
-          try await caller.waitForAnswer(callee.call)
-          try await caller.device.hangUp(callee.call)
-          try await callee.socket.waitForStop(callee.call, .hungUp)
-        }
-      }
-      try await group.waitForAll()
-    }
-  }
-
   /// Calls to users who have a phone by APNs and nothing else: they end, and their pushes go nowhere.
   @inline(never)
-  private func shortCalls(_ stage: PushCluster, _ callers: [TestDevice]) async throws {
+  private func shortCalls(_ stage: PushCluster, _ pairs: [Pair]) async throws {
     for number in 0..<Self.shortCalls {
       try await stage.register("carol\(number)", "iphone", voip: stage.voipToken())
     }
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for number in 0..<Self.shortCalls {
-        let caller = callers[number / Self.callsPerCaller]
-        group.addTask {
-          let call = CallID.random()
-          try await caller.device.place(
-            PlaceRequest(call: call, ringTimeoutSeconds: 5), to: "carol\(number)")
-          // Unanswered; or unreachable, once the gateway has given the push up.
-          try await caller.wait("the end") {
-            if case .call(call, .stopped) = $0 { true } else { false }
-          }
-        }
+    try await atOnce(Self.shortCalls) { number in
+      let (caller, call) = (pairs[number].caller, CallID.random())
+      try await caller.device.place(
+        PlaceRequest(call: call, ringTimeoutSeconds: 5), to: "carol\(number)")
+      // Unanswered; or unreachable, once the gateway has given the push up.
+      try await caller.wait("the end") {
+        if case .call(call, .stopped) = $0 { true } else { false }
       }
-      try await group.waitForAll()
     }
   }
 

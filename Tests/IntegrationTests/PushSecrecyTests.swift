@@ -15,7 +15,6 @@ import Testing
   func nothingIsPrinted() async throws {
     try await PushCluster.run(coordinators: 2, options: ["--log-level", "trace"]) { stage in
       let alice = try await stage.attached("alice", "a1")
-      defer { alice.stop() }
       var played = Played()
       try await declined(stage, alice, &played)
       try await answered(stage, alice, &played)
@@ -36,9 +35,8 @@ import Testing
   private func place(_ alice: TestDevice, _ user: String, _ played: inout Played) async throws
     -> CallID
   {
-    let call = CallID.random()
+    let call = try await alice.place(to: user)
     played.calls.append(call)
-    _ = try await alice.device.place(PlaceRequest(call: call, ringTimeoutSeconds: 120), to: user)
     return call
   }
 
@@ -98,13 +96,9 @@ import Testing
       played.secrets.add("capability by \(name)", try #require(news.invite?.capability))
     }
     let android = try await stage.attached("dora", "android", wokenFor: call)
-    defer { android.stop() }
-    try await android.waitForInvite(call)
-    #expect(try await android.device.answer(call))
-    try await alice.waitForAnswer(call)
+    try await android.answer(call, of: alice)
     try await eventually("the browser is told") { try stage.newsByWebPush(0).has(.ended, of: call) }
-    try await alice.device.hangUp(call)
-    try await android.waitForStop(call, .hungUp)
+    try await alice.hangUp(call, with: android)
     played.secrets.add("login of a device", android.token)
 
     // Gone with all providers: nobody is left to ring.

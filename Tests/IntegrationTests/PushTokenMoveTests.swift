@@ -7,12 +7,6 @@ import Testing
 
 /// R13: a push token has one owner in the whole cluster.
 @Suite("A push token moves", .serialized, .timeLimit(.minutes(3))) struct PushTokenMoveTests {
-  private func place(_ alice: TestDevice, _ user: String) async throws -> CallID {
-    let call = CallID.random()
-    try await alice.device.place(PlaceRequest(call: call, ringTimeoutSeconds: 120), to: user)
-    return call
-  }
-
   @Test("R13: another user of a phone registers its tokens while the former one's call rings")
   func movesWhileItRings() async throws {
     try await PushCluster.run(coordinators: 2) { stage in
@@ -20,22 +14,17 @@ import Testing
       let alice = try await stage.attached("alice", "a1")
       let phone = try await stage.attached("bob", "phone")
       let laptop = try await stage.attached("bob", "laptop")
-      defer { for device in [alice, phone, laptop] { device.stop() } }
       let tokens = RegistrationRequest(voipToken: voip, alertToken: alert)
       try await phone.device.register(tokens)
-      let call = try await place(alice, "bob")
+      let call = try await alice.place(to: "bob")
       for device in [phone, laptop] { try await device.waitForInvite(call) }
 
       try await stage.register("carol", "phone", voip: voip, alert: alert)
-      try await phone.wait("tokenTaken") {
-        if case .notice(let notice) = $0 { notice.kind == .tokenTaken } else { false }
-      }
+      try await phone.waitForNotice(.tokenTaken)
       #expect(phone.stops(call).isEmpty, "a session rings without tokens")
-      #expect(try await phone.device.answer(call))
-      try await alice.waitForAnswer(call)
+      try await phone.answer(call, of: alice)
       try await laptop.waitForStop(call, .answeredElsewhere)
-      try await alice.device.hangUp(call)
-      try await phone.waitForStop(call, .hungUp)
+      try await alice.hangUp(call, with: phone)
       phone.stop()
 
       try await theFormerIsNotPushed(stage, alice, laptop)
@@ -59,29 +48,29 @@ import Testing
   private func theFormerIsNotPushed(
     _ stage: PushCluster, _ alice: TestDevice, _ laptop: TestDevice
   ) async throws {
-    let call = try await place(alice, "bob")
+    let call = try await alice.place(to: "bob")
     try await laptop.waitForInvite(call)
-    try await alice.device.cancel(call)
-    try await laptop.waitForStop(call, .cancelled)
+    try await alice.cancel(call, with: laptop)
     let report = try await stage.report(call)
     #expect(report.timeline?.contains { $0.what.hasPrefix("push") } == false, "\(report)")
-    let user = try await stage.cluster.callctl("user", "demo", "bob", "--json")
-    #expect(!user.text.contains("fingerprint"), "\(user.text)")
+    let user = try await stage.cluster.told("user", "demo", "bob", "--json")
+    #expect(!user.contains("fingerprint"), "\(user)")
   }
 
   @inline(never)
   private func theNewOneIs(
     _ stage: PushCluster, _ alice: TestDevice, _ voip: PushToken
   ) async throws {
-    let call = try await place(alice, "carol")
+    let call = try await alice.place(to: "carol")
     try await eventually("carol is pushed") { try stage.newsByAPNs(voip).has(.ring, of: call) }
     let phone = try await stage.attached("carol", "phone", wokenFor: call)
-    defer { phone.stop() }
-    try await phone.waitForInvite(call)
-    #expect(try await phone.device.answer(call))
-    try await alice.waitForAnswer(call)
-    try await alice.device.hangUp(call)
-    try await phone.waitForStop(call, .hungUp)
+    try await phone.answer(call, of: alice)
+    try await alice.hangUp(call, with: phone)
+    try await eventually("operators see that the provider took it") {
+      let user = try await stage.cluster.told("user", "demo", "carol", "--json")
+        .filter { !$0.isWhitespace }
+      return user.contains(#""environment":"production""#) && user.contains(#""trust":"proven""#)
+    }
   }
 
   @Test("R13: a phone that a push made ring has a new user: the end of that call is not told it")
@@ -90,16 +79,14 @@ import Testing
       let (voip, alert) = (stage.voipToken(), stage.alertToken())
       let alice = try await stage.attached("alice", "a1")
       let laptop = try await stage.attached("bob", "laptop")
-      defer { for device in [alice, laptop] { device.stop() } }
       try await stage.register("bob", "phone", voip: voip, alert: alert)
-      let call = try await place(alice, "bob")
+      let call = try await alice.place(to: "bob")
       try await laptop.waitForInvite(call)
       try await eventually("bob's phone is pushed") {
         try stage.newsByAPNs(voip).has(.ring, of: call)
       }
       try await stage.register("carol", "phone", voip: voip, alert: alert)
-      try await alice.device.cancel(call)
-      try await laptop.waitForStop(call, .cancelled)
+      try await alice.cancel(call, with: laptop)
       #expect(try await stage.pushes(call)["phone"] == ["ring"])
       // Comes behind whatever would have been said of the first.
       try await theNewOneIs(stage, alice, voip)
@@ -115,27 +102,20 @@ import Testing
       try await stage.register("bob", "phone", voip: voip)
       let alice = try await stage.attached("alice", "a1")
       var tabs: [TestDevice] = []
-      defer { for device in tabs + [alice] { device.stop() } }
       for number in 1...10 {
         tabs.append(try await stage.attached("bob", "tab\(number)"))
         try await tabs[number - 1].device.register(RegistrationRequest(alertToken: subscription))
       }
-      try await tabs[0].wait("its registration gave way") {
-        if case .notice(let notice) = $0 { notice.kind == .deviceRemoved } else { false }
-      }
-      let call = try await place(alice, "bob")
+      try await tabs[0].waitForNotice(.deviceRemoved)
+      let call = try await alice.place(to: "bob")
       for tab in tabs { try await tab.waitForInvite(call) }
       try await eventually("the phone is pushed") {
         try stage.newsByAPNs(voip).has(.ring, of: call)
       }
       let phone = try await stage.attached("bob", "phone", wokenFor: call)
-      defer { phone.stop() }
-      try await phone.waitForInvite(call)
-      #expect(try await phone.device.answer(call))
-      try await alice.waitForAnswer(call)
+      try await phone.answer(call, of: alice)
       for tab in tabs { try await tab.waitForStop(call, .answeredElsewhere) }
-      try await alice.device.hangUp(call)
-      try await phone.waitForStop(call, .hungUp)
+      try await alice.hangUp(call, with: phone)
       #expect(stage.violations == [])
     }
   }

@@ -38,13 +38,9 @@ import Testing
     #expect(try await cluster.get("e1", "/healthz").status == 0, "devices go elsewhere at once")
     try await cluster.nats.relaunch()
     try await cluster.waitUntilReady("e1")
-    let alice = try await TestDevice(cluster, user: "alice", "a1", edges: ["e1"])
-    let bob = try await TestDevice(cluster, user: "bob", "b1", edges: ["e1"])
-    defer { for device in [alice, bob] { device.stop() } }
-    let call = CallID.random()
-    try await alice.device.place(PlaceRequest(call: call), to: "bob")
-    try await bob.waitForInvite(call)
-    #expect(try await bob.device.answer(call))
+    let alice = try await cluster.device("alice", "a1", edges: ["e1"])
+    let bob = try await cluster.device("bob", "b1", edges: ["e1"])
+    try await bob.answer(try await alice.place(to: "bob"), of: alice)
     for node in ["c1", "e1"] { #expect(cluster.stop(node) == 0, "\(cluster.log(node))") }
   }
 
@@ -71,25 +67,16 @@ import Testing
     #expect(cluster.stop("e1") == 0, "\(cluster.log("e1"))")
   }
 
-  private struct Wrong: Sendable {
-    var arguments: [String]
-    var status: Int32
-  }
-
-  private static let wrong = [
-    Wrong(arguments: ["--nats-url", "nats://127.0.0.1:1", "--start-timeout", "0s"], status: 1),
-    Wrong(
-      arguments: ["--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "/nowhere/node.creds"],
-      status: 2),
-    Wrong(arguments: ["--nats-url", "127.0.0.1"], status: 2),
-  ]
-
-  @Test(arguments: wrong.indices)
-  func whatIsWrongEndsTheNode(index: Int) async throws {
-    let wrong = Self.wrong[index]
+  @Test(
+    arguments: [
+      (["--nats-url", "nats://127.0.0.1:1", "--start-timeout", "0s"], 1),
+      (["--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "/nowhere/node.creds"], 2),
+      (["--nats-url", "127.0.0.1"], 2),
+    ] as [([String], Int32)])
+  func whatIsWrongEndsTheNode(arguments: [String], status: Int32) async throws {
     let output = try await TestCluster.runAlone(
-      "callnode", ["coordinator", "--keys-file", try Self.keysFile()] + wrong.arguments)
-    #expect(output.status == wrong.status, "\(output.text)")
+      "callnode", ["coordinator", "--keys-file", try Self.keysFile()] + arguments)
+    #expect(output.status == status, "\(output.said)")
   }
 
   @Test func anotherShardCountThanTheClustersEndsTheNode() async throws {
@@ -97,18 +84,19 @@ import Testing
     defer { cluster.stop() }
     // From here on the cluster has its number: 64.
     try await cluster.waitForLog("c1", "node starts")
-    let node =
+    let output = try await TestCluster.runAlone(
+      "callnode",
       [
-        try TestCluster.program("callnode"), "coordinator", "--cluster", TestCluster.name,
-        "--shard-count", "32", "--keys-file", cluster.folder + "/keys.json",
-      ] + cluster.ground.access("coordinator")
-    // Why it ends it says on standard error.
-    let output = try await cluster.run("/bin/sh", ["-c", #"exec "$0" "$@" 2>&1"#] + node)
-    #expect(output.status == 2, "\(output.text)")
-    #expect(
-      output.text.contains(#"cluster "callmesh" was created with 64 shards"#), "\(output.text)")
-    #expect(output.text.contains("this node is set to 32"), "\(output.text)")
-    #expect(output.text.contains("Leave shardCount out or set it to 64"), "\(output.text)")
+        "coordinator", "--cluster", TestCluster.name, "--shard-count", "32", "--keys-file",
+        cluster.folder + "/keys.json",
+      ] + cluster.ground.access("coordinator"))
+    #expect(output.status == 2)
+    for words in [
+      #"cluster "callmesh" was created with 64 shards"#, "this node is set to 32",
+      "Leave shardCount out or set it to 64",
+    ] {
+      #expect(output.said.contains(words), "\(output.said)")
+    }
   }
 
   @Test func credentialsThatAreRefusedEndTheNode() async throws {

@@ -1,5 +1,7 @@
 import CallAuth
+import CallCore
 import CallProcesses
+import CallWire
 import Foundation
 import Synchronization
 import Testing
@@ -23,24 +25,28 @@ final class TestCluster: Sendable {
   private let options: [String]
   private let nodes = Mutex<[String: ChildProcess]>([:])
   private let ports = Mutex<[String: Int]>([:])
+  private let devices = Mutex<[TestDevice]>([])
 
-  private init(_ ground: NATSGround, options: [String]) throws {
+  private init(_ ground: NATSGround, options: [String], settings: String?) throws {
     self.ground = ground
-    self.options = options
     place = try TemporaryFolder("callmesh-test")
+    if let settings { try place.write(settings, to: "settings.json") }
+    self.options = options + (settings == nil ? [] : ["--config", place.file("settings.json")])
     let (keys, json) = AppKeys.generateDevelopment(app: "demo")
     self.keys = keys
     try place.write(json, to: "keys.json")
   }
 
   /// - Parameters:
+  ///   - settings: of every node, as JSON. A file serves all roles; a flag has to be one of the role's.
   ///   - waits: until the edges are ready.
   ///   - servers: of NATS; each has the journal.
   static func start(
-    coordinators: Int = 2, edges: Int = 2, options: [String] = [], waits: Bool = true,
-    servers: Int = 1
+    coordinators: Int = 2, edges: Int = 2, options: [String] = [], settings: String? = nil,
+    waits: Bool = true, servers: Int = 1
   ) async throws -> TestCluster {
-    let cluster = try TestCluster(await NATSGround(servers: servers), options: options)
+    let cluster = try TestCluster(
+      await NATSGround(servers: servers), options: options, settings: settings)
     do {
       for number in 0..<coordinators { try cluster.startCoordinator("c\(number + 1)") }
       for number in 0..<edges { try cluster.startEdge("e\(number + 1)") }
@@ -153,8 +159,27 @@ final class TestCluster: Sendable {
 
   func kill(_ name: String) { nodes.withLock { $0.removeValue(forKey: name) }?.killNow() }
 
+  /// Kills both coordinators and starts them anew: whoever takes over has the journal alone.
+  func restartCoordinators() throws {
+    for name in ["c1", "c2"] { kill(name) }
+    for name in ["c1", "c2"] { try startCoordinator(name) }
+  }
+
+  /// A device that is attached, and is stopped with the cluster.
+  func device(
+    _ user: String, _ name: String, edges: [String] = ["e1", "e2"], codec: DeviceCodec = .protobuf,
+    wokenFor call: CallID? = nil, wantsHistory: Bool = false
+  ) async throws -> TestDevice {
+    let device = try await TestDevice(
+      keys: keys, edges: edges.map(url), user: user, name, codec: codec,
+      wokenFor: call, wantsHistory: wantsHistory)
+    devices.withLock { $0.append(device) }
+    return device
+  }
+
   /// Ends everything and removes its files.
   func stop() {
+    for device in devices.withLock({ $0 }) { device.stop() }
     for name in nodes.withLock({ Array($0.keys) }) { kill(name) }
     for server in ground.servers { server.stop() }
     let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -172,14 +197,22 @@ final class TestCluster: Sendable {
 
   /// Waits until an edge sees an owner of every shard.
   func waitUntilReady(_ edge: String) async throws {
-    if try await Pause.until(
-      within: .seconds(60), { try await ask(edge, "/readyz").status == 200 })
+    if try await Pause.until(within: .seconds(60), { try await ask(edge, "/readyz").status == 200 })
     {
       return
     }
     throw Failure(
       description:
         "\(edge) is not ready; its log: \(log(edge))\n\(threads(of: edge))\n\(state(of: nats))")
+  }
+
+  /// Waits until a coordinator is counted among the owners of shards, and every shard has one. Among the nodes it is
+  /// while it starts and has none.
+  func waitForShards(of node: String) async throws {
+    try await eventually("\(node) has shards") {
+      let output = try await callctl("status", "--json", "--once")
+      return output.status == 0 && output.text.contains("\"\(node)\" :")
+    }
   }
 
   /// Where each thread of a node waits in the kernel. One that connects to NATS, for instance, has a name of its own.
@@ -227,12 +260,13 @@ final class TestCluster: Sendable {
     var text: String
     /// The text on its standard error: why it failed.
     var errors: String
+    var said: String { text + errors }
   }
 
   func callctl(_ arguments: String...) async throws -> Output { try await callctl(arguments) }
 
   func callctl(_ arguments: [String]) async throws -> Output {
-    try await run(
+    try await Self.run(
       Self.program("callctl"), arguments + ground.access("operator") + ["--cluster", Self.name])
   }
 
@@ -249,10 +283,6 @@ final class TestCluster: Sendable {
 
   static func runAlone(_ name: String, _ arguments: [String]) async throws -> Output {
     try await run(program(name), arguments)
-  }
-
-  func run(_ program: String, _ arguments: [String]) async throws -> Output {
-    try await Self.run(program, arguments)
   }
 
   /// Runs a program to its end.

@@ -4,6 +4,7 @@ import CallCore
 import CallWire
 import Foundation
 import Synchronization
+import Testing
 
 /// A device that remembers all its events, so that a test can wait for a fact.
 final class TestDevice: Sendable {
@@ -24,29 +25,16 @@ final class TestDevice: Sendable {
   private let lastToken = Atomic(0)
   private let reader = Mutex<Task<Void, Never>?>(nil)
 
-  convenience init(
-    _ cluster: TestCluster, user: String, _ name: String, edges: [String] = ["e1", "e2"],
-    codec: DeviceCodec = .protobuf, wokenFor call: CallID? = nil, wantsHistory: Bool = false,
-    deviceName: String? = nil
-  ) async throws {
-    try await self.init(
-      keys: cluster.keys, edges: edges.map(cluster.url), user: user, name, codec: codec,
-      wokenFor: call, wantsHistory: wantsHistory, deviceName: deviceName)
-  }
-
   /// - Parameters:
   ///   - edges: their URLs, in the order in which they are tried.
   ///   - call: the call for which a push has woken the device.
-  ///   - deviceName: as others are shown it; nil: from user and name.
   init(
     keys: AppKeys, edges: [String], user: String, _ name: String, codec: DeviceCodec = .protobuf,
-    trust: EdgeTrust = .system, wokenFor call: CallID? = nil, wantsHistory: Bool = false,
-    deviceName: String? = nil
+    trust: EdgeTrust = .system, wokenFor call: CallID? = nil, wantsHistory: Bool = false
   ) async throws {
     token = try await Self.token(keys, user: user, name)
-    var configuration = ClientMachine.Configuration(
-      edges: edges, token: token, device: name)
-    configuration.deviceName = deviceName ?? "\(user)'s \(name)"
+    var configuration = ClientMachine.Configuration(edges: edges, token: token, device: name)
+    configuration.deviceName = "\(user)'s \(name)"
     configuration.wantsHistory = wantsHistory
     configuration.backoffMinimum = .milliseconds(50)
     configuration.backoffMaximum = .milliseconds(500)
@@ -126,12 +114,68 @@ final class TestDevice: Sendable {
     try await wait("the answer") { if case .call(call, .answered) = $0 { true } else { false } }
   }
 
-  func invites(_ call: CallID) -> Int {
-    heard.count { if case .call(call, .invited) = $0 { true } else { false } }
+  func waitForDescription(_ call: CallID, _ body: String) async throws {
+    try await wait("a description") {
+      guard case .call(call, .signal(let signal)) = $0 else { return false }
+      return signal.kind == .description && signal.body == body
+    }
+  }
+
+  /// Waits until the other side of a call is another device.
+  func waitForMove(_ call: CallID, to user: String, _ device: DeviceID, _ description: String)
+    async throws
+  {
+    try await wait("a move to \(device) of \(user)") {
+      guard case .call(call, .moved(let moved)) = $0 else { return false }
+      return moved.to.user == user && moved.to.device == device && moved.description == description
+    }
+  }
+
+  func waitForNotice(_ kind: Notice.Kind) async throws {
+    try await wait("\(kind)") {
+      if case .notice(let notice) = $0 { notice.kind == kind } else { false }
+    }
+  }
+
+  func invites(_ call: CallID) -> [Invite] {
+    heard.compactMap { if case .call(call, .invited(let invite)) = $0 { invite } else { nil } }
   }
 
   func stops(_ call: CallID) -> [Stop] {
     heard.compactMap { if case .call(call, .stopped(let stop)) = $0 { stop } else { nil } }
+  }
+
+  var wasDetached: Bool {
+    heard.contains { if case .detached = $0 { true } else { false } }
+  }
+}
+
+/// The steps that tests take with calls.
+extension TestDevice {
+  /// Places a call that rings for two minutes.
+  func place(_ call: CallID = .random(), to user: String, description: String = "") async throws
+    -> CallID
+  {
+    try await device.place(
+      PlaceRequest(call: call, ringTimeoutSeconds: 120, description: description), to: user)
+    return call
+  }
+
+  /// Answers a call of the other device as soon as it rings.
+  func answer(_ call: CallID, of caller: TestDevice, description: String = "") async throws {
+    try await waitForInvite(call)
+    #expect(try await device.answer(call, description: description))
+    try await caller.waitForAnswer(call)
+  }
+
+  func hangUp(_ call: CallID, with other: TestDevice) async throws {
+    try await device.hangUp(call)
+    try await other.waitForStop(call, .hungUp)
+  }
+
+  func cancel(_ call: CallID, with other: TestDevice) async throws {
+    try await device.cancel(call)
+    try await other.waitForStop(call, .cancelled)
   }
 }
 

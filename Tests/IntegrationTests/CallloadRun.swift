@@ -1,4 +1,40 @@
+import CallProcesses
+import Foundation
 import Testing
+
+/// A run of callload, with its report.
+struct CallloadRun {
+  let output: TestCluster.Output
+  private let report: [String: Any]
+
+  /// Runs callload, and expects that the run kept every promise.
+  /// - Parameter folder: keeps the report, as `run.json`; nil: it is not needed afterwards.
+  static func of(_ words: [String], in folder: TemporaryFolder? = nil) async throws -> CallloadRun {
+    let place = try folder ?? TemporaryFolder("callmesh-load")
+    defer { if folder == nil { place.remove() } }
+    let output = try await TestCluster.runAlone(
+      "callload", words + ["--json", place.file("run.json")])
+    return try CallloadRun(output, in: place)
+  }
+
+  init(_ output: TestCluster.Output, in folder: TemporaryFolder) throws {
+    output.expectCorrect()
+    self.output = output
+    let json = try Data(contentsOf: URL(fileURLWithPath: folder.file("run.json")))
+    report = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
+  }
+
+  /// The value under names that dots join.
+  subscript(path: String) -> Any? {
+    var value: Any? = report
+    for name in path.split(separator: ".") {
+      value = (value as? [String: Any])?[String(name)]
+    }
+    return value
+  }
+
+  func count(_ path: String) -> Int { self[path] as? Int ?? 0 }
+}
 
 extension TestCluster.Output {
   /// Expects that a run of callload kept every promise. How late a ring timeout was is measured, not tested: on a busy
