@@ -20,13 +20,11 @@ package final class EventQueue: Sendable {
   /// - Parameter reached: no event before this time is to come.
   package func add(_ events: [SeenEvent], reached: Timestamp) {
     state.withLock { state in
-      state.reached = reached
+      state.isFull = state.isFull || state.events.count + events.count > Self.most
+      // Behind what is missing nothing is judged, so the time stands still.
       guard !state.isFull else { return }
-      if state.events.count + events.count > Self.most {
-        (state.events, state.isFull) = ([], true)
-      } else {
-        state.events += events
-      }
+      state.events += events
+      state.reached = reached
     }
   }
 

@@ -125,7 +125,7 @@ final class EventTap {
   /// The processors of the machine had nothing left for anybody.
   func wereBusy(from begin: Timestamp, until end: Timestamp) {
     note(.trouble(node: nil, from: begin, until: end + Self.afterglow))
-    disturbAll()
+    troubleUntil = max(troubleUntil, end + Self.afterglow)
   }
 
   /// - Parameter isDisturbed: a fault is under way, or has not settled.

@@ -53,18 +53,19 @@ actor JournalJudge {
 
   /// The run is over, and its calls have settled.
   func finish() async -> JournalFindings {
-    for _ in 0..<Self.lastAttempts {
+    for _ in 0..<Self.lastAttempts where !queue.isFull {
       guard await read() else {
         try? await Task.sleep(for: Self.interval)
         continue
       }
       judge.finish()
-      var findings = judge.findings
-      if queue.isFull { findings.problem = "more than \(EventQueue.most) events waited for it" }
-      return findings
+      return judge.findings
     }
     var findings = judge.findings
-    findings.problem = "it could not be read at the end of the run"
+    findings.problem =
+      queue.isFull
+      ? "more than \(EventQueue.most) events waited for it"
+      : "it could not be read at the end of the run"
     return findings
   }
 }
