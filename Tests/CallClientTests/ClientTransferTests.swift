@@ -135,6 +135,18 @@ import Testing
     #expect(device.take().callEvents == [.stopped(Stop(reason: .hungUp, by: .you))])
   }
 
+  @Test("a device that rang for a side of a call of the app's server rings for the other one")
+  func ringsForTheOtherSide() {
+    var device = Device.attached()
+    var invite = Invite.sample()
+    device.hear(call, 5, .invite(invite))
+    device.hear(call, 6, .stop(Stop(reason: .answeredElsewhere, by: dave)))
+    _ = device.take()
+    (invite.caller, invite.isSecondSide) = (dave, true)
+    device.hear(call, 7, .invite(invite))
+    #expect(device.take().callEvents == [.invited(invite)])
+  }
+
   @Test("one that lacks the stop of the side that it handed over is stopped by the invite")
   func lostStop() {
     var device = talking()

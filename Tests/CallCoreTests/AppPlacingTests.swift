@@ -53,7 +53,7 @@ import Testing
     for device in ["b1", "b2"] {
       let invite = try #require(bench.bob.invites(device).first)
       #expect(invite.caller == Self.nobody && invite.description.isEmpty)
-      #expect(invite.pushData == "ticket 7" && invite.headers.count == 1)
+      #expect(invite.pushData == "ticket 7" && invite.headers.count == 1 && !invite.isSecondSide)
     }
     bench.asBob(.alerting)
     bench.pass(.seconds(5))
@@ -61,7 +61,9 @@ import Testing
     #expect(bench.asBob(.answer())?.won == true)
     let invite = try #require(bench.invites("dave").first)
     #expect(invite.caller == Self.bobsPhone, "who waits")
-    #expect(invite.transferredBy == nil && invite.divertedBy.isEmpty && invite.consulted == nil)
+    #expect(
+      invite.isSecondSide && invite.transferredBy == nil && invite.divertedBy.isEmpty
+        && invite.consulted == nil)
     #expect(invite.description.isEmpty && invite.headers.isEmpty && invite.pushData.isEmpty)
     #expect(bench.asked.allSatisfy { $0.1.caller == "bob" }, "dave's rules are about bob")
     bench.say(.alerting, "dave", "2")

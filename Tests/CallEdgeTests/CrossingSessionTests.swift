@@ -106,6 +106,16 @@ private let laptop = Party(user: "bob", device: "laptop")
     #expect(machine.crossings().isEmpty)
   }
 
+  /// Its shard takes a command about it before the reply shows that it is answered.
+  @Test(arguments: [.pull(PullRequest(from: "a9", description: "offer")), .resume] as [CallVerb])
+  func aCallOfWhichADeviceTakesASideDoesNotCross(verb: CallVerb) {
+    var machine = SessionMachine.attached()
+    machine.say(3, verb, low)
+    machine.reply(4, .call(low, .signal(.candidate, body: "c")), .done)
+    machine.ring(high, from: laptop)
+    #expect(machine.crossings().isEmpty)
+  }
+
   @Test("a call that is transferred to the user crosses none", arguments: [true, false])
   func transferred(isTransferred: Bool) {
     var machine = SessionMachine.attached()

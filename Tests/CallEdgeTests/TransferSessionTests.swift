@@ -120,6 +120,17 @@ private let pull = PullRequest(from: "a9", description: "offer")
     }
   }
 
+  @Test(
+    "a call that is pulled in vain is no live one, also where its shard took other commands about it"
+  )
+  func signalsMeanwhile() {
+    var machine = SessionMachine.attached()
+    machine.say(5, .pull(pull), call)
+    machine.reply(4, .call(call, .signal(.candidate, body: "c")), .done)
+    machine.reply(5, .call(call, .pull(pull)), won(false, by: b1))
+    #expect(machine.session.liveCallsPlaced == 0 && machine.callsPlaced.isEmpty)
+  }
+
   @Test("a winner that pulls its own call in vain has not placed it, whatever it is told meanwhile")
   func winnerPulls() {
     var machine = SessionMachine.attached()

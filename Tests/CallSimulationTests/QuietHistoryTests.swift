@@ -90,9 +90,11 @@ import Testing
           video: false, description: "", headers: [], legs: legs.map(party), fingerprint: 1))
     }
 
-    mutating func invite(_ who: Who, by: Party, from user: String = "") {
+    mutating func invite(
+      _ who: Who, by: Party, from user: String = "", isSecondSide: Bool = false
+    ) {
       var invite = Invite(caller: by, deadline: at(50))
-      invite.divertedBy = user
+      (invite.divertedBy, invite.isSecondSide) = (user, isSecondSide)
       let delivery = Delivery(
         call: call, callee: "bob", version: 1, at: at(now), event: .invite(invite))
       note(.received(who, link: 1, .delivery(delivery)))
@@ -212,7 +214,7 @@ import Testing
     #expect(silent == .secondRings)
     let rung = judge {
       wait(&$0)
-      $0.invite(Self.carol, by: Self.party(Self.bob1))
+      $0.invite(Self.carol, by: Self.party(Self.bob1), isSecondSide: true)
       $0.look(at: 26)
     }
     #expect(rung == nil)

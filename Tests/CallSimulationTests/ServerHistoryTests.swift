@@ -47,7 +47,11 @@ extension HistoryCheckerTests {
     bench.journal(call, answered(bob1), second())
   }
 
-  private var rung: Delivery.Event { .invite(Invite(caller: party(bob1), deadline: at(31))) }
+  private var rung: Delivery.Event {
+    var invite = Invite(caller: party(bob1), deadline: at(31))
+    invite.isSecondSide = true
+    return .invite(invite)
+  }
 
   @Test("the first user answers, the second one as well, and one of them hangs up")
   func placedByServer() {

@@ -172,6 +172,7 @@ struct Generator: RandomNumberGenerator {
       caller: party(), deadline: milliseconds(), video: chance(50), description: body(),
       headers: headers(), pushData: body(), signals: list(3) { $0.signal() },
       isSecondCall: chance(50), divertedBy: chance(50) ? user() : "")
+    invite.isSecondSide = chance(20)
     invite.transferredBy = maybe { $0.party() }
     invite.consulted = maybe { $0.consulted() }
     return invite

@@ -157,7 +157,7 @@ export class StandingRules {
   }
 
   /** The client shows something of a call. */
-  shown({ name, call, transferredBy }) {
+  shown({ name, call, transferredBy, secondSide }) {
     if (!call || name === "result" || name === "failed") return;
     const id = call.toLowerCase();
     if (name === "stopped") {
@@ -165,7 +165,7 @@ export class StandingRules {
       this.#ended.add(id);
       this.#ringing.delete(id);
     } else if (name === "rings") {
-      if (this.#ringing.has(id) || (this.#ended.has(id) && !transferredBy)) this.#wrong(`${id} rings twice`);
+      if (this.#ringing.has(id) || (this.#ended.has(id) && !transferredBy && !secondSide)) this.#wrong(`${id} rings twice`);
       this.#ringing.add(id);
       this.#ended.delete(id);
     } else if (name === "won") {

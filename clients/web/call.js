@@ -85,6 +85,10 @@ export class Call extends Emitter {
   get transferredBy() {
     return this.#view.invite?.transferredBy ?? null;
   }
+  /** The app's server placed the call; `caller` has answered it, and waits for this user. */
+  get isSecondSide() {
+    return !!this.#view.invite?.secondSide;
+  }
   /** The address of the call in which this device was asked: answer at once, without ringing. */
   get consulted() {
     return this.#view.invite?.consulted ?? null;

@@ -155,6 +155,8 @@ export class Call extends Emitter<CallEvents> {
   readonly isSecondCall: boolean;
   readonly divertedBy: string | null;
   readonly transferredBy: Party | null;
+  /** The app's server placed the call; `caller` has answered it, and waits for this user. */
+  readonly isSecondSide: boolean;
   /** This device was asked in that call: answer at once, without ringing. It has been checked. */
   readonly consulted: Address | null;
   /** This device's unanswered call to the same user. One of both gives way: do not ring. */

@@ -116,9 +116,10 @@ function viewFor(m, key, delivery, known) {
   return begin(m, view) ? view : null;
 }
 
-/** A call that is transferred to this device may have been over for it before. */
+/** A call of which a side rings here may have been over for this device before. */
 function ringingAgain(m, key, delivery, view) {
-  const isAnew = delivery.invite.transferredBy && (isOver(view) || isTalking(view));
+  const isForSide = delivery.invite.transferredBy || delivery.invite.secondSide;
+  const isAnew = isForSide && (isOver(view) || isTalking(view));
   if (!isAnew || delivery.version <= Math.max(view.version, view.taken)) return view;
   // It had the call, and lacks the stop: nothing but a transfer can have made it ring again.
   emitCall(m, view, left(view, { reason: "transferred" }));

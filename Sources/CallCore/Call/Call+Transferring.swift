@@ -355,9 +355,8 @@ extension Call {
     let from = divertedBy(of: user)
     if !from.hasBytes(of: transfer.start.from) { invite.divertedBy = from }
     if let guest = guest(user) { invite.isSecondCall = guests[guest].isInCall }
-    if !(transfer.ofCaller && isCallerVacant) {
-      invite.transferredBy = holder(ofCaller: transfer.ofCaller)
-    }
+    invite.isSecondSide = transfer.ofCaller && isCallerVacant
+    if !invite.isSecondSide { invite.transferredBy = holder(ofCaller: transfer.ofCaller) }
     invite.consulted = transfer.start.consulted
     return invite
   }

@@ -103,9 +103,15 @@ public struct Invite: Sendable, Equatable {
   /// The party that hands over an answered call, and has it until it is answered here. `caller` is then the other side,
   /// which stays, whichever side placed the call; nil: an ordinary call.
   public var transferredBy: Party?
+  /// The app's server placed the call, and `caller` has answered it and waits: this user is the other one. The device may
+  /// have rung for the first side before.
+  public var isSecondSide = false
   /// For such a call, if this device was asked before: the call in which it was asked. It answers at once, without
   /// ringing.
   public var consulted: ConsultedCall?
+  /// Whether an answered call rings for one of its sides: also where the call was over for the device.
+  public var ringsAnew: Bool { transferredBy != nil || isSecondSide }
+
   public init(
     caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",
     headers: [CustomHeader] = [], pushData: String = "", signals: [Signal] = [],

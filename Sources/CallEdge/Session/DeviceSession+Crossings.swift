@@ -60,7 +60,7 @@ extension DeviceSession {
     guard !rungCalls.isEmpty, case .attached(let identity) = phase else { return }
     let user = identity.user
     // A call that was answered crosses no more: a further one is a second call.
-    for placed in placedCalls where placed.isKnown && !placed.isAnswered {
+    for placed in placedCalls where placed.hasRung && !placed.isAnswered {
       for rung in rungCalls where placed.call == call || rung.call == call {
         guard rung.caller.user.hasBytes(of: placed.callee.user),
           turn.now < rung.deadline + Self.skew

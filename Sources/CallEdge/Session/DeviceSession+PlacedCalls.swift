@@ -42,6 +42,13 @@ extension DeviceSession {
   /// A delivery or a reply shows that the call exists.
   mutating func noteExists(of call: CallID) { update(call) { $0.isKnown = true } }
 
+  mutating func noteRinging(of call: CallID) {
+    update(call) {
+      $0.isKnown = true
+      $0.hasRung = true
+    }
+  }
+
   /// A command that may place a call waits for its reply no more.
   mutating func noteAnswered(_ body: Command.Body) {
     guard let call = body.placing else { return }
@@ -64,7 +71,7 @@ extension DeviceSession {
     case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
     case .call(let state) where state.phase == .answered:
       noteAnswer(of: call, by: state.by, at: state.at)
-    case .call: noteExists(of: call)
+    case .call: noteRinging(of: call)
     case .answer(let won, let state): notePulled(call, body, won, state)
     case .done:
       switch body {
@@ -104,7 +111,8 @@ extension DeviceSession {
     guard case .call(_, .pull) = body else { return }
     // With the caller's side this device has placed the call from now on. The other side is named then.
     if !won {
-      forget { $0.call == call && !$0.counts }
+      // Replies to other commands about it may have shown that it exists, but not that it was placed here.
+      forget { $0.call == call && !$0.hasRung && !$0.isAnswered && $0.commandsOpen == 0 }
     } else if isOwn(state.by) {
       forget(call)
     } else {

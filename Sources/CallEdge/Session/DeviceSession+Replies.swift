@@ -70,7 +70,8 @@ extension DeviceSession {
     case .ringsUntil(let deadline):
       if noteRings(delivery.call, until: deadline) { inCallUntil = max(inCallUntil, deadline) }
       noteExists(of: delivery.call)
-    case .ringing, .signal, .transfer: noteExists(of: delivery.call)
+    case .ringing: noteRinging(of: delivery.call)
+    case .signal, .transfer: noteExists(of: delivery.call)
     }
     return true
   }

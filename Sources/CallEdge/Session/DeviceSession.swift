@@ -108,6 +108,9 @@ package struct DeviceSession {
     var callee: UserKey
     /// Its shard has shown that it exists.
     var isKnown = false
+    /// Its shard has shown that it rang. That a command about it was taken does not show this: the call may be an
+    /// answered one, which this device resumes or is about to take over.
+    var hasRung = false
     /// It may exist: a command that may have placed it got no conclusive reply.
     var isDoubtful = false
     /// When it was answered; nil: not yet, as far as the session knows.

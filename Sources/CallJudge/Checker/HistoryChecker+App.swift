@@ -45,7 +45,7 @@ extension HistoryChecker {
     var app = calls[call, default: Facts()].told[who, default: Told()].app
     // It takes the call over: its part in it begins anew.
     if event == nil, app.stopped, calls[call]?.tookOver(who) ?? false { app = App() }
-    if app.stopped, case .invite(let invite) = event, invite.transferredBy != nil { app = App() }
+    if app.stopped, case .invite(let invite) = event, invite.ringsAnew { app = App() }
     if app.stopped, case .invite = event {
       try require(
         false, .noInviteAfterStop, call, "the app of \(who) is told to ring after the stop")

@@ -135,7 +135,8 @@ extension HistoryChecker {
     guard knowsJournal else { return }
     let transfer = facts.transfers.first { $0.rang(who.user) }
     try require(
-      transfer != nil && facts.hadSide(Who(invite.caller), ofCaller: false), .appendThenSpeak, call,
+      facts.isForServer && transfer != nil && facts.hadSide(Who(invite.caller), ofCaller: false),
+      .appendThenSpeak, call,
       "\(who) hears that \(Who(invite.caller)) waits; no record says so")
     let from = transfer?.diversions.source(of: who.user) ?? ""
     try require(

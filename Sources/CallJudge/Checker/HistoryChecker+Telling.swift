@@ -208,7 +208,7 @@ extension HistoryChecker {
     calls[call]?.told[who]?.invited = true
     calls[call]?.told[who]?.invitedAt = now
     if let by = invite.transferredBy { return try invitedToTransfer(who, invite, by, call) }
-    if let facts = calls[call], facts.isForServer, !invite.caller.device.text.isEmpty {
+    if invite.isSecondSide, let facts = calls[call] {
       return try invitedToSecondSide(who, invite, call, facts)
     }
     noteCrossings(who)

@@ -62,11 +62,11 @@ extension ClientMachine {
   /// The callee as calls have it here: none for calls to the device's own user.
   private func asCallee(_ user: String) -> String { user.hasBytes(of: self.user) ? "" : user }
 
-  /// A call that is transferred to this device may have been over for it before.
+  /// A call of which a side rings here may have been over for this device before.
   private mutating func mayRingAgain(
     _ delivery: Delivery, _ invite: Invite, _ turn: inout Turn
   ) {
-    guard invite.transferredBy != nil, let view = calls[delivery.call],
+    guard invite.ringsAnew, let view = calls[delivery.call],
       view.isEnded || view.phase == .answered, delivery.version > view.version
     else { return }
     // It had the call, and lacks the stop: nothing else than a transfer made it ring again.

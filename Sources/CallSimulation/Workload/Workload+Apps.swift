@@ -40,7 +40,7 @@ extension Workload {
     switch event {
     case .invited(let invite):
       if invite.transferredBy != nil { running[call]?.rungForTransfer.insert(device.who) }
-      if device.calls[call]?.callee.isEmpty == false || invite.transferredBy != nil {
+      if device.calls[call]?.callee.isEmpty == false || invite.ringsAnew {
         decide(device, call, asked: invite.consulted != nil)
       }
       guard script.alerts else { return }

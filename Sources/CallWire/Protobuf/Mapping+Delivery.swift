@@ -76,6 +76,7 @@ extension Callmesh__V1__Invite: Mapping {
     c.flag(&value.isSecondCall, &m.second_call)
     try c.text(&value.divertedBy, &m.diverted_by, "divertedBy")
     try c.optional(&value.transferredBy, &m.transferred_by)
+    c.flag(&value.isSecondSide, &m.second_side)
     try c.consulted(&value.consulted, &m.consulted)
   }
 }

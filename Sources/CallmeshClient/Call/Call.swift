@@ -78,6 +78,8 @@ public final class Call: Sendable {
   }
   /// The user who hands an answered call over to this one; nil: an ordinary call.
   public var transferredBy: Party? { progress.invite?.transferredBy }
+  /// The app's server placed the call; `caller` has answered it, and waits for this user.
+  public var isSecondSide: Bool { progress.invite?.isSecondSide ?? false }
   /// The call in which this device was asked before: answer at once, without ringing. It has been checked.
   public var consulted: Address? {
     progress.invite?.consulted.map { Address(callee: $0.callee, call: $0.call) }

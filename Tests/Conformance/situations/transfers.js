@@ -202,4 +202,18 @@ export const transfers = [
       await t.shows("stopped", { call: call.id, reason: "unanswered", missed: true });
     },
   },
+  {
+    number: 620,
+    title: "A call of the app's server rang for its first side here, and was answered elsewhere: it rings for the second one",
+    section: "Calls that are transferred",
+    async play(t) {
+      const link = await t.attached();
+      const call = { callee: "dora", id: ids.c };
+      await rings(t, link, call, { caller: { user: "ann", device: "" }, divertedBy: "dora" });
+      t.deliver(link, call, { stop: { reason: "answeredElsewhere", by: carl } });
+      await t.shows("stopped", { call: call.id, reason: "answeredElsewhere" });
+      await rings(t, link, call, { caller: carl, divertedBy: "ann", secondSide: true, description: "" });
+      await answers(t, link, call, carl);
+    },
+  },
 ];

@@ -228,6 +228,17 @@ test("a call that was over rings again for a transfer, and only for a newer one"
   assert.equal(anew.end.reason, "cancelled");
 });
 
+test("a device that rang for a side of a call of the app's server rings for the other one", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone", edges });
+  socket.deliver(toBob, 1048577, { invite: { ...invite, caller: { user: "dora", device: "" } } });
+  const first = named(device.heard, "incoming")[0].call;
+  socket.deliver(toBob, 1048578, { stop: { reason: "answeredElsewhere", by: carl } });
+  socket.deliver(toBob, 1048579, { invite: { ...invite, caller: carl, secondSide: true } });
+  const second = named(device.heard, "incoming")[1].call;
+  assert.deepEqual([first.state, second.state, second.peer], ["lost", "ringing", carl]);
+});
+
 test("a transfer back to a device that lacks the stop", async () => {
   const world = new World();
   const { device, socket, call } = await answered(world);
