@@ -131,6 +131,69 @@ private let pull = PullRequest(from: "a9", description: "offer")
     #expect(machine.session.liveCallsPlaced == 0 && machine.callsPlaced.isEmpty)
   }
 
+  /// A device had the call, lost it, and takes it again: what it hears of the end of the former part may come late.
+  @Test(arguments: verbs, [true, false])
+  func lateEndOfTheFormerPart(verb: CallVerb, isDelivered: Bool) {
+    func end(_ version: UInt64, _ machine: inout SessionMachine) {
+      let by = Party(user: "ann", device: "a9")
+      if isDelivered {
+        machine.deliver(.stop(Stop(reason: .moved, by: by)), of: call, version: version)
+      } else {
+        var state = CallState.of(call, .ended, by: by)
+        (state.version, state.reason) = (version, .moved)
+        machine.reply(4, .call(call, .resume), .call(state))
+      }
+    }
+    var state = CallState.of(call, .answered, by: b1)
+    state.version = 8
+    for isBeforeTheReply in [true, false] {
+      var machine = SessionMachine.attached()
+      machine.placed(call)
+      machine.say(4, .resume, call)
+      machine.say(5, verb, call)
+      if isBeforeTheReply { end(7, &machine) }
+      machine.reply(5, .call(call, verb), .answer(won: true, state))
+      if !isBeforeTheReply { end(7, &machine) }
+      #expect(machine.session.liveCallsPlaced == 1 && machine.callsPlaced == [bob: [call]])
+      end(9, &machine)
+      #expect(machine.session.liveCallsPlaced == 0 && machine.callsPlaced.isEmpty)
+    }
+  }
+
+  @Test("a candidate overtakes the pull, and is refused: the device has the call all the same")
+  func overtaken() {
+    var machine = SessionMachine.attached()
+    machine.say(5, .pull(pull), call)
+    machine.reply(
+      6, .call(call, .signal(.candidate, body: "c")), .error(CallError(.notParty)))
+    machine.reply(5, .call(call, .pull(pull)), won(by: b1))
+    #expect(machine.session.liveCallsPlaced == 1 && machine.callsPlaced == [bob: [call]])
+  }
+
+  @Test("a device that may not cancel the other side's transfer has the call as before")
+  func othersTransfer() {
+    var machine = SessionMachine.attached()
+    machine.placed(call)
+    machine.deliver(.answered(Answered(by: b1)), of: call)
+    machine.say(5, .cancelTransfer, call)
+    machine.reply(5, .call(call, .cancelTransfer), .error(CallError(.notParty)))
+    #expect(machine.session.liveCallsPlaced == 1 && machine.callsPlaced == [bob: [call]])
+  }
+
+  /// Its shard took other commands about it, and the device may ring for it.
+  @Test(
+    arguments: [
+      (.signal(.candidate, body: "c"), .done),
+      (.alerting, .call(CallState.of(call, .ringing))),
+    ] as [(CallVerb, Reply)])
+  func pulledInVain(verb: CallVerb, reply: Reply) {
+    var machine = SessionMachine.attached()
+    machine.say(5, .pull(pull), call)
+    machine.reply(4, .call(call, verb), reply)
+    machine.reply(5, .call(call, .pull(pull)), .error(CallError(.wrongState)))
+    #expect(machine.session.liveCallsPlaced == 0 && machine.callsPlaced.isEmpty)
+  }
+
   @Test("a winner that pulls its own call in vain has not placed it, whatever it is told meanwhile")
   func winnerPulls() {
     var machine = SessionMachine.attached()

@@ -64,14 +64,21 @@ extension DeviceSession {
   /// Notes what a reply shows of a call that was placed here.
   mutating func notePlaced(by reply: Reply, to body: Command.Body) {
     if case .answer(won: true, let state) = reply { noteTaken(body, state) }
+    if case .call(let state) = reply, state.phase == .ended {
+      noteEnd(of: state.call, at: state.version)
+    }
     guard !placedCalls.isEmpty, let call = body.call else { return }
     noteAnswered(body)
     switch reply {
     case .error(let error): noteError(error.code, call, body)
-    case .call(let state) where state.phase == .ended || state.phase == .unknown: forget(call)
-    case .call(let state) where state.phase == .answered:
-      noteAnswer(of: call, by: state.by, at: state.at)
-    case .call: noteRinging(of: call)
+    case .call(let state):
+      switch state.phase {
+      case .ended: break
+      case .unknown: forget(call)
+      case .answered: noteAnswer(of: call, by: state.by, at: state.at)
+      // A device that rings for a call may have tried to pull it.
+      case .placed, .ringing: body.placing == nil ? noteExists(of: call) : noteRinging(of: call)
+      }
     case .answer(let won, let state): notePulled(call, body, won, state)
     case .done:
       switch body {
@@ -82,12 +89,12 @@ extension DeviceSession {
     }
   }
 
-  /// A device that answers a call which is transferred may have the caller's side then: it has placed the call from now
-  /// on. The other side is named then.
+  /// A device that pulls a call, or answers one which is transferred, may have the caller's side then: it has placed the
+  /// call from now on. The other side is named then. The session may have forgotten the call meanwhile, by the end of
+  /// what this device had of it before.
   private mutating func noteTaken(_ body: Command.Body, _ state: CallState) {
-    guard case .call(let call, .answer) = body, state.phase == .answered, let by = state.by,
-      !isOwn(by),
-      let app = sentIdentity?.user.app,
+    guard case .call(let call, let verb) = body, verb.takesSide, state.phase == .answered,
+      let by = state.by, !isOwn(by), let app = sentIdentity?.user.app,
       !stopsMeanwhile.contains(where: { $0.call == call && $0.version > state.version })
     else { return }
     let callee = UserKey(app: app, user: state.callee)
@@ -95,13 +102,17 @@ extension DeviceSession {
       remember(PlacedCall(call: call, callee: callee, commandsOpen: 0))
     }
     noteAnswer(of: call, by: by, at: state.at)
+    update(call) { $0.takenAt = max($0.takenAt ?? 0, state.version) }
   }
 
-  /// The end of a call that this device may be about to take.
-  mutating func noteStop(_ delivery: Delivery) {
+  /// A call is over for this device, or was before the device took a side. The device may be about to take one.
+  mutating func noteEnd(of call: CallID, at version: UInt64) {
+    if !placedCalls.isEmpty {
+      forget { $0.call == call && $0.takenAt.map { $0 < version } ?? true }
+    }
     guard pendingCount > 0 else { return }
     if stopsMeanwhile.count == StopMeanwhile.countMax { stopsMeanwhile.removeFirst() }
-    stopsMeanwhile.append(StopMeanwhile(call: delivery.call, version: delivery.version))
+    stopsMeanwhile.append(StopMeanwhile(call: call, version: version))
   }
 
   /// A call was taken over, or was not.
@@ -109,15 +120,17 @@ extension DeviceSession {
     _ call: CallID, _ body: Command.Body, _ won: Bool, _ state: CallState
   ) {
     guard case .call(_, .pull) = body else { return }
-    // With the caller's side this device has placed the call from now on. The other side is named then.
     if !won {
-      // Replies to other commands about it may have shown that it exists, but not that it was placed here.
-      forget { $0.call == call && !$0.hasRung && !$0.isAnswered && $0.commandsOpen == 0 }
+      forgetUntaken(call)
     } else if isOwn(state.by) {
       forget(call)
-    } else {
-      noteAnswer(of: call, by: state.by, at: state.at)
     }
+  }
+
+  /// A call was pulled in vain. Replies to other commands about it may have shown that it exists, but not that it was
+  /// placed here.
+  private mutating func forgetUntaken(_ call: CallID) {
+    forget { $0.call == call && !$0.hasRung && !$0.isAnswered && $0.commandsOpen == 0 }
   }
 
   func isOwn(_ party: Party?) -> Bool {
@@ -126,17 +139,20 @@ extension DeviceSession {
   }
 
   private mutating func noteError(_ code: CallError.Code, _ call: CallID, _ body: Command.Body) {
-    if code == .unknownCall || code == .notParty { return forget(call) }
-    guard body.placing != nil else { return }
-    if case .call(_, .pull) = body, code.rawValue < 500 {
-      return forget { $0.call == call && !$0.counts }
-    }
-    if case .place = body, code.rawValue < 500, code != .callIDTaken {
-      // Refused by its shard; another attempt may be under way.
-      return forget { $0.call == call && !$0.counts }
-    }
+    if code == .unknownCall { return forget(call) }
+    let isRefused = code.rawValue < 500
+    switch body {
+    // A device that has the call may also hear `notParty`, but not to this: where it cancels the other side's transfer,
+    // say, or where a candidate has overtaken the pull.
+    case .call(_, .resume) where code == .notParty: forget(call)
+    case .call(_, .pull) where isRefused: forgetUntaken(call)
+    // Refused by its shard; another attempt may be under way.
+    case .place where isRefused && code != .callIDTaken:
+      forget { $0.call == call && !$0.counts }
     // Where the id is taken, it may be by the call that this device placed on a former socket.
-    update(call) { $0.isDoubtful = true }
+    case _ where body.placing != nil: update(call) { $0.isDoubtful = true }
+    default: break
+    }
   }
 }
 
@@ -147,6 +163,16 @@ extension Command.Body {
     case .place(let request): request.call
     case .call(let call, .resume), .call(let call, .pull): call
     default: nil
+    }
+  }
+}
+
+extension CallVerb {
+  /// Whether the device that sends it may have a side of an answered call then.
+  fileprivate var takesSide: Bool {
+    switch self {
+    case .answer, .pull: true
+    default: false
     }
   }
 }

@@ -60,9 +60,8 @@ extension DeviceSession {
       if mayCross(invite, to: delivery.callee) { noteRings(delivery.call, invite) }
     case .stop:
       inCallUntil = Timestamp(microseconds: 0)
-      forget(delivery.call)
+      noteEnd(of: delivery.call, at: delivery.version)
       forgetRung(delivery.call)
-      noteStop(delivery)
     case .answered(let answered):
       noteAnswer(of: delivery.call, by: answered.by, at: delivery.at)
       forgetRung(delivery.call)

@@ -111,6 +111,9 @@ package struct DeviceSession {
     /// Its shard has shown that it rang. That a command about it was taken does not show this: the call may be an
     /// answered one, which this device resumes or is about to take over.
     var hasRung = false
+    /// The version at which this device took the caller's side over; nil: it did not. What ends its part of the call before
+    /// that may come late.
+    var takenAt: UInt64?
     /// It may exist: a command that may have placed it got no conclusive reply.
     var isDoubtful = false
     /// When it was answered; nil: not yet, as far as the session knows.
