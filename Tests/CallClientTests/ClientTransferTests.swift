@@ -147,6 +147,28 @@ import Testing
     #expect(device.take().callEvents == [.invited(invite)])
   }
 
+  /// As it was away when the ringing ended. The same invite may come again, for the same ringing.
+  @Test(
+    "one that lacks the stop of an earlier ringing is stopped by the invite",
+    arguments: [true, false])
+  func lostStopOfARinging(isSecondSide: Bool) {
+    var device = Device.attached()
+    device.hear(call, 5, .invite(.sample()))
+    #expect(device.take().callEvents == [.invited(.sample())])
+    var second = Invite.sample()
+    second.caller = dave
+    second.isSecondSide = isSecondSide
+    second.transferredBy = isSecondSide ? nil : Party(user: "carl", device: "x")
+    device.hear(call, 7, .invite(second))
+    device.hear(call, 7, .invite(second))
+    device.hear(call, 8, .invite(second))
+    let anew = [CallEvent.stopped(Stop(reason: .answeredElsewhere)), .invited(second)]
+    #expect(device.take().callEvents == anew)
+    #expect(device.machine.calls[call]?.phase == .ringing)
+    device.hear(call, 6, .stop(Stop(reason: .answeredElsewhere, by: dave)))
+    #expect(device.take().callEvents.isEmpty, "older than the invite")
+  }
+
   @Test("one that lacks the stop of the side that it handed over is stopped by the invite")
   func lostStop() {
     var device = talking()

@@ -4,7 +4,7 @@ import { noteAck } from "./machine-acks.js";
 import { enqueue } from "./machine-commands.js";
 import { dropSignals } from "./machine-giving-up.js";
 import { stayForCall } from "./machine-nearer.js";
-import { hasSide, isOver, isTalking, left, newView, ringsAgain, takeDelivery, takeState } from "./call-view.js";
+import { hasSide, isOver, isRingingHere, isTalking, left, newView, ringsAgain, takeDelivery, takeState } from "./call-view.js";
 
 /** Commands with which this device leaves a call, and the reason of the end. */
 export const leaving = { decline: "declined", busy: "busy", cancel: "cancelled", hangUp: "hungUp" };
@@ -116,17 +116,30 @@ function viewFor(m, key, delivery, known) {
   return begin(m, view) ? view : null;
 }
 
-/** A call of which a side rings here may have been over for this device before. */
+/** A call of which a side rings here may have had this device before, or have rung here. */
 function ringingAgain(m, key, delivery, view) {
-  const isForSide = delivery.invite.transferredBy || delivery.invite.secondSide;
-  const isAnew = isForSide && (isOver(view) || isTalking(view));
-  if (!isAnew || delivery.version <= Math.max(view.version, view.taken)) return view;
-  // It had the call, and lacks the stop: nothing but a transfer can have made it ring again.
-  emitCall(m, view, left(view, { reason: "transferred" }));
+  if (!beginsAnew(view, delivery)) return view;
+  // It lacks the stop, unless the call is over here. If it had the call, nothing but a transfer can have made it ring
+  // again; if it rang, somebody has answered.
+  emitCall(m, view, left(view, { reason: isRingingHere(view) ? "answeredElsewhere" : "transferred" }));
   const again = ringsAgain(view);
   m.endedCalls = m.endedCalls.filter((other) => other !== key);
   m.calls.set(key, again);
   return again;
+}
+
+/**
+ * Whether an invite begins another ringing. A device that rings may lack the stop of that ringing, which the cluster gives
+ * up when it rings the device again. One ringing is by the same users all the time.
+ */
+function beginsAnew(view, { invite, version }) {
+  if (!invite.transferredBy && !invite.secondSide) return false;
+  if (isRingingHere(view)) {
+    const isSame =
+      view.peer?.user === invite.caller?.user && view.invite?.transferredBy?.user === invite.transferredBy?.user;
+    return !isSame && version > view.taken;
+  }
+  return (isOver(view) || isTalking(view)) && version > Math.max(view.version, view.taken);
 }
 
 /**

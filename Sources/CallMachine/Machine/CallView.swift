@@ -32,6 +32,8 @@ package struct CallView: Sendable, Equatable {
   var lastMove: UInt32 = 0
   /// The party at the other side of the answered call; empty: not known.
   var peer = ""
+  /// The user who hands over the side for which this device rings; empty: nobody does.
+  private var transferrer = ""
   /// The number of the newest transfer of this device's side that came to nothing.
   var lastTransfer: UInt32 = 0
   /// The version at which this device took the call over, if it did. Until then the call was over for the device.
@@ -139,6 +141,7 @@ package struct CallView: Sendable, Equatable {
     guard phase == .unknown else { return [] }
     phase = .ringing
     peer = invite.caller.user
+    transferrer = invite.transferredBy?.user ?? ""
     return [.invited(invite)] + fresh(invite.signals)
   }
 
@@ -202,6 +205,19 @@ package struct CallView: Sendable, Equatable {
     guard !isEnded, news.number > lastTransfer else { return [] }
     if news.reason != nil { lastTransfer = news.number }
     return [.transfer(news)]
+  }
+
+  /// Whether an invite begins another ringing. The call may be over for this device, or it has a side; or it rings, and
+  /// lacks the stop of that ringing, which a shard gives up when the device rings again. One ringing is by the same users
+  /// all the time.
+  func beginsAnew(_ invite: Invite, at version: UInt64) -> Bool {
+    guard invite.ringsAnew else { return false }
+    if phase == .ringing {
+      return version > lastApplied
+        && !(peer.hasBytes(of: invite.caller.user)
+          && transferrer.hasBytes(of: invite.transferredBy?.user ?? ""))
+    }
+    return (isEnded || phase == .answered) && version > self.version
   }
 
   /// The call is to ring here once more, for a transfer, although it was over for this device.

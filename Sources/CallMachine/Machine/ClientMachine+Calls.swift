@@ -62,15 +62,19 @@ extension ClientMachine {
   /// The callee as calls have it here: none for calls to the device's own user.
   private func asCallee(_ user: String) -> String { user.hasBytes(of: self.user) ? "" : user }
 
-  /// A call of which a side rings here may have been over for this device before.
+  /// A call of which a side rings here may have had this device before, or have rung here.
   private mutating func mayRingAgain(
     _ delivery: Delivery, _ invite: Invite, _ turn: inout Turn
   ) {
-    guard invite.ringsAnew, let view = calls[delivery.call],
-      view.isEnded || view.phase == .answered, delivery.version > view.version
-    else { return }
-    // It had the call, and lacks the stop: nothing else than a transfer made it ring again.
-    if !view.isEnded { emit(delivery.call, [.stopped(Stop(reason: .transferred))], &turn) }
+    guard let view = calls[delivery.call], view.beginsAnew(invite, at: delivery.version) else {
+      return
+    }
+    // It lacks the stop: if it had the call, nothing else than a transfer made it ring again; if it rang, somebody has
+    // answered.
+    if !view.isEnded {
+      let reason: EndReason = view.phase == .ringing ? .answeredElsewhere : .transferred
+      emit(delivery.call, [.stopped(Stop(reason: reason))], &turn)
+    }
     calls[delivery.call] = view.ringingAgain("", at: delivery.version)
     endedCalls.removeAll { $0 == delivery.call }
   }

@@ -239,6 +239,25 @@ test("a device that rang for a side of a call of the app's server rings for the 
   assert.deepEqual([first.state, second.state, second.peer], ["lost", "ringing", carl]);
 });
 
+test("a device that lacks the stop of an earlier ringing rings anew", async () => {
+  for (const more of [{ secondSide: true }, { transferredBy: bob }]) {
+    const world = new World();
+    const { device, socket } = await world.attached({ device: "bob-phone", edges });
+    socket.deliver(toBob, 1048577, { invite: { ...invite, caller: { user: "dora", device: "" } } });
+    const again = { ...invite, caller: carl, ...more };
+    for (const version of [1048579, 1048579, 1048580]) socket.deliver(toBob, version, { invite: again });
+    const calls = named(device.heard, "incoming").map(({ call }) => call);
+    assert.deepEqual(
+      calls.map(({ state }) => state),
+      ["lost", "ringing"],
+    );
+    assert.deepEqual(calls[1].peer, carl);
+    assert.equal(calls[1].isSecondSide, !!more.secondSide);
+    socket.deliver(toBob, 1048578, { stop: { reason: "answeredElsewhere", by: carl } });
+    assert.equal(calls[1].state, "ringing");
+  }
+});
+
 test("a transfer back to a device that lacks the stop", async () => {
   const world = new World();
   const { device, socket, call } = await answered(world);
