@@ -280,6 +280,30 @@ import Testing
     #expect(bench.alice.ends.isEmpty)
   }
 
+  @Test(
+    "R8 R25: a call that had gone on is taken by the callee's own call: no history says that it was missed"
+  )
+  func r8HistoryOfADivertedCall() throws {
+    var bench = CrossingBench()
+    var rules = UserRules(doNotDisturb: .init())
+    rules.onBusy = .init(users: ["carol"])
+    bench.bob.set(rules, of: "bob")
+    bench.bob.shard.storedParts = .history
+    let request = PlaceRequest(call: bench.aliceCall, subscriptions: .history)
+    bench.bob.say(.place(request), user: "alice", device: "alice1")
+    #expect(bench.bob.invites("b1").isEmpty)
+    bench.placeBob()
+    bench.settle()
+    #expect(bench.stateOfAlicesCall()?.by?.device == "b1")
+    bench.bob.caller(.call(bench.aliceCall, .hangUp))
+    let entries = bench.bob.shard.historyEntries(of: bench.aliceCall)
+    #expect(entries.map(\.user.user) == ["bob", "alice"])
+    #expect(entries.map(\.entry.reason) == [.hungUp, .hungUp])
+    #expect(entries.allSatisfy { $0.entry.answeredAt != nil && !$0.entry.isMissed })
+    let bobs = try #require(entries.first?.entry)
+    #expect(bobs.device == "b1" && !bobs.wentOn && bobs.wentTo.isEmpty)
+  }
+
   @Test func aMergeIsOfBothUsersCallsOnly() {
     var bench = CrossingBench.placed()
     for (call, caller) in [(bench.aliceCall, "mallory"), (Bench.callID, "alice")] {

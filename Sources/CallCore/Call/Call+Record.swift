@@ -237,6 +237,8 @@ extension Call {
   /// Ends the entry of a user whom the call left at that time, with the reason that the user's devices got.
   private func leave(_ entry: inout HistoryEntry, _ user: String) {
     if hasDeclined(user) { entry.isMissed = false }
+    // The user's own call gave way to this one, which had gone on before.
+    if answer?.by.user.hasBytes(of: user) == true { return }
     guard let left = diversion(from: user) else { return }
     let stop = adapted(left.stop, to: user)
     (entry.reason, entry.endedAt) = (stop.reason, left.at)

@@ -73,9 +73,11 @@ extension HistoryChecker {
     if !entry.divertedBy.hasBytes(of: isOthers ? facts.source(of: user.user) : "") {
       return "user who sent it there"
     }
-    // For a user whom it left it was over then.
-    let left = side == .received || side == .inVain ? facts.left(user.user) : nil
     let answerer = facts.answered?.by.user ?? ""
+    // For a user whom it left it was over then, unless the user's own call gave way to it since.
+    let left =
+      (side == .received || side == .inVain) && !answerer.hasBytes(of: user.user)
+      ? facts.left(user.user) : nil
     let isOthersAnswer = side != .inPlace && !answerer.hasBytes(of: placed.callee.user)
     if !entry.answeredBy.hasBytes(of: isOthersAnswer ? answerer : "") { return "user who answered" }
     if entry.wentOn != (left?.to.isEmpty == false) { return "word on whether it went on" }
