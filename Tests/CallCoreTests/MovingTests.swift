@@ -134,6 +134,42 @@ import Testing
     #expect(moves(bench, "alice1").count == 1)
   }
 
+  @Test(
+    "R9 R24 the reply to a pull is lost with its session: the caller's side is where it is repeated"
+  )
+  func repeatedAfterBreak() {
+    for isBreakKnown in [true, false] {
+      var bench = answered()
+      #expect(pull(&bench, "alice2", of: "alice", from: "alice1", number: 70)?.won == true)
+      let gone = Command.Body.callerGone([Bench.callID])
+      if isBreakKnown { bench.say(gone, user: "alice", device: "alice2") }
+      let again = Bench.session("alice2", 1)
+      let request = PullRequest(
+        from: "alice1", description: "offer 2", deviceName: "alice's alice2")
+      let reply = bench.say(.pull(request), "alice2", of: "alice", session: again, number: 70)
+      #expect(reply?.won == true)
+      if !isBreakKnown { bench.say(gone, user: "alice", device: "alice2") }
+      bench.say(signal(.description, "answer 2"), device: "b1")
+      #expect(bench.signals(again).map(\.body) == ["answer 2"])
+      bench.say(.connected, "alice2", of: "alice", session: again)
+      bench.pass(.seconds(100))
+      #expect(bench.ends.isEmpty, "it is there")
+    }
+  }
+
+  @Test("R6 R24 a pull comes after its device has begun another session: the call is on that one")
+  func lateOnFormerSession() {
+    var bench = answered()
+    let again = Bench.session("b2", 1)
+    bench.attach("b2", session: again)
+    #expect(pull(&bench, "b2", from: "b1")?.won == true)
+    bench.caller(signal(.description, "answer 2"))
+    #expect(bench.signals(again).map(\.body) == ["answer 2"])
+    bench.say(.connected, "b2", session: again)
+    bench.close("b2", session: again)
+    bench.endsAfter(CallLimits().resumeGraceAnswered, .hungUp)
+  }
+
   @Test("back and forth: the caller's first device gets it again") func backAndForth() {
     var bench = answered()
     #expect(pull(&bench, "alice2", of: "alice", from: "alice1")?.won == true)

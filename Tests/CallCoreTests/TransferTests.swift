@@ -150,6 +150,24 @@ import Testing
   }
 
   @Test(
+    "R9 R26 the reply to an answer is lost with its session: the caller's side is where it is repeated"
+  )
+  func answeredAgainAfterBreak() {
+    var bench = Self.talking("dave")
+    bench.asAlice(.handOver(to: "dave"))
+    #expect(bench.say(.answer(description: "offer 2"), "dave", "1")?.won == true)
+    bench.leave("dave", "1")
+    bench.attach("dave", "1", generation: 1)
+    let again = bench.say(.answer(description: "offer 2"), "dave", "1", generation: 1)
+    #expect(again?.won == true)
+    bench.asBob(.signal(.description, body: "answer 2"))
+    let events = bench.deliveries("dave", "1", generation: 1).map(\.event)
+    #expect(events.signals.map(\.body) == ["answer 2"])
+    bench.asBob(.hangUp)
+    #expect(bench.stops("dave", "1", generation: 1).map(\.reason) == [.hungUp])
+  }
+
+  @Test(
     "R26 nobody takes it: the call is as before, and the transferor learns why",
     arguments: [EndReason.declined, .busy, .unanswered, .unreachable, .cancelled])
   func returns(reason: EndReason) {

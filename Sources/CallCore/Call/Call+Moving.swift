@@ -19,6 +19,7 @@ extension Call {
       if let lost, has(party, otherSideThanCallers: lost.ofCaller), !hasPulled(request, party) {
         return .error(Self.hasOtherSide)
       }
+      tookCallersSide(party, byAnswer: false, on: session, &turn)
       return pulled(by: party)
     }
     if has(party, otherSideThanCallers: isCallers) { return .error(Self.hasOtherSide) }
@@ -110,6 +111,19 @@ extension Call {
 
   private mutating func deliver(_ move: MovedFacts?, _ turn: inout Turn) {
     if let move { deliverMove(move, decided: move.at, &turn) }
+  }
+
+  /// The command by which a device took the caller's side is repeated. The first reply may have been lost with its
+  /// session, and a device that does not know yet that it has this side resumes nothing. So the side goes to the session
+  /// of the repetition.
+  /// - Parameter byAnswer: the command is an answer; else it is a pull.
+  mutating func tookCallersSide(
+    _ party: Party, byAnswer: Bool, on session: SessionRef, _ turn: inout Turn
+  ) {
+    guard !isEnded, let taken = moves.last(where: \.ofCaller), taken.isTransfer == byAnswer,
+      taken.to.isDevice(party.device, of: party.user)
+    else { return }
+    callerAttached(session, &turn)
   }
 
   private func pulled(by party: Party) -> Reply {

@@ -97,6 +97,7 @@ extension ShardMachine {
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
       return .call(call.state(for: role))
     case (.answer, .caller) where call.callerMayHaveRung:
+      call.tookCallersSide(call.facts.caller, byAnswer: true, on: command.session, &turn)
       return .answer(won: !call.isEnded, call.state(for: role))
     case (.answer, .formerCaller): return .answer(won: false, call.state(for: role))
     // R7: too late, it changes nothing.

@@ -15,9 +15,12 @@ extension ShardMachine {
     guard mayMove else { return turn.reply(command, .error(Self.notYet)) }
     let party = Party(
       user: command.user.user, device: command.device, deviceName: request.deviceName)
+    // The callee's device may have begun another session since it sent this.
+    let present =
+      command.user == command.callee ? users[command.user]?.device(command.device)?.session : nil
     forgetPlacer(of: id)
     mutate(id) { call in
-      turn.reply(command, call.pull(request, by: party, on: command.session, &turn))
+      turn.reply(command, call.pull(request, by: party, on: present ?? command.session, &turn))
     }
     notePlacer(of: id)
   }
