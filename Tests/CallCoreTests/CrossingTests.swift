@@ -304,6 +304,26 @@ import Testing
     #expect(bobs.device == "b1" && !bobs.wentOn && bobs.wentTo.isEmpty)
   }
 
+  @Test("R8 R25: a device of another user, of the same name as the one that placed the survivor")
+  func r8NamesakeOfAnotherUser() {
+    var bench = CrossingBench(aliceIsLow: false)
+    bench.bob.set(UserRules(always: .init(users: ["carol"])), of: "bob")
+    bench.placeAlice()
+    let carols = Bench.session("carol's", edge: 2)
+    for case .visit(let user, let question) in bench.bob.effects {
+      let answer = VisitAnswer(devices: [.init(id: "b1", session: carols)])
+      bench.bob.run { $0.visited(user, answer, to: question, now: $1, into: &$2) }
+    }
+    #expect(bench.bob.invites(carols).count == 1)
+    bench.placeBob()
+    bench.settle()
+    #expect(bench.bob.ends.map(\.reason) == [.glare])
+    #expect(bench.bob.stops(carols).map(\.reason) == [.answeredElsewhere])
+    let query = Command.Body.call(bench.aliceCall, .query)
+    let state = bench.bob.say(query, user: "carol", device: "b1", session: carols)?.state
+    #expect(state?.reason == .answeredElsewhere && state?.survivor == nil)
+  }
+
   @Test func aMergeIsOfBothUsersCallsOnly() {
     var bench = CrossingBench.placed()
     for (call, caller) in [(bench.aliceCall, "mallory"), (Bench.callID, "alice")] {

@@ -222,7 +222,7 @@ extension Call {
   /// The stop by which a device learns the end.
   /// - Parameter leg: a leg that has not answered.
   func stop(of end: EndedFacts, for leg: Int) -> Stop {
-    adapted(end.stop(for: legs[leg].party.device), to: legs[leg].party.user)
+    adapted(end.stop(for: legs[leg].key), to: legs[leg].party.user)
   }
 
   /// How a transfer ended for a user whom it rang in vain; nil: it rings on, or was taken while it rang there.

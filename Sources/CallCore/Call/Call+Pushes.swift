@@ -165,7 +165,7 @@ extension Call {
       case .won, .moved, .declined, .busy, .diverted: continue
       case .waking, .delivered, .alerting, .gone, .stopped: break
       }
-      let reason = reason.seen(by: legs[leg].party.device, cause: by)
+      let reason = reason.seen(by: legs[leg].key, cause: by)
       guard let registration = registration(ofLeg: leg, devices, turn),
         let purpose = registration.cleanUp(of: reason)
       else { continue }
@@ -423,7 +423,7 @@ extension Call {
         if let leg, let stop = leftStop(leg), legs[leg].round > 0 {
           (reason, by) = (stop.reason, stop.by)
         }
-        let seen = reason?.seen(by: device.id, cause: by)
+        let seen = reason?.seen(by: key, cause: by)
         guard let job = job(purpose, registration, reason: seen, by: by, turn) else { continue }
         turn.outcome.effects.append(.push(job))
       }

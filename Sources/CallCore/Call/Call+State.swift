@@ -85,11 +85,11 @@ extension Call {
     }
   }
 
-  /// The callee's device of a role; nil: the role is the caller's.
+  /// The call's name for the device of a role; nil: the role is the caller's.
   private func device(of role: Role) -> DeviceID? {
     switch role {
     case .caller, .formerCaller, .stranger: nil
-    case .leg(let leg): legs[leg].party.device
+    case .leg(let leg): legs[leg].key
     case .calleeDevice(_, let device): device
     }
   }

@@ -59,7 +59,7 @@ extension EndReason {
   /// The reason of a call's end, as a device that has not answered sees it. If two calls crossed, the callee's other
   /// devices stop because the callee is on the phone, with the device that placed the crossing call.
   /// - Parameters:
-  ///   - device: a device of the callee; nil: the caller's.
+  ///   - device: the call's name for a device, of the callee or of a user to whom it went on; nil: the caller's.
   ///   - cause: the party that caused the end.
   func seen(by device: DeviceID?, cause: Party?) -> EndReason {
     guard self == .glare, let device, device != cause?.device else { return self }
@@ -69,7 +69,7 @@ extension EndReason {
 
 extension EndedFacts {
   /// The stop by which a device learns the end.
-  /// - Parameter device: a device of the callee that has not answered; nil: the caller's, or the one that answered.
+  /// - Parameter device: the call's name for a device that has not answered; nil: the caller's, or the one that answered.
   func stop(for device: DeviceID?) -> Stop {
     let reason = reason.seen(by: device, cause: by)
     return Stop(
