@@ -383,6 +383,20 @@ import Testing
     #expect(bench.moves.map(\.to.user) == ["carol"])
   }
 
+  @Test(
+    "R7 what a device says late of the first ringing says nothing of the transfer",
+    arguments: [CallVerb.alerting, .decline(.everywhere), .decline(.here), .busy])
+  func lateWordOfBefore(verb: CallVerb) {
+    var bench = Self.untold()
+    #expect(bench.say(verb, "carol", "1")?.state?.reason == .answeredElsewhere)
+    bench.release()
+    bench.pass(.seconds(2))
+    #expect(bench.invites("carol", "1").last?.transferredBy == .alice1)
+    #expect(bench.toCaller().allSatisfy { $0.kind != "transfer" }, "nothing alerts its user")
+    #expect(bench.transferEnds.isEmpty, "it rings on")
+    #expect(bench.say(.answer(description: "offer"), "carol", "1")?.won == true)
+  }
+
   @Test("R10 a new owner does not know of invites: an answer counts") func answerAtNewOwner() {
     var bench = Self.untold()
     bench.owner = bench.owner.takenOver().begun()

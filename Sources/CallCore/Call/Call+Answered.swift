@@ -5,7 +5,7 @@ extension Call {
   mutating func answer(
     _ leg: Int, description: String, on session: SessionRef, _ turn: inout Turn
   ) -> Reply {
-    if isAnswerToEarlierRinging(leg) { return .answer(won: false, stateBeforeTransfer(leg)) }
+    if isOfEarlierRinging(leg) { return .answer(won: false, stateBeforeTransfer(leg)) }
     inviteAcknowledged(leg, &turn)
     if isTransferring, isInRound(leg) {
       return answerTransfer(leg, description: description, on: session, &turn)

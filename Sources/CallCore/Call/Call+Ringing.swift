@@ -68,6 +68,7 @@ extension Call {
   // MARK: Commands of the devices that ring
 
   mutating func alerting(_ leg: Int, _ turn: inout Turn) -> Reply {
+    if isOfEarlierRinging(leg) { return .call(stateBeforeTransfer(leg)) }
     inviteAcknowledged(leg, &turn)
     guard isRung(.leg(leg)) else { return .call(state(for: .leg(leg))) }
     if legs[leg].state != .alerting {
@@ -84,6 +85,7 @@ extension Call {
   mutating func decline(
     _ leg: Int, _ scope: DeclineScope, on session: SessionRef, _ turn: inout Turn
   ) -> Reply {
+    if isOfEarlierRinging(leg) { return .call(stateBeforeTransfer(leg)) }
     inviteAcknowledged(leg, &turn)
     guard isRung(.leg(leg)) else { return lateRefusal(leg) }
     let ringsElsewhere = ringsElsewhere(leg, than: session)
@@ -106,6 +108,7 @@ extension Call {
 
   /// - Parameter session: as for `decline`.
   mutating func busy(_ leg: Int, on session: SessionRef, _ turn: inout Turn) -> Reply {
+    if isOfEarlierRinging(leg) { return .call(stateBeforeTransfer(leg)) }
     inviteAcknowledged(leg, &turn)
     guard isRung(.leg(leg)) else { return lateRefusal(leg) }
     refuse(leg, .busy, ringsElsewhere: ringsElsewhere(leg, than: session), &turn)

@@ -117,10 +117,10 @@ extension Call {
     return .answer(won: true, state(for: move.ofCaller ? .caller : .leg(leg)))
   }
 
-  /// Whether an answer was meant for an earlier ringing: neither an invite nor a push for the present one has reached
-  /// the device. The device may have learned meanwhile that the earlier ringing is over, and would not know that it has
-  /// a side.
-  func isAnswerToEarlierRinging(_ leg: Int) -> Bool {
+  /// Whether what a device says is about an earlier ringing: neither an invite nor a push for the present one has reached
+  /// it. It may have learned meanwhile that the earlier ringing is over. With an answer it would have a side and not know
+  /// it, and with a refusal it would never ring.
+  func isOfEarlierRinging(_ leg: Int) -> Bool {
     isTransferring && isRung(.leg(leg)) && legs[leg].hadPart && !legs[leg].invitation.wasSent
       && !legs[leg].ringPush.isDecided
   }
