@@ -98,6 +98,29 @@ private let laptop = Party(user: "bob", device: "laptop")
     #expect(machine.crossings().isEmpty)
   }
 
+  /// A message of the shard's former owner may come behind those of the present one.
+  @Test(
+    arguments: [
+      (nil, .stop(Stop(reason: .cancelled))), (.decline(.here), nil),
+      (.answer(description: ""), nil),
+    ] as [(CallVerb?, Delivery.Event?)])
+  func anInviteThatComesLateDoesNotCross(said: CallVerb?, heard: Delivery.Event?) {
+    var machine = SessionMachine.attached()
+    machine.ring(low, from: laptop)
+    if let said {
+      machine.say(3, said, low, of: "")
+      let state = CallState(call: low, callee: "ann", phase: .ended, version: 3, reason: .declined)
+      machine.reply(3, .call(low, said), .call(state))
+    } else if let heard {
+      machine.deliver(heard, of: low, callee: "ann", version: 3)
+    }
+    machine.ring(low, from: laptop, version: 2)
+    machine.placed(high)
+    #expect(machine.crossings().isEmpty)
+    machine.ring(low, from: laptop, version: 4)
+    #expect(machine.crossings().count == 1, "it rings anew")
+  }
+
   @Test func aCallThatIsAnsweredDoesNotCross() {
     var machine = SessionMachine.attached()
     machine.placed(low)

@@ -110,9 +110,11 @@ extension SessionMachine {
   }
 
   /// A call rings at ann's phone. Returns the reports of calls that it crosses.
-  mutating func ring(_ call: CallID, from caller: Party, callee: String = "ann") {
+  mutating func ring(
+    _ call: CallID, from caller: Party, callee: String = "ann", version: UInt64 = 1
+  ) {
     let invite = Invite(caller: caller, deadline: turn.now + .seconds(30))
-    let delivery = deliver(.invite(invite), of: call, callee: callee)
+    let delivery = deliver(.invite(invite), of: call, callee: callee, version: version)
     if session.mayCross(delivery) { session.reportCrossings(of: call, &turn) }
   }
 

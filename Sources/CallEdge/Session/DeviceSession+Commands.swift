@@ -80,7 +80,7 @@ extension DeviceSession {
       return (callee(address), .call(address.call, .transfer(request)))
     case .call(let address, let verb):
       if verb == .resume { notePlacing(address.call, callee: callee(address)) }
-      if verb.endsRinging { forgetRung(address.call) }
+      if verb.endsRinging { endRung(address.call) }
       return (callee(address), .call(address.call, verb))
     }
   }

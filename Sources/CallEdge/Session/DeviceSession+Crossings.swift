@@ -6,12 +6,16 @@ package import CallCore
 /// the shard of the call that gives way, and that shard decides. Both sides' edges report, and each again when an
 /// invite or a `place` is repeated; so a report needs no answer.
 extension DeviceSession {
-  /// A call that rings here.
+  /// A call that rings here, or did until lately.
   struct RungCall: Equatable {
     var call: CallID
     var caller: Party
     /// By the cluster's clock.
     var deadline: Timestamp
+    /// The version of what is known of it. An invite that is not newer says nothing.
+    var version: UInt64
+    /// It rings here no more. It is kept because an invite may come late, from a former owner of its shard.
+    var isOver = false
   }
 
   /// Policy: forget the oldest.
@@ -29,23 +33,39 @@ extension DeviceSession {
       && !invite.caller.device.text.isEmpty && user.hasBytes(of: callee)
   }
 
-  mutating func noteRings(_ call: CallID, _ invite: Invite) {
-    forgetRung(call)
+  mutating func noteRings(_ call: CallID, _ invite: Invite, at version: UInt64) {
+    if let index = rungCalls.firstIndex(where: { $0.call == call }) {
+      guard rungCalls[index].version < version else { return }
+      rungCalls.remove(at: index)
+    }
     if rungCalls.count >= Self.rungCallsMax { rungCalls.removeFirst() }
-    rungCalls.append(RungCall(call: call, caller: invite.caller, deadline: invite.deadline))
+    rungCalls.append(
+      RungCall(call: call, caller: invite.caller, deadline: invite.deadline, version: version))
   }
 
   /// A call that rings here rings longer than its invite said.
   /// - Returns: false where it does not ring here.
   mutating func noteRings(_ call: CallID, until deadline: Timestamp) -> Bool {
-    guard let index = rungCalls.firstIndex(where: { $0.call == call }) else { return false }
+    guard let index = rungCalls.firstIndex(where: { $0.call == call && !$0.isOver }) else {
+      return false
+    }
     rungCalls[index].deadline = deadline
     return true
   }
 
-  mutating func forgetRung(_ call: CallID) {
+  /// A call rings here no more.
+  /// - Parameter version: that of what says so; 0: the device does.
+  mutating func endRung(_ call: CallID, at version: UInt64 = 0) {
+    for index in rungCalls.indices where rungCalls[index].call == call {
+      rungCalls[index].isOver = true
+      rungCalls[index].version = max(rungCalls[index].version, version)
+    }
+  }
+
+  /// Forgets the calls whose time is over.
+  mutating func forgetRung(now: Timestamp) {
     guard !rungCalls.isEmpty else { return }
-    rungCalls.removeAll { $0.call == call }
+    rungCalls.removeAll { $0.deadline + Self.skew <= now }
     if rungCalls.isEmpty { rungCalls = [] }
   }
 
@@ -61,7 +81,7 @@ extension DeviceSession {
     let user = identity.user
     // A call that was answered crosses no more: a further one is a second call.
     for placed in placedCalls where placed.hasRung && !placed.isAnswered {
-      for rung in rungCalls where placed.call == call || rung.call == call {
+      for rung in rungCalls where !rung.isOver && (placed.call == call || rung.call == call) {
         guard rung.caller.user.hasBytes(of: placed.callee.user),
           turn.now < rung.deadline + Self.skew
         else {
@@ -90,9 +110,12 @@ extension DeviceSession {
     guard !rungCalls.isEmpty, case .call(let call, let verb) = body else { return }
     switch reply {
     case .error: return
-    case .call(let state) where state.phase == .ended || state.phase == .unknown: forgetRung(call)
-    case .call, .answer, .done, .attached, .registered, .calls, .history, .rules, .app:
-      if verb.endsRinging || verb == .hangUp { forgetRung(call) }
+    case .call(let state) where state.phase == .ended || state.phase == .unknown:
+      endRung(call, at: state.version)
+    case .call(let state), .answer(_, let state):
+      if verb.endsRinging || verb == .hangUp { endRung(call, at: state.version) }
+    case .done, .attached, .registered, .calls, .history, .rules, .app:
+      if verb.endsRinging || verb == .hangUp { endRung(call) }
     }
   }
 }

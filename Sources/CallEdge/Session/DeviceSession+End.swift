@@ -15,6 +15,7 @@ extension DeviceSession {
     case .attached:
       if checkTokenExpiry(&turn) { return }
       renewRelays(&turn)
+      forgetRung(now: turn.now)
       if mayReportTalking { reportTalking(&turn) }
       guard deadline <= turn.now else { return }
       if hasReceived { pingsUnanswered = 0 }

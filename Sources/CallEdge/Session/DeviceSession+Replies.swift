@@ -57,14 +57,16 @@ extension DeviceSession {
     switch delivery.event {
     case .invite(let invite):
       inCallUntil = max(inCallUntil, invite.deadline)
-      if mayCross(invite, to: delivery.callee) { noteRings(delivery.call, invite) }
+      if mayCross(invite, to: delivery.callee) {
+        noteRings(delivery.call, invite, at: delivery.version)
+      }
     case .stop:
       inCallUntil = Timestamp(microseconds: 0)
       noteEnd(of: delivery.call, at: delivery.version)
-      forgetRung(delivery.call)
+      endRung(delivery.call, at: delivery.version)
     case .answered(let answered):
       noteAnswer(of: delivery.call, by: answered.by, at: delivery.at)
-      forgetRung(delivery.call)
+      endRung(delivery.call, at: delivery.version)
     case .moved(let move): noteMove(of: delivery.call, to: move.to)
     case .ringsUntil(let deadline):
       if noteRings(delivery.call, until: deadline) { inCallUntil = max(inCallUntil, deadline) }

@@ -167,7 +167,7 @@ package struct DeviceSession {
   var placedCalls: [PlacedCall] = []
   /// Ends that were delivered while commands waited for their replies.
   var stopsMeanwhile: [StopMeanwhile] = []
-  /// Calls that ring here.
+  /// Calls that ring here, or did until lately.
   var rungCalls: [RungCall] = []
   /// The last report of the answered calls that were placed here; nil: there was none.
   var talking: Talking?
