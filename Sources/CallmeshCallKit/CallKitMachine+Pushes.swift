@@ -22,7 +22,8 @@ extension CallKitMachine {
     // The system refuses a second report of a call, but wants it.
     if calls[id] != nil { return [.report(id, shown), .wake(address, isWanted: false)] }
     if let reason = ended.last(where: { $0.id == id })?.reason {
-      return [.report(id, shown), .reportEnded(id, reason)]
+      // A late push, or the call rings here once more, for a transfer. Its invite is reported then.
+      return [.report(id, shown), .reportEnded(id, reason), .wake(address, isWanted: false)]
     }
     if isExpired {
       note(id, .unanswered)

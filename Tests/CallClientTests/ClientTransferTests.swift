@@ -169,6 +169,21 @@ import Testing
     #expect(device.take().callEvents.isEmpty, "older than the invite")
   }
 
+  @Test("a late reply about an earlier ringing does not end the present one")
+  func lateReply() {
+    var device = Device.attached()
+    device.hear(call, 5, .invite(.sample()))
+    let answer = device.say(.call(address, .answer(description: "")))
+    device.hear(call, 6, .stop(Stop(reason: .answeredElsewhere, by: dave)))
+    device.hear(call, 8, .invite(invite()))
+    _ = device.take()
+    let state = CallState(
+      call: call, callee: "", phase: .ended, version: 6, reason: .answeredElsewhere, by: dave)
+    device.reply(answer, .answer(won: false, state))
+    #expect(device.take().callEvents.isEmpty)
+    #expect(device.machine.calls[call]?.phase == .ringing)
+  }
+
   @Test("one that lacks the stop of the side that it handed over is stopped by the invite")
   func lostStop() {
     var device = talking()

@@ -119,11 +119,16 @@ import Testing
     #expect(isWon)
   }
 
-  @Test func wokenAgainItAsksOnce() {
+  /// It knows what became of the call, which may ring here once more, for a transfer.
+  @Test func wokenAgainItAsksOnceAndStaysWithinReach() {
     var device = woken(state(.ended, .cancelled))
     _ = device.take()
     device.machine.woken(for: call, &device.turn)
-    #expect(device.take().isEmpty, "it knows what became of the call")
+    #expect(device.take().isEmpty)
+    device.close()
+    _ = device.take()
+    device.machine.woken(for: call, &device.turn)
+    #expect(device.take().contains { if case .connect = $0 { true } else { false } })
   }
 
   @Test("two pushes before it is attached: it asks for both calls") func wokenForTwoCalls() {

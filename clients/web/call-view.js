@@ -46,10 +46,11 @@ export const isRingingHere = (view) => view.state === "ringing" || view.state ==
 export const hasSide = (view) => !isOver(view) && (view.won || view.role === "caller");
 
 /** The call is to ring here again, for a transfer, although it was over for this device. */
-export function ringsAgain(view) {
+export function ringsAgain(view, version) {
   const again = newView(view.id, view.callee, "callee", "waking");
   again.version = view.version;
   again.taken = view.taken;
+  again.takenOverAt = version;
   return again;
 }
 
@@ -125,6 +126,8 @@ const answer = (view, news) => ({
 /** The call is over for this device. `version` is that of the delivery or the state that says so. */
 function stopped(view, stop, version) {
   if (isOver(view)) return [];
+  // A late reply is about an earlier ringing.
+  if (version && version < view.takenOverAt) return [];
   if (!view.won || ["hungUp", "failed", "moved", "transferred"].includes(stop.reason)) return left(view, stop);
   // A stop that is not newer than its side is of an earlier ringing: the device that has the call did not lose it.
   if (version <= Math.max(view.wonAt, view.takenOverAt)) return [];

@@ -122,7 +122,7 @@ function ringingAgain(m, key, delivery, view) {
   // It lacks the stop, unless the call is over here. If it had the call, nothing but a transfer can have made it ring
   // again; if it rang, somebody has answered.
   emitCall(m, view, left(view, { reason: isRingingHere(view) ? "answeredElsewhere" : "transferred" }));
-  const again = ringsAgain(view);
+  const again = ringsAgain(view, delivery.version);
   m.endedCalls = m.endedCalls.filter((other) => other !== key);
   m.calls.set(key, again);
   return again;

@@ -5,14 +5,18 @@ import { begin, isAddress, keyOf, leave, takeCallState } from "./machine-calls.j
 import { enqueue } from "./machine-commands.js";
 import { hurry } from "./machine-connection.js";
 import { wokenMax } from "./settings.js";
-import { newView } from "./call-view.js";
+import { isOver, newView } from "./call-view.js";
 
 /** A push announced a call: connects at once and asks about it. `incoming` or `ended` follows. */
 export function wake(m, id, callee) {
   const call = { id: id.toLowerCase(), callee };
   const key = keyOf(call);
   let view = m.calls.get(key);
-  if (view && view.state !== "waking") return;
+  if (view && view.state !== "waking") {
+    // A call that was over here may ring once more, for a transfer: its invite comes to an attached device.
+    if (isOver(view)) hurry(m);
+    return;
+  }
   view ??= newView(call.id, callee, "callee", "waking");
   if (!begin(m, view)) return;
   if (m.isAttached) return enqueue(m, "query", { call }, key);

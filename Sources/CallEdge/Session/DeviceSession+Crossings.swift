@@ -18,7 +18,7 @@ extension DeviceSession {
     var isOver = false
   }
 
-  /// Policy: forget the oldest.
+  /// Policy: forget the oldest, first of those that are over.
   private static let rungCallsMax = 8
   /// How far this edge's clock may be ahead of the cluster's. A call rings no longer than until its deadline, also where
   /// nothing tells this session of its end.
@@ -38,7 +38,9 @@ extension DeviceSession {
       guard rungCalls[index].version < version else { return }
       rungCalls.remove(at: index)
     }
-    if rungCalls.count >= Self.rungCallsMax { rungCalls.removeFirst() }
+    if rungCalls.count >= Self.rungCallsMax {
+      rungCalls.remove(at: rungCalls.firstIndex(where: \.isOver) ?? 0)
+    }
     rungCalls.append(
       RungCall(call: call, caller: invite.caller, deadline: invite.deadline, version: version))
   }

@@ -177,6 +177,8 @@ package struct CallView: Sendable, Equatable {
   /// - Parameter version: the version of the delivery or state that reports it.
   private mutating func stopped(_ stop: Stop, at version: UInt64) -> [CallEvent] {
     guard !isEnded else { return [] }
+    // A late reply is about an earlier ringing.
+    if version > 0, version < takenOverAt { return [] }
     var stop = stop
     if won, !stop.reason.endsSide {
       // A stop that is not newer than its side is of an earlier ringing: the device that has the call did not lose it.

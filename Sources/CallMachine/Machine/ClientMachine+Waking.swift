@@ -4,20 +4,23 @@ internal import CallWire
 // Devices that were woken by a push.
 extension ClientMachine {
   /// A push announced a call to this user: connects at once and asks for the call's state. Exactly
-  /// one of `invited` and `stopped` follows as an event, whatever state the device was in.
+  /// one of `invited` and `stopped` follows as an event, whatever state the device was in. A call that
+  /// this device knows is not asked for. One that was over here may ring once more, for a transfer: its
+  /// invite comes to an attached device.
   /// - Parameter callee: the called user, from the push; empty: this user.
   package mutating func woken(for call: CallID, callee: String = "", _ turn: inout Turn) {
-    if let view = calls[call], view.phase != .unknown { return }
+    let known = calls[call].flatMap { $0.phase == .unknown ? nil : $0 }
+    if let known, !known.isEnded { return }
     if calls[call] == nil {
       calls[call] = CallView(call: call, callee: callee, role: .callee, phase: .unknown)
     }
     if state == .attached {
-      query(call, &turn)
+      if known == nil { query(call, &turn) }
       // A phone that slept may have lost its connection silently.
       ping(&turn)
       return
     }
-    noteWoken(call, &turn)
+    if known == nil { noteWoken(call, &turn) }
     // The push came, so there is a network.
     failures = 0
     switch state {

@@ -258,6 +258,20 @@ test("a device that lacks the stop of an earlier ringing rings anew", async () =
   }
 });
 
+test("a late reply about an earlier ringing does not end the present one", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone", edges });
+  socket.deliver(toBob, 1048577, { invite });
+  const [{ call }] = named(device.heard, "incoming");
+  void call.answer("v=0 answer");
+  const answer = socket.next("answer");
+  socket.deliver(toBob, 1048578, { stop: { reason: "answeredElsewhere", by: tablet } });
+  socket.deliver(toBob, 1048580, { invite: { ...invite, transferredBy: tablet } });
+  const ended = { call: toBob, phase: "ended", version: 1048578, reason: "answeredElsewhere", by: tablet };
+  socket.reply(answer, { answer: { won: false, call: ended } });
+  assert.equal(named(device.heard, "incoming")[1].call.state, "ringing");
+});
+
 test("a transfer back to a device that lacks the stop", async () => {
   const world = new World();
   const { device, socket, call } = await answered(world);
