@@ -88,6 +88,18 @@ import Testing
     #expect(next.ends.isEmpty, "both had connected")
   }
 
+  @Test(
+    "R5 R10 a device that had left comes back while the shard has no owner: it rings",
+    arguments: [false, true])
+  func backBeforeTheNewOwner(byCheckpoint: Bool) {
+    var bench = Bench.ringing("b1", "b2")
+    bench.close("b1", graceful: true)
+    var next = bench.nextOwner("b1", "b2", checkpoint: byCheckpoint, callerIsBack: true)
+    #expect(next.invites("b1").count == 1)
+    #expect(next.answer("b1")?.won == true)
+    #expect(next.stops("b2").map(\.reason) == [.answeredElsewhere])
+  }
+
   @Test func signalsOfANewOwnerAreNew() {
     var bench = Bench.answered("b1")
     for number in 1...3 {

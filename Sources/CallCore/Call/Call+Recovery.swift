@@ -55,7 +55,12 @@ extension Call {
   }
 
   private mutating func takeOverRung(_ turn: inout Turn) {
-    for leg in legs.indices where legs[leg].state.isLive {
+    for leg in legs.indices {
+      // A device that had left while it rang has come back before this owner began.
+      if case .gone = legs[leg].state, isInRound(leg), legs[leg].endpoint.session != nil {
+        commit(.legJoined(legs[leg].party), .urgent, &turn)
+      }
+      guard legs[leg].state.isLive else { continue }
       if legs[leg].endpoint.session == nil {
         if legs[leg].invitation.wasSent { legs[leg].invitation = .sentByFormerOwner }
         _ = planPushAfterLoss(leg, graceful: false, turn)
