@@ -93,6 +93,26 @@ import Testing
     #expect(bench.owner.ends.map(\.reason) == [.unreachable], "but not for ever")
   }
 
+  @Test(
+    "the first device is lost, and another one lost its session just before its time: the call waits"
+  )
+  func othersOnTheirWayBack() {
+    var bench = bench(UserRules(firstDevices: ["b2"], firstSeconds: 14))
+    bench.owner.enrol("b1")
+    bench.place()
+    bench.owner.close("b2")
+    bench.pass(.seconds(13))
+    bench.owner.close("b1")
+    bench.pass(.seconds(3))
+    #expect(bench.owner.ends.isEmpty, "b2 had its time")
+    var other = bench
+    bench.owner.attach("b1")
+    bench.pump()
+    #expect(bench.invitesOfBob("b1").count == 1)
+    other.pass(.seconds(2))
+    #expect(other.owner.ends.map(\.reason) == [.unreachable], "but not for ever")
+  }
+
   @Test("R25 the call leaves bob: his stages keep it no longer") func stagesAndForwarded() {
     var bench = bench(
       UserRules(always: .init(users: ["nobody"]), firstDevices: ["b2"], firstSeconds: 4))

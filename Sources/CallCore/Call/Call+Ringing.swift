@@ -244,6 +244,12 @@ extension Call {
     }
   }
 
+  /// Devices of the callee may be on their way to an edge until then.
+  mutating func awaitDevices(until: Timestamp) {
+    changeRinging { $0.sessionsUnknownUntil = until }
+    if let lost = legsLostUntil { legsLostUntil = max(lost, until) }
+  }
+
   /// A device that rang has longer to come back than one that was never reached.
   private func lostLegsGrace(_ turn: borrowing Turn) -> Timestamp {
     var until = turn.now

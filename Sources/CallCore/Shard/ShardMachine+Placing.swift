@@ -146,16 +146,17 @@ extension ShardMachine {
 
   private func isReached(_ device: User.Device, _ turn: borrowing Turn) -> Bool {
     if device.session != nil { return !device.onlyPlaces }
-    return mayPush && device.wakes || isAwaited(device, turn)
+    return mayPush && device.wakes || awaitedUntil(device, turn) != nil
   }
 
-  /// Whether a registered device lost its session so lately that it may be on its way back. Devices that are
-  /// not registered are gone with their session.
-  private func isAwaited(_ device: User.Device, _ turn: borrowing Turn) -> Bool {
+  /// Until when a registered device may be on its way back that has lost its session lately; nil: it is not awaited.
+  /// Devices that are not registered are gone with their session.
+  func awaitedUntil(_ device: User.Device, _ turn: borrowing Turn) -> Timestamp? {
     guard device.registration != nil, !device.onlyPlaces, let brokeAt = device.brokeAt else {
-      return false
+      return nil
     }
-    return turn.now < brokeAt + limits.reattachGrace
+    let until = brokeAt + limits.reattachGrace
+    return turn.now < until ? until : nil
   }
 
   /// Why an outside address cannot be called; nil: it can, or could if a device were there. The hook's decision about

@@ -52,12 +52,13 @@ extension ShardMachine {
     let devices = all.filter { facts.mayRing($0.id) }.map {
       VisitAnswer.Device($0, isHeld: live[$0.id, default: 0] >= limits.liveCallsPerDevice)
     }
-    // An edge may have gone missing since the call was placed.
-    let until = sessionsUnknownUntil(of: facts.callee, turn)
+    // An edge may have gone missing since the call was placed, or a device may have lost its session.
+    let awaited = all.compactMap { $0.session == nil ? awaitedUntil($0, turn) : nil }
+    let until = ([sessionsUnknownUntil(of: facts.callee, turn)] + awaited).compactMap(\.self).max()
     mutate(id) {
       $0.wantsOthers = false
       guard $0.isRinging, $0.rings($0.facts.callee.user) else { return }
-      if let until { $0.changeRinging { $0.sessionsUnknownUntil = until } }
+      if let until { $0.awaitDevices(until: until) }
       $0.ring($0.facts.callee.user, devices, &turn)
       $0.endIfNobodyIsLeft(&turn)
     }
