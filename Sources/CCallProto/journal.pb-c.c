@@ -2048,7 +2048,7 @@ const ProtobufCMessageDescriptor callmesh__v1__answered_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__answered_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__moved_entry__field_descriptors[6] =
+static const ProtobufCFieldDescriptor callmesh__v1__moved_entry__field_descriptors[7] =
 {
   {
     "of_caller",
@@ -2122,9 +2122,22 @@ static const ProtobufCFieldDescriptor callmesh__v1__moved_entry__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "command",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__MovedEntry, command),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned callmesh__v1__moved_entry__field_indices_by_name[] = {
   3,   /* field[3] = at_us */
+  6,   /* field[6] = command */
   5,   /* field[5] = connect_deadline_us */
   4,   /* field[4] = description */
   1,   /* field[1] = from */
@@ -2134,7 +2147,7 @@ static const unsigned callmesh__v1__moved_entry__field_indices_by_name[] = {
 static const ProtobufCIntRange callmesh__v1__moved_entry__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor =
 {
@@ -2144,7 +2157,7 @@ const ProtobufCMessageDescriptor callmesh__v1__moved_entry__descriptor =
   "Callmesh__V1__MovedEntry",
   "callmesh.v1",
   sizeof(Callmesh__V1__MovedEntry),
-  6,
+  7,
   callmesh__v1__moved_entry__field_descriptors,
   callmesh__v1__moved_entry__field_indices_by_name,
   1,  callmesh__v1__moved_entry__number_ranges,

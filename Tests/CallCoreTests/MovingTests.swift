@@ -135,6 +135,35 @@ import Testing
   }
 
   @Test(
+    "R9 R10 a copy of a pull comes after the call was pulled back: it stays there",
+    arguments: [nil, true, false])
+  func copyAfterPullBack(byCheckpoint: Bool?) {
+    for (user, first, second) in [("bob", "b1", "b2"), ("alice", "alice1", "alice2")] {
+      var bench = answered()
+      _ = pull(&bench, second, of: user, from: first, number: 70)
+      _ = pull(&bench, first, of: user, from: second, "offer 3")
+      if let byCheckpoint { bench = next(bench, checkpoint: byCheckpoint) }
+      let facts = bench.journal.count
+      let late = pull(&bench, second, of: user, from: first, number: 70)
+      #expect(late?.won == false && late?.state?.reason == .moved)
+      #expect(late?.state?.by?.device == DeviceID(first))
+      #expect(bench.journal.count == facts)
+      #expect(pull(&bench, second, of: user, from: first, number: 71)?.won == true)
+    }
+  }
+
+  @Test("a pull is none of an app's former run, which counted alike") func afterRestart() {
+    var bench = answered()
+    _ = pull(&bench, "b2", from: "b1", number: 3)
+    _ = pull(&bench, "b1", from: "b2")
+    #expect(pull(&bench, "b2", from: "b1", "its new media", number: 3)?.won == true)
+    _ = pull(&bench, "b1", from: "b2")
+    bench.say(.connected, "b1")
+    bench.pass(.seconds(60))
+    #expect(pull(&bench, "b2", from: "b1", number: 3)?.won == true, "a minute later")
+  }
+
+  @Test(
     "R9 R24 the reply to a pull is lost with its session: the caller's side is where it is repeated"
   )
   func repeatedAfterBreak() {

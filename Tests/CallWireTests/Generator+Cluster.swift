@@ -244,7 +244,7 @@ extension Generator {
       .moved(
         MovedFacts(
           ofCaller: chance(50), from: party(), to: party(), at: microseconds(), description: body(),
-          connectDeadline: microseconds()))
+          connectDeadline: microseconds(), command: next()))
     case 11: .recorded
     case 12:
       .diverted(diverted())

@@ -2,10 +2,12 @@
 extension Call {
   /// A device takes a side over. The device that had it stops, and the other side gets the new description.
   /// - Parameters:
+  ///   - number: the device's own number for the command.
   ///   - party: the device that pulls, which is of the caller's user or of the callee's.
   ///   - session: where the command came from.
   mutating func pull(
-    _ request: PullRequest, by party: Party, on session: SessionRef, _ turn: inout Turn
+    _ request: PullRequest, number: UInt64, by party: Party, on session: SessionRef,
+    _ turn: inout Turn
   ) -> Reply {
     guard case .answered(let conversation) = stage else {
       guard isRinging else { return pulled(by: party) }
@@ -16,7 +18,9 @@ extension Call {
     let isWinners = legs[conversation.winner].party.isDevice(request.from, of: party.user)
     guard isCallers || isWinners else {
       let lost = moves.last { $0.from.isDevice(request.from, of: party.user) }
-      if let lost, has(party, otherSideThanCallers: lost.ofCaller), !hasPulled(request, party) {
+      if let lost, has(party, otherSideThanCallers: lost.ofCaller),
+        !moves.contains(where: { $0.isPull(request, by: party) })
+      {
         return .error(Self.hasOtherSide)
       }
       tookCallersSide(party, byAnswer: false, on: session, &turn)
@@ -24,10 +28,17 @@ extension Call {
     }
     if has(party, otherSideThanCallers: isCallers) { return .error(Self.hasOtherSide) }
     if request.from == party.device { return pulled(by: party) }
+    let command = request.fingerprint(number)
+    // The device that was named has pulled it back since, so a repetition would move it once more.
+    let isRepeat = moves.contains {
+      $0.isPull(request, by: party) && $0.command == command
+        && turn.now < $0.at + Self.repeatedWithin
+    }
+    if isRepeat { return pulled(by: party) }
     guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
     guard isCallers || legIndex(party) != nil || legs.count < turn.limits.legsPerCallLifetime
     else { return .error(turn.limits.tooManyDevices) }
-    move(request, ofCaller: isCallers, to: party, on: session, &turn)
+    move(request, command, ofCaller: isCallers, to: party, on: session, &turn)
     return pulled(by: party)
   }
 
@@ -40,16 +51,9 @@ extension Call {
     return other?.isDevice(party.device, of: party.user) ?? false
   }
 
-  /// Whether the device took a side over from the one that it names.
-  private func hasPulled(_ request: PullRequest, _ party: Party) -> Bool {
-    moves.contains {
-      $0.to.isDevice(party.device, of: party.user) && $0.from.isDevice(request.from, of: party.user)
-    }
-  }
-
   private mutating func move(
-    _ request: PullRequest, ofCaller: Bool, to party: Party, on session: SessionRef,
-    _ turn: inout Turn
+    _ request: PullRequest, _ command: UInt64, ofCaller: Bool, to party: Party,
+    on session: SessionRef, _ turn: inout Turn
   ) {
     guard let winner else { return }
     let from = ofCaller ? facts.caller : legs[winner].party
@@ -57,7 +61,7 @@ extension Call {
     if ofCaller { to.name = from.name }
     let move = MovedFacts(
       ofCaller: ofCaller, from: from, to: to, at: turn.now, description: request.description,
-      connectDeadline: turn.now + turn.limits.connectGrace)
+      connectDeadline: turn.now + turn.limits.connectGrace, command: command)
     commit(.moved(move), .urgent, &turn)
     guard let holder = self.winner else { return }
     if ofCaller {
@@ -262,6 +266,13 @@ extension CallStage.Conversation {
       (winnerLostUntil, winnerSilentUntil) = (nil, nil)
       isWinnerConnected = false
     }
+  }
+}
+
+extension MovedFacts {
+  /// Whether a device took a side over from the one that it names.
+  fileprivate func isPull(_ request: PullRequest, by party: Party) -> Bool {
+    to.isDevice(party.device, of: party.user) && from.isDevice(request.from, of: party.user)
   }
 }
 

@@ -44,7 +44,7 @@ extension Call {
   }
 
   /// Longer than a client and its edge retransmit a command.
-  private static let repeatedWithin: Span = .seconds(60)
+  static let repeatedWithin: Span = .seconds(60)
 
   private func refusal(
     of request: TransferRequest, by role: Role, _ turn: borrowing Turn

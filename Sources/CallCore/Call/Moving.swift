@@ -12,6 +12,16 @@ public struct PullRequest: Sendable, Equatable {
     self.description = description
     self.deviceName = deviceName
   }
+
+  /// Identifies the command, so that a repetition is recognised (R9). An app that is restarted numbers its commands from 1
+  /// again, but it describes its media anew.
+  /// - Parameter number: the device's own number for the command.
+  func fingerprint(_ number: UInt64) -> UInt64 {
+    var hash = FNV1a()
+    hash.add(String(number), end: 0)
+    hash.add(description)
+    return hash.value
+  }
 }
 
 /// A side of an answered call moved to another device of its user.
@@ -25,9 +35,11 @@ public struct MovedFacts: Sendable, Equatable {
   public var description: String
   /// Until when the device has to report that it is connected.
   public var connectDeadline: Timestamp
+  /// The fingerprint of the pull; 0: it was a transfer, or an earlier version wrote the journal.
+  public var command: UInt64
   public init(
     ofCaller: Bool, from: Party, to: Party, at: Timestamp, description: String,
-    connectDeadline: Timestamp
+    connectDeadline: Timestamp, command: UInt64 = 0
   ) {
     self.ofCaller = ofCaller
     self.from = from
@@ -35,6 +47,7 @@ public struct MovedFacts: Sendable, Equatable {
     self.at = at
     self.description = description
     self.connectDeadline = connectDeadline
+    self.command = command
   }
 
   /// Whether another user has the side now, or a vacant side is taken (`Call.isCallerVacant`).

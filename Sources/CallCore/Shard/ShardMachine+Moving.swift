@@ -20,7 +20,9 @@ extension ShardMachine {
       command.user == command.callee ? users[command.user]?.device(command.device)?.session : nil
     forgetPlacer(of: id)
     mutate(id) { call in
-      turn.reply(command, call.pull(request, by: party, on: present ?? command.session, &turn))
+      let reply = call.pull(
+        request, number: command.request, by: party, on: present ?? command.session, &turn)
+      turn.reply(command, reply)
     }
     notePlacer(of: id)
   }

@@ -94,6 +94,7 @@ extension Callmesh__V1__MovedEntry: Mapping {
     c.time(&value.at, microseconds: &m.at_us)
     try c.text(&value.description, &m.description, "description")
     c.time(&value.connectDeadline, microseconds: &m.connect_deadline_us)
+    c.number(&value.command, &m.command)
   }
 }
 

@@ -308,10 +308,14 @@ struct  Callmesh__V1__MovedEntry
   int64_t at_us;
   char *description;
   int64_t connect_deadline_us;
+  /*
+   * Of a pull: a hash of the device's number for the command and of the description.
+   */
+  uint64_t command;
 };
 #define CALLMESH__V1__MOVED_ENTRY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__moved_entry__descriptor) \
-    , 0, NULL, NULL, 0, (char *)protobuf_c_empty_string, 0 }
+    , 0, NULL, NULL, 0, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 /*
