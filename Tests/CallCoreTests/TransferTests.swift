@@ -330,12 +330,56 @@ import Testing
     bench.pass(.seconds(60))
     #expect(transfer(78)?.error == nil)
     #expect(bench.diversions.count == 3, "an app that was started again counts anew")
-    bench.asBob(.cancelTransfer)
-    #expect(transfer(79, to: "erin")?.error == nil)
+    bench.owner.say(.cancelTransfer, "b1", number: 79)
+    #expect(transfer(80, to: "erin")?.error == nil)
     #expect(bench.diversions.count == 4)
-    bench.asBob(.cancelTransfer)
+    bench.owner.say(.cancelTransfer, "b1", number: 81)
     #expect(transfer(78)?.state?.phase == .answered)
     #expect(bench.diversions.count == 4, "repeated behind a further one")
+  }
+
+  @Test("R9 a copy of a cancel comes late: the next transfer goes on", arguments: [true, false])
+  func cancelledLate(ofCaller: Bool) {
+    let (user, device) = ofCaller ? ("alice", "alice1") : ("bob", "b1")
+    let again = CallCoreTests.Bench.session(device, 1)
+    for isBack in [false, true] {
+      var bench = Self.talking("dave")
+      func say(_ verb: CallVerb, _ number: UInt64, on session: SessionRef? = nil) -> Reply? {
+        let body = Command.Body.call(Bench.id, verb)
+        let reply = bench.owner.say(
+          body, user: user, device: device, session: session, number: number)
+        bench.pump()
+        return reply
+      }
+      _ = say(.handOver(to: "dave"), 1070)
+      _ = say(.cancelTransfer, 1071)
+      #expect(bench.transferEnds.count == 1)
+      if isBack {
+        if ofCaller {
+          _ = say(.resume, 1072, on: again)
+        } else {
+          bench.owner.attach("b1", session: again)
+        }
+      }
+      _ = say(.handOver(to: "dave"), 1073, on: isBack ? again : nil)
+      #expect(say(.cancelTransfer, 1071)?.state?.phase == .answered)
+      #expect(say(.cancelTransfer, 1071, on: isBack ? again : nil)?.error == nil)
+      #expect(bench.transferEnds.count == 1)
+      #expect(say(.cancelTransfer, 1074, on: isBack ? again : nil)?.error == nil)
+      #expect(bench.transferEnds.count == 2)
+    }
+  }
+
+  @Test("an app that was restarted counts anew, and cancels its transfer")
+  func cancelledAfterRestart() {
+    var bench = Self.talking("dave")
+    bench.owner.say(.handOver(to: "dave"), "b1", number: 1070)
+    bench.pump()
+    let again = CallCoreTests.Bench.session("b1", 1)
+    bench.owner.attach("b1", session: again)
+    bench.owner.say(.cancelTransfer, "b1", session: again, number: 3)
+    bench.pump()
+    #expect(bench.transferEnds.map(\.reason) == [.cancelled])
   }
 
   @Test("whom earlier transfers rang does not slow down the questions of a later one") func pace() {

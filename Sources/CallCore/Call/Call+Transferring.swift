@@ -4,9 +4,12 @@
 /// them. Until one of them answers, nothing changes for the two sides. Then the side moves to it, as in a pull.
 extension Call {
   /// A device hands its side over.
-  /// - Parameter number: the device's own number for the command.
+  /// - Parameters:
+  ///   - number: the device's own number for the command.
+  ///   - session: where the command came from.
   mutating func transfer(
-    _ request: TransferRequest, number: UInt64, by role: Role, _ party: Party, _ turn: inout Turn
+    _ request: TransferRequest, number: UInt64, by role: Role, _ party: Party,
+    on session: SessionRef, _ turn: inout Turn
   ) -> Reply {
     if isRepeat(request, number: number, by: role, party, turn) { return .call(state(for: role)) }
     if let refusal = refusal(of: request, by: role, turn) { return .error(refusal) }
@@ -19,6 +22,7 @@ extension Call {
       deadline: turn.now + turn.limits.ringTimeout)
     (start.device, start.consulted, start.request) = (request.device, request.consulted, number)
     commit(.diverted(start), .urgent, &turn)
+    if isTransferring { transfers[transfers.count - 1].session = session }
     visitGuests(&turn)
     return .call(state(for: role))
   }
@@ -71,8 +75,13 @@ extension Call {
   }
 
   /// Cancels the transfer, so the side that hands the call over keeps it.
-  mutating func cancelTransfer(by role: Role, _ party: Party, _ turn: inout Turn) -> Reply {
-    if let transfer {
+  /// - Parameters:
+  ///   - number: the device's own number for the command.
+  ///   - session: where the command came from.
+  mutating func cancelTransfer(
+    number: UInt64, by role: Role, _ party: Party, on session: SessionRef, _ turn: inout Turn
+  ) -> Reply {
+    if let transfer, !isOfFormerTransfer(number, by: party, on: session, transfer) {
       guard holder(ofCaller: transfer.ofCaller).isDevice(party.device, of: party.user) else {
         return .error(
           CallError(.notParty, "Only the side that transfers the call can cancel that."))
@@ -80,6 +89,19 @@ extension Call {
       endTransfer(.cancelled, by: party, &turn)
     }
     return .call(state(for: role))
+  }
+
+  /// Whether a cancel was sent before this transfer, for an earlier one (R9): the device had counted less far. Only an app
+  /// that was restarted since counts less far and means this transfer; its session is the present one and not that of the
+  /// transfer.
+  private func isOfFormerTransfer(
+    _ number: UInt64, by party: Party, on session: SessionRef, _ transfer: Transfer
+  ) -> Bool {
+    guard number < transfer.start.request, let by = transfer.start.by,
+      by.isDevice(party.device, of: party.user)
+    else { return false }
+    let present = transfer.ofCaller ? caller.session : winner.flatMap { legs[$0].endpoint.session }
+    return session != present || session == transfer.session
   }
 
   /// A device answers a transfer. The first one in the shard's order gets the side.

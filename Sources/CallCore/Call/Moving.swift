@@ -172,6 +172,8 @@ struct Transfer: Sendable {
   /// The diversions of this ringing, as `Call.diversions` are those of the first one. It begins with the transfer.
   var diversions: [DivertedFacts]
   var outcome = Outcome.pending
+  /// The session on which it was asked for. Not journalled: at a new owner it is not known.
+  var session: SessionRef?
   /// No leg can be reached: until when one may come back. Not journalled; a new owner counts anew.
   var legsLostUntil: Timestamp?
 

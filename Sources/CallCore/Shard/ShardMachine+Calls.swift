@@ -128,7 +128,8 @@ extension ShardMachine {
     case (.resume, _): return .call(call.state(for: role))
     case (.cancelTransfer, _):
       guard let party = call.party(of: role) else { return .error(CallError(.notParty)) }
-      return call.cancelTransfer(by: role, party, &turn)
+      return call.cancelTransfer(
+        number: command.request, by: role, party, on: command.session, &turn)
     case (.query, _), (.pull, _), (.transfer, _): return .call(call.state(for: role))
     }
   }

@@ -14,7 +14,9 @@ extension ShardMachine {
     mutate(id) { call in
       let party = call.party(of: role) ?? Party(user: command.user.user, device: command.device)
       turn.reply(
-        command, call.transfer(request, number: command.request, by: role, party, &turn))
+        command,
+        call.transfer(
+          request, number: command.request, by: role, party, on: command.session, &turn))
     }
   }
 
