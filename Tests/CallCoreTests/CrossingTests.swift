@@ -304,6 +304,30 @@ import Testing
     #expect(bobs.device == "b1" && !bobs.wentOn && bobs.wentTo.isEmpty)
   }
 
+  @Test(
+    "R8: the survivor was stopped at the device, whose client takes no invite then: it rings on for others",
+    arguments: [true, false])
+  func r8StoppedAtTheDevice(byDecline: Bool) {
+    var bench = CrossingBench()
+    let rules = UserRules(onNoAnswer: .init(users: ["carol"]), noAnswerSeconds: 7)
+    if !byDecline { bench.bob.set(rules, of: "bob") }
+    bench.placeAlice()
+    bench.placeBob()
+    bench.report(fromBobs: true)
+    if byDecline {
+      bench.bob.say(.call(bench.aliceCall, .decline(.here)), device: "b1")
+    } else {
+      bench.bob.pass(.seconds(7))
+      #expect(bench.bob.stops("b1").map(\.reason).first == .unanswered)
+    }
+    bench.deliverAll()
+    #expect(bench.stateOfBobsCall()?.survivor == bench.aliceCall)
+    #expect(bench.bob.answers("alice1").isEmpty)
+    #expect(bench.stateOfAlicesCall()?.phase == .placed)
+    let state = bench.bob.say(.call(bench.aliceCall, .query), device: "b1")?.state
+    #expect(state?.phase == .ended, "so its client learns that the call is over for it")
+  }
+
   @Test("R8 R25: a device of another user, of the same name as the one that placed the survivor")
   func r8NamesakeOfAnotherUser() {
     var bench = CrossingBench(aliceIsLow: false)

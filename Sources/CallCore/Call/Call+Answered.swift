@@ -70,6 +70,9 @@ extension Call {
 
   /// Gives the call to a device of the callee, because its own call to the caller gave way to this one (R8). The device
   /// counts as having answered.
+  ///
+  /// A device at which this call was stopped, or which refused it, does not get it: its client takes no further invite of
+  /// the call, and the caller would be connected with nobody.
   mutating func merge(_ leg: Int, merged: CallID, _ turn: inout Turn) {
     guard isRinging, legs[leg].state.isLive else { return }
     let lacksInvite = legs[leg].state == .waking
