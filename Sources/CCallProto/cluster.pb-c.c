@@ -2271,7 +2271,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command_batch__descriptor =
   (ProtobufCMessageInit) callmesh__v1__command_batch__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[48] =
+static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[49] =
 {
   {
     "session",
@@ -2754,6 +2754,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__command__field_descriptors[4
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "attached_at_us",
+    62,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Command, attached_at_us),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "ticket_high",
     80,
     PROTOBUF_C_LABEL_NONE,
@@ -2857,6 +2869,7 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   13,   /* field[13] = answer */
   2,   /* field[2] = app */
   6,   /* field[6] = attach */
+  40,   /* field[40] = attached_at_us */
   15,   /* field[15] = busy */
   5,   /* field[5] = callee */
   23,   /* field[23] = caller_gone */
@@ -2870,29 +2883,29 @@ static const unsigned callmesh__v1__command__field_indices_by_name[] = {
   19,   /* field[19] = description */
   4,   /* field[4] = device */
   38,   /* field[38] = devices_per_user */
-  47,   /* field[47] = for_app */
+  48,   /* field[48] = for_app */
   18,   /* field[18] = hang_up */
   36,   /* field[36] = history */
   30,   /* field[30] = information */
   29,   /* field[29] = merge */
   10,   /* field[10] = place */
   32,   /* field[32] = pull */
-  45,   /* field[45] = push_capability */
+  46,   /* field[46] = push_capability */
   24,   /* field[24] = push_report */
   22,   /* field[22] = query */
   8,   /* field[8] = register */
   35,   /* field[35] = replaced */
   1,   /* field[1] = request */
   21,   /* field[21] = resume */
-  46,   /* field[46] = rules */
+  47,   /* field[47] = rules */
   0,   /* field[0] = session */
   7,   /* field[7] = session_closed */
   31,   /* field[31] = talking */
-  40,   /* field[40] = ticket_high */
-  43,   /* field[43] = ticket_key */
-  41,   /* field[41] = ticket_low */
-  42,   /* field[42] = ticket_times */
-  44,   /* field[44] = token */
+  41,   /* field[41] = ticket_high */
+  44,   /* field[44] = ticket_key */
+  42,   /* field[42] = ticket_low */
+  43,   /* field[43] = ticket_times */
+  45,   /* field[45] = token */
   25,   /* field[25] = token_taken */
   33,   /* field[33] = transfer */
   9,   /* field[9] = unregister */
@@ -2907,9 +2920,9 @@ static const ProtobufCIntRange callmesh__v1__command__number_ranges[7 + 1] =
   { 36, 32 },
   { 45, 37 },
   { 60, 38 },
-  { 80, 40 },
-  { 140, 46 },
-  { 0, 48 }
+  { 80, 41 },
+  { 140, 47 },
+  { 0, 49 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
 {
@@ -2919,7 +2932,7 @@ const ProtobufCMessageDescriptor callmesh__v1__command__descriptor =
   "Callmesh__V1__Command",
   "callmesh.v1",
   sizeof(Callmesh__V1__Command),
-  48,
+  49,
   callmesh__v1__command__field_descriptors,
   callmesh__v1__command__field_indices_by_name,
   7,  callmesh__v1__command__number_ranges,

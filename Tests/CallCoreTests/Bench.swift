@@ -65,7 +65,8 @@ struct Bench {
   mutating func say(
     _ body: Command.Body, user: String? = nil, device: String, callee: String? = nil,
     session: SessionRef? = nil, again: Bool = false, number: UInt64? = nil, after: UInt64 = 0,
-    devicesPerUser: UInt32 = 0, hasWebhooks: Bool = false
+    attachedAt: Timestamp = Timestamp(microseconds: 0), devicesPerUser: UInt32 = 0,
+    hasWebhooks: Bool = false
   ) -> Reply? {
     if !again { request += 1 }
     var isAnnouncement = false
@@ -76,6 +77,7 @@ struct Bench {
       user: UserKey(app: Self.app, user: user ?? home), device: DeviceID(device),
       callee: UserKey(app: Self.app, user: callee ?? home), body: body)
     command.after = after
+    command.attachedAt = attachedAt
     command.devicesPerUser = devicesPerUser
     command.hasWebhooks = hasWebhooks
     let from = effects.count

@@ -185,4 +185,66 @@ import Testing
       #expect(next.ends.map(\.reason) == [.unreachable])
     }
   }
+
+  // MARK: Earlier sessions of the caller's device
+
+  private let former = Bench.session("alice1")
+  private let present = Bench.session("alice1", 1, edge: 2)
+
+  /// Alice's phone, or its edge, says where it is.
+  private func resume(
+    _ bench: inout Bench, _ session: SessionRef, attached seconds: Int64?, number: UInt64? = nil
+  ) {
+    bench.say(
+      .call(Bench.callID, .resume), user: "alice", device: "alice1", session: session,
+      number: number, attachedAt: Timestamp(microseconds: (seconds ?? 0) * 1_000_000))
+  }
+
+  /// The former session breaks, and b1 answers after the grace.
+  private func breakFormer(_ bench: inout Bench) {
+    bench.caller(.callerGone([Bench.callID]), session: former)
+    bench.pass(.seconds(20))
+    bench.answer("b1")
+  }
+
+  @Test(
+    "R10: a new owner is told of two sessions of the caller's device: the later one has the call")
+  func formerSessionIsAnnounced() {
+    for order in [[1, 2], [2, 1]] as [[Int64]] {
+      var next = Bench.ringing("b1").takenOver()
+      next.announce("b1")
+      for attached in order {
+        resume(&next, attached == 1 ? former : present, attached: attached, number: 0)
+      }
+      next.begin()
+      breakFormer(&next)
+      #expect(next.ends.isEmpty)
+      #expect(next.deliveries(to: present).map(\.event.kind) == ["answered"])
+    }
+  }
+
+  @Test("R9: a place comes late from a former session on the same edge") func formerSessionPlaces()
+  {
+    var bench = Bench.ringing("b1")
+    let again = Bench.session("alice1", 1)
+    resume(&bench, again, attached: 2)
+    bench.say(
+      .place(PlaceRequest(call: Bench.callID, ringTimeoutSeconds: 0, description: "offer")),
+      user: "alice", device: "alice1", attachedAt: Timestamp(microseconds: 1_000_000))
+    breakFormer(&bench)
+    #expect(bench.ends.isEmpty)
+    #expect(bench.deliveries(to: again).map(\.event.kind) == ["answered"])
+  }
+
+  @Test("the device's own word counts whatever the clocks of edges say, and so do unknown times")
+  func clocksOfEdgesDiffer() {
+    for (number, attached) in [(nil, 1), (0, nil)] as [(UInt64?, Int64?)] {
+      var bench = Bench.ringing("b1")
+      resume(&bench, former, attached: 2)
+      resume(&bench, present, attached: attached, number: number)
+      breakFormer(&bench)
+      #expect(bench.ends.isEmpty)
+      #expect(bench.deliveries(to: present).map(\.event.kind) == ["answered"])
+    }
+  }
 }

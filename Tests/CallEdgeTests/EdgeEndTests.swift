@@ -149,6 +149,20 @@ private let query = ClientCommand.call(CallAddress(call: call), .query)
     for client in clients { try await client.channel.close().get() }
   }
 
+  @Test(.edge()) func ofACallItsShardLearnsWhenTheSessionWasAttached() async throws {
+    let client = try await edge.socket()
+    try await client.attach(AttachRequest(token: try edge.token("ann"), device: "phone"))
+    let attachedAt = try #require(try await edge.shards.next(\.isAttach).attach).attachedAt
+    #expect(attachedAt != Timestamp(microseconds: 0))
+    let call = CallID(high: 5, low: 6)
+    client.say(2, .place(call))
+    #expect(try await edge.shards.next(\.isPlace).attachedAt == attachedAt)
+    edge.askForSessions(of: "bob", epoch: 1, number: 1)
+    let resume = try await edge.shards.next { $0.body == .call(call, .resume) }
+    #expect(resume.request == 0 && resume.attachedAt == attachedAt)
+    try await client.channel.close().get()
+  }
+
   @Test(.edge()) func readinessNeedsAnOwnerOfEveryShard() async throws {
     #expect(edge.node.readiness.missing == ["8 shards have no owner"])
     let bucket = try await edge.bus.openBucket(edge.shards.subjects.leaseBucket, BucketOptions())

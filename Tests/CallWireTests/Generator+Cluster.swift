@@ -20,6 +20,7 @@ extension Generator {
       device: device(), callee: chance(50) ? user : UserKey(app: user.app, user: self.user()),
       body: body(kind))
     if chance(20) { command.after = number() }
+    if chance(20) { command.attachedAt = microseconds() }
     command.hasWebhooks = chance(20)
     command.credential = credential()
     return command

@@ -185,13 +185,16 @@ extension Call {
   }
 
   /// The caller's device attached, or repeats that it is attached.
-  mutating func callerAttached(_ session: SessionRef, _ turn: inout Turn) {
-    let same = caller.session == session
-    caller.session = session
+  mutating func callerAttached(by command: Command, _ turn: inout Turn) {
+    guard let isNew = caller.attach(by: command) else { return }
+    callerAttached(isNew: isNew, &turn)
+  }
+
+  mutating func callerAttached(isNew: Bool, _ turn: inout Turn) {
     if callerLostUntil != nil {
       commit(.callerLost(until: nil), .urgent, &turn)
     }
-    if !same {
+    if isNew {
       timeline.note(.attached, CallTimeline.caller, at: turn.now)
       // Before a new owner begins, it knows only a part of what the caller has to get.
       if turn.isServing { caller.retransmitAll(&turn) }

@@ -127,7 +127,7 @@ extension Call {
     guard !isEnded, let taken = moves.last(where: \.ofCaller), taken.isTransfer == byAnswer,
       taken.to.isDevice(party.device, of: party.user)
     else { return }
-    callerAttached(session, &turn)
+    callerAttached(isNew: caller.attach(session), &turn)
   }
 
   private func pulled(by party: Party) -> Reply {
@@ -243,9 +243,17 @@ extension Call {
 
   /// A device that had the caller's side is back.
   mutating func formerCallerAttached(_ index: Int, _ session: SessionRef, _ turn: inout Turn) {
-    let same = formerCallers[index].endpoint.session == session
-    formerCallers[index].endpoint.session = session
-    if same {
+    let isNew = formerCallers[index].endpoint.attach(session)
+    formerCallerAttached(index, isNew: isNew, &turn)
+  }
+
+  mutating func formerCallerAttached(_ index: Int, by command: Command, _ turn: inout Turn) {
+    guard let isNew = formerCallers[index].endpoint.attach(by: command) else { return }
+    formerCallerAttached(index, isNew: isNew, &turn)
+  }
+
+  private mutating func formerCallerAttached(_ index: Int, isNew: Bool, _ turn: inout Turn) {
+    if !isNew {
       formerCallers[index].endpoint.retransmitExhausted(&turn)
     } else if turn.isServing {
       formerCallers[index].endpoint.retransmitAll(&turn)

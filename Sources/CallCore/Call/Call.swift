@@ -50,10 +50,10 @@ struct Call: Sendable {
   var armedAt: Timestamp = .distantFuture
   var timeline: CallTimeline
 
-  init(id: CallID, facts: PlacedFacts, callerSession: SessionRef?, epoch: UInt64) {
+  init(id: CallID, facts: PlacedFacts, caller: Endpoint = Endpoint(), epoch: UInt64) {
     self.id = id
     self.facts = facts
-    caller = Endpoint(session: callerSession)
+    self.caller = caller
     version = epoch << 20
     timeline = CallTimeline(start: facts.placedAt)
     legs = facts.legs.map { Leg(party: $0, key: facts.key(of: $0)) }

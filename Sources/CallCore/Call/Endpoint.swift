@@ -10,10 +10,40 @@ struct Endpoint: Sendable {
 
   /// nil: not reachable at present.
   var session: SessionRef?
+  /// When the session was attached, by its edge's clock; 0: not known.
+  private(set) var attachedAt = Timestamp(microseconds: 0)
   /// In the order in which they were decided.
   private(set) var outbox: [Pending] = []
 
-  init(session: SessionRef? = nil) { self.session = session }
+  init() {}
+
+  /// - Parameter place: the command that placed the call.
+  init(place: Command) { (session, attachedAt) = (place.session, place.attachedAt) }
+
+  /// - Returns: whether the device had another session, or none.
+  mutating func attach(_ session: SessionRef) -> Bool {
+    guard self.session != session else { return false }
+    self.session = session
+    attachedAt = Timestamp(microseconds: 0)
+    return true
+  }
+
+  /// Takes the session of a `place` or a `resume`, unless the device has begun a later one.
+  ///
+  /// The clocks of two edges may differ by seconds. So they decide only about the `resume` that an edge sends to a new
+  /// owner. What the device itself sends over another edge always counts.
+  /// - Returns: as `attach`; nil: the device has a later session.
+  mutating func attach(by command: Command) -> Bool? {
+    if let session, session != command.session,
+      command.request == 0 || session.edge == command.session.edge,
+      command.attachedAt != Timestamp(microseconds: 0), command.attachedAt < attachedAt
+    {
+      return nil
+    }
+    let isNew = attach(command.session)
+    attachedAt = command.attachedAt
+    return isNew
+  }
 
   /// When the next retransmission is due.
   var nextRetransmission: Timestamp {

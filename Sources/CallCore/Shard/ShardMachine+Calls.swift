@@ -120,10 +120,10 @@ extension ShardMachine {
         role, request: command.request, after: command.after, on: command.session, kind, body, &turn
       )
     case (.resume, .caller):
-      call.callerAttached(command.session, &turn)
+      call.callerAttached(by: command, &turn)
       return .call(call.state(for: .caller))
     case (.resume, .formerCaller(let index)):
-      call.formerCallerAttached(index, command.session, &turn)
+      call.formerCallerAttached(index, by: command, &turn)
       return .call(call.state(for: role))
     case (.resume, _): return .call(call.state(for: role))
     case (.cancelTransfer, _):

@@ -16,8 +16,8 @@ extension ShardMachine {
       mutate(request.call) { call in
         // Another device may have the caller's side by now.
         switch call.role(of: command.user, command.device) {
-        case .caller: call.callerAttached(command.session, &turn)
-        case .formerCaller(let index): call.formerCallerAttached(index, command.session, &turn)
+        case .caller: call.callerAttached(by: command, &turn)
+        case .formerCaller(let index): call.formerCallerAttached(index, by: command, &turn)
         case .leg, .calleeDevice, .stranger: break
         }
       }
@@ -67,7 +67,7 @@ extension ShardMachine {
     }
     let isForApp = facts.callerRings != nil
     var call = Call(
-      id: id, facts: facts, callerSession: isForApp ? nil : command.session, epoch: epoch)
+      id: id, facts: facts, caller: isForApp ? Endpoint() : Endpoint(place: command), epoch: epoch)
     call.receivedAt = request.receivedAt
     call.busyWhileInCall = request.busyWhileInCall
     for leg in call.legs.indices {

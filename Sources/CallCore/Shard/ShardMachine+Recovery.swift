@@ -25,7 +25,7 @@ extension ShardMachine {
           if !facts.signalsTaken.isEmpty { mutate(entry.call) { $0.restore(facts.signalsTaken) } }
           continue
         }
-        var call = Call(id: entry.call, facts: facts, callerSession: nil, epoch: epoch)
+        var call = Call(id: entry.call, facts: facts, epoch: epoch)
         // Each leg may ring since the former owner invited it, so it gets what becomes of the call.
         for leg in call.legs.indices { call.legs[leg].invitation = .sent }
         insert(call)

@@ -247,6 +247,9 @@ package struct DeviceSession {
     sentIdentity.map { ($0.user, $0.device) }
   }
 
+  /// When the device sent its attach; 0: it did not.
+  var attachedAt: Timestamp { sentIdentity?.attachedAt ?? Timestamp(microseconds: 0) }
+
   /// The edge that is nearer now; nil if the device is not attached or did not ask for it.
   package var nearerNotice: Notice? {
     guard case .attached(let identity) = phase, identity.wantsNearer else { return nil }

@@ -146,10 +146,15 @@ extension WebSocketHandler {
     _ request: UInt64, from sender: (user: UserKey, device: DeviceID), callee: UserKey,
     _ body: Command.Body, by credential: Credential? = nil
   ) -> Command {
-    Command(
+    var command = Command(
       session: SessionRef(edge: loop.shared.incarnation, number: number), request: request,
       user: sender.user, device: sender.device, callee: callee, body: body,
       credential: credential ?? session.credential)
+    switch body {
+    case .place, .call(_, .resume): command.attachedAt = session.attachedAt
+    default: break
+    }
+    return command
   }
 }
 

@@ -57,6 +57,7 @@ extension Callmesh__V1__Command: Mapping {
     if C.reads { value.session = SessionRef(edge: 0, number: session) }
     c.number(&value.request, &m.request)
     c.number(&value.after, &m.after)
+    c.time(&value.attachedAt, microseconds: &m.attached_at_us)
     c.number(&value.devicesPerUser, &m.devices_per_user)
     c.flag(&value.hasWebhooks, &m.webhooks)
     try c.user(&value.user, &m.app, &m.user)

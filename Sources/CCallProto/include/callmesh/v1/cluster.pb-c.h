@@ -211,6 +211,10 @@ struct  Callmesh__V1__Command
    */
   protobuf_c_boolean webhooks;
   /*
+   * In place and resume: when the session was attached, by the edge's clock; 0: not known.
+   */
+  int64_t attached_at_us;
+  /*
    * In a signal: the request that comes first; 0: none is unanswered.
    */
   uint64_t after;
@@ -289,7 +293,7 @@ struct  Callmesh__V1__Command
 };
 #define CALLMESH__V1__COMMAND__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__command__descriptor) \
-    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
+    , 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, 0, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, CALLMESH__V1__COMMAND__BODY__NOT_SET, {0} }
 
 
 struct  Callmesh__V1__AttachCommand
