@@ -72,7 +72,7 @@ extension Call {
   /// counts as having answered.
   ///
   /// A device at which this call was stopped, or which refused it, does not get it: its client takes no further invite of
-  /// the call, and the caller would be connected with nobody.
+  /// the call, and the caller would be connected with no one.
   mutating func merge(_ leg: Int, merged: CallID, _ turn: inout Turn) {
     guard isRinging, legs[leg].state.isLive else { return }
     let lacksInvite = legs[leg].state == .waking

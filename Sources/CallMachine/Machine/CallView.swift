@@ -32,7 +32,7 @@ package struct CallView: Sendable, Equatable {
   var lastMove: UInt32 = 0
   /// The party at the other side of the answered call; empty: not known.
   var peer = ""
-  /// The user who hands over the side for which this device rings; empty: nobody does.
+  /// The user who hands over the side for which this device rings; empty: it is no transfer.
   private var transferrer = ""
   /// The number of the newest transfer of this device's side that came to nothing.
   var lastTransfer: UInt32 = 0
