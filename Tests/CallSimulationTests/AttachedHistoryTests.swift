@@ -62,12 +62,7 @@ import Testing
     }
 
     mutating func journal(_ changes: JournalEntry.Change..., epoch: UInt64 = 1) {
-      note(
-        .journalled(
-          shard: 0,
-          JournalRecord(
-            epoch: epoch, number: 1, writer: "c1/1", at: at(now),
-            entries: changes.map { JournalEntry(call: call, change: $0) })))
+      note(.journal(of: call, changes, at: at(now), epoch: epoch))
     }
 
     mutating func place(by caller: Who = alice) {

@@ -48,12 +48,7 @@ import Testing
       note(.sent(who, link: 1, ClientFrame(id: id, command: command)))
     }
     mutating func journal(_ call: CallID, _ changes: JournalEntry.Change..., epoch: UInt64 = 1) {
-      note(
-        .journalled(
-          shard: 0,
-          JournalRecord(
-            epoch: epoch, number: 1, writer: "c1", at: Timestamp(microseconds: now * 1_000_000),
-            entries: changes.map { JournalEntry(call: call, change: $0) })))
+      note(.journal(of: call, changes, at: Timestamp(microseconds: now * 1_000_000), epoch: epoch))
     }
   }
 
@@ -212,5 +207,17 @@ import Testing
       } == .noInviteAfterStop)
     #expect(
       judge { for _ in 0..<2 { $0.note(.told(bob1, .call(call, invited))) } } == .newsOnce)
+  }
+}
+
+extension HistoryEvent {
+  /// A record of the only shard.
+  static func journal(
+    of call: CallID, _ changes: [JournalEntry.Change], at time: Timestamp, epoch: UInt64 = 1
+  ) -> Self {
+    let entries = changes.map { JournalEntry(call: call, change: $0) }
+    return .journalled(
+      shard: 0,
+      JournalRecord(epoch: epoch, number: 1, writer: "c1/1", at: time, entries: entries))
   }
 }

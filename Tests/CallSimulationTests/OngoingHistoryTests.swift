@@ -65,12 +65,7 @@ import Testing
     }
 
     mutating func journal(_ changes: JournalEntry.Change...) {
-      note(
-        .journalled(
-          shard: 0,
-          JournalRecord(
-            epoch: 1, number: 1, writer: "c1/1", at: at(now),
-            entries: changes.map { JournalEntry(call: call, change: $0) })))
+      note(.journal(of: call, changes, at: at(now)))
     }
 
     mutating func attach(_ who: Who) {

@@ -72,12 +72,7 @@ import Testing
     }
     mutating func push(_ event: PushEvent) { note(.push(event)) }
     mutating func journal(_ changes: JournalEntry.Change...) {
-      note(
-        .journalled(
-          shard: 0,
-          JournalRecord(
-            epoch: 1, number: 1, writer: "c1", at: at(now),
-            entries: changes.map { JournalEntry(call: call, change: $0) })))
+      note(.journal(of: call, changes, at: at(now)))
     }
     mutating func pushed(_ who: Who, _ purpose: PushPurpose) {
       journal(.pushed(DeviceID(who.device), purpose))

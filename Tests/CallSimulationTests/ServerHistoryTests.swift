@@ -79,6 +79,14 @@ extension HistoryCheckerTests {
     #expect(bench.checker.finish([]).isEmpty)
   }
 
+  @Test("a call that no server placed has no second side") func noSecondSide() {
+    #expect(
+      judge {
+        $0.journal(call, placed)
+        $0.hear(bob1, delivery(1, rung))
+      } == .appendThenSpeak)
+  }
+
   @Test("the second user does not answer, declines, or the first one hangs up") func inVain() {
     #expect(
       judge {

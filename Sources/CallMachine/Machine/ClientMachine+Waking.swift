@@ -3,10 +3,10 @@ internal import CallWire
 
 // Devices that were woken by a push.
 extension ClientMachine {
-  /// A push announced a call to this user: connects at once and asks for the call's state. Exactly
-  /// one of `invited` and `stopped` follows as an event, whatever state the device was in. A call that
-  /// this device knows is not asked for. One that was over here may ring once more, for a transfer: its
-  /// invite comes to an attached device.
+  /// A push announced a call to this user: connects at once. If this device does not know the call, it
+  /// asks for its state, and exactly one of `invited` and `stopped` follows as an event, whatever state
+  /// the device was in. A call that was over here may ring once more, for a transfer: its invite comes
+  /// once the device is attached.
   /// - Parameter callee: the called user, from the push; empty: this user.
   package mutating func woken(for call: CallID, callee: String = "", _ turn: inout Turn) {
     let known = calls[call].flatMap { $0.phase == .unknown ? nil : $0 }

@@ -449,6 +449,18 @@ test("woken while attached, twice, and for a call that rings already", async () 
   assert.equal(call.state, "ringing");
 });
 
+test("woken for a call that was over here: it may ring once more, so the device connects at once", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone", edges });
+  socket.deliver(toBob, 1048577, { invite });
+  socket.deliver(toBob, 1048578, { stop: { reason: "answeredElsewhere", by: tablet } });
+  socket.break();
+  const sockets = world.sockets.length;
+  device.wake({ id: ids.a, callee: "bob" });
+  assert.equal(world.sockets.length, sockets + 1);
+  assert.equal(named(device.heard, "incoming").length, 1);
+});
+
 test("answered in the notification: the call is wanted, before or after its invite", async () => {
   const world = new World();
   const { device, socket } = await world.attached({ device: "bob-phone" });
