@@ -41,7 +41,7 @@ import Testing
   }
 
   /// The sentence is for operators; only the code is compared.
-  @Test(arguments: [(400, 10059, false), (503, 10008, true), (500, 10005, true), (503, nil, true)])
+  @Test(arguments: [(400, 10025, false), (503, 10008, true), (500, 10005, true), (503, nil, true)])
   func anErrorKeepsItsCode(status: Int, number: UInt64?, passes: Bool) throws {
     let field = number.map { ",\"err_code\":\($0)" } ?? ""
     let text = "{\"error\":{\"code\":\(status)\(field),\"description\":\"why\"}}"
@@ -50,6 +50,13 @@ import Testing
     #expect(error?.code == .jetStream(number ?? 0))
     #expect(error?.isTransient == passes)
     #expect("\(error!)" == "cannot read from S: JetStream says: why (\(number ?? 0))")
+  }
+
+  @Test("a stream that a server does not know yet may be read later") func notThereYet() throws {
+    let text = #"{"error":{"code":404,"err_code":10059,"description":"stream not found"}}"#
+    let reply = try JetStreamAPI.parse(BusMessage(subject: "s", bytes: Array(text.utf8)))
+    let error = #expect(throws: BusError.self) { try JetStreamAPI.storedMessage(reply, "S") }
+    #expect(error == .notReady("there is no stream S", code: .streamNotFound))
   }
 
   @Test func quotesText() {

@@ -143,6 +143,10 @@ package struct JetStreamAPI: Sendable {
 
   package static func storedMessage(_ reply: Reply, _ stream: String) throws -> StoredMessage? {
     if reply.errorCode == .noMessageFound { return nil }
+    // A server of a cluster may not know yet of a stream that has just been made.
+    if reply.errorCode == .streamNotFound {
+      throw BusError.notReady("there is no stream \(stream)", code: .streamNotFound)
+    }
     let json = try reply.checked("cannot read from \(stream)")
     guard let message = json["message"], let subject = message["subject"]?.text,
       let sequence = message["seq"]?.unsigned,
