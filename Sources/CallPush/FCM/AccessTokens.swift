@@ -38,16 +38,18 @@ package final class AccessTokens: Sendable {
   }
 
   /// Returns a valid token. Waits for an exchange, and for the pause after a failed one, if they end before the
-  /// deadline.
+  /// deadline. If the deadline passes meanwhile, the result names the failure of the last exchange.
   package func token(until deadline: Timestamp) async -> Result {
+    var failure = "no access token in time"
     while true {
       let now = clock.now()
-      guard now < deadline else { return .none(reason: "no access token in time") }
+      guard now < deadline else { return .none(reason: failure) }
       let (answer, waiter) = state.withLock { state in ask(&state, now: now) }
       switch answer {
       case nil: return .none(reason: "closed")
       case .use(let text), .useAndExchange(let text): return .token(text)
       case .pausing(let reason, let until):
+        failure = reason
         guard until < deadline else { return .none(reason: reason) }
         await pause(until - now)
         // A pause ends early when the sender closes.
