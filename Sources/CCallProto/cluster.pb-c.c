@@ -6713,7 +6713,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_never_sent__descriptor =
   (ProtobufCMessageInit) callmesh__v1__push_never_sent__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__push_leg__field_descriptors[3] =
+static const ProtobufCFieldDescriptor callmesh__v1__push_leg__field_descriptors[4] =
 {
   {
     "call",
@@ -6740,6 +6740,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_leg__field_descriptors[
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__PushLeg, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "round",
     8,
     PROTOBUF_C_LABEL_NONE,
@@ -6755,13 +6767,14 @@ static const ProtobufCFieldDescriptor callmesh__v1__push_leg__field_descriptors[
 static const unsigned callmesh__v1__push_leg__field_indices_by_name[] = {
   0,   /* field[0] = call */
   1,   /* field[1] = device */
-  2,   /* field[2] = round */
+  3,   /* field[3] = round */
+  2,   /* field[2] = user */
 };
 static const ProtobufCIntRange callmesh__v1__push_leg__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 8, 2 },
-  { 0, 3 }
+  { 8, 3 },
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__push_leg__descriptor =
 {
@@ -6771,7 +6784,7 @@ const ProtobufCMessageDescriptor callmesh__v1__push_leg__descriptor =
   "Callmesh__V1__PushLeg",
   "callmesh.v1",
   sizeof(Callmesh__V1__PushLeg),
-  3,
+  4,
   callmesh__v1__push_leg__field_descriptors,
   callmesh__v1__push_leg__field_indices_by_name,
   2,  callmesh__v1__push_leg__number_ranges,

@@ -43,6 +43,20 @@ import Testing
     #expect(third.invites("b1").isEmpty)
   }
 
+  @Test("R10 R25: the clean-up of a device whose user the call has left keeps its reason")
+  func leftForOthers() {
+    var bench = Bench.sleeping("b1", can: .missed)
+    bench.set(UserRules(onNoAnswer: .init(users: ["carol"]), noAnswerSeconds: 7), of: "bob")
+    bench.place()
+    bench.pass(.seconds(7))
+    func reasons(_ bench: Bench) -> [EndReason?] {
+      bench.pushes.filter(\.purpose.isCleanUp).map(\.reason)
+    }
+    #expect(reasons(bench) == [.unanswered])
+    let next = bench.takenOver(checkpoint: false, registered: ["b1"], after: .seconds(1))
+    #expect(reasons(next) == [.unanswered])
+  }
+
   @Test("R10: clean-ups and notices are retransmitted while they matter") func saidAgain() {
     var bench = Bench()
     bench.enrol("b1", voip: "v1", alert: "a1")

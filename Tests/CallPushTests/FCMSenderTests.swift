@@ -234,6 +234,26 @@ struct FCMSenderTests {
     await stage.end()
   }
 
+  @Test func aRingOfACallThatEndedWhileItWaitedForATokenIsNotSent() async throws {
+    stage.fcm.tokenScript.add(.answer(status: 503))
+    let cancellation = PushCancellation()
+    var environment = stage.hand.environment()
+    let pause = environment.pause
+    environment.pause = { span in
+      cancellation.cancel()
+      await pause?(span)
+    }
+    var configuration = FCMConfiguration(for: stage.fcm)
+    configuration.caFile = stage.authority?.caFile
+    let sender = try FCMSender(configuration, environment: environment)
+    var message = stage.message()
+    message.cancellation = cancellation
+    #expect(await sender.send(message) == .expired)
+    #expect(stage.fcm.exchanges == 2 && stage.fcm.requests == 0)
+    await sender.close()
+    await stage.end()
+  }
+
   @Test func aBlackHoleEndsAtTheDeadline() async throws {
     #expect(await stage.send() == .accepted)
     stage.fcm.sendScript.add(.blackHole)

@@ -40,14 +40,37 @@ extension GatewayMachineTests {
   }
 
   @Test(arguments: [PushPurpose.missed, .answeredElsewhere, .cancel, .ended])
-  func aCleanUpTakesTheRingsOfItsCallAlong(purpose: PushPurpose) {
-    var bench = Bench(Self.job(1))
+  func aCleanUpTakesTheRingOfItsDeviceAlong(purpose: PushPurpose) {
+    var bench = Bench(Self.job(1), sends: 10)
     let effects = bench.take(Self.job(1, purpose: purpose))
     #expect(effects == [.withdraw(job: 1), .send(job: 2, pool: 0)])
-    #expect(bench.take(Self.job(1, device: "tablet")).sends == [])
+    var again = Self.job(1)
+    again.token.fingerprint = "another token"
+    #expect(bench.take(again).sends == [], "it comes behind the clean-up")
+    // The call may have left this user only: it rings on for others, and for this user with a transfer.
+    #expect(bench.take(Self.job(1, device: "tablet")).sends == [3])
+    var carols = Self.job(1)
+    carols.user = UserKey(app: carols.user.app, user: "carol")
+    carols.token.fingerprint = "carol's"
+    #expect(bench.take(carols).sends == [4])
+    again.round = 1
+    #expect(bench.take(again).sends == [5])
     // A missed notice is no end of its own.
     bench = Bench(Self.job(1))
     #expect(bench.take(Self.job(1, purpose: .missedNotice)) == [.send(job: 2, pool: 0)])
+  }
+
+  @Test func devicesOfOneNameAtTwoUsersAreTwo() {
+    func job(of user: String, _ purpose: PushPurpose = .ring) -> PushJob {
+      var job = Self.job(1, purpose: purpose)
+      (job.user, job.token.fingerprint) = (UserKey(app: job.user.app, user: user), user)
+      return job
+    }
+    var bench = Bench(job(of: "dave"), job(of: "carol"), sends: 1)
+    _ = bench.sent(1, .accepted)
+    _ = bench.sent(2, .expired)
+    #expect(bench.take(job(of: "carol", .cancel)).reports == [.expired], "it never rang")
+    #expect(bench.take(job(of: "dave", .cancel)).sends == [3])
   }
 
   /// A former gateway may have sent the ring, and so may the current sender.
@@ -74,7 +97,7 @@ extension GatewayMachineTests {
   @Test func aDroppedRingIsToldToTheOtherGateways() {
     var bench = Bench()
     _ = bench.withdraw(1, 2)
-    let leg = PushLeg(call: CallID(high: 7, low: 1), device: "phone")
+    let leg = PushLeg(call: CallID(high: 7, low: 1), user: "bob", device: "phone")
     #expect(bench.take(Self.job(1)).contains(.notifyNeverSent(leg)))
     // Another may have sent it before.
     #expect(
@@ -88,7 +111,7 @@ extension GatewayMachineTests {
     #expect(bench.take(Self.cleanUp(1)) == [], "it waits for word of the ring")
     #expect(bench.take(Self.cleanUp(2)) == [], "for a place")
     // The ring was another device's.
-    let other = [PushLeg(call: CallID(high: 7, low: 1), device: "tablet")]
+    let other = [PushLeg(call: CallID(high: 7, low: 1), user: "bob", device: "tablet")]
     bench.machine.neverSent(other, now: Self.at(0.1))
     #expect(bench.drained() == [])
     #expect(bench.neverSent(1, 2, at: 0.2).reports == [.expired, .expired])
@@ -140,7 +163,8 @@ extension GatewayMachineTests {
     let ended = bench.sent(1, outcome)
     #expect(ended.reports == [.expired, outcome])
     #expect(
-      ended.contains(.notifyNeverSent(PushLeg(call: CallID(high: 7, low: 1), device: "phone"))))
+      ended.contains(
+        .notifyNeverSent(PushLeg(call: CallID(high: 7, low: 1), user: "bob", device: "phone"))))
     // One that comes later, too.
     var later = Self.cleanUp(1)
     later.purpose = .missed

@@ -56,7 +56,7 @@ import Testing
       return run(at: seconds) { $0.withdraw(rings, now: $1) }
     }
     mutating func neverSent(_ calls: UInt64..., at seconds: Double = 0) -> [Effect] {
-      let legs = calls.map { PushLeg(call: CallID(high: 7, low: $0), device: "phone") }
+      let legs = calls.map { PushLeg(call: CallID(high: 7, low: $0), user: "bob", device: "phone") }
       return run(at: seconds) { $0.neverSent(legs, now: $1) }
     }
     mutating func tick(at seconds: Double) -> [Effect] {

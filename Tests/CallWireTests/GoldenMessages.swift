@@ -326,7 +326,10 @@ extension GoldenValues {
         "pushWithdrawalOfTransfer", [PushRinging(call: call), PushRinging(call: call, round: 2)]),
       GoldenValue(
         "pushNeverSent",
-        [PushLeg(call: call, device: "bob-phone"), PushLeg(call: call, device: "tablet")],
+        ["bob-phone", "tablet"].map { PushLeg(call: call, user: "", device: $0) },
+        ClusterCodec.encode(neverSent:), ClusterCodec.pushNeverSent),
+      GoldenValue(
+        "pushNeverSentOfUser", [PushLeg(call: call, user: "bob", device: "bob-phone", round: 1)],
         ClusterCodec.encode(neverSent:), ClusterCodec.pushNeverSent),
     ]
     all += jobs.map { job("pushJob.\($0.name)", $0.value) }

@@ -420,7 +420,7 @@ extension Call {
         ?? (noticedDevices.contains(key) ? [.missedNotice] : [])
       for purpose in purposes where stillMatters(purpose, leg, turn) {
         var (reason, by) = over
-        if let leg, let stop = leftStop(leg), legs[leg].round > 0 {
+        if let leg, let stop = leftStop(leg), legs[leg].round > 0 || purpose.isCleanUp {
           (reason, by) = (stop.reason, stop.by)
         }
         let seen = reason?.seen(by: key, cause: by)

@@ -149,11 +149,14 @@ public struct PushRinging: Sendable, Hashable {
 /// A device in a call, for pushes.
 public struct PushLeg: Sendable, Hashable {
   public var call: CallID
+  /// The device's user: other users of the app may have devices of its name.
+  public var user: String
   public var device: DeviceID
   /// As of `PushJob`.
   public var round: UInt8
-  public init(call: CallID, device: DeviceID, round: UInt8 = 0) {
+  public init(call: CallID, user: String, device: DeviceID, round: UInt8 = 0) {
     self.call = call
+    self.user = user
     self.device = device
     self.round = round
   }

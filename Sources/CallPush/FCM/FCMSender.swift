@@ -67,6 +67,8 @@ public final class FCMSender: PushSender {
     }
     let now = attempts.clock.now()
     guard now < message.deadline else { return .done(.failed(reason: "no access token in time")) }
+    // Its call may have ended while it waited for the token.
+    guard !message.isCancelled else { return .done(.expired) }
     let verdict = await attempts.post(
       access.value.withLock { $0.sendURL }, key: "",
       headers: [

@@ -8,17 +8,23 @@ extension GatewayMachine {
   package mutating func withdraw(_ ringings: [PushRinging], now: Timestamp) {
     for ringing in ringings {
       ended.insert(ringing, now: now)
-      for number in (rings[ringing.call] ?? []).sorted() {
-        guard let job = active[number], job.job.round == ringing.round else { continue }
-        guard job.stage == .sending else {
-          drop(number, job, as: .withdrawn, now: now)
-          fill(job.pool, now: now)
-          continue
-        }
-        guard !job.isWithdrawn else { continue }
-        active[number]!.isWithdrawn = true
-        effects.append(.withdraw(job: number))
+      withdrawRings(of: ringing.call, now: now) { $0.round == ringing.round }
+    }
+  }
+
+  mutating func withdrawRings(
+    of call: CallID, now: Timestamp, where isOver: (PushJob) -> Bool
+  ) {
+    for number in (rings[call] ?? []).sorted() {
+      guard let job = active[number], isOver(job.job) else { continue }
+      guard job.stage == .sending else {
+        drop(number, job, as: .withdrawn, now: now)
+        fill(job.pool, now: now)
+        continue
       }
+      guard !job.isWithdrawn else { continue }
+      active[number]!.isWithdrawn = true
+      effects.append(.withdraw(job: number))
     }
   }
 

@@ -79,7 +79,7 @@ extension GatewayMachine {
 }
 
 extension PushJob {
-  var leg: PushLeg { PushLeg(call: call, device: device, round: round) }
+  var leg: PushLeg { PushLeg(call: call, user: user.user, device: device, round: round) }
   var ringing: PushRinging { PushRinging(call: call, round: round) }
 }
 

@@ -55,6 +55,8 @@ package struct GatewayMachine: Sendable {
   var rings: [CallID: Set<UInt64>] = [:]
   /// Calls that stopped ringing. Their rings may be delivered later, or again.
   var ended: RecentSet<PushRinging>
+  /// Devices that had a clean-up. Their calls may ring elsewhere.
+  var cleanedUp: RecentSet<PushLeg>
   var places: [String: Int] = [:]
   /// Rings that were dropped and that no gateway can have sent: their devices need no clean-up.
   var unsentRings: RecentSet<PushLeg>
@@ -80,6 +82,7 @@ package struct GatewayMachine: Sendable {
     self.reports = reports
     fates = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     ended = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
+    cleanedUp = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     unsentRings = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     sentRings = RecentSet(capacity: limits.fatesMax, kept: limits.fatesKept)
     unserved = UnservedTopics(capacity: limits.unservedTopicsMax)
@@ -119,10 +122,13 @@ package struct GatewayMachine: Sendable {
       finish(item, identity, job, .expired, now: now)
     }
     guard job.deadline > now else { return discard(as: .late) }
-    if job.purpose == .ring, ended.contains(job.ringing) { return discard(as: .withdrawn) }
+    if job.purpose == .ring, ended.contains(job.ringing) || cleanedUp.contains(job.leg) {
+      return discard(as: .withdrawn)
+    }
     if job.purpose.isCleanUp {
-      // The ring must not follow its clean-up.
-      withdraw([job.ringing], now: now)
+      // The ring must not follow its clean-up. Other devices may ring on: the call may have left this user only.
+      cleanedUp.insert(job.leg, now: now)
+      withdrawRings(of: job.call, now: now) { $0.leg == job.leg }
       // A ring that was never sent needs no clean-up: a VoIP push that ends a call makes an app that never rang report
       // one.
       if unsentRings.contains(job.leg) { return discard(as: .withdrawn) }

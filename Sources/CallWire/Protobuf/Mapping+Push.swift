@@ -170,10 +170,11 @@ extension Callmesh__V1__PushNeverSent: Root {
 }
 
 extension Callmesh__V1__PushLeg: Mapping {
-  static var blank: PushLeg { PushLeg(call: .zero, device: "") }
+  static var blank: PushLeg { PushLeg(call: .zero, user: "", device: "") }
   static func make(_ m: UnsafeMutablePointer<Self>?) { callmesh__v1__push_leg__init(m) }
   static func code<C: Coder>(_ c: C, _ value: inout Value, _ m: inout Self) throws(C.Failure) {
     try c.id(&value.call, &m.call, "call")
+    try c.text(&value.user, &m.user, "user")
     try c.device(&value.device, &m.device)
     c.round(&value.round, &m.round)
   }

@@ -1268,13 +1268,17 @@ struct  Callmesh__V1__PushLeg
   ProtobufCBinaryData call;
   char *device;
   /*
+   * The device's.
+   */
+  char *user;
+  /*
    * As of a job.
    */
   uint32_t round;
 };
 #define CALLMESH__V1__PUSH_LEG__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__push_leg__descriptor) \
-    , {0,NULL}, (char *)protobuf_c_empty_string, 0 }
+    , {0,NULL}, (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0 }
 
 
 /*
