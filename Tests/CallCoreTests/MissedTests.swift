@@ -121,6 +121,65 @@ import Testing
     #expect(entry("dave", bench)?.isMissed == true && entry("erin", bench)?.isMissed == true)
   }
 
+  @Test("R25 R26 a transfer rings in vain at who had sent the call on: that one has missed it now")
+  func backInVain() {
+    var bench = bench("carol")
+    bench.owner.attach("b1")
+    bench.place(to: "carol")
+    bench.talk("carol")
+    #expect(bench.say(.handOver(to: "bob"), "carol", "1")?.error == nil)
+    bench.pass(.seconds(31))
+    #expect(bench.stopsOfBob("b1").map(\.missed) == [true])
+    bench.say(.hangUp, "carol", "1")
+    let entry = entry("bob", bench)
+    #expect(entry?.isMissed == true && entry?.divertedBy == "carol" && entry?.wentOn == false)
+  }
+
+  @Test("R26 who missed a transfer has missed it, also if the next user declines it")
+  func declinedAfterItWentOn() {
+    var bench = bench("carol", "dave", "erin")
+    bench.guests.set(onNoAnswer("erin", after: 10), of: "dave")
+    bench.place(to: "carol")
+    bench.talk("carol")
+    bench.say(.handOver(to: "dave"), "carol", "1")
+    bench.pass(.seconds(11))
+    #expect(bench.stops("dave", "1").map(\.missed) == [true])
+    bench.say(.decline(.everywhere), "erin", "1")
+    bench.say(.hangUp, "carol", "1")
+    #expect(entry("dave", bench)?.isMissed == true)
+    #expect(entry("erin", bench)?.isMissed == false)
+  }
+
+  @Test("R14 R25 a device that only shows notices has one, also where the call went on to its user")
+  func onlyNotices() {
+    var bench = bench("carol")
+    let token = PushToken(
+      provider: .apns, environment: "production", topic: "org.example.app", token: "t")
+    let request = RegistrationRequest(
+      deviceName: "2", alertToken: token, capabilities: [.missedNotice])
+    bench.guests.say(.register(request), user: "carol", device: "2", callee: "carol")
+    bench.guests.answerStores()
+    bench.place(to: "carol")
+    bench.pass(.seconds(40))
+    #expect(bench.owner.ends.map(\.reason) == [.unanswered])
+    #expect(bench.pushes.map(\.purpose) == [.missedNotice])
+    #expect(bench.pushes.map(\.device) == ["2"] && bench.joined.map(\.device) == ["1"])
+  }
+
+  @Test("R14 R25 a call ends before another user's shard has answered: notice and entry agree")
+  func endedBeforeTheAnswer() {
+    var bench = bench()
+    bench.registerForNotices("carol")
+    bench.isConnected = false
+    bench.place(to: "carol")
+    bench.owner.caller(.cancel)
+    // The driver stores it now.
+    #expect(entry("carol", bench)?.isMissed == true)
+    bench.isConnected = true
+    bench.pass(.seconds(6))
+    #expect(bench.pushes.map(\.purpose) == [.missedNotice])
+  }
+
   // MARK: New owners
 
   @Test("R10 R3 a new owner stops the phone of another user that a push made ring") func pushed() {
@@ -180,6 +239,9 @@ import Testing
     bench.talk("carol")
     bench.say(.handOver(to: "desk"), "carol", "1")
     bench.say(.cancelTransfer, "carol", "1")
+    var over = bench
+    over.say(.hangUp, "carol", "1")
+    #expect(entry("dave", over)?.isMissed == true, "as its notice says")
     bench.guests.set(UserRules(), of: "dave")
     bench.say(.handOver(to: "dave"), "carol", "1")
     #expect(bench.pushes.map(\.purpose) == [.missedNotice, .ring])

@@ -231,9 +231,11 @@ extension Call {
     if let end = transfer.failure {
       ended = (Stop(reason: end.reason, by: end.by, missed: end.reason.isMissedCall), end.at)
     }
-    // For the transfer's target it fails when the whole transfer does.
+    // For the transfer's target it fails when the whole transfer does, unless it rang there in vain and another user
+    // declined it later.
     let left = transfer.diversions.dropFirst().first { $0.from.hasBytes(of: user) }
-    if let left, ended == nil || !user.hasBytes(of: transfer.target) {
+    let isMissedBefore = left?.stop.missed == true && ended?.stop.missed == false
+    if let left, ended == nil || isMissedBefore || !user.hasBytes(of: transfer.target) {
       let isLate = left.reason == .ringSlotOver && ended?.stop.missed == true
       ended = (left.stop, left.at)
       if isLate { ended?.stop.missed = true }

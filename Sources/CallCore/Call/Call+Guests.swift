@@ -147,7 +147,7 @@ extension Call {
     let isNew = isFirst && !legs.contains { $0.state.isLive && $0.party.user.hasBytes(of: user) }
     if answer.isComplete { guests[index].isKnown = true }
     if request.wantsOthers { guests[index].awaitsOthers = false }
-    guests[index].holdsDevices = answer.devices.contains { $0.isHeld }
+    guests[index].holdsDevices = answer.devices.contains { $0.isHeld && $0.mayRing }
     (guests[index].isBusy, guests[index].isInCall) = (answer.isBusy, answer.isInCall)
     guests[index].devices = answer.devices.map { User.Device.named($0) }
     guests[index].answeredAt = turn.now

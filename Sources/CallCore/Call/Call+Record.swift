@@ -232,6 +232,8 @@ extension Call {
   private func wasReached(_ user: String) -> Bool {
     legs.contains { $0.party.user.hasBytes(of: user) }
       || noticedDevices.contains { $0.isOfGuest(user) }
+      // Its shard has not said yet which devices are to get the notice.
+      || guest(user).map { guests[$0].owesPushes } ?? false
   }
 
   /// Ends the entry of a user whom the call left at that time, with the reason that the user's devices got.
@@ -285,22 +287,27 @@ extension Call {
     if entries[known].entry.answeredAt == nil { entries[known].entry = entry }
   }
 
-  /// Adds the entry of a user whom the transfer rang in vain.
+  /// Adds the entry of a user whom the transfer rang in vain. Who had the call, or had missed it before, keeps that entry.
   private func addMissed(
     _ transfer: Transfer, _ user: String, _ end: EndedFacts, _ entries: inout [UsersEntry]
   ) {
-    guard index(of: user, entries) == nil, let ended = self.end(of: transfer, for: user) else {
-      return
-    }
+    let known = index(of: user, entries)
+    let before = known.map { entries[$0].entry }
+    guard before?.answeredAt == nil, before?.isMissed != true,
+      let ended = self.end(of: transfer, for: user), before == nil || ended.stop.missed
+    else { return }
     let isTarget = transfer.failure != nil && user.hasBytes(of: transfer.target)
-    let wasReached = legs.contains { $0.party.user.hasBytes(of: user) }
     let hasDeclined =
       ended.stop.reason == .declined && ended.stop.by?.user.hasBytes(of: user) == true
     let concerns = ended.stop.missed || hasDeclined
-    guard isTarget || wasReached && concerns else { return }
+    guard isTarget || wasReached(user) && concerns else { return }
     var entry = entry(of: transfer, for: user, end)
     (entry.endedAt, entry.reason, entry.isMissed) = (ended.at, ended.stop.reason, ended.stop.missed)
-    entries.append((UserKey(app: facts.callee.app, user: user), entry))
+    if let known {
+      entries[known].entry = entry
+    } else {
+      entries.append((UserKey(app: facts.callee.app, user: user), entry))
+    }
   }
 
   private func entry(of transfer: Transfer, for user: String, _ end: EndedFacts) -> HistoryEntry {

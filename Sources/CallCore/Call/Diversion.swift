@@ -275,8 +275,10 @@ public struct VisitAnswer: Sendable, Equatable {
     public var session: SessionRef?
     /// The registration of a device that a push can reach.
     public var registration: Registration?
-    /// The device does not begin to ring now: it is in too many calls, or other devices ring first.
+    /// The device does not begin to ring now: it is in too many calls, other devices ring first, or it never rings and
+    /// only takes notices.
     public var isHeld: Bool
+    var mayRing: Bool { session != nil || registration?.ringToken != nil }
     public init(
       id: DeviceID, name: String = "", session: SessionRef? = nil,
       registration: Registration? = nil, isHeld: Bool = false
@@ -289,7 +291,7 @@ public struct VisitAnswer: Sendable, Equatable {
     }
   }
 
-  /// All devices that can be reached. The call treats the session of any other device as lost.
+  /// All devices that can be reached or take notices. The call treats the session of any other device as lost.
   public var devices: [Device]
   /// False while the shard does not know all sessions: there may be more devices.
   public var isComplete: Bool

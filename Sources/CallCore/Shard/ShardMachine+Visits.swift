@@ -93,6 +93,7 @@ extension ShardMachine {
       device in
       VisitAnswer.Device(device, isHeld: !reach.devices.contains { $0.id == device.id })
     }
+    if request.answeredBy == nil { addNoticeDevices(of: key, to: &answer) }
     if let diverted = reach.diverted {
       (answer.diverted, answer.to, answer.ringSlot) = (
         diverted.reason, diverted.to.users, diverted.to.ringSlot
@@ -107,6 +108,14 @@ extension ShardMachine {
     if visit.isRefused { answer = VisitAnswer(isBusy: true) }
     // An unanswered question is asked again, so the answer is not urgent; but a call waits for the first one.
     turn.perform(.visitAnswer(command.session, request: command.request, answer), .relaxed)
+  }
+
+  /// Adds the devices that never ring, and may get a notice of the missed call.
+  private func addNoticeDevices(of key: UserKey, to answer: inout VisitAnswer) {
+    for device in users[key]?.devices ?? [] where device.registration?.takesNotices == true {
+      if answer.devices.contains(where: { $0.id == device.id }) { continue }
+      answer.devices.append(VisitAnswer.Device(device, isHeld: true))
+    }
   }
 
   /// Notes the call, and counts it for its caller's rate like one that was placed to the user: else the rules of others
