@@ -56,6 +56,61 @@ import Testing
     #expect(held?.isBusy == true)
   }
 
+  @Test("R25 R14 a silent phone is pushed also while its user's shard does not know all sessions")
+  func incompleteAnswers() {
+    var bench = DivertingBench()
+    bench.register("carol")
+    bench.attach("carol")
+    bench.guests.run { shard, now, _ in shard.edgeMissing(9, until: now + .seconds(75), now: now) }
+    bench.place(to: "carol")
+    bench.pass(.seconds(3))
+    #expect(bench.pushes.map(\.purpose) == [.ring])
+  }
+
+  @Test("R10 R25 a new owner wakes the device that has lost its session since it was rung")
+  func lostBeforeTheNewOwner() {
+    var bench = DivertingBench()
+    bench.register("carol")
+    bench.attach("carol")
+    bench.place(to: "carol")
+    bench.isConnected = false
+    bench.leave("carol")
+    var next = bench.takenOver()
+    next.pass(.seconds(1))
+    #expect(next.pushes.map(\.purpose) == [.ring])
+  }
+
+  @Test("R25 one of many calls to a user is answered: the user is in a call for the others")
+  func manyCalls() {
+    var bench = DivertingBench.attached("carol")
+    let carol = UserKey(app: Bench.app, user: "carol")
+    func ask(_ number: UInt64, answered: Bool = false, isBusy: Bool? = nil) -> VisitAnswer? {
+      bench.visit(
+        carol,
+        VisitRequest(
+          call: CallID(high: 9, low: number), callee: "desk", caller: "caller\(number)",
+          answeredBy: answered ? "1" : nil, busyWhileInCall: isBusy))
+    }
+    _ = ask(0, answered: true)
+    for number in 1...300 { _ = ask(UInt64(number)) }
+    let answer = ask(301, isBusy: true)
+    #expect(answer?.isInCall == true && answer?.isBusy == true)
+  }
+
+  @Test("R25 one question after the other about many calls counts as one call each")
+  func manyCallsAreCountedOnce() {
+    var bench = DivertingBench.attached("carol")
+    let carol = UserKey(app: Bench.app, user: "carol")
+    for _ in 0..<12 {
+      for number in 0..<40 {
+        let request = VisitRequest(
+          call: CallID(high: 9, low: UInt64(number)), callee: "desk", caller: "caller\(number)")
+        #expect(bench.visit(carol, request)?.devices.count == 1)
+      }
+      bench.guests.pass(.seconds(1))
+    }
+  }
+
   @Test("R10, R25: the winner speaks on a session that only its user's shard knows: it is asked")
   func theWinnersNewerSession() {
     var bench = bench(answer("1"))

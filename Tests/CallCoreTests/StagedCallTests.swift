@@ -55,6 +55,22 @@ import Testing
     #expect(bench.owner.ends.map(\.reason) == [.unanswered])
   }
 
+  @Test("R25 a call that has nobody left to go to rings the first devices first") func nobodyLeft()
+  {
+    var rules = UserRules(always: .init(users: ["alice"]), firstDevices: ["b2"], firstSeconds: 4)
+    var bench = bench(rules)
+    bench.place()
+    #expect(bench.invitesOfBob("b2").count == 1 && bench.invitesOfBob("b1").isEmpty)
+    bench.countsOne(after: .seconds(4)) { $0.invitesOfBob("b1").count }
+    // Where it came to that user.
+    rules = UserRules(always: .init(users: ["bob"]), firstDevices: ["2"], firstSeconds: 4)
+    var other = DivertingBench()
+    for device in ["1", "2"] { other.attach("carol", device) }
+    other.guests.set(rules, of: "carol")
+    other.place(to: "carol")
+    #expect(other.invites("carol", "2").count == 1 && other.invites("carol", "1").isEmpty)
+  }
+
   @Test(
     "none of the first devices is there, is left, or comes back: all ring",
     arguments: ["absent", "refused", "lost"])

@@ -38,6 +38,41 @@ import Testing
 
   // MARK: Blind
 
+  @Test("R26 R27 to one device: it waits for no first devices of its user") func notTheFirstDevice()
+  {
+    var bench = Self.talking()
+    for device in ["1", "2"] { bench.attach("dave", device) }
+    bench.guests.set(UserRules(firstDevices: ["1"]), of: "dave")
+    bench.asBob(.transfer(TransferRequest(to: "dave", device: "2")))
+    #expect(bench.invites("dave", "2").count == 1 && bench.invites("dave", "1").isEmpty)
+    #expect(bench.say(.answer(description: "offer"), "dave", "2")?.won == true)
+  }
+
+  @Test(
+    "R26 R15 who only answers to hand the call over need not connect", arguments: [true, false])
+  func beforeTheyConnect(isTaken: Bool) {
+    var bench = Bench()
+    bench.owner.attach("b1")
+    bench.place()
+    bench.asBob(.answer(description: "answer"))
+    bench.attach("dave", "1")
+    bench.pass(.seconds(1))
+    bench.asBob(.handOver(to: "dave"))
+    bench.owner.say(.sessionClosed(graceful: true), device: "b1")
+    bench.pass(.seconds(20))
+    #expect(bench.owner.ends.isEmpty && bench.stops("dave", "1").isEmpty)
+    if isTaken {
+      #expect(bench.say(.answer(description: "offer"), "dave", "1")?.won == true)
+    } else {
+      bench.say(.decline(.everywhere), "dave", "1")
+    }
+    // Both sides have the whole time to connect from then on.
+    bench.pass(.milliseconds(14_900))
+    #expect(bench.owner.ends.isEmpty)
+    bench.pass(.milliseconds(100))
+    #expect(bench.owner.ends.map(\.reason) == [.failed])
+  }
+
   @Test("R26 meanwhile the user's other devices see the side where it was") func meanwhile() {
     var bench = Self.handingOver("1")
     let state = bench.owner.state("b9")

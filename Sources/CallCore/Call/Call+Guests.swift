@@ -90,7 +90,8 @@ extension Call {
       request.ringsFor = min(facts.deadline, guest.noAnswerAt) - turn.now
     }
     request.round = round(ringing: guest.user)
-    request.wantsOthers = guest.wantsOthers
+    // Where only one device may ring, it does not wait for the first ones.
+    request.wantsOthers = guest.wantsOthers || isRung && transfer?.start.device != nil
     (guests[index].askAt, guests[index].talking) = (next, talking)
     let user = UserKey(app: facts.callee.app, user: guest.user)
     // Every question follows an append, which fences a former owner that wakes up late.
@@ -150,8 +151,10 @@ extension Call {
     guests[index].holdsDevices = answer.devices.contains { $0.isHeld && $0.mayRing }
     (guests[index].isBusy, guests[index].isInCall) = (answer.isBusy, answer.isInCall)
     guests[index].devices = answer.devices.map { User.Device.named($0) }
+    // More answers follow one that is not complete, and pushes are planned by then.
+    let isAnswered = guests[index].answeredAt != Timestamp(microseconds: 0)
     guests[index].answeredAt = turn.now
-    if isFirst { takeOverPushes(ofGuest: index, &turn) }
+    if !isAnswered { takeOverPushes(ofGuest: index, &turn) }
     if isFirst || guests[index].owesPushes { pushLate(ofGuest: index, &turn) }
     if isSearching, rings(user) {
       if let device = transfer?.start.device {

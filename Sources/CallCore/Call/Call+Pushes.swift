@@ -386,6 +386,12 @@ extension Call {
         isPossible: turn.mayPush && hasToken,
         isAwaited: hasToken && legs[leg].endpoint.session == nil
           && (legs[leg].state.isLive || legs[leg].ringPush.isWaking))
+      let isAttached = guests[index].devices.contains {
+        $0.id == legs[leg].party.device && $0.session != nil
+      }
+      if isInRound(leg), legs[leg].state.isLive, !isAttached {
+        _ = planPushAfterLoss(leg, graceful: false, turn)
+      }
     }
     if turn.mayPush { retransmitPushes(guests[index].devices, &turn) }
   }

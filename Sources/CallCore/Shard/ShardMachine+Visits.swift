@@ -199,6 +199,8 @@ extension ShardMachine.Reach {
     isBusy = isBusy || isSilent
     if let always = rules.always {
       diverted = (.always, DivertTargets(always.users))
+      // It rings here if it has no other user left to go to.
+      keepFirst()
       return
     }
     if isBusy {

@@ -22,8 +22,9 @@ struct Visits: Sendable {
 
   /// A call's shard gets another owner sooner.
   private static let memory = Guest.answerTimeout
-  /// Visits kept for one user. Policy: the oldest goes.
-  private static let countMax = 32
+  /// Visits kept for one user. Policy: one that is over goes, or else the oldest that rings. A user would count as free
+  /// without the visit of a call that the user has answered.
+  private static let countMax = 256
   private static let sweepAtLeast = 64
 
   private var byUser: [UserKey: [Visit]] = [:]
@@ -46,10 +47,14 @@ struct Visits: Sendable {
       answeredBy: request.isOver ? nil : request.answeredBy, answeredAt: request.answeredAt,
       isOver: request.isOver,
       round: max(request.round, known?.round ?? 0), number: request.number,
-      isRefused: known?.isRefused ?? (request.answeredBy == nil && !admits()),
+      isRefused: known?.isRefused
+        ?? (request.answeredBy == nil && !request.isOver && !admits()),
       since: known?.since ?? now, until: now + Self.memory)
     var visits = byUser[user, default: []].filter { now < $0.until && $0.call != request.call }
-    if visits.count >= Self.countMax { visits.removeFirst() }
+    if visits.count >= Self.countMax {
+      visits.remove(
+        at: visits.firstIndex(where: \.isOver) ?? visits.firstIndex { $0.answeredBy == nil } ?? 0)
+    }
     visits.append(visit)
     byUser[user] = visits
     guard byUser.count >= sweepAt else { return visit }
