@@ -125,9 +125,10 @@ extension Call {
     return true
   }
 
-  /// Whether both sides have to report that they are connected. No side can connect while the caller's is vacant.
+  /// Whether both sides have to report that they are connected. No side can connect while the caller's is vacant, and one
+  /// that is handed over need not: who takes it has a time of its own.
   func awaitsConnection(_ conversation: CallStage.Conversation) -> Bool {
-    !conversation.isConnected && !isCallerVacant
+    !conversation.isConnected && !isCallerVacant && !isTransferring
   }
 
   // MARK: The winner's device

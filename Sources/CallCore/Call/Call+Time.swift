@@ -68,13 +68,19 @@ extension Call {
     let least = turn.now + turn.limits.reattachGrace
     changeRinging { $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) } }
     if let until = legsLostUntil { legsLostUntil = max(until, least) }
+    allowTimeToConnect(turn)
     changeConversation {
-      if !$0.isConnected {
-        $0.connectDeadline = max($0.connectDeadline, turn.now + turn.limits.connectGrace)
-      }
       $0.callerLostUntil = $0.callerLostUntil.map { max($0, least) }
       $0.winnerLostUntil = $0.winnerLostUntil.map { max($0, least) }
       $0.winnerSilentUntil = $0.winnerSilentUntil.map { max($0, least) }
+    }
+  }
+
+  /// Both sides have the whole time to connect from now on. Not journalled.
+  mutating func allowTimeToConnect(_ turn: borrowing Turn) {
+    changeConversation {
+      guard !$0.isConnected else { return }
+      $0.connectDeadline = max($0.connectDeadline, turn.now + turn.limits.connectGrace)
     }
   }
 }

@@ -164,6 +164,7 @@ extension Call {
   ) {
     let rung = legs.indices.filter { isInRound($0) && legs[$0].state.mayStillRing }
     commit(.transferEnded(TransferEnd(reason: reason, by: by, at: turn.now)), .urgent, &turn)
+    allowTimeToConnect(turn)
     for leg in rung {
       if case .leg(leg) = silent {
         legs[leg].endpoint.clear()

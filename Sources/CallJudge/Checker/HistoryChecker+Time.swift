@@ -86,12 +86,12 @@ extension HistoryChecker {
     if facts.isVacant {
       return facts.pendingTransfer.map { ($0.deadline, "the second user's ring timeout", .zero) }
     }
-    if !facts.isConnected {
-      return (facts.connectDeadline, "the connect grace", answer.connectDeadline - answer.at)
-    }
-    // Who transfers a call need not come back before that is over.
+    // Who transfers a call need neither connect nor come back before that is over.
     if let transfer = facts.pendingTransfer {
       return (transfer.deadline, "the ring timeout of a transfer", .zero)
+    }
+    if !facts.isConnected {
+      return (facts.connectDeadline, "the connect grace", answer.connectDeadline - answer.at)
     }
     var lost = [facts.lostUntil.caller, facts.lostUntil.winner].compactMap { $0 }.max()
     if let last = facts.transfers.last?.endedAt, let until = lost { lost = max(until, last) }

@@ -111,6 +111,10 @@ extension HistoryChecker {
         "a transfer was not answered, and had time")
     default: break
     }
+    if let answer = facts.answered {
+      facts.connectDeadline = max(
+        facts.connectDeadline, end.at + (answer.connectDeadline - answer.at))
+    }
     facts.transfers[facts.transfers.count - 1].end = end
     facts.transfers[facts.transfers.count - 1].endedAt = now
   }
