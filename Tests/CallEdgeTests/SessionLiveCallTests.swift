@@ -35,6 +35,20 @@ private let call = CallID(high: 1, low: 2)
     #expect(machine.callsPlaced[bob]?.map(\.low) == Array(24..<40))
   }
 
+  @Test func aGatewayMayHaveManyLiveCalls() {
+    var machine = SessionMachine.attached {
+      $0.commandsBurst = 1000
+      $0.commandsPendingPerSession = 1000
+      $0.limits.liveCallsPerDevice = 300
+    }
+    for index in UInt64(0)..<300 {
+      let id = CallID(high: 1, low: index)
+      machine.say(index + 2, .place(id))
+      machine.reply(index + 2, .place(PlaceRequest(call: id)), .call(.of(id, .placed)))
+    }
+    #expect(machine.callsPlaced[bob]?.count == 300)
+  }
+
   @Test func theSixthLiveCallIsRefused() {
     var machine = SessionMachine.attached()
     for index in 0..<5 { machine.place(index, as: UInt64(index + 2)) }

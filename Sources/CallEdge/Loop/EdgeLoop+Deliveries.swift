@@ -54,7 +54,7 @@ extension EdgeLoop {
   private func undeliverable(_ delivery: Delivery, session: UInt64, now: Timestamp) {
     metrics.deliveriesUnknown.increment()
     let ref = SessionRef(edge: shared.incarnation, number: session)
-    if let command = closed.reminder(of: delivery, session: ref, now: now) {
+    for command in closed.reminders(of: delivery, session: ref, now: now) {
       submit(unanswered: command)
     }
   }

@@ -39,23 +39,26 @@ package struct ClosedSessions {
     entries[session] = Entry(end: end, endedAt: now, reportedAt: now)
   }
 
-  /// The command that reports a session's end again to a shard that has a delivery for the session.
-  /// - Returns: nil for a session that is not known, or whose end was reported just now.
-  mutating func reminder(of delivery: Delivery, session: SessionRef, now: Timestamp) -> Command? {
+  /// The commands that report a session's end again, since a shard has a delivery for the session: it has the session as
+  /// its caller's, or knows it from the user's shard.
+  /// - Returns: none for a session that is not known, or whose end was reported just now.
+  mutating func reminders(of delivery: Delivery, session: SessionRef, now: Timestamp) -> [Command] {
     guard let entry = entries[session.number], now >= entry.reportedAt + Self.interval else {
-      return nil
+      return []
     }
     entries[session.number]?.reportedAt = now
     let end = entry.end
     let callee = UserKey(app: end.user.app, user: delivery.callee)
-    // A shard sends to sessions of its own users, and to those of the callers of its users' calls.
-    let body: Command.Body =
-      callee == end.user
-      ? .sessionClosed(graceful: end.isGraceful) : .callerGone([delivery.call])
-    var command = Command(
-      session: session, request: 0, user: end.user, device: end.device, callee: callee, body: body)
-    command.credential = end.credential
-    return command
+    let ends: [(UserKey, Command.Body)] = [
+      (end.user, .sessionClosed(graceful: end.isGraceful)), (callee, .callerGone([delivery.call])),
+    ]
+    return ends.map { callee, body in
+      var command = Command(
+        session: session, request: 0, user: end.user, device: end.device, callee: callee,
+        body: body)
+      command.credential = end.credential
+      return command
+    }
   }
 }
 

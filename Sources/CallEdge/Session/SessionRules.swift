@@ -36,9 +36,9 @@ package final class SessionRules: Sendable {
   package let lingerTimeout: Span = .seconds(10)
   /// How often one session may ask all shards for its calls.
   package let callsInterval: Span = .seconds(10)
-  /// Calls that a session remembers. Policy: forget the oldest of those that do not count as live; where all
-  /// do, the oldest.
-  package let placedCallsMax = 16
+  /// Calls that a session remembers: all that may be live, and some that are doubtful or were taken over. Policy: forget
+  /// the oldest of those that do not count as live; where all do, the oldest.
+  var placedCallsMax: Int { configuration.limits.liveCallsPerDevice + 11 }
   /// The edge drains: no device attaches and no call is placed.
   package var isDraining: Bool {
     get { draining.load(ordering: .relaxed) }

@@ -37,7 +37,7 @@ extension WebSocketHandler {
     let live = session.liveCallsPlaced
     guard live != Int(liveCallsCounted) else { return }
     if let app { loop.shared.apps.gate(of: app)?.live.add(live - Int(liveCallsCounted)) }
-    liveCallsCounted = UInt8(clamping: live)
+    liveCallsCounted = UInt16(clamping: live)
   }
 
   private func perform(_ action: DeviceSession.Action) {

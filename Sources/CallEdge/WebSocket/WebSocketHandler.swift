@@ -40,7 +40,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   /// The app of the session, once it has attached.
   var app: String?
   /// How many of the live calls placed here the app's gate has counted.
-  var liveCallsCounted: UInt8 = 0
+  var liveCallsCounted: UInt16 = 0
   var isCountedAttached = false
   /// Its device waits for a notice that another edge is nearer.
   var awaitsNearer = false
