@@ -18,7 +18,7 @@ help:
 	@echo "make test    what a change must pass, some minutes (ONLY=ChaosTests: the tests whose id matches)"
 	@echo "make prove   what a release must pass, an hour and a half (PARTS='seeds chaos': only those)"
 	@echo "make web-test  the tests of the JavaScript client (part of make test)"
-	@echo "make conformance  both clients in 202 situations of the device protocol (ARGS='--only 204': that one)"
+	@echo "make conformance  both clients in 203 situations of the device protocol (ARGS='--only 204': that one)"
 	@echo "make phone-test  the phone in Chromium and Firefox: calls with sound and pictures (make test runs one of each kind; ARGS=test_calls: only those)"
 	@echo "make check   format, comments, generated code, import rules, lines of each module, build without warnings"
 	@echo "make docs    the pages of CallmeshClient, the library for apps, as a web site"

@@ -7092,7 +7092,7 @@ const ProtobufCMessageDescriptor callmesh__v1__history_entry__descriptor =
   (ProtobufCMessageInit) callmesh__v1__history_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[12] =
+static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[13] =
 {
   {
     "caller",
@@ -7215,6 +7215,18 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[12
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "merged",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Callmesh__V1__Invite, merged),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "transferred_by",
     15,
     PROTOBUF_C_LABEL_NONE,
@@ -7241,23 +7253,24 @@ static const ProtobufCFieldDescriptor callmesh__v1__invite__field_descriptors[12
 };
 static const unsigned callmesh__v1__invite__field_indices_by_name[] = {
   0,   /* field[0] = caller */
-  11,   /* field[11] = consulted */
+  12,   /* field[12] = consulted */
   1,   /* field[1] = deadline_ms */
   3,   /* field[3] = description */
   8,   /* field[8] = diverted_by */
   4,   /* field[4] = headers */
+  10,   /* field[10] = merged */
   6,   /* field[6] = push_data */
   7,   /* field[7] = second_call */
   9,   /* field[9] = second_side */
   5,   /* field[5] = signals */
-  10,   /* field[10] = transferred_by */
+  11,   /* field[11] = transferred_by */
   2,   /* field[2] = video */
 };
 static const ProtobufCIntRange callmesh__v1__invite__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 15, 10 },
-  { 0, 12 }
+  { 15, 11 },
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
 {
@@ -7267,7 +7280,7 @@ const ProtobufCMessageDescriptor callmesh__v1__invite__descriptor =
   "Callmesh__V1__Invite",
   "callmesh.v1",
   sizeof(Callmesh__V1__Invite),
-  12,
+  13,
   callmesh__v1__invite__field_descriptors,
   callmesh__v1__invite__field_indices_by_name,
   2,  callmesh__v1__invite__number_ranges,

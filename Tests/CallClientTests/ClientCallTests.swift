@@ -218,6 +218,57 @@ import Testing
     #expect(queries(in: .seconds(6)) == 0)
   }
 
+  @Test(
+    "one that stopped ringing here comes back with the device's own call",
+    arguments: [EndReason.unanswered, .declined, .busy], [true, false])
+  func itComesBack(_ reason: EndReason, isGlareFirst: Bool) {
+    let survivor = CallID(high: 0, low: 1)
+    var device = Device.attached()
+    device.ring(survivor)
+    device.hear(survivor, 6, .stop(Stop(reason: reason)))
+    device.havePlaced(placed)
+    _ = device.take()
+    let glare = Stop(reason: .glare, survivor: survivor)
+    if isGlareFirst { device.hear(call, 6, callee: "you", .stop(glare)) }
+    var invite = Invite.sample()
+    invite.merged = call
+    let here = Party(user: "me", device: "x")
+    device.hear(survivor, 8, .invite(invite))
+    device.hear(survivor, 9, .answered(Answered(by: here)))
+    if !isGlareFirst { device.hear(call, 6, callee: "you", .stop(glare)) }
+    let won = CallState(
+      call: survivor, callee: "", phase: .answered, version: 9, by: here)
+    let news: [CallEvent] = [.invited(invite), .won(won)]
+    #expect(
+      device.take().callEvents
+        == (isGlareFirst ? [.stopped(glare)] + news : news + [.stopped(glare)]))
+    // It comes again with a new session, as long as the device has not said that media flow.
+    device.hear(survivor, 12, .invite(invite))
+    device.pass(.seconds(6))
+    #expect(device.take().callEvents.isEmpty && device.said().isEmpty)
+    #expect(device.machine.calls[survivor]?.won == true)
+  }
+
+  @Test("one that stopped ringing here may be over: the device asks", arguments: [true, false])
+  func itMayBeOver(isCancelled: Bool) {
+    let survivor = CallID(high: 0, low: 1)
+    var device = Device.attached()
+    device.ring(survivor)
+    device.hear(survivor, 6, .stop(Stop(reason: isCancelled ? .cancelled : .unanswered)))
+    device.havePlaced(placed)
+    device.hear(call, 6, callee: "you", .stop(Stop(reason: .glare, survivor: survivor)))
+    _ = device.take()
+    device.pass(.seconds(6))
+    let query = ClientCommand.call(CallAddress(callee: "", call: survivor), .query)
+    let request = device.take().frames.first { $0.command == query }?.id
+    #expect((request == nil) == isCancelled)
+    guard let request else { return }
+    let over = CallState(
+      call: survivor, callee: "", phase: .ended, version: 6, reason: .unanswered)
+    device.reply(request, .call(over))
+    #expect(device.take().callEvents == [.stopped(Stop(reason: .unanswered))])
+  }
+
   // MARK: What is forgotten
 
   @Test func endedCallsAreForgottenInTheEnd() {

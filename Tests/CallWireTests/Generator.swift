@@ -173,6 +173,7 @@ struct Generator: RandomNumberGenerator {
       headers: headers(), pushData: body(), signals: list(3) { $0.signal() },
       isSecondCall: chance(50), divertedBy: chance(50) ? user() : "")
     invite.isSecondSide = chance(20)
+    invite.merged = maybe { $0.call() }
     invite.transferredBy = maybe { $0.party() }
     invite.consulted = maybe { $0.consulted() }
     return invite

@@ -188,4 +188,25 @@ import Testing
     #expect(isAnnouncedByAPush ? announced === theirs : announced == nil)
     #expect(theirs.crosses === own && own.crosses == nil)
   }
+
+  @Test func aCallBackSaysToWhichCallItGaveWay() async throws {
+    let (bench, former) = try await ringing()
+    bench.edge.say(id, 2, .stop(Stop(reason: .unanswered, missed: true)))
+    #expect(await bench.ended() === former)
+    let own = try bench.device.place("you")
+    try await own.placed()
+    bench.edge.say(own.id, 2, callee: "you", .stop(Stop(reason: .glare, survivor: id)))
+    #expect(await bench.ended() === own)
+    var invite = Bench.invite()
+    invite.merged = own.id
+    bench.edge.say(id, 3, .invite(invite))
+    let theirs = await bench.first { event -> Call? in
+      if case .incoming(let call) = event { call } else { nil }
+    }
+    #expect(theirs !== former && theirs?.crosses === own)
+    bench.edge.say(id, 4, .answered(Answered(by: me)))
+    bench.edge.say(id, 5, .stop(Stop(reason: .hungUp, by: you)))
+    #expect(await bench.ended() === theirs)
+    #expect(theirs?.end?.reason == .hungUp)
+  }
 }

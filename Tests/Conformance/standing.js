@@ -157,7 +157,7 @@ export class StandingRules {
   }
 
   /** The client shows something of a call. */
-  shown({ name, call, transferredBy, secondSide }) {
+  shown({ name, call, transferredBy, secondSide, merged }) {
     if (!call || name === "result" || name === "failed") return;
     const id = call.toLowerCase();
     if (name === "stopped") {
@@ -165,7 +165,8 @@ export class StandingRules {
       this.#ended.add(id);
       this.#ringing.delete(id);
     } else if (name === "rings") {
-      if (this.#ringing.has(id) || (this.#ended.has(id) && !transferredBy && !secondSide)) this.#wrong(`${id} rings twice`);
+      const isAnew = transferredBy || secondSide || merged;
+      if (this.#ringing.has(id) || (this.#ended.has(id) && !isAnew)) this.#wrong(`${id} rings twice`);
       this.#ringing.add(id);
       this.#ended.delete(id);
     } else if (name === "won") {

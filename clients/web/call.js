@@ -89,6 +89,10 @@ export class Call extends Emitter {
   get isSecondSide() {
     return !!this.#view.invite?.secondSide;
   }
+  /** The id of this device's own call, which gave way to this one: the device has this one without an answer. */
+  get merged() {
+    return this.#view.invite?.merged?.toLowerCase() ?? null;
+  }
   /** The address of the call in which this device was asked: answer at once, without ringing. */
   get consulted() {
     return this.#view.invite?.consulted ?? null;

@@ -157,9 +157,11 @@ export class Call extends Emitter<CallEvents> {
   readonly transferredBy: Party | null;
   /** The app's server placed the call; `caller` has answered it, and waits for this user. */
   readonly isSecondSide: boolean;
+  /** The id of this device's own call, which gave way to this one: the device has this one without an answer. */
+  readonly merged: string | null;
   /** This device was asked in that call: answer at once, without ringing. It has been checked. */
   readonly consulted: Address | null;
-  /** This device's unanswered call to the same user. One of both gives way: do not ring. */
+  /** This device's call to the same user, unanswered or given way. One of both goes on: do not ring. */
   readonly crosses: Call | null;
   /** The user has answered in a notification. */
   readonly isWanted: boolean;

@@ -28,8 +28,20 @@ function ended(m, view, { reason, survivor }) {
   // The call that goes on is one to this user. Its invite comes, or came before.
   if (reason !== "glare" || view.role !== "caller" || typeof survivor !== "string") return;
   const id = survivor.toLowerCase();
-  if ([...m.calls.values()].some((other) => other.id === id)) return;
+  const known = [...m.calls].find(([, other]) => other.id === id);
+  if (known) {
+    const [key, other] = known;
+    // It stopped ringing here, and this device's user has called back: it may come back, or be over everywhere.
+    if (!isOver(other) || !["unanswered", "declined", "busy"].includes(other.end.reason)) return;
+    forget(m, key, ringsAgain(other, other.version));
+  }
   awaitInvite(m, id, m.user);
+}
+
+/** A call that was over here may ring again. */
+function forget(m, key, again) {
+  m.endedCalls = m.endedCalls.filter((other) => other !== key);
+  m.calls.set(key, again);
 }
 
 /**
@@ -123,23 +135,23 @@ function ringingAgain(m, key, delivery, view) {
   // again; if it rang, somebody has answered.
   emitCall(m, view, left(view, { reason: isRingingHere(view) ? "answeredElsewhere" : "transferred" }));
   const again = ringsAgain(view, delivery.version);
-  m.endedCalls = m.endedCalls.filter((other) => other !== key);
-  m.calls.set(key, again);
+  forget(m, key, again);
   return again;
 }
 
 /**
  * Whether an invite begins another ringing. A device that rings may lack the stop of that ringing, which the cluster gives
- * up when it rings the device again. One ringing is by the same users all the time.
+ * up when it rings the device again. One ringing is by the same users all the time. A device whose own call gave way to
+ * this one (`merged`) gets the invite again while it has the call.
  */
 function beginsAnew(view, { invite, version }) {
-  if (!invite.transferredBy && !invite.secondSide) return false;
+  if (!invite.transferredBy && !invite.secondSide && !invite.merged) return false;
   if (isRingingHere(view)) {
     const isSame =
       view.peer?.user === invite.caller?.user && view.invite?.transferredBy?.user === invite.transferredBy?.user;
     return !isSame && version > view.taken;
   }
-  return (isOver(view) || isTalking(view)) && version > Math.max(view.version, view.taken);
+  return (isOver(view) || (isTalking(view) && !invite.merged)) && version > Math.max(view.version, view.taken);
 }
 
 /**
@@ -155,14 +167,15 @@ function checked(m, delivery) {
   return { ...delivery, invite: { ...delivery.invite, consulted: null } };
 }
 
-/** Names the unanswered call of this device to the same user: one of the two will give way. */
+/** Names the call of this device to the same user that has given way, or an unanswered one: one of the two goes on. */
 function crossing(m, view, events) {
+  const merged = view.invite?.merged?.toLowerCase?.();
+  const isCrossed = (other) =>
+    other.role === "caller" &&
+    (other.id === merged || (!isOver(other) && !isTalking(other) && other.callee === view.peer?.user));
   return events.map((event) => {
     if (event.type !== "incoming") return event;
-    if (!canCross(m, view)) return { ...event, crosses: null };
-    const isCrossed = (other) =>
-      other.role === "caller" && !isOver(other) && !isTalking(other) && other.callee === view.peer?.user;
-    return { ...event, crosses: [...m.calls.values()].find(isCrossed) ?? null };
+    return { ...event, crosses: canCross(m, view) ? ([...m.calls.values()].find(isCrossed) ?? null) : null };
   });
 }
 

@@ -69,13 +69,11 @@ extension Call {
   }
 
   /// Gives the call to a device of the callee, because its own call to the caller gave way to this one (R8). The device
-  /// counts as having answered.
-  ///
-  /// A device at which this call was stopped, or which refused it, does not get it: its client takes no further invite of
-  /// the call, and the caller would be connected with no one.
+  /// counts as having answered, also where it had refused the call, or the call had left its user for others: its user
+  /// has called back.
   mutating func merge(_ leg: Int, merged: CallID, _ turn: inout Turn) {
-    guard isRinging, legs[leg].state.isLive else { return }
-    let lacksInvite = legs[leg].state == .waking
+    guard isRinging else { return }
+    let lacksInvite = legs[leg].state == .waking || !legs[leg].state.isLive
     if !lacksInvite { inviteAcknowledged(leg, &turn) }
     let answer = win(leg, description: "", merged: merged, &turn)
     legs[leg].ringPush.unschedule()
@@ -93,6 +91,7 @@ extension Call {
   mutating func deliverInvite(toWinner leg: Int, _ answer: AnsweredFacts, _ turn: inout Turn) {
     var invite = invite(of: leg)
     invite.deadline = max(invite.deadline, answer.connectDeadline)
+    invite.merged = answer.merged
     legs[leg].invitation = .sent
     deliver(to: leg, .invite(invite), &turn)
   }

@@ -169,7 +169,8 @@ extension Call {
       end(.glare, by: by, survivor: crossed.survivor, &turn)
       // If the survivor was answered, the device needs only the end of its own call.
       if !crossed.isSurvivorAnswered { requestMerge(&turn) }
-    case .answered where !crossed.isSurvivorAnswered:
+    // Where another user has answered, the callee's own call rings beside this one.
+    case .answered where !crossed.isSurvivorAnswered && isTalking(facts.callee.user):
       let reverse = CrossedCall(
         call: crossed.survivor, caller: facts.callee.user, survivor: id, by: facts.caller.device,
         isSurvivorAnswered: true)
@@ -212,10 +213,11 @@ extension Call {
         || guests.contains { rings($0.user) && !hasDeclined($0.user) })
   }
 
-  /// Adapts a stop to one user: the call is not missed by a user who has declined it.
+  /// Adapts a stop to one user: the call is not missed by a user who has declined it, or has it since by calling back.
   func adapted(_ stop: Stop, to user: String) -> Stop {
     var stop = stop
-    if stop.missed, hasDeclined(user) { stop.missed = false }
+    let calledBack = answer.map { $0.merged != nil && $0.by.user.hasBytes(of: user) } ?? false
+    if stop.missed, calledBack && transfers.isEmpty || hasDeclined(user) { stop.missed = false }
     return stop
   }
 

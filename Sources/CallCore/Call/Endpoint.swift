@@ -117,12 +117,15 @@ struct Endpoint: Sendable {
     return outbox.remove(at: index).delivery.event
   }
 
-  /// Drops the invite, which any command of the device about the call acknowledges.
+  /// Drops the invite, which any command of the device about the call acknowledges. Such a command may be older than an
+  /// invite to a call to which the device's own call gave way.
   /// - Returns: the descriptions and candidates in the invite.
   mutating func acknowledgeInvite() -> [Signal] {
     var signals: [Signal] = []
     outbox.removeAll {
-      guard case .invite(let invite) = $0.delivery.event else { return false }
+      guard case .invite(let invite) = $0.delivery.event, invite.merged == nil else {
+        return false
+      }
       signals = invite.signals
       return true
     }

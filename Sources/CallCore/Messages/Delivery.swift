@@ -109,8 +109,11 @@ public struct Invite: Sendable, Equatable {
   /// For such a call, if this device was asked before: the call in which it was asked. It answers at once, without
   /// ringing.
   public var consulted: ConsultedCall?
-  /// Whether an answered call rings for one of its sides: also where the call was over for the device.
-  public var ringsAnew: Bool { transferredBy != nil || isSecondSide }
+  /// This device's own call, which crossed this one and gave way to it: the device has this call, and need not answer.
+  /// The call may have stopped ringing here before.
+  public var merged: CallID?
+  /// Whether it is for the device also where the call was over there.
+  public var ringsAnew: Bool { transferredBy != nil || isSecondSide || merged != nil }
 
   public init(
     caller: Party, deadline: Timestamp, video: Bool = false, description: String = "",

@@ -46,6 +46,8 @@ extension HistoryChecker {
     // It takes the call over: its part in it begins anew.
     if event == nil, app.stopped, calls[call]?.tookOver(who) ?? false { app = App() }
     if app.stopped, case .invite(let invite) = event, invite.ringsAnew { app = App() }
+    // Its own call gave way to this one, which is over after all: the app waits for that word.
+    if app.stopped, case .stop = event, hasGivenWay(who, to: call) { return }
     if app.stopped, case .invite = event {
       try require(
         false, .noInviteAfterStop, call, "the app of \(who) is told to ring after the stop")

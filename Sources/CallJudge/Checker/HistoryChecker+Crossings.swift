@@ -34,6 +34,13 @@ extension HistoryChecker {
       "\(Who(answer.by)) took it, but its own call did not give way")
   }
 
+  /// Whether a call that this device had placed gave way to this one.
+  func hasGivenWay(_ who: Who, to call: CallID) -> Bool {
+    calls(of: who.user).contains {
+      $0.facts.ended?.survivor == call && $0.facts.journalCaller == who
+    }
+  }
+
   // MARK: Devices
 
   /// A device was invited to a call, or learned that its own one is placed: looks for pairs.
@@ -44,7 +51,8 @@ extension HistoryChecker {
         guard let caller = other.placed?.caller.user, let callee = own.placed?.callee.user,
           caller.hasBytes(of: callee), other.placed?.callee.user.hasBytes(of: who.user) ?? false,
           !crossings.contains(where: { $0.placed == placed && $0.rung == rung }),
-          !other.isForServer
+          // Where it rings here no longer, only the edge of its caller can notice the pair.
+          !other.isForServer, other.left(who.user) == nil, other.legEnds[other.key(who)] == nil
         else { continue }
         crossings.append(CrossingPair(who: who, placed: placed, rung: rung, since: now))
       }
@@ -76,8 +84,7 @@ extension HistoryChecker {
   /// The survivor of a call that gave way still rings, although nothing was wrong.
   private func unconnected(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
     guard let endedAt = facts.endedAt, let survivor = facts.ended?.survivor,
-      let other = calls[survivor], let caller = facts.journalCaller,
-      other.legEnds[other.key(caller)] == nil, other.diversions.isEmpty
+      let other = calls[survivor]
     else { return nil }
     let end = endedAt + bounds.merge
     guard end < now, rings(other, at: end),

@@ -84,6 +84,7 @@ extension HistoryChecker {
       try require(facts.answered == nil, .oneRecord, call, "answered twice in the journal")
       try require(facts.ended == nil, .oneRecord, call, "answered after its end")
       try mayMerge(answer, call)
+      if answer.merged != nil { facts.beginAnew(Who(answer.by)) }
       facts.answered = answer
       facts.answeredAt = now
       facts.connectDeadline = answer.connectDeadline

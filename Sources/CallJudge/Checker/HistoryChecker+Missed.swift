@@ -44,6 +44,8 @@ extension HistoryChecker.Facts {
     // The placer's other devices see the call as the placer does.
     guard placed.callee.user.hasBytes(of: who.user) || wentOn(to: who.user) else { return false }
     if let left = left(who.user) {
+      // The user has called back: a stop from before may say either.
+      if answered?.merged != nil, answered?.by.user.hasBytes(of: who.user) == true { return nil }
       // A device that did not ring may be told the end of the call, too.
       guard !isState, left.stop.reason == reason else { return nil }
       return left.stop.missed && !hasDeclined(who.user)

@@ -218,6 +218,10 @@ extension HistoryChecker {
     if let taken, invite.deadline.milliseconds != deadline.milliseconds {
       deadline = max(deadline, taken.connectDeadline)
     }
+    try require(
+      invite.merged == nil || invite.merged == taken?.merged || !knowsJournal, .crossingsMerge,
+      call,
+      "\(who) has it in place of another call, and no record says so")
     let known = (calls[call]?.deadlines ?? []) + [deadline]
     try require(
       known.contains { $0.milliseconds == invite.deadline.milliseconds }, .oneStory, call,

@@ -133,7 +133,7 @@ extension HistoryChecker {
     facts.transfers[facts.transfers.count - 1].endedAt = now
   }
 
-  /// A device rings for a transfer, so what it knew of an earlier part in the call is over.
+  /// A device rings for a transfer.
   func rungForTransfer(_ party: Party, _ facts: inout Facts, _ call: CallID)
     throws(HistoryViolation)
   {
@@ -141,18 +141,9 @@ extension HistoryChecker {
     try require(
       transfer.start.device.map { $0 == party.device } ?? true, .transfersAsked, call,
       "\(Who(party)) rings, and the transfer is to one other device")
-    let who = Who(party)
-    if let end = facts.told[who]?.end { facts.endsBefore[who, default: []].append(end) }
-    if let own = facts.legEnds[facts.key(who)] {
-      let end = CallEnd(reason: own == .busy ? .busy : .declined, by: who)
-      facts.endsBefore[who, default: []].append(end)
-    }
-    facts.told[who]?.end = nil
-    facts.told[who]?.endVersion = nil
-    facts.legEnds[facts.key(who)] = nil
-    facts.declinedHere.remove(who)
-    let before = facts.pushed.removeValue(forKey: facts.key(who)) ?? []
-    facts.pushedBefore[facts.key(who), default: []].formUnion(before)
+    let key = facts.key(Who(party))
+    facts.beginAnew(Who(party))
+    facts.pushedBefore[key, default: []].formUnion(facts.pushed.removeValue(forKey: key) ?? [])
   }
 
   // MARK: Devices' messages
@@ -250,5 +241,25 @@ extension HistoryChecker {
       }
     }
     return nil
+  }
+}
+
+extension HistoryChecker.Facts {
+  /// What a device knew of an earlier part in the call is over: it rings for a transfer, or has the call since its own one
+  /// gave way.
+  mutating func beginAnew(_ who: Who) {
+    if let end = told[who]?.end { endsBefore[who, default: []].append(end) }
+    if let own = legEnds[key(who)] {
+      let end = CallEnd(reason: own == .busy ? .busy : .declined, by: who)
+      endsBefore[who, default: []].append(end)
+    }
+    told[who]?.end = nil
+    told[who]?.endVersion = nil
+    if let left = left(who.user)?.stop {
+      let end = CallEnd(reason: left.reason, by: left.by.map(Who.init))
+      endsBefore[who, default: []].append(end)
+    }
+    legEnds[key(who)] = nil
+    declinedHere.remove(who)
   }
 }

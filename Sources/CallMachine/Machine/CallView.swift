@@ -211,7 +211,7 @@ package struct CallView: Sendable, Equatable {
 
   /// Whether an invite begins another ringing. The call may be over for this device, or it has a side; or it rings, and
   /// lacks the stop of that ringing, which a shard gives up when the device rings again. One ringing is by the same users
-  /// all the time.
+  /// all the time. A device whose own call gave way to this one gets the invite again while it has the call.
   func beginsAnew(_ invite: Invite, at version: UInt64) -> Bool {
     guard invite.ringsAnew else { return false }
     if phase == .ringing {
@@ -219,10 +219,18 @@ package struct CallView: Sendable, Equatable {
         && !(peer.hasBytes(of: invite.caller.user)
           && transferrer.hasBytes(of: invite.transferredBy?.user ?? ""))
     }
-    return (isEnded || phase == .answered) && version > self.version
+    return (isEnded || phase == .answered && invite.merged == nil) && version > self.version
   }
 
-  /// The call is to ring here once more, for a transfer, although it was over for this device.
+  /// Whether the call is over here and may go on elsewhere.
+  var mayGoOnElsewhere: Bool {
+    switch stop?.reason {
+    case .unanswered, .declined, .busy: true
+    default: false
+    }
+  }
+
+  /// The call is to ring here once more, although it was over for this device.
   /// - Parameter version: the invite's version. A stop before it is out of date.
   func ringingAgain(_ callee: String, at version: UInt64) -> CallView {
     var view = CallView(call: call, callee: callee, role: .callee, phase: .unknown)

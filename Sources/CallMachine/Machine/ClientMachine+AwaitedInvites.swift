@@ -16,12 +16,20 @@ extension ClientMachine {
   /// Policy at the limit: the oldest one is not asked for. A device has five live calls at most.
   private static let awaitedInvitesMax = 16
 
-  /// - Parameter view: the view of a call that a delivery or a reply has just changed.
-  mutating func awaitInvite(after view: CallView, now: Timestamp) {
+  /// - Parameters:
+  ///   - view: the view of a call that a delivery or a reply has just changed.
+  ///   - events: the changes.
+  mutating func awaitInvite(after view: CallView, _ events: [CallEvent], now: Timestamp) {
     if view.isWaking { return awaitInvite(of: view.call, now) }
-    guard view.role == .caller, let stop = view.stop, stop.reason == .glare,
-      let survivor = stop.survivor, calls[survivor] == nil
+    guard view.role == .caller, !events.isEmpty, let stop = view.stop, stop.reason == .glare,
+      let survivor = stop.survivor
     else { return }
+    if let known = calls[survivor] {
+      // It stopped ringing here, and this device's user has called back: it may come back, or be over everywhere.
+      guard known.mayGoOnElsewhere else { return }
+      calls[survivor] = known.ringingAgain(known.callee, at: known.version)
+      endedCalls.removeAll { $0 == survivor }
+    }
     awaitInvite(of: survivor, now)
   }
 

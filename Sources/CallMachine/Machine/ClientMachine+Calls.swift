@@ -25,11 +25,12 @@ extension ClientMachine {
     noteCallee(of: call, delivery.callee)
     guard let index = calls.index(forKey: call) else { return }
     // In place: the view's arrays are not copied.
-    emit(call, calls.values[index].apply(checked(delivery)), &turn)
+    let events = calls.values[index].apply(checked(delivery))
+    emit(call, events, &turn)
     if delivery.event.isInvite { stayForCall(&turn) }
     let view = calls.values[index]
     acknowledge(delivery, to: view.callee)
-    awaitInvite(after: view, now: turn.now)
+    awaitInvite(after: view, events, now: turn.now)
     if case .answered = delivery.event { hangUpLateWin(view, &turn) }
     if view.isEnded { remember(call) }
   }
@@ -198,8 +199,9 @@ extension ClientMachine {
     case .attached, .registered, .calls, .history, .rules: break
     }
     emit(address.call, events, &turn)
-    awaitInvite(after: calls.values[index], now: turn.now)
-    if calls.values[index].isEnded { remember(address.call) }
+    let view = calls.values[index]
+    awaitInvite(after: view, events, now: turn.now)
+    if view.isEnded { remember(address.call) }
   }
 
   func isPlacing(_ call: CallID) -> Bool {

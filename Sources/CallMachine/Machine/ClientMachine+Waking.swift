@@ -68,8 +68,10 @@ extension ClientMachine {
 
   private mutating func apply(_ state: CallState, _ turn: inout Turn) {
     guard let index = calls.index(forKey: state.call) else { return }
-    emit(state.call, calls.values[index].apply(state), &turn)
-    awaitInvite(after: calls.values[index], now: turn.now)
-    if calls.values[index].isEnded { remember(state.call) }
+    let events = calls.values[index].apply(state)
+    let view = calls.values[index]
+    emit(state.call, events, &turn)
+    awaitInvite(after: view, events, now: turn.now)
+    if view.isEnded { remember(state.call) }
   }
 }

@@ -16,6 +16,8 @@ final class SimCoverage {
     var isEnded = false
     var isConnected = false
     var diversions = 0
+    /// How often a device stopped ringing by itself.
+    var refusals = 0
     var transfers = 0
     var transferEpoch: UInt64 = 0
     var answers: [(at: Timestamp, who: Who)] = []
@@ -93,6 +95,7 @@ final class SimCoverage {
       calls[call]?.answeredBy = facts.by
       if !facts.by.user.hasBytes(of: seen.callee) { race("R25 answered", call) }
       if facts.merged != nil { race("R8 merged", call) }
+      if facts.merged != nil, seen.refusals + seen.diversions > 0 { race("R8 called back", call) }
       calls[call]?.connectDeadline = world.now + options.limits.connectGrace
       step(call, to: "answered")
     case .diverted(let facts) where facts.reason == .transferred && facts.from.isEmpty:
@@ -127,7 +130,9 @@ final class SimCoverage {
     case .moved(let facts):
       race("R24 of the \(facts.ofCaller ? "caller" : "callee")", call)
       if record.epoch > seen.epoch { race("R24 new owner", call) }
-    case .legEnded(_, let end, _): world.count("transition.leg → \(end)")
+    case .legEnded(_, let end, _):
+      world.count("transition.leg → \(end)")
+      calls[call]?.refusals += 1
     case .legJoined(let party):
       world.count("transition.leg joins")
       joined(party, seen, call)

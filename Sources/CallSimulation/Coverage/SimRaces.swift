@@ -7,7 +7,7 @@ package enum SimRaces {
 
   package static let required = [
     "R1", "R2", "R2 timeout", "R3", "R4", "R5", "R6", "R7", "R8", "R8 merged", "R8 moved",
-    "R8 in mid-ring",
+    "R8 in mid-ring", "R8 called back",
     "R9", "R10", "R10 deadline",
     "R10 pushed", "R11", "R12", "R13", "R13 in mid-ring", "R14", "R15", "R16", "R17 early",
     "R17 of a loser", "R17 after the end", "R18", "R19", "R19 pushed", "R20", "R21", "R22", "R23",

@@ -32,6 +32,8 @@ package struct SimOptions: Sendable {
   var secondCalls: SecondCalls? { didSet { chooseKeys() } }
   /// How long a call rings that goes on to others. All callers choose a time.
   var forwardedRing = ForwardedRing.anew { didSet { chooseKeys() } }
+  /// Whether people call back when a call has left them.
+  var callsBack = false
   /// Whether every second app that begins anew shows no call of its former run.
   var appsForget = false
   /// By what the app has: 1 ongoing calls, 2 histories, 4 callers' times for calls that go on, 8 second calls that ring, 16

@@ -77,6 +77,11 @@ package final class Simulation {
       options.appsForget = true
       world.count("world.with apps that forget")
     }
+    var backs = world.fork("calls back")
+    if needs(.callsBack) || (sabotage == nil && backs.chance(0.3)) {
+      options.callsBack = true
+      world.count("world.with calls back")
+    }
     var webhooks = world.fork("webhooks")
     if needs(.webhooks) || (sabotage == nil && webhooks.chance(0.4)) {
       options.hasWebhooks = true

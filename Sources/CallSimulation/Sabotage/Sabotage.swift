@@ -6,6 +6,7 @@ package enum Sabotage: String, Sendable, CaseIterable {
     lateDeclineEnds, notRepeated, announcementsIgnored, recordDropped, twoWinners,
     stopWithoutReason, callerNotTold, versionGoesBack, registrationNotStored,
     registrationUnfenced, callerNameLost, placersAnnounced, crossingUnnoticed, mergeNotAsked,
+    calledBackInVain,
     talkingNotTold, ongoingEndHidden, ongoingUnannounced, survivorNotNamed, visitNotAsked,
     divertedToCaller, chosenTimeIgnored, winnerBelievedBack, turnSkipped, pullNotCompared,
     formerNotStopped, takeoverInvented, endToldAsMoved, moveNotTold, transferMisdirected,
@@ -68,6 +69,8 @@ package enum Sabotage: String, Sendable, CaseIterable {
     static let callersTime = Self(rawValue: 1 << 8)
     static let appsForget = Self(rawValue: 1 << 9)
     static let rogueEdge = Self(rawValue: 1 << 10)
+    /// People call back when a call has left them.
+    static let callsBack = Self(rawValue: 1 << 11)
   }
 
   func row(

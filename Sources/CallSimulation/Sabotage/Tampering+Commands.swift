@@ -87,7 +87,8 @@ extension Tampering {
     switch body {
     case .call(_, .answer): sabotage == .answersIgnored
     case .crossed: sabotage == .crossingUnnoticed
-    case .merge: sabotage == .mergeNotAsked
+    case .merge(let request):
+      sabotage == .mergeNotAsked || (sabotage == .calledBackInVain && left.contains(request.call))
     case .visit: sabotage == .visitNotAsked || sabotage == .secondNotCalled
     case .replaced: sabotage == .consultedGoesOn
     case .talking: sabotage == .talkingNotTold

@@ -47,6 +47,16 @@ extension Tampering {
           if case .answered(let facts) = entry.change { winners[entry.call] = facts.by }
         }
       }
+    case .calledBackInVain:
+      nats.observers.appended.append { [unowned self] _, _, record in
+        guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }
+        for entry in record.entries {
+          switch entry.change {
+          case .diverted, .legEnded: left.insert(entry.call)
+          default: break
+          }
+        }
+      }
     case .pullNotCompared, .winnerBelievedBack:
       nats.observers.appended.append { [unowned self] _, _, record in
         guard let record = try? ClusterCodec.journalRecord(record.bytes) else { return }

@@ -11,6 +11,8 @@ final class Tampering {
   var winners: [CallID: Party] = [:]
   /// Who has a side of an answered call, first the callee's and then the caller's.
   var holders: [CallID: [Party]] = [:]
+  /// Calls that have stopped ringing at a device, and ring on.
+  var left: Set<CallID> = []
   /// Each call's devices that no push was decided for.
   var legs: [CallID: [DeviceID]] = [:]
   var jobs = 0

@@ -58,7 +58,19 @@ extension Workload {
       }
       connect(device, call, script)
     case .answered: connect(device, call, script)
-    case .ringing, .ringsUntil, .stopped, .signal, .moved, .transfer: break
+    case .stopped(let stop): stopped(device, call, stop.reason)
+    case .ringing, .ringsUntil, .signal, .moved, .transfer: break
+    }
+  }
+
+  /// Its user calls back, now and then, while the call may go on elsewhere.
+  private func stopped(_ device: SimDevice, _ call: CallID, _ reason: EndReason) {
+    guard options.callsBack, device.calls[call]?.role == .callee,
+      [.unanswered, .declined, .busy].contains(reason), random.chance(0.3),
+      let caller = running[call]?.caller?.who.user
+    else { return }
+    device.after(random.span(.milliseconds(20), .seconds(3))) { [weak self] in
+      self?.callBack(device, caller)
     }
   }
 

@@ -78,6 +78,7 @@ extension Callmesh__V1__Invite: Mapping {
     try c.optional(&value.transferredBy, &m.transferred_by)
     c.flag(&value.isSecondSide, &m.second_side)
     try c.consulted(&value.consulted, &m.consulted)
+    try c.optionalID(&value.merged, &m.merged, "invite.merged")
   }
 }
 

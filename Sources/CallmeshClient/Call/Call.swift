@@ -61,7 +61,8 @@ public final class Call: Sendable {
 
   // MARK: Of an invite
 
-  /// This device's unanswered call to the same user: one of both gives way, so do not ring.
+  /// This device's call to the same user, which is unanswered or has given way to this one. One of both goes on, so do not
+  /// ring.
   public var crosses: Call? { changing.withLock { $0.crosses } }
   public var caller: Party? { progress.invite?.caller }
   /// The caller's session description; empty: none.

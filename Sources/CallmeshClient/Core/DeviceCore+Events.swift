@@ -77,9 +77,10 @@ extension DeviceCore {
     return call
   }
 
-  /// This device's unanswered call to the user who calls. A call that was diverted or transferred rings beside any
-  /// other.
+  /// This device's call to the user who calls: one that has given way to this call, or an unanswered one. A call that was
+  /// diverted or transferred rings beside any other.
   private func crossed(by invite: Invite, to call: Call) -> Call? {
+    if let merged = invite.merged, let own = gaveWay, own.id == merged { return own }
     guard call.callee.hasBytes(of: user), invite.divertedBy.isEmpty, invite.transferredBy == nil,
       !invite.caller.device.text.isEmpty
     else { return nil }
@@ -107,6 +108,7 @@ extension DeviceCore {
       case .answered(_, _, isHere: true) where isNew: events.send(.taken(call))
       case .ended:
         if calls[call.id] === call { calls[call.id] = nil }
+        if call.role == .caller, call.end?.reason == .glare { gaveWay = call }
         events.send(.ended(call))
       default: break
       }

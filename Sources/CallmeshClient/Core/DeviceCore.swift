@@ -9,6 +9,8 @@ final class DeviceCore {
   let events: Broadcast<Device.Event>
   /// Calls that are not over.
   var calls: [CallID: Call] = [:]
+  /// The last call of this device that gave way to a crossing one.
+  var gaveWay: Call?
   var ongoing: [OngoingCall] = []
   var historyState: HistoryState?
   /// Credentials for TURN servers, as the edge gave them last.
@@ -77,6 +79,7 @@ final class DeviceCore {
   func stop() {
     driver?.stop()
     endAll(CallmeshError(.stopped))
+    gaveWay = nil
     events.finish()
   }
 

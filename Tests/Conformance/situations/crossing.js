@@ -1,6 +1,6 @@
 // 340 to 359: two users who call each other.
 
-import { ann, annTablet, here, ids, invite, placed, places, received } from "./helpers.js";
+import { ann, annTablet, here, ids, invite, placed, places, received, rings } from "./helpers.js";
 
 /** The invite of Ann's call comes while the client calls her. It may ring or not. */
 async function crosses(t, link, call = received) {
@@ -137,6 +137,25 @@ export const crossing = [
       t.deliver(link, own, { answered: { by: { user: "bob", device: "bob-tablet" }, description: "v=0 answer" } });
       await t.shows("answered", { call: own.id });
       await t.showsNo("rings");
+    },
+  },
+  {
+    number: 349,
+    title: "Ann's call rang here and went on to others, and the client calls back: it has Ann's call",
+    section: "Crossing calls",
+    race: "R8",
+    async play(t) {
+      const link = await t.attached();
+      await rings(t, link);
+      t.deliver(link, received, { stop: { reason: "unanswered", missed: true } });
+      await t.shows("stopped", { call: received.id, reason: "unanswered" });
+      await places(t, link);
+      t.deliver(link, received, invite(t, { merged: placed.id }));
+      t.deliver(link, received, { answered: { by: here } });
+      t.deliver(link, placed, { stop: { reason: "glare", survivor: received.id } });
+      await t.mayShow("rings", { call: received.id });
+      await t.shows("won", { call: received.id });
+      await t.shows("stopped", { call: placed.id, reason: "glare" });
     },
   },
 ];

@@ -126,8 +126,8 @@ const happened = (model, event, detail) => (call) => {
 
 function ended(model, seen, end) {
   const call = findCall(model, seen.id);
-  // It never rang here: nothing is shown of it.
-  if (!call || call.end) return model;
+  // It never rang here, or no longer: nothing is shown of it.
+  if (!call || call.end) return { ...model, calls: model.calls.filter((other) => other.givesWayTo !== seen.id) };
   // It gave way to a call of the other side. The screen stays until that one is answered, or over.
   const isGivingWay = end.reason === "glare" && call.role === "caller" && end.survivor;
   if (isGivingWay) return changed(model, seen.id, () => ({ givesWayTo: end.survivor }));

@@ -72,6 +72,12 @@ export class Phone {
     device.on("tokenFailed", ({ error }) => tell("notice", { text: error.message }));
     device.on("ongoing", ({ calls }) => tell("ongoing", { calls, aheadMs: Date.now() - device.clusterTime }));
     device.on("incoming", ({ call }) => this.#rings(call));
+    // A call to which one of this page has given way may be over without having rung here.
+    device.on("ended", ({ call }) => {
+      if (this.#followed.has(call)) return;
+      this.#ended(call, call.end);
+      this.#tell(call, "ended", call.end);
+    });
     device.on("wanted", ({ call }) => this.answer(call.id));
     device.on("taken", ({ call }) => {
       this.#follow(call);
@@ -96,11 +102,18 @@ export class Phone {
 
   #rings(call) {
     this.#follow(call);
-    const isQuiet = !!call.crosses || !!call.consulted;
+    const isQuiet = !!call.crosses || !!call.consulted || !!call.merged;
     this.#tell(call, "incoming", { isQuiet });
+    if (call.merged) this.#goOn(call);
     // The user has said yes already: to who hands the call over, or in a notification.
     if (call.consulted || call.isWanted) this.answer(call.id);
     else if (!isQuiet) this.run(call.alerting());
+  }
+
+  /** This page's call gave way to that one. If its media are gone, the page has given it up or was loaded anew. */
+  #goOn(call) {
+    const hasLine = [...this.#lines].some((line) => line.survivor === call.id || line.id === call.merged);
+    if (!hasLine) call.on("answered", () => this.line(call.id) ?? this.run(this.#newLine(call.id).resume()));
   }
 
   #ended(call, { reason, survivor }) {

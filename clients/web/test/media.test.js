@@ -500,6 +500,25 @@ test("crossing calls: the media follow the call that goes on", async () => {
   }
 });
 
+test("crossing calls: a call back to one that had left for others", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone" });
+  const invite = { caller: ann, deadlineMs: epochMs + 30_000, description: "v=0\r\no=- 70 2 IN IP4 1\r\na=setup:actpass\r\n" };
+  socket.deliver(toBob, 1048577, { invite });
+  socket.deliver(toBob, 1048578, { stop: { reason: "unanswered", missed: true } });
+  world.nextIds = [ids.b];
+  const media = await CallMedia.place(device, "ann", options());
+  socket.state(socket.next("place"), "placed");
+  socket.deliver(toAnn, 1048578, { stop: { reason: "glare", by: ann, survivor: ids.a } });
+  await settled();
+  assert.equal(media.call.id, ids.b);
+  socket.deliver(toBob, 1048580, { invite: { ...invite, merged: ids.b } });
+  socket.deliver(toBob, 1048581, { answered: { by: bob } });
+  for (let turn = 0; turn < 4; turn += 1) await settled();
+  assert.deepEqual([media.call.id, media.call.state], [ids.a, "answered"]);
+  assert.equal(media.connection.signalingState, "stable");
+});
+
 test("crossing calls: the one that goes on has ended meanwhile", async () => {
   const world = new World();
   const { device, socket } = await world.attached({ device: "bob-phone" });

@@ -353,6 +353,56 @@ test("crossing calls: this side's gives way to the other one", async () => {
   assert.deepEqual(socket.names(), []);
 });
 
+/** Ann's call rang at Bob's phone and left it, and Bob calls back. */
+async function calledBack(world, stop) {
+  const { device, socket } = await world.attached({ device: "bob-phone" });
+  socket.deliver(toBob, 1048577, { invite });
+  const [{ call: former }] = named(device.heard, "incoming");
+  socket.deliver(toBob, 1048579, { stop });
+  const own = device.place("ann", { id: ids.b });
+  socket.state(socket.next("place"), "placed");
+  return { device, socket, former, own };
+}
+
+test("crossing calls: this side's gives way to one that had left for others", async () => {
+  const glare = { stop: { reason: "glare", by: ann, survivor: ids.a } };
+  for (const reason of ["unanswered", "declined", "busy"]) {
+    for (const isGlareFirst of [true, false]) {
+      const world = new World();
+      const { device, socket, former, own } = await calledBack(world, { reason });
+      if (isGlareFirst) socket.deliver(toAnn, 1048578, glare);
+      socket.deliver(toBob, 1048580, { invite: { ...invite, merged: ids.b } });
+      socket.deliver(toBob, 1048581, { answered: { by: bob } });
+      if (!isGlareFirst) socket.deliver(toAnn, 1048578, glare);
+      const [, { call }] = named(device.heard, "incoming");
+      assert.equal(former.end.reason, reason);
+      assert.deepEqual([call.state, call.crosses, own.end.reason], ["answered", own, "glare"]);
+      assert.equal(device.find(ids.a), call);
+      // It comes again with a new session, as long as the device has not said that media flow.
+      socket.deliver(toBob, 1048585, { invite: { ...invite, merged: ids.b } });
+      assert.deepEqual([call.state, named(device.heard, "incoming").length], ["answered", 2]);
+      await world.pass(6000);
+      assert.deepEqual(socket.names(), []);
+    }
+  }
+});
+
+test("crossing calls: this side's gives way to one that is over, so the device asks", async () => {
+  const world = new World();
+  const { device, socket } = await calledBack(world, { reason: "unanswered", missed: true });
+  socket.deliver(toAnn, 1048578, { stop: { reason: "glare", by: ann, survivor: ids.a } });
+  await world.pass(5100);
+  const query = socket.next("query");
+  socket.state(query, "ended", { reason: "unanswered", version: 1048579 });
+  assert.deepEqual(named(device.heard, "ended").map(({ call }) => call.end.reason), ["unanswered", "glare", "unanswered"]);
+  // One that its caller has cancelled goes on nowhere.
+  const other = new World();
+  const cancelled = await calledBack(other, { reason: "cancelled", by: ann });
+  cancelled.socket.deliver(toAnn, 1048578, { stop: { reason: "glare", by: ann, survivor: ids.a } });
+  await other.pass(6000);
+  assert.deepEqual(cancelled.socket.names(), []);
+});
+
 test("a call that was diverted, transferred or placed by the app's server crosses none", async () => {
   for (const other of [
     { divertedBy: { user: "carl" } },

@@ -109,8 +109,8 @@ function listen(call) {
 
 function rings(call) {
   const { id, callee, caller, description, video, headers, pushData, divertedBy, transferredBy, consulted } = call;
-  const { isSecondCall: secondCall, isSecondSide: secondSide } = call;
-  show("rings", { call: id, callee, caller, description, video, headers, pushData, secondCall, secondSide, divertedBy, transferredBy, consulted });
+  const { isSecondCall: secondCall, isSecondSide: secondSide, merged } = call;
+  show("rings", { call: id, callee, caller, description, video, headers, pushData, secondCall, secondSide, merged, divertedBy, transferredBy, consulted });
   listen(call);
 }
 

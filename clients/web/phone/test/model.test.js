@@ -114,6 +114,8 @@ test("calls that cross, and the other side gives up", () => {
   const glare = of("ended", "ended", ended("glare", { survivor: "2" }));
   const over = of("ended", "ended", ended("cancelled"), fromBob);
   assert.deepEqual(ann(dialled, quiet, glare, over).calls, []);
+  // It had stopped ringing here before.
+  assert.deepEqual(ann(dialled, rings(), of("ended", "ended", ended("unanswered"), fromBob), glare, over).calls.map(({ id }) => id), ["2"]);
   // The other way round: the other side's call gives way.
   const model = ann(dialled, of("placed", "placed"), quiet, of("ended", "ended", ended("answeredElsewhere"), fromBob));
   assert.deepEqual(model.calls.map(({ id }) => id), ["1"]);

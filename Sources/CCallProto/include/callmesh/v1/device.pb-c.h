@@ -1312,13 +1312,17 @@ struct  Callmesh__V1__Invite
    */
   protobuf_c_boolean second_side;
   /*
+   * The id of this device's own call, which gave way to this one: the device has this one, also where it was over here.
+   */
+  ProtobufCBinaryData merged;
+  /*
    * The call is to somebody else: the user who sent it here. The delivery's call says who was called.
    */
   char *diverted_by;
 };
 #define CALLMESH__V1__INVITE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&callmesh__v1__invite__descriptor) \
-    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0, NULL, NULL, 0, (char *)protobuf_c_empty_string }
+    , NULL, 0, 0, (char *)protobuf_c_empty_string, 0,NULL, 0,NULL, (char *)protobuf_c_empty_string, 0, NULL, NULL, 0, {0,NULL}, (char *)protobuf_c_empty_string }
 
 
 struct  Callmesh__V1__Ringing
