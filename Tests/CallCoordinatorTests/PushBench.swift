@@ -10,6 +10,8 @@ final class TestOutlet: WorkQueue {
     case takes, refuses
     /// Says nothing until it takes or refuses again.
     case silent
+    /// Answers at once that nobody knows, as a bus does while the queue has no leader.
+    case leaderless
   }
   private struct State {
     var mood = Mood.takes
@@ -44,6 +46,7 @@ final class TestOutlet: WorkQueue {
         state.kept.append(job)
         return .appended(sequence: UInt64(state.kept.count))
       case .refuses: return .refused
+      case .leaderless: return .unknown("no stream takes the message")
       case .silent:
         state.waiting.append(completion)
         return nil

@@ -62,6 +62,21 @@ import Testing
     }
   }
 
+  @Test("a queue without a leader is asked for as long as an election takes") func leaderless()
+    async throws
+  {
+    try await withSleepingDevice { bench, bob in
+      bench.outlet.be(.leaderless)
+      try await bench.edge.place(call, from: 2, caller, to: bob)
+      try await eventually("more attempts than a full queue gets") {
+        bench.outlet.offered.count >= 7
+      }
+      #expect(bench.metrics.pushesFailed.value == 0 && bench.edge.stops(to: 2).isEmpty)
+      bench.outlet.be(.takes)
+      try await eventually("it is kept") { bench.outlet.kept.count == 1 }
+    }
+  }
+
   @Test("R19: a queue that takes nothing: the call ends, and it is counted")
   func neverTaken() async throws {
     try await withSleepingDevice { bench, bob in

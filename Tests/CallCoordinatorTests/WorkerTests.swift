@@ -175,6 +175,38 @@ import Testing
     }
   }
 
+  /// More waits than one record takes. The calls are ahead of a record that was closed early.
+  @Test func noCheckpointIsAheadOfItsRecord() async throws {
+    try await WorkerBench({ $0.checkpointEveryRecords = 1 }).serve { bench in
+      try await bench.queryThatWaits(1)
+      let callee = bench.user(0)
+      for number in UInt64(1)...12 {
+        let request = PlaceRequest(
+          call: CallID(high: 7, low: number), description: String(repeating: "d", count: 60_000))
+        bench.edge.send(
+          .place(request), from: 100 + number, .user("caller\(number)"), "d1", to: callee,
+          request: 1)
+      }
+      try await eventually("all are decided") {
+        await bench.worker.status().contains { $0.placed + $0.ringing + $0.endedKept == 12 }
+      }
+      bench.journal.letGo()
+      func placed(_ entries: [JournalEntry]) -> Int {
+        entries.count { if case .placed = $0.change { true } else { false } }
+      }
+      try await eventually("all are journalled") {
+        placed(bench.journal.records.flatMap(\.entries)) == 12
+      }
+      let stored = try await bench.journal.records(shard: 0, from: 1, limit: 1000)
+      let records = try stored.map { ($0.sequence, try ClusterCodec.journalRecord($0.bytes)) }
+      #expect(records.count { placed($0.1.entries) > 0 } > 1, "one record was closed early")
+      for job in bench.checkpointJobs {
+        let before = records.filter { $0.0 <= job.sequence }.flatMap(\.1.entries)
+        #expect(placed(job.checkpoint.entries) <= placed(before))
+      }
+    }
+  }
+
   /// Nothing more happens to the shard: the oldest record's age is enough.
   @Test func checkpointsAreTakenByAge() async throws {
     try await WorkerBench({ $0.checkpointEvery = .milliseconds(30) }).serve { bench in

@@ -78,6 +78,19 @@ import Testing
       ? request?.voipToken == nil && request?.alertToken != nil : request == nil
   }
 
+  @Test("a token that is claimed again and again while the stream is away waits once")
+  func claimedAgain() {
+    var bench = registered(limits: .with { $0.registrationsWaiting = 4 })
+    for _ in 0..<6 { #expect(end(.taken, &bench) == nil) }
+    let events = takeEvents(&bench)
+    #expect(events.count == 1)
+    bench.enrol("b3", hasWebhooks: true)
+    #expect(bench.registration("b3") != nil)
+    events.first.map { stored($0.token, &bench) }
+    bench.answerStores()
+    #expect(isGone(.taken, bench))
+  }
+
   @Test("the stream, then the store, then the reply", arguments: Way.allCases)
   func ends(way: Way) throws {
     var bench = registered()

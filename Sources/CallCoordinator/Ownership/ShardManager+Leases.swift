@@ -120,10 +120,17 @@ extension ShardManager {
     return true
   }
 
-  /// Reads a lease again, after a write of it was refused.
+  /// Reads a lease again, after a write of it was refused. The store may have been restored from a backup, and have an
+  /// earlier one or none.
   private nonisolated func refresh(_ shard: Int) async {
-    guard let entry = try? await dependencies.leases.get("\(shard)") else { return }
-    inbox.offer(.lease(entry))
+    do {
+      inbox.offer(.leaseRead(shard: shard, try await dependencies.leases.get("\(shard)")))
+    } catch {}
+  }
+
+  func leaseRead(_ shard: Int, _ entry: KeyValueEntry?, now: Timestamp) {
+    shards[shard].seenRevision = 0
+    leaseSeen(entry ?? KeyValueEntry(key: "\(shard)", value: nil, revision: 0), now: now)
   }
 
   // MARK: Results

@@ -217,6 +217,7 @@ package actor ShardManager {
     switch event {
     case .heartbeat(let bytes, let role): received(bytes, from: role, now: now)
     case .lease(let entry): leaseSeen(entry, now: now)
+    case .leaseRead(let shard, let entry): leaseRead(shard, entry, now: now)
     case .probed(let probe, let listens):
       if !listens { checkConnection(now: now) }
       changed(

@@ -9,6 +9,8 @@ enum ShardManagerEvent: Sendable {
   case heartbeat([UInt8], from: NodeRole?)
   /// The present lease of a shard.
   case lease(KeyValueEntry)
+  /// The lease as the store has it, read after a refused write.
+  case leaseRead(shard: Int, KeyValueEntry?)
   case worker(WorkerReport)
   case claimed(shard: Int, Result<ClaimedShard, ShardClaim.Failure>)
   case released(shard: Int, Bool)

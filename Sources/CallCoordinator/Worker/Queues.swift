@@ -107,6 +107,13 @@ package struct EdgeOutbox: Sendable {
           + $1.entry.divertedBy.utf8.count
       }
     }
+    switch body {
+    case .reply(_, .app(.calls(let list))): return 256 + 1024 * list.calls.count
+    case .reply(_, .app(.user(let user))):
+      return 256 + 1024 * user.calls.count + 512 * user.devices.count
+    case .reply(_, .calls(let live)): return 256 + 512 * (live.placed.count + live.received.count)
+    default: break
+    }
     if case .visit(_, let answer) = body { return 256 + 2048 * answer.devices.count }
     guard case .delivery(let delivery) = body else { return 256 }
     func bytes(_ signals: [Signal]) -> Int {

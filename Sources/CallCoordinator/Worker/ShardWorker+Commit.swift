@@ -57,9 +57,11 @@ extension ShardWorker {
     record.previous = shard.pipeline.lastSequence
     let flight = flight(record, shard)
     flight.milestones = shard.machine.milestones(in: record.entries)
-    // This record holds everything that was decided so far: once it is stored, calls and journal agree exactly. A busy
-    // shard has no better moment for a checkpoint.
-    if wantsCheckpoint(shard, now: now) { flight.snapshot = shard.machine.snapshot }
+    // If this record holds everything that was decided so far, calls and journal agree exactly once it is stored: a busy
+    // shard has no better moment for a checkpoint. The calls are ahead of a record that was closed early.
+    if shard.pipeline.holdsNothingBack, wantsCheckpoint(shard, now: now) {
+      flight.snapshot = shard.machine.snapshot
+    }
     start(flight, shard)
   }
 

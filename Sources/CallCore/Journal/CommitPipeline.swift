@@ -13,6 +13,8 @@ public struct CommitPipeline: Sendable {
   public private(set) var lastSequence: UInt64
   public private(set) var lastNumber: UInt64 = 0
   public private(set) var inFlight = false
+  /// Whether the record that was taken last holds everything that was decided: it was not closed early.
+  public var holdsNothingBack: Bool { parts.isEmpty }
 
   private var entries: [JournalEntry] = []
   private var effects: [Effect] = []

@@ -123,6 +123,12 @@ struct PendingGone: Sendable {
   func isAbout(_ user: UserKey, _ device: DeviceID) -> Bool {
     self.user == user && self.device == device
   }
+
+  /// Whether another device registers this token of a device.
+  func isTaken(_ fingerprint: String, _ user: UserKey, _ device: DeviceID) -> Bool {
+    guard case .taken(fingerprint, _) = what else { return false }
+    return isAbout(user, device)
+  }
 }
 
 /// The place of a later reply.

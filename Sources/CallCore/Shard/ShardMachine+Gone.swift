@@ -37,7 +37,16 @@ extension ShardMachine {
       let registration = users[user]?.device(device)?.registration,
       registration.hasWebhooks, let gone = registration.gone(fingerprint, .taken)
     else { return false }
-    if let reply, pendingGone.values.contains(where: { $0.reply == reply }) { return true }
+    // The event of an earlier request waits, which was given up or is repeated.
+    let waiting = pendingGone.first { $0.value.isTaken(fingerprint, user, device) }
+    if let (number, former) = waiting {
+      if case .taken(_, let other?) = former.what, other != claim {
+        tokenStepDone(token: other, .failed, &turn)
+      }
+      pendingGone[number]?.what = .taken(fingerprint: fingerprint, claim: claim)
+      pendingGone[number]?.reply = reply
+      return true
+    }
     guard pendingGone.count < limits.registrationsWaiting else {
       reply?.send(.error(CallError(.tryAgain, retryAfterMilliseconds: 1000)), &turn)
       if let claim { tokenStepDone(token: claim, .failed, &turn) }

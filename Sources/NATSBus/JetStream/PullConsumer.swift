@@ -93,13 +93,13 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
 
   /// All gateways create the same consumer; creating an existing one changes nothing.
   private func createConsumer() {
-    let generation = state.withLock { state -> Int? in
+    let begun = state.withLock { state -> (generation: Int, isStarting: Bool)? in
       guard !state.cancelled, !state.isCreating else { return nil }
       state.isCreating = true
       state.retryAt = nil
-      return state.generation
+      return (state.generation, state.isStarting)
     }
-    guard let generation else { return }
+    guard let (generation, isStarting) = begun else { return }
     let configuration = """
       {"stream_name":\(JSONWriter.quoted(queue.stream)),"config":{\
       "durable_name":\(JSONWriter.quoted(lane)),"deliver_policy":"all","ack_policy":"explicit",\
@@ -107,9 +107,11 @@ final class PullConsumer: BusSubscription, ConnectionObserver {
       "filter_subject":\(JSONWriter.quoted(queue.subject(lane))),"replay_policy":"instant",\
       "max_ack_pending":\(queue.options.maxUnsettled),"max_waiting":1024}}
       """
-    queue.api.start(JetStreamSubject.serve(queue.stream, lane), configuration) {
-      [weak self] answer in self?.created(answer, generation)
-    }
+    // Only the leader of all servers answers. A short time finds the next one soon; `start` does not try again.
+    queue.api.start(
+      JetStreamSubject.serve(queue.stream, lane), configuration,
+      timeout: isStarting ? nil : bus.thread.options.consumerTimeout
+    ) { [weak self] answer in self?.created(answer, generation) }
   }
 
   private func created(_ answer: Result<JetStreamAPI.Reply, any Error>, _ generation: Int) {
