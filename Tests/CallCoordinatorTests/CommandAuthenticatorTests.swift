@@ -201,6 +201,25 @@ import Testing
     }
   }
 
+  @Test("a void ticket still ends its session, and does nothing else", arguments: [0, 1, 2])
+  func ends(way: Int) throws {
+    let check = rig.check()
+    let ticket = Credential.ticket(try check.ticket(rig))
+    switch way {
+    case 0: rig.tokens.replace(keys: AppKeys.generateDevelopment(app: "demo").0)
+    case 1: rig.tokens.revoke(app: "demo", user: "ann", atSeconds: Self.seconds, now: Self.seconds)
+    default: break
+    }
+    let later = Span.seconds(way == 2 ? 700 : 0)
+    for body in [Command.Body.sessionClosed(graceful: false), .callerGone([Self.call])] {
+      #expect(check.judge(Self.command(body, ticket), later: later) == .accepted)
+      let other = Self.command(body, ticket, device: "tablet")
+      #expect(check.judge(other, later: later) == .unknownSession)
+    }
+    let hangUp = Self.command(.call(Self.call, .hangUp), ticket)
+    #expect(check.judge(hangUp, later: later) == .unknownSession)
+  }
+
   @Test("tokens of others, of nobody, and of yesterday") func badTokens() throws {
     let check = rig.check()
     for text in [

@@ -163,6 +163,7 @@ extension Trait where Self == EdgeTrait {
     try await second.end()
     #expect(try await ask("203.0.113.7", client) == 429)
     #expect(edge.limited(.requestsPerAddress) == 1)
+    #expect(try await ask("203.0.113.9", client) == 200, "another device on this connection")
     // The proxy looks whether the edge is there.
     let probe = try await edge.client(from: "127.0.0.2")
     for _ in 0..<10 { #expect(try await probe.request("GET", "/healthz").status == 200) }

@@ -295,6 +295,20 @@ private let most = AppLimit.signalBytesPerUser.facts.range.upperBound
     #expect(limited(.bytesPerSession) == 1)
   }
 
+  /// A frame that can be read and is refused costs as much to decode as another one.
+  @Test func bytesOfFramesThatAreRefused() {
+    var machine = SessionMachine.attached()
+    let bad = FrameError(id: 2, error: CallError(.invalidField))
+    func replies() -> [CallError.Code?] {
+      machine.take().compactMap {
+        if case .reply(_, .error(let error)) = $0 { error.code } else { nil }
+      }
+    }
+    machine.session.received(bad: bad, bytes: 700_000, &machine.turn)
+    machine.session.received(bad: bad, bytes: 700_000, &machine.turn)
+    #expect(replies() == [.invalidField, .rateLimited])
+  }
+
   @Test(.stillEdge(terms: .limited([.commandsPerSession: 2])))
   func commandsOfASession() async throws {
     let (client, _) = try await edge.device("ann", "phone")

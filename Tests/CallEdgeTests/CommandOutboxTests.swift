@@ -169,6 +169,22 @@ extension CommandOutbox {
     #expect(outbox.flushed(all: true).count == 1 && !outbox.hasLazy)
   }
 
+  @Test func joinedAcknowledgementsFitIntoABatch() {
+    var outbox = outbox { $0.batchBytesMax = 1000 }
+    for number in UInt64(0)..<100 {
+      let items = (0..<10).map {
+        Acknowledgement(call: CallID(high: number, low: $0), version: 1)
+      }
+      outbox.acknowledge(command(session: 1, request: 0, .ack(items)))
+    }
+    let sizes = outbox.flushed(all: true).map { _, commands in
+      commands.reduce(0) { sum, command in
+        if case .ack(let items) = command.body { sum + items.count } else { sum }
+      }
+    }
+    #expect(sizes.reduce(0, +) == 1000 && sizes.allSatisfy { 32 * $0 <= 1000 })
+  }
+
   @Test func whatOvertookItsPlaceIsSaidAgainBehindIt() {
     var outbox = outbox()
     let call = CallID(high: 1, low: 1)

@@ -76,7 +76,9 @@ package struct CommandAuthenticator {
     _ ticket: SessionTicket, of command: Command, _ now: Int64
   ) -> Verdict {
     guard let authority else { return trustsAll ? .accepted : .unknownSession }
-    guard now < Int64(ticket.expires) + Self.leewaySeconds else { return .unknownSession }
+    guard command.body.endsSession || now < Int64(ticket.expires) + Self.leewaySeconds else {
+      return .unknownSession
+    }
     let edge = command.session.edge
     let generation = authority.tokens.generation
     let place = Int(truncatingIfNeeded: ticket.low) & (Self.ticketsMax - 1)
@@ -87,7 +89,11 @@ package struct CommandAuthenticator {
     }
     guard let keys = authority.tickets.current else { return .refused(Self.notReady) }
     metrics.ticketsChecked.increment()
-    guard keys.accepts(.init(high: ticket.high, low: ticket.low), of: ticket.facts(of: command)),
+    guard keys.accepts(.init(high: ticket.high, low: ticket.low), of: ticket.facts(of: command))
+    else { return .unknownSession }
+    // A session often ends because its token is void.
+    if command.body.endsSession { return .accepted }
+    guard
       authority.tokens.isInForce(
         app: command.user.app, user: command.user.user, issuedAtSeconds: Int64(ticket.issued),
         keyNumber: ticket.key)
@@ -211,5 +217,15 @@ public struct CommandAuthority: Sendable {
     self.tokens = tokens
     self.tickets = tickets
     self.pushKeys = pushKeys
+  }
+}
+
+extension Command.Body {
+  /// Whether it says that a session is over, which takes nothing from anybody.
+  fileprivate var endsSession: Bool {
+    switch self {
+    case .sessionClosed, .callerGone: true
+    default: false
+    }
   }
 }

@@ -16,7 +16,10 @@ extension HTTPHandler {
       headers: headers(of: answer, exchange, keepAlive: keepAlive))
     state = keepAlive ? .answering : .refused
     deadline = loop.now + limits.requestTimeout
-    let restsUntil = rests ? loop.now + .seconds(1) : nil
+    // The connection of a proxy that passes HTTP on has the requests of others, too.
+    let isShared =
+      !configuration.proxyProtocol && (directAddress.map(loop.shared.gate.isTrusted) ?? false)
+    let restsUntil = rests && !isShared ? loop.now + .seconds(1) : nil
     let taken = context.eventLoop.makePromise(of: Void.self)
     taken.futureResult.assumeIsolated().whenComplete { _ in
       if keepAlive {

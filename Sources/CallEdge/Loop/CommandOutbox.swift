@@ -146,8 +146,9 @@ package struct CommandOutbox {
   package mutating func acknowledge(_ command: consuming Command) {
     let shard = ShardHash.shard(of: command.callee, count: rules.shardCount)
     guard case .ack(let items) = command.body else { return }
+    let fits = batches[shard].bytes + 32 * items.count <= rules.batchBytesMax
     // Only among the latest few: joining saves bytes, and a search of the whole batch would cost more.
-    for index in batches[shard].commands.indices.suffix(4).reversed() {
+    for index in batches[shard].commands.indices.suffix(4).reversed() where fits {
       guard batches[shard].commands[index].join(items, of: command) else { continue }
       batches[shard].bytes += 32 * items.count
       return

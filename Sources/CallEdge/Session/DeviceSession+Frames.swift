@@ -38,17 +38,17 @@ extension DeviceSession {
   /// A frame that could not even be read counts against the peer. One that was read and has an invalid field
   /// (a user id that a person mistyped, a command of a later version) counts against the rate alone, as any
   /// command does. Otherwise a good client would lose its session in time.
-  package mutating func received(bad error: FrameError, _ turn: inout Turn) {
+  package mutating func received(bad error: FrameError, bytes: Int = 0, _ turn: inout Turn) {
     if isClosing { return }
     guard error.error.code.isUnreadable else {
-      return refuse(error, &turn)
+      return refuse(error, bytes: bytes, &turn)
     }
     turn.refuse(error.id, error.error)
     countAgainstPeer(&turn)
   }
 
-  private mutating func refuse(_ error: FrameError, _ turn: inout Turn) {
-    if let refusal = chargeRates(cost: 1000, bytes: 0, now: turn.now) {
+  private mutating func refuse(_ error: FrameError, bytes: Int, _ turn: inout Turn) {
+    if let refusal = chargeRates(cost: 1000, bytes: bytes, now: turn.now) {
       return refuse(error.id, refusal, &turn)
     }
     refusals = 0

@@ -105,7 +105,8 @@ final class WebSocketHandler: ChannelInboundHandler {
     if let discardedBytes { return discard(buffer.readableBytes, after: discardedBytes) }
     if session.isClosing, !mayLinger(buffer.readableBytes) { return }
     session.receivedBytes()
-    if partialFrame != nil {
+    let isKept = partialFrame != nil
+    if isKept {
       partialFrame?.writeBuffer(&buffer)
       guard let joined = partialFrame.take() else { return }
       buffer = joined
@@ -115,7 +116,10 @@ final class WebSocketHandler: ChannelInboundHandler {
     let consumed = buffer.withUnsafeReadableBytes { read($0, begins: &begins) }
     isReading = false
     guard self.context != nil, discardedBytes == nil else { return }
-    if consumed < buffer.readableBytes {
+    if isKept, consumed == 0 {
+      // Not whole yet. Copied at each read, it would cost as much as it is long.
+      partialFrame = buffer
+    } else if consumed < buffer.readableBytes {
       buffer.moveReaderIndex(forwardBy: consumed)
       // A copy, so that the channel's read buffer is released.
       var kept = context.channel.allocator.buffer(capacity: buffer.readableBytes)
@@ -170,13 +174,13 @@ final class WebSocketHandler: ChannelInboundHandler {
     do {
       frame = try session.codec.decodeClient(payload, limits: loop.shared.configuration.limits)
     } catch {
-      return received(bad: error)
+      return received(bad: error, bytes: payload.count)
     }
     handle(at: readAt) { $0.received(frame, bytes: payload.count, &$1) }
   }
 
-  private func received(bad error: FrameError) {
-    handle(at: readAt) { $0.received(bad: error, &$1) }
+  private func received(bad error: FrameError, bytes: Int = 0) {
+    handle(at: readAt) { $0.received(bad: error, bytes: bytes, &$1) }
   }
 
   private func tooLarge(_ beginning: UnsafeRawBufferPointer) -> FrameError {
