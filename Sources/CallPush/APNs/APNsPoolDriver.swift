@@ -133,7 +133,7 @@ final class APNsPoolDriver {
     case .connect(let id): connect(id)
     case .send(let id, let stream, let push, let token, let attempt):
       if attempt > 1 { report.retried() }
-      send(push, on: id, stream: stream, token: token)
+      send(push, on: id, stream: stream, token: token, now: now)
     case .ping(let id): links[id]?.handler.ping()
     case .disconnect(let id, _): links.removeValue(forKey: id)?.close()
     case .complete(let key, let result):
@@ -146,14 +146,15 @@ final class APNsPoolDriver {
   }
 
   private func send(
-    _ key: APNsPushKey, on id: APNsConnectionID, stream: UInt32, token: APNsTokenMachine.Token
+    _ key: APNsPushKey, on id: APNsConnectionID, stream: UInt32, token: APNsTokenMachine.Token,
+    now: Timestamp
   ) {
     guard let link = links[id], let submission = pending[key] else { return }
     guard let bearer = try? link.bearer(token) else {
       handle(.reset(stream: stream, isRefused: true), from: id)
       return
     }
-    let headers = link.writer.headers(submission.request, bearer: bearer)
+    let headers = link.writer.headers(submission.request, bearer: bearer, now: now)
     link.handler.send(stream: stream, headers: headers, payload: submission.request.payload)
     if unflushed.isEmpty {
       // One flush for all writes in this turn of the loop.

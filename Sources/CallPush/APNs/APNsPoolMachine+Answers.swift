@@ -146,6 +146,8 @@ extension APNsPoolMachine {
   /// Puts the push at the head of the queue, since it has waited before.
   mutating func putBack(_ key: APNsPushKey, at time: Timestamp, now: Timestamp) {
     guard let push = pushes[key] else { return }
+    // Its call ended while the attempt was under way, and nobody says so again.
+    if push.cancellation?.isCancelled == true { return complete(key, .expired) }
     if case .inFlight = push.state { inFlight -= 1 }
     guard time <= now else {
       pushes[key]?.state = .resting(until: time)

@@ -8,8 +8,9 @@ package struct APNsRequest: Sendable, Equatable {
   package let topic: String
   package let pushType: String
   package let id: String
-  /// Whole seconds since 1970; 0: APNs tries once and keeps nothing.
-  package let expiration: Int64
+  private let deadline: Timestamp
+  /// How long after an attempt APNs may keep it; nil: until the deadline.
+  private let keep: Span?
   package let priority: String
   /// Empty: none.
   package let collapseID: String
@@ -35,7 +36,7 @@ package struct APNsRequest: Sendable, Equatable {
 
   /// - Parameter voipKeep: see `APNsLimits`.
   /// - Throws: the reason for which APNs would refuse the push.
-  package init(_ message: PushMessage, now: Timestamp, voipKeep: Span) throws(Refusal) {
+  package init(_ message: PushMessage, voipKeep: Span) throws(Refusal) {
     guard !message.payload.isEmpty else { throw .payloadEmpty }
     guard message.payload.count <= Self.payloadBytesMax(message.kind) else {
       throw .payloadTooLarge
@@ -65,9 +66,15 @@ package struct APNsRequest: Sendable, Equatable {
     collapseID = isVoIP ? "" : message.collapseKey
     // A VoIP push must ring when it arrives, so APNs must not keep it for long. Apple asks for 0 or a few seconds; a
     // few seconds bridge a phone's change of network.
-    let isKept = !isVoIP || voipKeep.microseconds != 0
-    let keptUntil = isVoIP ? min(message.deadline, now + voipKeep) : message.deadline
-    expiration = isKept ? keptUntil.microseconds / 1_000_000 : 0
+    keep = isVoIP ? voipKeep : nil
+    deadline = message.deadline
+  }
+
+  /// Until when APNs may keep it, for an attempt that begins now.
+  /// - Returns: whole seconds since 1970; 0: APNs tries once and keeps nothing.
+  package func expiration(at now: Timestamp) -> Int64 {
+    guard let keep else { return deadline.microseconds / 1_000_000 }
+    return keep.microseconds == 0 ? 0 : min(deadline, now + keep).microseconds / 1_000_000
   }
 
   private static func hex(_ token: String) -> String? {
@@ -96,7 +103,9 @@ package struct APNsHeaderWriter: Sendable {
 
   package init(authority: String) { self.authority = authority }
 
-  package mutating func headers(_ request: APNsRequest, bearer: String) -> HPACKHeaders {
+  package mutating func headers(
+    _ request: APNsRequest, bearer: String, now: Timestamp
+  ) -> HPACKHeaders {
     var out = HPACKHeaders()
     out.reserveCapacity(11)
     out.add(name: ":method", value: "POST")
@@ -109,7 +118,7 @@ package struct APNsHeaderWriter: Sendable {
     out.add(name: "apns-priority", value: request.priority)
     out.add(name: "apns-id", value: request.id, indexing: Self.once(&hasSentID))
     out.add(
-      name: "apns-expiration", value: String(request.expiration),
+      name: "apns-expiration", value: String(request.expiration(at: now)),
       indexing: Self.once(&hasSentExpiration))
     if !request.collapseID.isEmpty {
       out.add(

@@ -119,7 +119,7 @@ public final class APNsSender: PushSender {
       guard message.deadline > now, !message.isCancelled else { return .outcome(.expired) }
       let request: APNsRequest
       do {
-        request = try APNsRequest(message, now: now, voipKeep: member.configuration.limits.voipKeep)
+        request = try APNsRequest(message, voipKeep: member.configuration.limits.voipKeep)
       } catch {
         return .outcome(.rejected(reason: error.rawValue))
       }

@@ -95,6 +95,7 @@ package final class WebhookLane: Sendable {
   let inbox: Inbox<Event>
   private let current: Mutex<WebhookSettings>
   private let stopped = Atomic(false)
+  private let isWoken = Atomic(false)
 
   package init(
     app: String, _ settings: WebhookSettings, _ environment: WebhookEnvironment,
@@ -111,8 +112,12 @@ package final class WebhookLane: Sendable {
 
   package func update(_ settings: WebhookSettings) { current.withLock { $0 = settings } }
 
-  /// The app may have new events.
-  package func wake() { if inbox.depth == 0 { inbox.offer(.woke) } }
+  /// The app may have new events. One wake-up in the inbox is enough.
+  package func wake() {
+    if !isWoken.exchange(true, ordering: .acquiringAndReleasing) { inbox.offer(.woke) }
+  }
+
+  func tookWakeUp() { isWoken.store(false, ordering: .releasing) }
 
   var isStopped: Bool { stopped.load(ordering: .acquiring) }
 
@@ -135,6 +140,8 @@ package final class WebhookLane: Sendable {
       metrics.owned.set(0)
       metrics.open.set(0)
       metrics.posting.set(0)
+      metrics.away.set(0)
+      metrics.gone.set(0)
     }
   }
 }

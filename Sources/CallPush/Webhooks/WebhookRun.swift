@@ -66,7 +66,9 @@ final class WebhookRun {
   private func handle(_ event: WebhookLane.Event) {
     let now = clock.now()
     switch event {
-    case .woke: machine.woke(now: now)
+    case .woke:
+      lane.tookWakeUp()
+      machine.woke(now: now)
     case .took(let message): machine.took(message, kinds: lane.settings.events, now: now)
     case .readFailed: machine.readFailed(now: now)
     case .buried(let place, let isStored):

@@ -200,12 +200,12 @@ struct APNsChannelHandlerTests {
       try receive(type: 6, Array(repeating: 7, count: 8))
     }
     var writer = APNsHeaderWriter(authority: "127.0.0.1")
-    let request = try APNsRequest(
-      APNsRequestTests.message(), now: APNsRequestTests.now, voipKeep: .seconds(5))
+    let request = try APNsRequest(APNsRequestTests.message(), voipKeep: .seconds(5))
     for index in 0..<1000 {
       let stream = UInt32(index * 2 + 1)
       handler.send(
-        stream: stream, headers: writer.headers(request, bearer: "bearer x"),
+        stream: stream,
+        headers: writer.headers(request, bearer: "bearer x", now: APNsRequestTests.now),
         payload: request.payload)
       handler.flush()
       try receive(type: 3, stream: stream, [0, 0, 0, 7])

@@ -97,10 +97,17 @@ struct APNsPushTests {
     #expect(rig.sent.count == 1)
     let isDoubtful = PushOutcome.failed(reason: "the call is over", mayHaveArrived: true)
     #expect(rig.outcome(push) == isDoubtful, "it was lost with its connection")
+    // One whose attempt is answered ends with it.
+    let inFlight = PushCancellation()
+    let answered = rig.submit(cancellation: inFlight)
+    inFlight.cancel()
+    rig.run { $0.dropCancelled(now: $1) }
+    rig.answer(rig.sent[1], 429, "TooManyRequests")
+    #expect(rig.outcome(answered) == .expired)
     // One that rests after an answer ends at once.
     let third = PushCancellation()
     let resting = rig.submit(cancellation: third)
-    rig.answer(rig.sent[1], 500, "InternalServerError")
+    rig.answer(rig.sent[2], 500, "InternalServerError")
     third.cancel()
     rig.run { $0.dropCancelled(now: $1) }
     #expect(rig.outcome(resting) == .expired)

@@ -26,7 +26,7 @@ struct APNsRequestTests {
   }
 
   private func request(_ message: PushMessage, keep: Span = .seconds(5)) throws -> APNsRequest {
-    try APNsRequest(message, now: Self.now, voipKeep: keep)
+    try APNsRequest(message, voipKeep: keep)
   }
 
   /// - Parameter changes: to the headers of a VoIP push.
@@ -35,7 +35,8 @@ struct APNsRequestTests {
     sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
     var writer = APNsHeaderWriter(authority: "api.push.apple.com")
-    let headers = writer.headers(try request(message, keep: keep), bearer: "bearer abc")
+    let headers = writer.headers(
+      try request(message, keep: keep), bearer: "bearer abc", now: Self.now)
     let voip = [
       ":method": "POST", ":scheme": "https", ":authority": "api.push.apple.com",
       ":path": "/3/device/" + Self.token, "authorization": "bearer abc", "apns-id": Self.id,
@@ -45,6 +46,15 @@ struct APNsRequestTests {
     #expect(
       Dictionary(uniqueKeysWithValues: headers.map { ($0.name, $0.value) })
         == voip.merging(changes) { $1 }, sourceLocation: sourceLocation)
+  }
+
+  /// A repeated attempt would leave with a time that has passed.
+  @Test func theExpirationIsTheAttempts() throws {
+    let later = Self.now + .seconds(7)
+    #expect(try request(Self.message()).expiration(at: later) == 1_700_000_012)
+    let short = Self.message(deadline: Self.now + .seconds(8))
+    #expect(try request(short).expiration(at: later) == 1_700_000_008)
+    #expect(try request(Self.message(kind: .alert)).expiration(at: later) == 1_700_000_030)
   }
 
   @Test func headers() throws {
@@ -102,7 +112,7 @@ struct APNsRequestTests {
     let kept = Set(["apns-id", "apns-expiration", "apns-collapse-id"])
     let never = Set([":path", "authorization"])
     for isFirst in [true, false] {
-      let headers = writer.headers(request, bearer: "bearer abc")
+      let headers = writer.headers(request, bearer: "bearer abc", now: Self.now)
       #expect(headers.count == 11)
       for (name, _, indexing) in headers.map({ ($0.name, $0.value, $0.indexable) }) {
         let isIndexable = never.contains(name) ? false : kept.contains(name) ? isFirst : true
@@ -123,7 +133,8 @@ struct APNsRequestTests {
           kind: .alert, id: id, deadline: Self.now + .seconds(Int64(index) + 1),
           collapse: "c\(index)"))
       var out = ByteBuffer()
-      try encoder.encode(headers: writer.headers(request, bearer: "bearer \(index)"), to: &out)
+      try encoder.encode(
+        headers: writer.headers(request, bearer: "bearer \(index)", now: Self.now), to: &out)
       sizes.append(encoder.dynamicTableSize)
     }
     #expect(Set(sizes).count == 1, "it grew after the first request")
