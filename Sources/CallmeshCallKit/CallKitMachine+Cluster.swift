@@ -18,7 +18,7 @@ extension CallKitMachine {
       return isConsulted ? [.requestAnswer(id)] : []
     case .ringing, .answering(isSent: true), .dialling, .talking: return []
     case nil:
-      guard !crosses else { return [] }
+      guard !crosses, !isLeft(id) else { return [] }
       ended.removeAll { $0.id == id }
       calls[id] = .ringing
       return [.report(id, shown)] + (isConsulted ? [.requestAnswer(id)] : [])
@@ -31,7 +31,8 @@ extension CallKitMachine {
   }
 
   /// This device is in the call.
-  public mutating func answered(_ id: CallID) -> [Action] {
+  /// - Parameter shown: for a call that the system does not show yet.
+  public mutating func answered(_ id: CallID, _ shown: Shown = .unknown) -> [Action] {
     switch calls[id] {
     case .answering:
       calls[id] = .talking
@@ -43,7 +44,13 @@ extension CallKitMachine {
     case .waking, .ringing:
       calls[id] = .talking
       return [.requestAnswer(id)]
-    case .talking, nil: return []
+    case .talking: return []
+    // An own call gave way to it, it was pulled here, or a former run of the app has answered it.
+    case nil:
+      guard !isLeft(id) else { return [] }
+      ended.removeAll { $0.id == id }
+      calls[id] = .talking
+      return [.report(id, shown), .requestAnswer(id)]
     }
   }
 

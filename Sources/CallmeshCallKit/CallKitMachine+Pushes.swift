@@ -53,6 +53,7 @@ extension CallKitMachine {
     case .isFiltered, .other:
       // The user's other devices ring on.
       guard calls.removeValue(forKey: id) != nil else { return [] }
+      note(id, .failed, isLeft: true)
       return [error == .isFiltered ? .declineHere(id) : .busy(id)]
     }
   }
@@ -61,9 +62,11 @@ extension CallKitMachine {
     if case .answering = calls[id] { true } else { false }
   }
 
-  mutating func note(_ id: CallID, _ reason: EndedReason) {
+  func isLeft(_ id: CallID) -> Bool { ended.contains { $0.id == id && $0.isLeft } }
+
+  mutating func note(_ id: CallID, _ reason: EndedReason, isLeft: Bool = false) {
     ended.removeAll { $0.id == id }
     if ended.count == Self.endedMax { ended.removeFirst() }
-    ended.append((id, reason))
+    ended.append((id, reason, isLeft))
   }
 }

@@ -32,7 +32,7 @@ extension CallKitMachine {
 
   public mutating func end(_ id: CallID) -> [Action] {
     let stage = calls.removeValue(forKey: id)
-    note(id, .remoteEnded)
+    note(id, .remoteEnded, isLeft: stage != nil || isLeft(id))
     switch stage {
     case .waking, .ringing: return [.decline(id), .fulfill(id, .end)]
     case .answering: return [.fail(id, .answer), .finish(id), .fulfill(id, .end)]
@@ -56,7 +56,7 @@ extension CallKitMachine {
     case .hold, .mute, .end: return []
     case .start, .answer:
       guard calls.removeValue(forKey: id) != nil else { return [] }
-      note(id, .failed)
+      note(id, .failed, isLeft: true)
       return [.finish(id), .reportEnded(id, .failed)]
     }
   }
@@ -65,7 +65,7 @@ extension CallKitMachine {
   public mutating func reset() -> [Action] {
     let known = calls.keys.sorted { $0.description < $1.description }
     calls = [:]
-    for id in known { note(id, .failed) }
+    for id in known { note(id, .failed, isLeft: true) }
     return [.audio(isActive: false)] + known.map { .finish($0) }
   }
 

@@ -49,7 +49,7 @@ public struct CallKitMachine: Sendable {
     }
 
     /// Stands for a push that cannot be read.
-    static let unknown = Shown(handle: "unknown")
+    public static let unknown = Shown(handle: "unknown")
   }
 
   /// `CXCallEndedReason`, by its raw values.
@@ -83,8 +83,9 @@ public struct CallKitMachine: Sendable {
 
   /// Calls that CallKit shows.
   var calls: [CallID: Stage] = [:]
-  /// How calls ended, so that a late push for one is reported with its reason.
-  var ended: [(id: CallID, reason: EndedReason)] = []
+  /// How calls ended, so that a late push for one is reported with its reason. `isLeft`: this phone has left it, and the
+  /// cluster has not said so yet. Neither its invite, which is under way, nor a late win is shown then.
+  var ended: [(id: CallID, reason: EndedReason, isLeft: Bool)] = []
 
   /// Policy at the limit: the oldest is forgotten, and a late push of it wakes the device, which then learns of the end.
   static let endedMax = 32

@@ -64,7 +64,10 @@
 
     private func place(_ id: CallID, _ callee: String, video: Bool) {
       Task { @MainActor in
-        var options = PlaceOptions(description: await delegate.offer(for: callee), video: video)
+        let offer = await delegate.offer(for: callee)
+        // The user may have hung up meanwhile.
+        guard isShown(id) else { return }
+        var options = PlaceOptions(description: offer, video: video)
         options.id = id
         do throws(CallmeshError) {
           _ = try device.place(callee, options)
@@ -80,7 +83,8 @@
         switch action {
         case .answer(let id):
           guard let call = device.find(id) else { return }
-          _ = try? await call.answer(await delegate.answer(to: call))
+          let answer = await delegate.answer(to: call)
+          if isShown(id) { _ = try? await call.answer(answer) }
         case .decline(let id): try? await device.find(id)?.decline()
         case .declineHere(let id): try? await device.find(id)?.declineHere()
         case .busy(let id): try? await device.find(id)?.busy()

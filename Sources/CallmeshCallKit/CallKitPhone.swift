@@ -57,19 +57,22 @@
       for action in machine.withLock({ body(&$0) }) { perform(action) }
     }
 
+    func isShown(_ id: CallID) -> Bool { machine.withLock { $0.shown.contains(id) } }
+
     private func happened(_ event: Device.Event) {
       guard case .call(let call, let event) = event else { return }
+      let shown = CallKitMachine.Shown(
+        handle: call.peer?.user ?? "", name: call.peer?.name ?? "", video: call.video)
       switch event {
       case .incoming:
-        let shown = CallKitMachine.Shown(
-          handle: call.peer?.user ?? "", name: call.peer?.name ?? "", video: call.video)
         let (crosses, isConsulted) = (call.crosses != nil, call.consulted != nil)
         perform { $0.incoming(call.id, shown, crosses: crosses, isConsulted: isConsulted) }
-        Task { try? await call.alerting() }
+        if isShown(call.id) { Task { try? await call.alerting() } }
       case .placed: perform { $0.placed(call.id) }
       case .answered(_, let description, _):
-        perform { $0.answered(call.id) }
-        delegate.connect(call, description: description)
+        perform { $0.answered(call.id, shown) }
+        // The user may have ended it before it was won.
+        if isShown(call.id) { delegate.connect(call, description: description) }
       case .moved(_, let description): delegate.connect(call, description: description)
       case .ringing(by: nil) where call.role == .callee: perform { $0.answerFailed(call.id) }
       case .ended(let end):

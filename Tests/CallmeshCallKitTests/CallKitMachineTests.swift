@@ -154,6 +154,26 @@ import Testing
     #expect(machine.ended(id, .answeredElsewhere) == [])
   }
 
+  @Test mutating func aCallThatOnesOwnGaveWayToIsShownWhenThePhoneHasIt() {
+    _ = machine.start(other, handle: "ann", video: false)
+    #expect(machine.incoming(id, ann, crosses: true) == [])
+    #expect(machine.ended(other, .answeredElsewhere) == [.reportEnded(other, .answeredElsewhere)])
+    #expect(machine.answered(id, ann) == [.report(id, ann), .requestAnswer(id)])
+    #expect(machine.answer(id) == [.fulfill(id, .answer)])
+    #expect(machine.shown == [id])
+  }
+
+  @Test mutating func aCallThatWasLeftBeforeItsInviteCameIsNotShownAgain() {
+    _ = push()
+    #expect(machine.end(id) == [.decline(id), .fulfill(id, .end)])
+    #expect(machine.incoming(id, ann) == [] && machine.answered(id, ann) == [])
+    #expect(machine.ended(id, .declinedElsewhere) == [])
+    // It rings once more, for a transfer.
+    #expect(machine.incoming(id, ann) == [.report(id, ann)])
+    #expect(machine.reportFailed(id, .isFiltered) == [.declineHere(id)])
+    #expect(machine.incoming(id, ann) == [])
+  }
+
   // MARK: Other actions
 
   @Test mutating func endingNeverFails() {

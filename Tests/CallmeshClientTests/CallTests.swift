@@ -3,6 +3,7 @@ import CallWire
 import CallmeshClient
 import FakeEdges
 import FoundationEssentials
+import Synchronization
 import Testing
 
 /// The states of a call, as an app sees them.
@@ -208,5 +209,35 @@ import Testing
     bench.edge.say(id, 5, .stop(Stop(reason: .hungUp, by: you)))
     #expect(await bench.ended() === theirs)
     #expect(theirs?.end?.reason == .hungUp)
+  }
+
+  /// The user ends a call that waits for its answer to be decided. The answer wins.
+  @Test func whoEndsACallBehindAnAnswerThatWinsHangsUp() async throws {
+    let answer = Mutex<UInt64?>(nil)
+    let (id, me) = (id, me)
+    let bench = try await attached { frame in
+      switch frame.command {
+      case .call(_, .answer):
+        answer.withLock { $0 = frame.id }
+        return []
+      case .call(let address, .decline):
+        let state = CallState(
+          call: address.call, callee: "me", phase: .answered, version: 3, by: me)
+        let asked = answer.withLock { $0 } ?? 0
+        return [
+          .reply(id: asked, .answer(won: true, state)),
+          .reply(id: frame.id, .error(CallError(.wrongState))),
+        ]
+      case .call: return [.reply(id: frame.id, .done)]
+      default: return []
+      }
+    }
+    let call = try await bench.ring(id)
+    let answered = Task { try? await call.answer() }
+    while answer.withLock({ $0 }) == nil { await Task.yield() }
+    try await call.finish()
+    _ = await answered.value
+    #expect(bench.edge.commands.contains(.call(CallAddress(callee: "me", call: id), .hangUp)))
+    #expect(call.isOver)
   }
 }

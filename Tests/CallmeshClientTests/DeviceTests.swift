@@ -229,4 +229,19 @@ import Testing
     _ = await detached(bench)
     #expect(bench.edge.closeCodes.first == 1002)
   }
+
+  /// A timer in whose place an earlier one was set must not set the next one as well.
+  @Test func timersDoNotMultiply() async throws {
+    let edge = FakeEdge { _ in [] }
+    let bench = try Bench(edge)
+    await bench.attach()
+    let call = CallID(high: 1, low: 2)
+    _ = try await bench.ring(call)
+    for number in UInt64(2)..<50 {
+      bench.edge.say(call, number, .signal(Signal(index: number, kind: .candidate, body: "c")))
+      bench.clock.pass(.milliseconds(200))
+    }
+    for _ in 0..<50 { bench.clock.pass(.seconds(1)) }
+    #expect(bench.clock.wakeCount <= 4)
+  }
 }

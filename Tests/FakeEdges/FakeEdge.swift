@@ -116,6 +116,8 @@ package final class ManualClock: DeviceClock {
   package init() {}
 
   package var now: Timestamp { state.withLock { $0.now } }
+  /// Timers that wait.
+  package var wakeCount: Int { state.withLock { $0.wakes.count } }
 
   /// A time that has come already wakes soon, as that of a real clock does: a test may turn the clock between an event and the
   /// timer that follows it.

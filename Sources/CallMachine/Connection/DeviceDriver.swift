@@ -223,7 +223,7 @@ package final class DeviceDriver {
     }
   }
 
-  /// One timer for the earliest deadline. A timer that finds nothing due does no harm.
+  /// One timer for the earliest deadline. One in whose place an earlier one was set does nothing: that one sets the next.
   private func arm(_ host: DeviceHost) {
     var deadline = machine.nextDeadline
     if host.ticks {
@@ -234,7 +234,7 @@ package final class DeviceDriver {
     guard let deadline, deadline < armedAt else { return }
     armedAt = deadline
     host.loop.schedule(at: deadline) { [weak self] in
-      guard let self else { return }
+      guard let self, armedAt == deadline else { return }
       armedAt = .distantFuture
       // The acknowledgements may have been sent with a command, and others have been added since.
       if host.ticks, (machine.ackDeadline ?? .distantFuture) > host.loop.now { return arm(host) }

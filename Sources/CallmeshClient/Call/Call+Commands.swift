@@ -67,8 +67,18 @@ extension Call {
     if progress.isTalking {
       try await hangUp()
     } else if role == .callee {
-      try await decline()
+      try await refuse()
     } else if try await cancel().phase == .answered {
+      try await hangUp()
+    }
+  }
+
+  /// Declines. Where an answer of this device was faster, it has the call: hangs up.
+  private func refuse() async throws(CallmeshError) {
+    do throws(CallmeshError) {
+      try await decline()
+    } catch {
+      guard error.code == .wrongState, !isOver else { throw error }
       try await hangUp()
     }
   }

@@ -85,7 +85,9 @@ final class DeviceCore {
 
   func probe() { driver?.probe() }
 
-  func fire() {
+  /// - Parameter time: as `armed` said. An earlier one may have been set since, which sets the next.
+  func fire(at time: Timestamp) {
+    guard armedAt == time else { return }
     armedAt = .distantFuture
     loop.runDue()
   }

@@ -30,7 +30,7 @@ final class DeviceEngine: Sendable {
       let result = body(core)
       core.settle(self)
       if let time = core.armed() {
-        clock.wake(at: time) { [weak self] in self?.run { $0.fire() } }
+        clock.wake(at: time) { [weak self] in self?.run { $0.fire(at: time) } }
       }
       return result
     }
