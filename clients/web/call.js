@@ -155,8 +155,18 @@ export class Call extends Emitter {
   async finish() {
     if (this.isOver) return;
     if (isTalking(this.#view)) await this.hangUp();
-    else if (this.role === "callee") await this.decline();
+    else if (this.role === "callee") await this.#refuse();
     else if ((await this.cancel()).call?.phase === "answered") await this.hangUp();
+  }
+
+  /** Declines. Where this device's answer was faster, it has the call: hangs up. */
+  async #refuse() {
+    try {
+      await this.decline();
+    } catch (error) {
+      if (error.code !== 404 || this.isOver) throw error;
+      await this.hangUp();
+    }
   }
 
   sendDescription(body) {

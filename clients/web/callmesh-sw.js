@@ -74,7 +74,7 @@ async function callmeshRing(note) {
   const left = note.deadlineMs - Math.max(Date.now(), note.sentAtMs ?? 0);
   const state = left <= 0 ? await callmeshAsk(note, "") : null;
   if (left <= 0 && state?.phase !== "placed" && state?.phase !== "ringing") return callmeshCameLate(note, state);
-  const isSeen = pages.some((page) => page.visibilityState === "visible");
+  const isSeen = pages.some((page) => page.visibilityState === "visible" && callmeshIsPage(page));
   if (isSeen && !(await callmeshMustShow())) return;
   const { texts } = callmeshSettings();
   await callmeshShow(note, note.video ? texts.ringVideo : texts.ring, {
@@ -178,12 +178,17 @@ self.addEventListener("notificationclick", (event) => {
   event.waitUntil(event.action === "decline" ? callmeshDecline(note) : callmeshOpen(note, event.action));
 });
 
+const callmeshPage = () => new URL(callmeshSettings().page, self.location.href);
+
+/** Whether a window shows the page that rings, and no other one of its origin. */
+const callmeshIsPage = (client) => new URL(client.url).pathname === callmeshPage().pathname;
+
 /** Shows the page, and tells it of the call: an open one by a message, a new one by its address. */
 async function callmeshOpen(note, action) {
   const news = { action: action === "answer" ? "answer" : note.kind, call: note.call, callee: note.callee };
   const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  const page = new URL(callmeshSettings().page, self.location.href);
-  const open = pages.find((client) => new URL(client.url).pathname === page.pathname);
+  const page = callmeshPage();
+  const open = pages.find(callmeshIsPage);
   if (open) {
     open.postMessage({ callmesh: news });
     return open.focus();

@@ -179,6 +179,7 @@ export class Device extends UserData {
     if (this.#wanted.size > 16) this.#wanted.delete(this.#wanted.values().next().value);
     const view = this.#driver.machine.calls.get(key);
     if (view?.state !== "ringing") return;
+    this.#wanted.delete(key);
     const call = this.#call(view);
     call.isWanted = true;
     this.emit("wanted", { call });

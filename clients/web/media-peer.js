@@ -33,7 +33,7 @@ export class PeerMedia extends Emitter {
     super();
     this.#options = options;
     for (const track of options.stream?.getTracks() ?? []) this.#tracks.set(track.kind, track);
-    this.#offNetwork = watchNetwork(() => this.restartIce(), options.environment);
+    this.#offNetwork = watchNetwork(() => this.#networkChanged(), options.environment);
     this._begin(false);
   }
 
@@ -80,6 +80,12 @@ export class PeerMedia extends Emitter {
     this.#restarts = this.connection.connectionState === "connected" ? 1 : this.#restarts + 1;
     if (this.#restarts > restartsMax) this.emit("failed", {});
     else this.#restart();
+  }
+
+  /** Another network may reach what the former one did not. */
+  #networkChanged() {
+    this.#restarts = 0;
+    this.restartIce();
   }
 
   #restart() {

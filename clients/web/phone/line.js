@@ -60,11 +60,14 @@ export class Line {
     const kept = readKept()[this.id] ?? {};
     await this.#begin({ video: kept.hasCamera }, (options) => CallMedia.resume(this.call, options));
     if (kept.isMuted) this.mute(true);
+    if (kept.isHeld) this.hold(true);
   }
 
   async #begin({ video = false }, begin) {
     const { stream, problems } = await this.#streams.open({ video });
     this.stream = stream;
+    // The user may have muted it meanwhile.
+    this.#enable();
     for (const text of problems) this.#store.dispatch({ type: "notice", text });
     // The user may have given up while the browser asked for the microphone.
     if (this.#isOver) return stopStream(stream);
@@ -197,7 +200,7 @@ export class Line {
   #tell(part) {
     this.#store.dispatch({ type: "callPart", id: this.id, ...part });
     if (this.#isOver) return;
-    keep(this.id, { hasCamera: trackOf(this, "video") !== null, isMuted: this.#isMuted });
+    keep(this.id, { hasCamera: trackOf(this, "video") !== null, isMuted: this.#isMuted, isHeld: this.#isHeld });
   }
 }
 

@@ -7,8 +7,11 @@ import { Pushes } from "./pushes.js";
 import { UserLists } from "./user-lists.js";
 import { errorText, refusalText } from "./words.js";
 
-/** Events of calls that are not for the model. `state` follows each of the others. */
-const skipped = new Set(["description", "candidate", "information", "state"]);
+/**
+ * Events of calls that are not for the model. `state` follows each of the others, and the device says that a call rings,
+ * and whether it does so aloud.
+ */
+const skipped = new Set(["description", "candidate", "information", "incoming", "state"]);
 
 /** A signed-in user's phone: the device, its calls, and what the page can do with them. */
 export class Phone {
@@ -45,7 +48,10 @@ export class Phone {
 
   /** Signs out: the device is rung no more, and its calls end. */
   async stop() {
+    // Else the other side would wait a minute for this one.
+    for (const call of this.device.calls) if (isTalking(call) || call.role === "caller") call.finish().catch(() => {});
     for (const line of this.#lines) this.#drop(line);
+    this.pushes.unfollow();
     this.lists.close();
     await this.pushes.disable();
     this.device.stop();
@@ -68,7 +74,10 @@ export class Phone {
       if (!isAgain) this.run(this.#takeUp());
     });
     device.on("detached", () => tell("detached"));
-    device.on("refused", ({ error }) => tell("refused", { text: refusalText(error) }));
+    device.on("refused", ({ error }) => {
+      this.pushes.unfollow();
+      tell("refused", { text: refusalText(error) });
+    });
     device.on("tokenFailed", ({ error }) => tell("notice", { text: error.message }));
     device.on("ongoing", ({ calls }) => tell("ongoing", { calls, aheadMs: Date.now() - device.clusterTime }));
     device.on("incoming", ({ call }) => this.#rings(call));
@@ -102,7 +111,9 @@ export class Phone {
 
   #rings(call) {
     this.#follow(call);
-    const isQuiet = !!call.crosses || !!call.consulted || !!call.merged;
+    const { crosses } = call;
+    const isCrossing = crosses && (!crosses.isOver || crosses.end.reason === "glare");
+    const isQuiet = !!isCrossing || !!call.consulted || !!call.merged;
     this.#tell(call, "incoming", { isQuiet });
     if (call.merged) this.#goOn(call);
     // The user has said yes already: to who hands the call over, or in a notification.
@@ -121,6 +132,9 @@ export class Phone {
       if (line.id === call.id && reason === "glare" && survivor) line.survivor = survivor;
       else if (line.id === call.id || line.survivor === call.id) this.#drop(line);
     }
+    if (reason === "glare") return;
+    // Neither call gives way: the one that crossed this one rings after all.
+    for (const other of this.device.calls) if (other.crosses === call && other.state === "ringing") this.#rings(other);
   }
 
   #drop(line) {

@@ -6,6 +6,7 @@ export class Pushes {
   #device;
   #settings;
   #isAsked = false;
+  #unfollow = () => {};
   /** Whether the cluster has this browser's subscription. */
   isRegistered = false;
 
@@ -17,7 +18,12 @@ export class Pushes {
 
   /** Takes up the call of the notification that has opened the page. May start the device. */
   follow() {
-    followPushes(this.#device);
+    this.#unfollow = followPushes(this.#device);
+  }
+
+  /** Pushes start this device no more: the user has signed out, or the cluster does not take it. */
+  unfollow() {
+    this.#unfollow();
   }
 
   /** Subscribes, where the user has allowed notifications. It asks nobody. */

@@ -498,3 +498,13 @@ test("a call that has gone on to others rings longer than was said", async () =>
   rung.socket.deliver(toBob, 1048578, { ringsUntil: { deadlineMs: epochMs + 50_000 } });
   assert.equal(rung.call.deadlineMs, epochMs + 50_000);
 });
+
+test("the user gives up while the answer is on its way: it wins, and the call is hung up", async () => {
+  const { socket, call } = await ringing(new World());
+  call.answer("v=0 answer").catch(() => {});
+  call.finish().catch(() => {});
+  socket.won(socket.next("answer"), bob);
+  socket.refuse(socket.next("decline"), 404);
+  await settled();
+  assert.deepEqual([call.state, socket.names()], ["answered", ["hangUp"]]);
+});

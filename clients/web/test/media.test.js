@@ -569,3 +569,20 @@ test("descriptions and candidates of other clients", () => {
   assert.equal(readCandidate("a=candidate:1 1 udp").candidate, "candidate:1 1 udp");
   assert.equal(writtenCandidate(null), "");
 });
+
+test("another network after as many restarts as one network gets", async () => {
+  const environment = Object.assign(new EventTarget(), { setTimer: () => 1, clearTimer() {} });
+  const world = new World();
+  const { device, socket } = await world.attached();
+  const media = await CallMedia.place(device, "bob", options({ environment }));
+  socket.state(socket.next("place"), "placed");
+  socket.deliver(socket.frames.findLast(({ place }) => place).place.call, 1048580, { answered: { by: bob, description: "" } });
+  for (let turn = 0; turn < 4; turn += 1) await settled();
+  let [failed, restarts] = [0, 0];
+  media.on("failed", () => (failed += 1));
+  media.connection.restartIce = () => (restarts += 1);
+  for (let time = 0; time < 6; time += 1) media.connection.become("failed");
+  assert.deepEqual([failed, restarts], [1, 5]);
+  environment.dispatchEvent(new Event("online"));
+  assert.deepEqual([failed, restarts], [1, 6]);
+});

@@ -335,6 +335,21 @@ test("the consulted call ends with a survivor", async () => {
   assert.equal(call.end.survivor, ids.b);
 });
 
+test("answered in a notification while it rings: a later ringing of the call waits for the user", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached({ device: "bob-phone" });
+  socket.deliver(toBob, 1048577, { invite });
+  const [{ call }] = named(device.heard, "incoming");
+  device.wake({ ...toBob, isWanted: true });
+  void call.answer("v=0 answer");
+  socket.won(socket.next("answer"), bob);
+  await settled();
+  const carl = { user: "carl", device: "carl-phone" };
+  socket.deliver(toBob, 1048590, { stop: { reason: "transferred", by: carl } });
+  socket.deliver(toBob, 1048600, { invite: { ...invite, transferredBy: carl } });
+  assert.deepEqual([call.isWanted, named(device.heard, "incoming")[1].call.isWanted], [true, false]);
+});
+
 test("crossing calls: this side's gives way to the other one", async () => {
   const world = new World();
   const { device, socket } = await world.attached({ device: "bob-phone" });

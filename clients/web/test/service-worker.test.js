@@ -351,3 +351,10 @@ test("texts and settings of another worker that loads this one", async () => {
   await worker.click("decline");
   assert.match(worker.requests[0].url, /^https:\/\/three\.example\//);
 });
+
+test("another page of the origin that is seen does not ring", async () => {
+  const worker = new Worker();
+  worker.pages = [{ visibilityState: "visible", url: "https://app.example/crm", postMessage() {} }];
+  await worker.push(ring);
+  assert.equal(worker.notes.length, 1);
+});
