@@ -2,12 +2,23 @@ import CallAuth
 import CallHostile
 import NIOCore
 import NIOPosix
+import Synchronization
 import Testing
 
-@Suite("Attackers") struct AttackersTests {
+@Suite("Attackers", .timeLimit(.minutes(1))) struct AttackersTests {
+  private final class Connections: Sendable {
+    let accepted = Atomic(0)
+  }
+
   @Test("attack until they are stopped, and leave no connection") func stop() async throws {
     let group = MultiThreadedEventLoopGroup.singleton
-    let server = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
+    let connections = Connections()
+    let server = try await ServerBootstrap(group: group)
+      .childChannelInitializer { channel in
+        connections.accepted.add(1, ordering: .relaxed)
+        return channel.eventLoop.makeSucceededVoidFuture()
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
     let port = try #require(server.localAddress?.port)
     let (keys, _) = AppKeys.generateDevelopment(app: "demo")
     let attackers = try await Attackers(
@@ -16,7 +27,9 @@ import Testing
         edges: ["ws://127.0.0.1:\(port)"], keys: keys, app: "demo", otherApp: "demo"), seed: 1)
     // The server upgrades nobody, so the pings wait.
     #expect(try await !attackers.haveAllActed)
-    try await Task.sleep(for: .milliseconds(300))
+    while connections.accepted.load(ordering: .relaxed) < 200 {
+      try await Task.sleep(for: .milliseconds(5))
+    }
     let accounts = try await attackers.stop()
     try await server.close()
     #expect(accounts.keys.count == 3)

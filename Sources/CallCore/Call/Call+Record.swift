@@ -221,7 +221,7 @@ extension Call {
       (entry.answeredAt, entry.device, entry.deviceName) = (nil, nil, "")
       leave(&entry, user)
       let hasDeclined =
-        diversion(from: user)?.reason == .declined
+        self.hasDeclined(user) || diversion(from: user)?.reason == .declined
         || end.reason == .declined && end.by?.user.hasBytes(of: user) == true
       guard entry.isMissed || hasDeclined || answer != nil else { return nil }
       return (key(of: user), entry)

@@ -201,9 +201,9 @@ extension HistoryChecker.Facts {
       return false
     }
     let left = left(user)
-    return answered != nil || left?.reason == .declined
+    return answered != nil || hasDeclined(user) || left?.reason == .declined
       || ended.reason == .declined && ended.by?.user.hasBytes(of: user) == true
-      || !hasDeclined(user) && (ended.missed || left?.stop.missed ?? false)
+      || ended.missed || left?.stop.missed ?? false
   }
 
   fileprivate func tookPart(_ user: String) -> Bool {

@@ -28,7 +28,7 @@ extension Sabotage {
     case .placersAnnounced: row(.toShard, "devices that only place calls, the fourth of each user, are announced as others", .placersDoNotRing)
     case .crossingUnnoticed: row(.toShard, "edges do not report that two calls cross", .crossingsMerge, calls: .crossing, in: .calm)
     case .mergeNotAsked: row(.toShard, "the shard of a call that gave way does not ask the other one's to connect both devices", .crossingsMerge, calls: .crossing, in: .calm)
-    case .calledBackInVain: row(.toShard, "a call that has stopped ringing at a device is not given to it when its user calls back", .crossingsMerge, needs: [.callsBack, .rules], in: .calm, seeds: 60)
+    case .calledBackInVain: row(.toShard, "a call that has stopped ringing at a device is not given to it when its user calls back", .crossingsMerge, needs: [.callsBack, .rules], calls: .unanswered, in: .calm, seeds: 60)
     // A user has to be called in a call that it placed, while nothing is wrong. Users are busy there in each world.
     case .talkingNotTold: row(.toShard, "edges do not report the answered calls that a user has placed", .busyInCall, needs: .busyWhileInCall, in: .calm, seeds: 60)
     case .ongoingEndHidden: row(.toEdge, "devices do not learn that their user is in no call", .ongoingSeen, needs: .ongoing)
