@@ -10,7 +10,7 @@ final class TestOutlet: WorkQueue {
     case takes, refuses
     /// Says nothing until it takes or refuses again.
     case silent
-    /// Answers at once that nobody knows, as a bus does while the queue has no leader.
+    /// Answers at once that the outcome is unknown, as a bus does while the queue has no leader.
     case leaderless
   }
   private struct State {

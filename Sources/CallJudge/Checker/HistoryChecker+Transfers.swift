@@ -245,8 +245,7 @@ extension HistoryChecker {
 }
 
 extension HistoryChecker.Facts {
-  /// What a device knew of an earlier part in the call is over: it rings for a transfer, or has the call since its own one
-  /// gave way.
+  /// A device begins another part in the call: it rings for a transfer, or its own call gave way. Its earlier part is over.
   mutating func beginAnew(_ who: Who) {
     if let end = told[who]?.end { endsBefore[who, default: []].append(end) }
     if let own = legEnds[key(who)] {

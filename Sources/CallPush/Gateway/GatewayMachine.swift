@@ -60,7 +60,7 @@ package struct GatewayMachine: Sendable {
   /// Devices that had a clean-up. Their calls may ring elsewhere.
   var cleanedUp: RecentSet<PushLeg>
   var places: [String: Int] = [:]
-  /// Of these, the places of notices.
+  /// The places of notices among them.
   var noticePlaces: [String: Int] = [:]
   /// Rings that were dropped and that no gateway can have sent: their devices need no clean-up.
   var unsentRings: RecentSet<PushLeg>
