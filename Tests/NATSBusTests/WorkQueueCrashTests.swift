@@ -45,11 +45,9 @@ struct WorkQueueCrashTests {
       try #require(.now < deadline, "\(done.withLock { $0.count }) of \(accepted) came")
       await lookAgain()
     }
+    // A server that is killed may keep jobs that were done, and hands them out no more (nats-server, #5542): they stay until
+    // they are too old.
     #expect(done.withLock { $0 } == Set(1...accepted))
-    while try await queue.depth(lane: "one") > 0 {
-      try #require(.now < deadline, "jobs that were done stay")
-      await lookAgain()
-    }
     taking.cancel()
     await adder.close()
     await taker.close()
