@@ -207,25 +207,6 @@ import Testing
     #expect(bench.machine.counts[.turnedAway] == 1)
   }
 
-  /// A provider may make each of them wait for hours.
-  @Test(arguments: ["", "https://slow.example"]) func noticesLeavePlacesForRings(service: String) {
-    var limits = GatewayMachine.Limits()
-    (limits.sendsPerPool, limits.waitingPerPool, limits.placesPerService) = (4, 2, 4)
-    var bench = Bench()
-    bench.machine = GatewayMachine(pools: 1, limits: limits)
-    func notice(_ number: UInt64) -> [Effect] {
-      bench.take(
-        Self.job(number, deadline: 86_400, purpose: .missedNotice), service: service)
-    }
-    for number in UInt64(1)...2 { #expect(notice(number).sends == [number]) }
-    #expect(notice(3) == [.settle(item: 3, .retry(after: .seconds(1)))])
-    for number in UInt64(4)...5 {
-      #expect(bench.take(Self.job(number), service: service).sends.count == 1)
-    }
-    _ = bench.sent(1, .accepted)
-    #expect(notice(6).sends.count == 1, "its place is free again")
-  }
-
   @Test func theIdIsAUUIDThatFollowsFromThePush() {
     let job = Self.job()
     let id = PushIdentity(job).uuid

@@ -20,9 +20,6 @@ extension GatewayMachine {
     /// Pushes to one of the services that share a pool. Policy: a further one returns to the queue, so that a service
     /// that does not answer leaves places for the others.
     package var placesPerService = 250
-    /// The time until a notice is redelivered for which notices leave no place. They may have half of the places: a
-    /// provider may make each of them wait for hours, and rings need the others.
-    package var noticePause = Duration.seconds(1)
     /// Interval of `.inProgress` to the queue.
     package var workingEvery = Span.seconds(2)
     /// The time after the deadline at which a sender that has not answered is given up.

@@ -11,8 +11,6 @@ internal import DequeModule
 package struct GatewayMachine: Sendable {
   package struct Pool: Sendable {
     package internal(set) var sending = 0
-    /// Notices that are sent or wait.
-    var notices = 0
     var queue: Deque<UInt64> = []
     package var waiting: Int { queue.count }
   }
@@ -60,8 +58,6 @@ package struct GatewayMachine: Sendable {
   /// Devices that had a clean-up. Their calls may ring elsewhere.
   var cleanedUp: RecentSet<PushLeg>
   var places: [String: Int] = [:]
-  /// The places of notices among them.
-  var noticePlaces: [String: Int] = [:]
   /// Rings that were dropped and that no gateway can have sent: their devices need no clean-up.
   var unsentRings: RecentSet<PushLeg>
   /// Rings that were given to a sender here: their devices may ring, whatever other gateways report.
@@ -151,11 +147,6 @@ package struct GatewayMachine: Sendable {
       }
       return effects.append(.settle(item: item, .retry(after: limits.unservedPause)))
     }
-    let isNotice = job.purpose == .missedNotice
-    guard !isNotice || hasPlaceForNotice(pool, service) else {
-      count(.turnedAway)
-      return effects.append(.settle(item: item, .retry(after: limits.noticePause)))
-    }
     let hasPlace = pools[pool].sending < limits.sendsPerPool
     let isFull = !hasPlace && pools[pool].waiting >= limits.waitingPerPool
     guard !isFull, service.isEmpty || places[service, default: 0] < limits.placesPerService else {
@@ -169,21 +160,11 @@ package struct GatewayMachine: Sendable {
     byIdentity[identity] = lastJob
     if job.purpose == .ring { rings[job.call, default: []].insert(lastJob) }
     if !service.isEmpty { places[service, default: 0] += 1 }
-    if isNotice {
-      pools[pool].notices += 1
-      noticePlaces[service, default: 0] += 1
-    }
     if hasPlace {
       begin(lastJob, now: now)
     } else {
       pools[pool].queue.append(lastJob)
     }
-  }
-
-  private func hasPlaceForNotice(_ pool: Int, _ service: String) -> Bool {
-    pools[pool].notices < max(1, limits.sendsPerPool / 2)
-      && (service.isEmpty
-        || noticePlaces[service, default: 0] < max(1, limits.placesPerService / 2))
   }
 
   /// Whether the push is under way here, or was completed. The newest item is the one to settle.
@@ -256,18 +237,10 @@ package struct GatewayMachine: Sendable {
     guard let job = active.removeValue(forKey: number) else { return }
     byIdentity[job.identity] = nil
     if job.stage != .waiting { pools[job.pool].sending -= 1 }
-    if job.job.purpose == .missedNotice {
-      pools[job.pool].notices -= 1
-      Self.giveBack(&noticePlaces, job.service)
-    }
     if rings[job.job.call]?.remove(number) != nil, rings[job.job.call]!.isEmpty {
       rings[job.job.call] = nil
     }
-    Self.giveBack(&places, job.service)
-  }
-
-  private static func giveBack(_ places: inout [String: Int], _ service: String) {
-    guard let left = places[service] else { return }
-    places[service] = left > 1 ? left - 1 : nil
+    guard !job.service.isEmpty, let left = places[job.service] else { return }
+    places[job.service] = left > 1 ? left - 1 : nil
   }
 }
