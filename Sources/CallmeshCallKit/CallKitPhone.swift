@@ -67,6 +67,7 @@
       case .incoming:
         let (crosses, isConsulted) = (call.crosses != nil, call.consulted != nil)
         perform { $0.incoming(call.id, shown, crosses: crosses, isConsulted: isConsulted) }
+        // A call that the system does not show alerts nobody: it crosses another one, or the user has left it.
         if isShown(call.id) { Task { try? await call.alerting() } }
       case .placed: perform { $0.placed(call.id) }
       case .answered(_, let description, _):

@@ -125,7 +125,9 @@ extension ShardManager {
   private nonisolated func refresh(_ shard: Int) async {
     do {
       inbox.offer(.leaseRead(shard: shard, try await dependencies.leases.get("\(shard)")))
-    } catch {}
+    } catch {
+      // The next claim is refused as well, and reads it then.
+    }
   }
 
   func leaseRead(_ shard: Int, _ entry: KeyValueEntry?, now: Timestamp) {

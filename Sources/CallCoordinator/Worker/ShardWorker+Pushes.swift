@@ -17,9 +17,9 @@ extension ShardWorker {
 
   /// The most unconfirmed pushes of a worker. Policy: further ones fail at once.
   static var pushesUnconfirmedMax: Int { 20_000 }
-  private static var pushAttemptsMax: Int { 6 }
-  /// How long a queue is asked that does not answer: longer than its stream takes to elect a leader.
-  private static var pushUnansweredMax: Span { .seconds(30) }
+  /// How often a queue is asked that is full, and one that does not answer: for 30 s, which is longer than its stream
+  /// takes to elect a leader.
+  private static var attemptsMax: (full: Int, unanswered: Int) { (6, 24) }
   private static var pushBackoff: Backoff { Backoff(.milliseconds(50), to: .milliseconds(1600)) }
 
   func add(_ job: PushJob, _ shard: HeldShard, now: Timestamp) {
@@ -54,22 +54,18 @@ extension ShardWorker {
 
   func pushAdded(_ number: UInt64, _ result: AppendResult, now: Timestamp) {
     guard let push = pushes[number] else { return }
-    let reason: String
-    var isFull = false
+    let (reason, attemptsMax): (String, Int)
     switch result {
     case .appended:
       pushes[number] = nil
       return metrics.pushesAdded.increment()
-    case .refused: (reason, isFull) = ("the work queue is full", true)
-    case .unknown(let text): reason = text
+    case .refused: (reason, attemptsMax) = ("the work queue is full", Self.attemptsMax.full)
+    case .unknown(let text): (reason, attemptsMax) = (text, Self.attemptsMax.unanswered)
     }
     guard isWanted(push) else { return drop(number) }
     // An addition that did arrive is deduplicated.
     let again = now + Self.pushBackoff.pause(after: push.attempts - 1)
-    let mayTry =
-      isFull
-      ? push.attempts < Self.pushAttemptsMax : again < push.job.decidedAt + Self.pushUnansweredMax
-    if mayTry, again < push.job.deadline {
+    if push.attempts < attemptsMax, again < push.job.deadline {
       metrics.pushRetries.increment()
       pushes[number]!.againAt = again
       pushAgainAt = min(pushAgainAt, again)

@@ -86,7 +86,7 @@ extension HistoryChecker {
     if facts.isVacant {
       return facts.pendingTransfer.map { ($0.deadline, "the second user's ring timeout", .zero) }
     }
-    // Who transfers a call need neither connect nor come back before that is over.
+    // Until a transfer is over, the side that is handed over need neither connect nor come back.
     if let transfer = facts.pendingTransfer {
       return (transfer.deadline, "the ring timeout of a transfer", .zero)
     }
