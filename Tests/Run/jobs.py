@@ -181,6 +181,10 @@ class Running:
         # A crash explains itself before its registers and images.
         crash = next((n for n, line in enumerate(text) if "Fatal error" in line or "Program crashed" in line), None)
         part = text[-lines:] if crash is None else text[max(0, crash - 2) : crash + lines]
+        # It lists all threads, and the one that crashed may be a later one.
+        thread = next((n for n, line in enumerate(text) if re.match(r"Thread .* crashed:", line)), None)
+        if thread is not None:
+            part = text[max(0, crash - 2) : crash + 1] + text[thread : thread + lines]
         return "\n".join(line[:400] for line in part)
 
 
