@@ -22,7 +22,9 @@ package protocol HookClient: Sendable {
 }
 
 /// Over pooled connections, with HTTP/2 where the server has it. It verifies certificates with the system's
-/// authorities, follows no redirect, uses no proxy, and reads no more than `HookAnswer.bytesMax`.
+/// authorities, follows no redirect, uses no proxy, and reads no more than `HookAnswer.bytesMax`. All is on one event loop,
+/// since AsyncHTTPClient 1.37 traps where a server answers before the end of a question is noted, and the connection
+/// closes while that note is on its way between two loops.
 package final class HookHTTPClient: HookClient {
   private enum State {
     case unused
@@ -61,7 +63,8 @@ package final class HookHTTPClient: HookClient {
         concurrentHTTP1ConnectionsPerHostSoftLimit: HookGate.outstandingMax))
     configuration.httpVersion = .automatic
     configuration.connectionPool.retryConnectionEstablishment = false
-    return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    return HTTPClient(eventLoopGroupProvider: .shared(loop), configuration: configuration)
   }
 
   package func post(

@@ -17,7 +17,9 @@ internal import Synchronization
 /// Sends requests to a provider: POST with a short answer, over pooled connections, with HTTP/2 if the provider
 /// supports it.
 ///
-/// Follows no redirect, and reads no more than `answerBytesMax`. Its client begins with the first request.
+/// Follows no redirect, and reads no more than `answerBytesMax`. Its client begins with the first request, and is on one
+/// event loop: AsyncHTTPClient 1.37 traps where a server answers before the end of a request is noted, and the connection
+/// closes while that note is on its way between the loops of the request and of its connection.
 final class ProviderHTTP: Sendable {
   static let answerBytesMax = 64 * 1024
 
@@ -31,7 +33,7 @@ final class ProviderHTTP: Sendable {
 
   /// - Parameters:
   ///   - caFile: PEM certificates that are trusted instead of the system's; nil: the system's.
-  ///   - group: has the connections; nil: the process's event loops.
+  ///   - group: has the event loop; nil: the process's event loops.
   init(caFile: String?, limits: SenderLimits, group: (any EventLoopGroup)? = nil) {
     var tls = TLSConfiguration.makeClientConfiguration()
     if let caFile { tls.trustRoots = .file(caFile) }
@@ -54,9 +56,9 @@ final class ProviderHTTP: Sendable {
   private var client: HTTPClient? {
     state.withLock { state in
       if state.client == nil, !state.isClosed {
+        let loop = (group ?? MultiThreadedEventLoopGroup.singleton).next()
         state.client = HTTPClient(
-          eventLoopGroupProvider: group.map { .shared($0) } ?? .singleton,
-          configuration: configuration)
+          eventLoopGroupProvider: .shared(loop), configuration: configuration)
       }
       return state.client
     }
