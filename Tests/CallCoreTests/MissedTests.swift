@@ -125,14 +125,40 @@ import Testing
   func backInVain() {
     var bench = bench("carol")
     bench.owner.attach("b1")
+    bench.owner.enrol("b2", alert: "a2")
     bench.place(to: "carol")
     bench.talk("carol")
+    bench.pass(.seconds(1))
+    let missed = [PlacedCall(DivertingBench.id, placedAt: bench.owner.now)]
     #expect(bench.say(.handOver(to: "bob"), "carol", "1")?.error == nil)
     bench.pass(.seconds(31))
     #expect(bench.stopsOfBob("b1").map(\.missed) == [true])
-    bench.say(.hangUp, "carol", "1")
+    let notices = bench.pushes.filter { $0.purpose == .missedNotice }
+    #expect(notices.map(\.device) == ["b2"])
+    for isOver in [false, true] {
+      if isOver { bench.say(.hangUp, "carol", "1") }
+      let counted = notices.map { bench.owner.shard.unreadQuestion(of: $0)?.missed }
+      #expect(counted == [missed], "as its entry will have it")
+    }
     let entry = entry("bob", bench)
     #expect(entry?.isMissed == true && entry?.divertedBy == "carol" && entry?.wentOn == false)
+  }
+
+  @Test("R26 a transfer that rings in vain at who had the call before does not count")
+  func backToAnswererInVain() {
+    var bench = bench("carol", "dave")
+    bench.register("carol", "2", forNotices: true)
+    bench.place(to: "carol")
+    bench.talk("carol")
+    bench.say(.handOver(to: "dave"), "carol", "1")
+    bench.say(.answer(description: ""), "dave", "1")
+    bench.say(.handOver(to: "carol"), "dave", "1")
+    bench.pass(.seconds(31))
+    let jobs = bench.pushes.filter { $0.user.user == "carol" && $0.purpose == .missedNotice }
+    #expect(jobs.map(\.device) == ["2"])
+    for job in jobs { #expect(bench.owner.shard.unreadQuestion(of: job)?.missed == []) }
+    bench.say(.hangUp, "dave", "1")
+    #expect(entry("carol", bench)?.isMissed == false)
   }
 
   @Test("R26 who missed a transfer has missed it, also if the next user declines it")

@@ -186,6 +186,27 @@ import Testing
     }
   }
 
+  @Test("R9 R24 a resume, or a copy of the pull, comes late from a former session of the device")
+  func lateOnFormerSessionOfCaller() {
+    let former = Bench.session("alice1")
+    let present = Bench.session("alice1", 1)
+    let request = PullRequest(from: "alice2", description: "offer 3", deviceName: "alice's alice1")
+    for late in [.resume, .pull(request)] as [CallVerb] {
+      var bench = answered()
+      func say(_ verb: CallVerb, _ session: SessionRef, attached seconds: Int64) {
+        bench.say(
+          .call(Bench.callID, verb), user: "alice", device: "alice1", session: session, number: 70,
+          attachedAt: Timestamp(microseconds: seconds * 1_000_000))
+      }
+      _ = pull(&bench, "alice2", of: "alice", from: "alice1")
+      say(.pull(request), present, attached: 2)
+      say(late, former, attached: 1)
+      bench.say(signal(.description, "answer 3"), device: "b1")
+      #expect(bench.signals(present).map(\.body) == ["answer 3"])
+      #expect(bench.signals(former).isEmpty)
+    }
+  }
+
   @Test("R6 R24 a pull comes after its device has begun another session: the call is on that one")
   func lateOnFormerSession() {
     var bench = answered()

@@ -202,6 +202,22 @@ import Testing
     #expect(bench.stops("dave", "1", generation: 1).map(\.reason) == [.hungUp])
   }
 
+  @Test("R9 R26 a resume comes late from a former session of who took the caller's side")
+  func lateResumeOfTaker() {
+    var bench = Self.talking("dave")
+    bench.asAlice(.handOver(to: "dave"))
+    let said: [(CallVerb, Int64)] = [(.answer(description: "offer 2"), 2), (.resume, 1)]
+    for (verb, attached) in said {
+      bench.owner.say(
+        .call(Bench.id, verb), user: "dave", device: "1",
+        session: Bench.session("dave", "1", UInt64(attached)),
+        attachedAt: Timestamp(microseconds: attached * 1_000_000))
+    }
+    bench.asBob(.signal(.description, body: "answer 2"))
+    let events = bench.deliveries("dave", "1", generation: 2).map(\.event)
+    #expect(events.signals.map(\.body) == ["answer 2"])
+  }
+
   @Test(
     "R26 nobody takes it: the call is as before, and the transferor learns why",
     arguments: [EndReason.declined, .busy, .unanswered, .unreachable, .cancelled])

@@ -159,6 +159,13 @@ private let query = ClientCommand.call(CallAddress(call: call), .query)
     edge.askForSessions(of: "bob", epoch: 1, number: 1)
     let resume = try await edge.shards.next { $0.body == .call(call, .resume) }
     #expect(resume.request == 0 && resume.attachedAt == attachedAt)
+    // With these the device may take the caller's side.
+    let verbs: [CallVerb] = [.pull(PullRequest(from: "tablet")), .answer(description: "offer")]
+    for (number, verb) in zip(UInt64(3)..., verbs) {
+      client.say(number, .call(CallAddress(callee: "bob", call: call), verb))
+      let command = try await edge.shards.next { $0.request == number && $0.body.call == call }
+      #expect(command.attachedAt == attachedAt)
+    }
     try await client.channel.close().get()
   }
 

@@ -174,6 +174,27 @@ private let one = CallID(high: 1, low: 1)
     }
   }
 
+  @Test("R10: a former owner's reply to the attach is late: the new owner shows the calls anew")
+  func formerOwnersReply() async throws {
+    try await EdgeFixture.run(terms: AppTerms(ongoingCalls: true)) { edge in
+      edge.shards.follow { _ in nil }
+      let client = try await edge.socket(.json)
+      client.say(
+        1,
+        .attach(AttachRequest(token: try edge.token("ann"), device: "phone", wantsOngoing: true)))
+      let attach = try await edge.shards.next(\.isAttach)
+      edge.askForSessions(of: "ann", epoch: 7)
+      _ = try await edge.shards.next { $0.isAttach && $0.request == attach.request }
+      let reply = Reply.attached(forCall: nil, ongoing: Self.ongoing)
+      edge.say(
+        EdgeItem(
+          session: attach.session.number, body: .reply(request: attach.request, reply)))
+      #expect(try await client.reply().id == 1)
+      let announced = try await edge.shards.next(\.isAnnouncement).attach
+      #expect(announced?.ongoing == OngoingMark(version: 7 << 20, showsCalls: true))
+    }
+  }
+
   @Test("R10: a new owner learns what the device sees, and a former one shows it nothing more")
   func announced() async throws {
     try await withDevice(.json) { edge, client, session in

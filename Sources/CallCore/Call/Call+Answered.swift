@@ -1,14 +1,13 @@
 /// An answered call: the first answer wins, then both sides connect and exchange signals.
 extension Call {
   /// The first answer in the shard's order wins (R1, R2).
-  /// - Parameter session: where the command came from.
   mutating func answer(
-    _ leg: Int, description: String, on session: SessionRef, _ turn: inout Turn
+    _ leg: Int, description: String, by command: Command, _ turn: inout Turn
   ) -> Reply {
     if isOfEarlierRinging(leg) { return .answer(won: false, stateBeforeTransfer(leg)) }
     inviteAcknowledged(leg, &turn)
     if isTransferring, isInRound(leg) {
-      return answerTransfer(leg, description: description, on: session, &turn)
+      return answerTransfer(leg, description: description, by: command, &turn)
     }
     if isRinging {
       guard legs[leg].state.isLive else { return lateAnswer(leg) }

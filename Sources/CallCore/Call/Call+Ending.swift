@@ -245,9 +245,14 @@ extension Call {
     return ended.map { (adapted($0.stop, to: user), $0.at) }
   }
 
-  /// The last transfer that a user has missed, while the call goes on and has no entry in a history yet.
+  /// The last transfer that a user has missed, while the call goes on and has no entry in a history yet. The entry of a
+  /// user who had the call before is not missed.
   func missedTransfer(by user: String) -> PlacedCall? {
-    guard case .answered = stage else { return nil }
+    guard case .answered(let conversation) = stage,
+      !([placer, conversation.answer.by] + moves.map(\.to)).contains(where: {
+        $0.user.hasBytes(of: user)
+      })
+    else { return nil }
     let missed = transfers.last {
       $0.rang(user) && end(of: $0, for: user)?.stop.missed == true
     }

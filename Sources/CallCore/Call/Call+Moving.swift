@@ -2,12 +2,10 @@
 extension Call {
   /// A device takes a side over. The device that had it stops, and the other side gets the new description.
   /// - Parameters:
-  ///   - number: the device's own number for the command.
   ///   - party: the device that pulls, which is of the caller's user or of the callee's.
-  ///   - session: where the command came from.
+  ///   - command: the pull, with the session on which the device gets the call.
   mutating func pull(
-    _ request: PullRequest, number: UInt64, by party: Party, on session: SessionRef,
-    _ turn: inout Turn
+    _ request: PullRequest, by party: Party, _ command: Command, _ turn: inout Turn
   ) -> Reply {
     guard case .answered(let conversation) = stage else {
       guard isRinging else { return pulled(by: party) }
@@ -23,22 +21,22 @@ extension Call {
       {
         return .error(Self.hasOtherSide)
       }
-      tookCallersSide(party, byAnswer: false, on: session, &turn)
+      tookCallersSide(party, by: command, &turn)
       return pulled(by: party)
     }
     if has(party, otherSideThanCallers: isCallers) { return .error(Self.hasOtherSide) }
     if request.from == party.device { return pulled(by: party) }
-    let command = request.fingerprint(number)
+    let fingerprint = request.fingerprint(command.request)
     // The device that was named has pulled it back since, so a repetition would move it once more.
     let isRepeat = moves.contains {
-      $0.isPull(request, by: party) && $0.command == command
+      $0.isPull(request, by: party) && $0.command == fingerprint
         && turn.now < $0.at + Self.repeatedWithin
     }
     if isRepeat { return pulled(by: party) }
     guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
     guard isCallers || legIndex(party) != nil || legs.count < turn.limits.legsPerCallLifetime
     else { return .error(turn.limits.tooManyDevices) }
-    move(request, command, ofCaller: isCallers, to: party, on: session, &turn)
+    move(request, fingerprint, ofCaller: isCallers, to: party, command, &turn)
     return pulled(by: party)
   }
 
@@ -52,8 +50,8 @@ extension Call {
   }
 
   private mutating func move(
-    _ request: PullRequest, _ command: UInt64, ofCaller: Bool, to party: Party,
-    on session: SessionRef, _ turn: inout Turn
+    _ request: PullRequest, _ fingerprint: UInt64, ofCaller: Bool, to party: Party,
+    _ command: Command, _ turn: inout Turn
   ) {
     guard let winner else { return }
     let from = ofCaller ? facts.caller : legs[winner].party
@@ -61,15 +59,15 @@ extension Call {
     if ofCaller { to.name = from.name }
     let move = MovedFacts(
       ofCaller: ofCaller, from: from, to: to, at: turn.now, description: request.description,
-      connectDeadline: turn.now + turn.limits.connectGrace, command: command)
+      connectDeadline: turn.now + turn.limits.connectGrace, command: fingerprint)
     commit(.moved(move), .urgent, &turn)
     guard let holder = self.winner else { return }
     if ofCaller {
-      caller.session = session
+      caller.begin(by: command)
       caller.sendKept(&turn)
       legs[holder].endpoint.sendKept(&turn)
     } else {
-      legs[holder].endpoint.session = session
+      legs[holder].endpoint.session = command.session
       legs[holder].ringPush.deviceIsAwake()
       legs[holder].endpoint.sendKept(&turn)
       caller.sendKept(&turn)
@@ -120,14 +118,12 @@ extension Call {
   /// The command by which a device took the caller's side is repeated. The first reply may have been lost with its
   /// session, and a device that does not know yet that it has this side resumes nothing. So the side goes to the session
   /// of the repetition.
-  /// - Parameter byAnswer: the command is an answer; else it is a pull.
-  mutating func tookCallersSide(
-    _ party: Party, byAnswer: Bool, on session: SessionRef, _ turn: inout Turn
-  ) {
-    guard !isEnded, let taken = moves.last(where: \.ofCaller), taken.isTransfer == byAnswer,
-      taken.to.isDevice(party.device, of: party.user)
+  /// - Parameter command: a pull or an answer.
+  mutating func tookCallersSide(_ party: Party, by command: Command, _ turn: inout Turn) {
+    guard !isEnded, let taken = moves.last(where: \.ofCaller),
+      taken.isTransfer == !command.body.isPull, taken.to.isDevice(party.device, of: party.user)
     else { return }
-    callerAttached(isNew: caller.attach(session), &turn)
+    callerAttached(by: command, &turn)
   }
 
   private func pulled(by party: Party) -> Reply {
@@ -281,6 +277,12 @@ extension MovedFacts {
   /// Whether a device took a side over from the one that it names.
   fileprivate func isPull(_ request: PullRequest, by party: Party) -> Bool {
     to.isDevice(party.device, of: party.user) && from.isDevice(request.from, of: party.user)
+  }
+}
+
+extension Command.Body {
+  fileprivate var isPull: Bool {
+    if case .call(_, .pull) = self { true } else { false }
   }
 }
 

@@ -106,7 +106,7 @@ extension Call {
 
   /// A device answers a transfer. The first one in the shard's order gets the side.
   mutating func answerTransfer(
-    _ leg: Int, description: String, on session: SessionRef, _ turn: inout Turn
+    _ leg: Int, description: String, by command: Command, _ turn: inout Turn
   ) -> Reply {
     guard let transfer, isRung(.leg(leg)) else { return lateAnswer(leg) }
     guard moves.count < turn.limits.movesPerCall else { return .error(turn.limits.tooManyMoves) }
@@ -123,9 +123,9 @@ extension Call {
     legs[leg].ringPush.deviceIsAwake()
     // The answer may have come on a session before the present one.
     if move.ofCaller {
-      caller.session = session
+      caller.begin(by: command)
     } else if legs[leg].endpoint.session == nil {
-      legs[leg].endpoint.session = session
+      legs[leg].endpoint.session = command.session
     }
     caller.sendKept(&turn)
     if let winner { legs[winner].endpoint.sendKept(&turn) }

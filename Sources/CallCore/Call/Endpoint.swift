@@ -18,7 +18,12 @@ struct Endpoint: Sendable {
   init() {}
 
   /// - Parameter place: the command that placed the call.
-  init(place: Command) { (session, attachedAt) = (place.session, place.attachedAt) }
+  init(place: Command) { begin(by: place) }
+
+  /// Takes the session of the command by which the device got its side.
+  mutating func begin(by command: Command) {
+    (session, attachedAt) = (command.session, command.attachedAt)
+  }
 
   /// - Returns: whether the device had another session, or none.
   mutating func attach(_ session: SessionRef) -> Bool {
@@ -28,7 +33,7 @@ struct Endpoint: Sendable {
     return true
   }
 
-  /// Takes the session of a `place` or a `resume`, unless the device has begun a later one.
+  /// Takes the session of a `place`, a `resume`, or a repeated pull or answer, unless the device has begun a later one.
   ///
   /// The clocks of two edges may differ by seconds. So they decide only about the `resume` that an edge sends to a new
   /// owner. What the device itself sends over another edge always counts.

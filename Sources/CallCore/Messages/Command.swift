@@ -14,7 +14,8 @@ public struct Command: Sendable, Equatable {
   /// In a signal: the last request of the same call and session before it that is not answered yet; 0: there is none. A
   /// shard that did not get that request ignores this one.
   public var after: UInt64 = 0
-  /// In a `place` and a `resume`: when the session was attached, by the edge's clock; 0: not known.
+  /// In a command that may give the device the caller's side: when the session was attached, by the edge's clock; 0: not
+  /// known.
   public var attachedAt = Timestamp(microseconds: 0)
   /// In an attach or a registration: how many registered devices the app allows a user; 0: the app has no limit
   /// of its own. The cluster's limit holds in any case.

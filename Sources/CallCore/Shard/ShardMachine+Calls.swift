@@ -77,7 +77,7 @@ extension ShardMachine {
       return .error(CallError(command.user == call.callerKey ? .notParty : .unknownCall))
     case (.alerting, .leg(let leg)): return call.alerting(leg, &turn)
     case (.answer(let description), .leg(let leg)):
-      return call.answer(leg, description: description, on: command.session, &turn)
+      return call.answer(leg, description: description, by: command, &turn)
     case (.decline(let scope), .leg(let leg)):
       return call.decline(leg, scope, on: command.session, &turn)
     case (.busy, .leg(let leg)):
@@ -97,7 +97,7 @@ extension ShardMachine {
     case (.alerting, .calleeDevice), (.decline, .calleeDevice), (.busy, .calleeDevice):
       return .call(call.state(for: role))
     case (.answer, .caller) where call.callerMayHaveRung:
-      call.tookCallersSide(call.facts.caller, byAnswer: true, on: command.session, &turn)
+      call.tookCallersSide(call.facts.caller, by: command, &turn)
       return .answer(won: !call.isEnded, call.state(for: role))
     case (.answer, .formerCaller): return .answer(won: false, call.state(for: role))
     // R7: too late, it changes nothing.

@@ -19,11 +19,12 @@ extension ShardMachine {
       calls[slot].facts.subscriptions.contains(.history)
     else { return nil }
     var question = UnreadQuestion(user: job.user)
-    // A user to whom the call went on may be of another shard, which knows the user's other calls.
-    if calls[slot].facts.callee != job.user,
+    if let missed = calls[slot].missedTransfer(by: job.user.user) {
+      question.missed.append(missed)
+    } else if calls[slot].facts.callee != job.user,
       let missed = calls[slot].missedUnstored(storedParts, by: job.user)
-        ?? calls[slot].missedTransfer(by: job.user.user)
     {
+      // A user to whom the call went on may be of another shard, which knows the user's other calls.
       question.missed.append(missed)
     }
     guard let user = users[job.user] else { return question }

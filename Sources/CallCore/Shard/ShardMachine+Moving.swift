@@ -16,12 +16,15 @@ extension ShardMachine {
     let party = Party(
       user: command.user.user, device: command.device, deviceName: request.deviceName)
     // The callee's device may have begun another session since it sent this.
-    let present =
-      command.user == command.callee ? users[command.user]?.device(command.device)?.session : nil
+    var present = command
+    if command.user == command.callee, let device = users[command.user]?.device(command.device),
+      let session = device.session
+    {
+      (present.session, present.attachedAt) = (session, device.attachedAt)
+    }
     forgetPlacer(of: id)
     mutate(id) { call in
-      let reply = call.pull(
-        request, number: command.request, by: party, on: present ?? command.session, &turn)
+      let reply = call.pull(request, by: party, present, &turn)
       turn.reply(command, reply)
     }
     notePlacer(of: id)

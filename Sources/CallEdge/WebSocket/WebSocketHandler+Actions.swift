@@ -151,7 +151,8 @@ extension WebSocketHandler {
       user: sender.user, device: sender.device, callee: callee, body: body,
       credential: credential ?? session.credential)
     switch body {
-    case .place, .call(_, .resume): command.attachedAt = session.attachedAt
+    case .place, .call(_, .resume), .call(_, .pull), .call(_, .answer):
+      command.attachedAt = session.attachedAt
     default: break
     }
     return command
@@ -190,10 +191,18 @@ extension WebSocketHandler {
 
   /// The command that announces this session to a shard's new owner; nil where the shard is not its user's.
   func announcement(toShard shard: Int, epoch: UInt64) -> Command? {
-    guard userShard == shard else { return nil }
+    guard isUsers(shard) else { return nil }
     session.noteOwner(epoch: epoch)
     guard let sender = session.sender, let body = session.announcement else { return nil }
     return command(0, from: sender, callee: sender.user, body)
+  }
+
+  /// Whether a shard is the user's. A session that waits for the reply to its attach has a user, too: the reply on its
+  /// way may be a former owner's.
+  private func isUsers(_ shard: Int) -> Bool {
+    if userShard >= 0 { return userShard == shard }
+    guard let user = session.sender?.user else { return false }
+    return ShardHash.shard(of: user, count: loop.shared.configuration.shardCount) == shard
   }
 
   /// The commands by which a shard's new owner learns where the callers of its calls are: one `resume` for each

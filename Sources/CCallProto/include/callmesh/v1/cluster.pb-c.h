@@ -211,7 +211,7 @@ struct  Callmesh__V1__Command
    */
   protobuf_c_boolean webhooks;
   /*
-   * In place and resume: when the session was attached, by the edge's clock; 0: not known.
+   * In place, resume, pull and answer: when the session was attached, by the edge's clock; 0: not known.
    */
   int64_t attached_at_us;
   /*
