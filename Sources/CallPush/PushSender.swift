@@ -19,6 +19,8 @@ public struct PushMessage: Sendable {
   public var collapseKey: String
   /// The knowledge about the token.
   public var trust = TokenTrust.unproven
+  /// Called when a pause between two attempts begins, with its end, and with nil when it is over.
+  package var onPause: (@Sendable (_ until: Timestamp?) -> Void)?
   /// nil: it cannot be cancelled.
   public var cancellation: PushCancellation?
   public var isCancelled: Bool { cancellation?.isCancelled ?? false }

@@ -249,8 +249,22 @@ struct FCMSenderTests {
     var message = stage.message()
     message.cancellation = cancellation
     #expect(await sender.send(message) == .expired)
-    #expect(stage.fcm.exchanges == 2 && stage.fcm.requests == 0)
+    #expect(stage.fcm.exchanges == 1 && stage.fcm.requests == 0)
     await sender.close()
+    await stage.end()
+  }
+
+  @Test func aRingDoesNotWaitForATokenWhenItsCallHasEnded() async throws {
+    stage.fcm.tokenScript.add(.blackHole)
+    let cancellation = PushCancellation()
+    var message = stage.message()
+    message.cancellation = cancellation
+    let ring = message
+    async let outcome = stage.send(ring)
+    await until { stage.fcm.exchanges == 1 }
+    cancellation.cancel()
+    #expect(await outcome == .expired)
+    #expect(stage.fcm.exchanges == 1, "the first one has no answer yet")
     await stage.end()
   }
 

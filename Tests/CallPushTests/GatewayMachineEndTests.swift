@@ -235,11 +235,18 @@ extension GatewayMachineTests {
           bench.take(
             Self.job(
               number, deadline: now + Double(random.below(8)) - 1,
+              purpose: number % 4 == 0 ? .missedNotice : .ring,
               decided: now - Double(random.below(3))),
             pool: random.below(20) == 0 ? nil : random.below(2),
             at: now))
       case 2:
         guard !sending.isEmpty else { break }
+        let number = sending[random.below(sending.count)]
+        switch random.below(4) {
+        case 0: look(bench.paused(number, until: now + 1, at: now))
+        case 1: look(bench.resumed(number))
+        default: break
+        }
         let job = sending.remove(at: random.below(sending.count))
         look(bench.sent(job, outcomes[random.below(outcomes.count)], at: now))
       default:
@@ -254,12 +261,16 @@ extension GatewayMachineTests {
         }
         look(bench.tick(at: now))
       }
-      for pool in bench.machine.pools { #expect(pool.sending <= 3 && pool.waiting <= 3) }
+      for pool in bench.machine.pools {
+        // Notices whose pause is over exceed the limit.
+        #expect(pool.sending <= 6 && pool.waiting <= 3 && pool.resting <= 3)
+      }
     }
     for job in sending { look(bench.sent(job, .accepted, at: now)) }
     for step in 1...400 { look(bench.tick(at: now + Double(step) / 4)) }
     #expect(bench.machine.isIdle)
-    #expect(bench.machine.pools.allSatisfy { $0.sending == 0 && $0.waiting == 0 })
+    #expect(
+      bench.machine.pools.allSatisfy { $0.sending == 0 && $0.waiting == 0 && $0.resting == 0 })
     #expect(open.isEmpty)
   }
 

@@ -45,6 +45,12 @@ import Testing
     {
       run(at: seconds) { $0.sent(number, outcome, now: $1) }
     }
+    mutating func paused(_ number: UInt64, until end: Double, at seconds: Double = 0) -> [Effect] {
+      run(at: seconds) { $0.paused(number, until: GatewayMachineTests.at(end), now: $1) }
+    }
+    mutating func resumed(_ number: UInt64) -> [Effect] {
+      run(at: 0) { machine, _ in machine.resumed(number) }
+    }
     mutating func answered(_ number: UInt64, at seconds: Double = 0) -> [Effect] {
       run(at: seconds) { $0.answered(number, now: $1) }
     }
@@ -279,6 +285,69 @@ import Testing
     #expect(bench.sent(1, .accepted).sends == [3])
     #expect(bench.sent(2, .accepted).sends == [4])
     #expect(bench.machine.pools[0].waiting == 0)
+  }
+
+  private static func notice(_ number: UInt64) -> PushJob {
+    job(number, deadline: 86_400, purpose: .missedNotice)
+  }
+
+  /// A provider makes a notice wait for an hour.
+  @Test func aNoticeThatPausesLeavesItsPlaceToARing() {
+    var bench = Bench(Self.notice(1), Self.job(2), sends: 1, waiting: 1)
+    #expect(bench.paused(1, until: 3600).sends == [2])
+    #expect(bench.machine.pools[0].sending == 1 && bench.machine.pools[0].resting == 1)
+    #expect(bench.tick(at: 2).settled == [.inProgress, .inProgress])
+    _ = bench.sent(2, .accepted, at: 3)
+    #expect(bench.resumed(1) == [])
+    #expect(bench.machine.pools[0].sending == 1 && bench.machine.pools[0].resting == 0)
+    // Two reports of the pause and its end are one each.
+    #expect(bench.resumed(1) == [])
+    _ = bench.paused(1, until: 7200, at: 3600)
+    #expect(bench.paused(1, until: 7200, at: 3600) == [])
+    #expect(bench.sent(1, .failed(reason: "closed"), at: 3601).reports.count == 1)
+    #expect(bench.machine.pools[0].sending == 0 && bench.machine.pools[0].resting == 0)
+    // A ring keeps its place.
+    _ = bench.take(Self.job(3))
+    #expect(bench.paused(3, until: 20) == [])
+    #expect(bench.machine.pools[0].sending == 1)
+  }
+
+  @Test func aNoticeThatPausesLeavesThePlaceOfItsServiceToo() {
+    var limits = GatewayMachine.Limits()
+    limits.placesPerService = 1
+    var bench = Bench()
+    bench.machine = GatewayMachine(pools: 1, limits: limits)
+    let service = "https://slow.example"
+    _ = bench.take(Self.notice(1), service: service)
+    #expect(bench.take(Self.job(2), service: service).sends == [])
+    _ = bench.paused(1, until: 3600)
+    #expect(bench.take(Self.job(2), service: service).sends == [2])
+    _ = bench.sent(2, .accepted)
+    // The pause is over: the notice has the place.
+    _ = bench.resumed(1)
+    #expect(bench.take(Self.job(3), service: service).sends == [])
+    _ = bench.sent(1, .accepted)
+    #expect(bench.take(Self.job(3), service: service).sends == [3])
+  }
+
+  @Test(arguments: [(0.5, 16), (60, 60), (3600, 300)] as [(Double, Int)])
+  func noticesBeyondThoseThatMayPauseReturnToTheQueue(pause: Double, redelivery: Int) {
+    var bench = Bench(Self.notice(1), Self.notice(2), Self.job(3), sends: 2, waiting: 1)
+    #expect(bench.paused(1, until: 3600).sends == [3])
+    let effects = bench.paused(2, until: pause)
+    #expect(
+      effects == [.withdraw(job: 2), .settle(item: 2, .retry(after: .seconds(redelivery)))])
+    #expect(bench.sent(2, .expired) == [], "its sender makes no further attempt")
+    #expect(bench.machine.pools[0].sending == 1)
+    #expect(bench.take(Self.notice(2), attempt: 2, at: 16).sends.count == 1)
+  }
+
+  @Test func aDrainLeavesANoticeThatPausesToItsSender() {
+    var bench = Bench(Self.notice(1))
+    _ = bench.paused(1, until: 3)
+    bench.machine.drain()
+    #expect(bench.drained() == [])
+    #expect(bench.sent(1, .accepted, at: 4).settled == [.done])
   }
 
   @Test func whoWaitsTooLongIsDropped() {

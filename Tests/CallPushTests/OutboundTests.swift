@@ -134,6 +134,20 @@ struct KeyedBulkheadTests {
     #expect(bulkhead.inside == 0)
   }
 
+  @Test func aPushThatIsCancelledLeavesWithoutAPlace() async {
+    let bulkhead = bulkhead(inside: 1)
+    _ = await bulkhead.acquire("a", until: later)
+    let cancellation = PushCancellation()
+    async let waiting = bulkhead.acquire("a", until: later, unless: cancellation)
+    await until { bulkhead.waiting == 1 }
+    cancellation.cancel()
+    #expect(await waiting == .late)
+    #expect(await bulkhead.acquire("a", until: later, unless: cancellation) == .late)
+    #expect(bulkhead.waiting == 0)
+    bulkhead.release("a")
+    #expect(bulkhead.inside == 0)
+  }
+
   /// Who waits gets the place of who leaves.
   @Test func moreThanMayWaitAreRefusedInAll() async {
     let bulkhead = bulkhead(inside: 1, waiting: 2)

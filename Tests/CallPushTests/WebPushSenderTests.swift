@@ -1,3 +1,4 @@
+import CallBus
 import CallCore
 import CallPush
 import CallTelemetry
@@ -157,9 +158,13 @@ struct WebPushSenderTests {
     #expect(stage.hand.pauses.isEmpty)
     // One that has the time waits.
     var patient = notice()
+    let end: Timestamp? = stage.now + .seconds(60)
+    let pauses = Inbox<Timestamp?>(capacity: 10)
+    patient.onPause = { pauses.offer($0) }
     patient.deadline = stage.now + .seconds(90)
     #expect(await stage.send(patient) == .accepted)
     #expect(stage.hand.pauses == [.seconds(60)])
+    #expect(await pauses.next(until: nil) == [end, nil], "the gateway learns of it")
     await stage.end()
   }
 
@@ -213,6 +218,24 @@ struct WebPushSenderTests {
       }
     }
     #expect(stage.sender.statistics.status.inFlight == 0)
+    await stage.end()
+  }
+
+  @Test func aRingThatWaitsBehindOthersEndsWithItsCall() async throws {
+    let stage = try await WebPushStage(limits: SenderLimits(inFlightMax: 1))
+    stage.service.script.add(.blackHole)
+    let hanging = stage.message()
+    var message = stage.message(stage.service.subscribe())
+    let cancellation = PushCancellation()
+    message.cancellation = cancellation
+    let ring = message
+    async let first = stage.send(hanging)
+    await until { stage.service.requests == 1 }
+    async let second = stage.send(ring)
+    cancellation.cancel()
+    #expect(await second == .expired)
+    await stage.service.stop()
+    _ = await first
     await stage.end()
   }
 

@@ -106,7 +106,8 @@ package struct APNsPoolMachine: Sendable {
     _ key: APNsPushKey, isUrgent: Bool, deadline: Timestamp, cancellation: PushCancellation? = nil,
     now: Timestamp
   ) {
-    guard deadline > now else { return refuse(key, .expired) }
+    // A push that was cancelled on its way here is not found by `dropCancelled`.
+    guard deadline > now, cancellation?.isCancelled != true else { return refuse(key, .expired) }
     guard phase == .running else { return refuse(key, .failed(reason: "closing")) }
     guard pushesWaiting < limits.queued else {
       effects.append(.note(.queueFull))

@@ -21,14 +21,14 @@ package final class AccessTokens: Sendable {
 
   private let clock: ClusterClock
   private let chance: @Sendable () -> UInt64
-  private let pause: @Sendable (Span) async -> Void
+  private let pause: @Sendable (Span, PushCancellation?) async -> Void
   private let get: @Sendable () async -> AccessTokenMachine.Exchanged
   private let state = Mutex(State())
 
   /// - Parameter get: makes one exchange with the current credentials, in bounded time.
   package init(
     clock: ClusterClock, chance: @escaping @Sendable () -> UInt64,
-    pause: @escaping @Sendable (Span) async -> Void,
+    pause: @escaping @Sendable (Span, PushCancellation?) async -> Void,
     get: @escaping @Sendable () async -> AccessTokenMachine.Exchanged
   ) {
     self.clock = clock
@@ -39,11 +39,16 @@ package final class AccessTokens: Sendable {
 
   /// Returns a valid token. Waits for an exchange, and for the pause after a failed one, if they end before the
   /// deadline. If the deadline passes meanwhile, the result names the failure of the last exchange.
-  package func token(until deadline: Timestamp) async -> Result {
+  ///
+  /// - Parameter cancellation: ends the wait.
+  package func token(
+    until deadline: Timestamp, unless cancellation: PushCancellation? = nil
+  ) async -> Result {
     var failure = "no access token in time"
     while true {
       let now = clock.now()
       guard now < deadline else { return .none(reason: failure) }
+      if cancellation?.isCancelled == true { return .none(reason: "cancelled") }
       let (answer, waiter) = state.withLock { state in ask(&state, now: now) }
       switch answer {
       case nil: return .none(reason: "closed")
@@ -51,12 +56,14 @@ package final class AccessTokens: Sendable {
       case .pausing(let reason, let until):
         failure = reason
         guard until < deadline else { return .none(reason: reason) }
-        await pause(until - now)
-        // A pause ends early when the sender closes.
+        await pause(until - now, cancellation)
+        // A pause ends early when the sender closes, or the push is cancelled.
         guard clock.now() >= until else { return .none(reason: reason) }
       case .exchange, .wait:
         guard let waiter else { continue }
+        cancellation?.onCancel { [inbox = waiter.inbox] in inbox.close() }
         _ = await waiter.inbox.next(until: clock.instant(at: deadline))
+        cancellation?.onCancel(nil)
         state.withLock { $0.waiters[waiter.number] = nil }
         if Task.isCancelled { return .none(reason: "cancelled") }
       }

@@ -30,8 +30,7 @@ public final class FCMSender: PushSender {
     let clock = environment.clock
     access = box
     self.attempts = attempts
-    let pause: @Sendable (Span) async -> Void = { await attempts.pause($0, nil) }
-    tokens = AccessTokens(clock: clock, chance: environment.chance, pause: pause) {
+    tokens = AccessTokens(clock: clock, chance: environment.chance, pause: attempts.pause) {
       let access = box.value.withLock { $0 }
       return await Self.exchange(access, attempts: attempts, now: clock.now())
     }
@@ -60,10 +59,11 @@ public final class FCMSender: PushSender {
     _ message: PushMessage, data: [UInt8], _ context: AttemptContext
   ) async -> AttemptVerdict {
     let token: String
-    switch await tokens.token(until: message.deadline) {
+    switch await tokens.token(until: message.deadline, unless: message.cancellation) {
     case .token(let text): token = text
     // Includes the pause after a failed exchange.
-    case .none(let reason): return .done(.failed(reason: reason))
+    case .none(let reason):
+      return .done(message.isCancelled ? .expired : .failed(reason: reason))
     }
     let now = attempts.clock.now()
     guard now < message.deadline else { return .done(.failed(reason: "no access token in time")) }

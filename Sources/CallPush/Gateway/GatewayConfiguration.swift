@@ -50,7 +50,7 @@ public struct PushGatewayConfiguration: Sendable {
   public var queue = WorkQueueOptions()
   /// Pushes under way in one pool.
   public var sendsPerPool = 1000
-  /// Jobs that wait in one pool.
+  /// Jobs that wait in one pool, and, beside them, notices whose senders pause.
   public var waitingPerPool = 1000
   /// The validity of a push capability after the ringing deadline.
   public var capabilityGrace = Span.seconds(120)
@@ -62,6 +62,7 @@ public struct PushGatewayConfiguration: Sendable {
     queue.createsMissing = false
   }
 
-  /// Enough for all pools to be full, and for jobs that are turned away, so that no pool takes another's share.
-  func inFlight(pools: Int) -> Int { pools * (sendsPerPool + waitingPerPool) + 256 }
+  /// Enough for all pools to be full, notices that pause included, and for jobs that are turned away, so that no pool
+  /// takes another's share.
+  func inFlight(pools: Int) -> Int { pools * (sendsPerPool + 2 * waitingPerPool) + 256 }
 }

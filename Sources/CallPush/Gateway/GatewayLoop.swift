@@ -52,6 +52,8 @@ final class GatewayLoop<Bus: ClusterBus> {
       cancellations[number] = nil
       note(outcome, of: number, now: now)
       machine.sent(number, outcome, now: now)
+    case .paused(let number, let until): machine.paused(number, until: until, now: now)
+    case .resumed(let number): machine.resumed(number)
     case .answered(let answers):
       for number in answers.reports { machine.answered(number, now: now) }
       for (number, rings) in answers.questions {

@@ -6,8 +6,13 @@ extension GatewayMachine {
   package struct Limits: Sendable {
     /// Pushes under way in one pool.
     package var sendsPerPool = 1000
-    /// Jobs that wait for one of those places. Policy: a further one returns to the queue.
+    /// Jobs that wait for one of those places, and, beside them, notices whose senders pause. Policy: a further one
+    /// returns to the queue.
     package var waitingPerPool = 1000
+    /// The time until a notice that could not pause here is redelivered: its pause, within these bounds. The lower one
+    /// is the longest pause that a sender makes of its own accord, since attempts are counted anew. The upper one is
+    /// far below the age at which the queue removes a job.
+    package var putOff = Span.seconds(16)...Span.seconds(300)
     /// The time until a job that found no place is redelivered.
     package var turnedAwayPause = Duration.milliseconds(250)
     /// The time until a job without a sender here is redelivered, perhaps to a gateway that has one.

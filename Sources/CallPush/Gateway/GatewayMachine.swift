@@ -11,12 +11,15 @@ internal import DequeModule
 package struct GatewayMachine: Sendable {
   package struct Pool: Sendable {
     package internal(set) var sending = 0
+    /// Notices whose senders pause.
+    package internal(set) var resting = 0
     var queue: Deque<UInt64> = []
     package var waiting: Int { queue.count }
   }
 
   struct Active {
-    /// Becomes: waiting → (asking or awaitingPeers →) sending. All but the first occupy a place of the pool.
+    /// Becomes: waiting → (asking or awaitingPeers →) sending ⇄ resting. All but waiting and resting occupy a place of
+    /// the pool.
     enum Stage: Equatable {
       case waiting
       /// A clean-up waits for other gateways to report that they dropped its ring unsent.
@@ -24,6 +27,8 @@ package struct GatewayMachine: Sendable {
       /// Waits for the shard's answer, at most until then.
       case asking(until: Timestamp)
       case sending
+      /// A notice: its sender pauses between two attempts.
+      case resting
     }
     var item: UInt64
     var identity: PushIdentity
@@ -36,6 +41,7 @@ package struct GatewayMachine: Sendable {
     var isWithdrawn = false
     let takenAt: Timestamp
     var extendedAt: Timestamp
+    var isWithSender: Bool { stage == .sending || stage == .resting }
     var isAsking: Bool { if case .asking = stage { true } else { false } }
   }
   /// An outcome that its shard must acknowledge before the job is settled.
@@ -226,7 +232,7 @@ package struct GatewayMachine: Sendable {
 
   /// A sender has finished. Ignored if the job is no longer waited for.
   package mutating func sent(_ number: UInt64, _ outcome: PushOutcome, now: Timestamp) {
-    guard let done = active[number], done.stage == .sending else { return }
+    guard let done = active[number], done.isWithSender else { return }
     end(number)
     if done.job.purpose == .ring { ringEnded(done.job, attempt: done.attempt, outcome, now: now) }
     finish(done.item, done.identity, done.job, outcome, now: now)
@@ -236,11 +242,19 @@ package struct GatewayMachine: Sendable {
   mutating func end(_ number: UInt64) {
     guard let job = active.removeValue(forKey: number) else { return }
     byIdentity[job.identity] = nil
-    if job.stage != .waiting { pools[job.pool].sending -= 1 }
+    switch job.stage {
+    case .waiting: break
+    case .resting: pools[job.pool].resting -= 1
+    case .awaitingPeers, .asking, .sending: pools[job.pool].sending -= 1
+    }
     if rings[job.job.call]?.remove(number) != nil, rings[job.job.call]!.isEmpty {
       rings[job.job.call] = nil
     }
-    guard !job.service.isEmpty, let left = places[job.service] else { return }
-    places[job.service] = left > 1 ? left - 1 : nil
+    if job.stage != .resting { leaveService(job.service) }
+  }
+
+  mutating func leaveService(_ service: String) {
+    guard let left = places[service] else { return }
+    places[service] = left > 1 ? left - 1 : nil
   }
 }

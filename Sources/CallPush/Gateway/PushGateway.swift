@@ -126,7 +126,7 @@ public struct PushGateway<Bus: ClusterBus>: Service {
         loop.tick(now: now)
         for push in loop.takeSends() {
           group.addTask { [inbox] in
-            inbox.offer(.sent(push.number, await send(push.job, push.pool, push.cancellation)))
+            inbox.offer(.sent(push.number, await send(push)))
           }
         }
         if let end, loop.isIdle || end <= now {
@@ -184,9 +184,8 @@ public struct PushGateway<Bus: ClusterBus>: Service {
   }
 
   /// Mints the capability, encodes the push, and sends it.
-  private func send(_ job: PushJob, _ pool: Int, _ cancellation: PushCancellation) async
-    -> PushOutcome
-  {
+  private func send(_ push: GatewayLoop<Bus>.Send) async -> PushOutcome {
+    let job = push.job
     let capability =
       keyring.current?.mint(
         PushCapability(
@@ -199,9 +198,18 @@ public struct PushGateway<Bus: ClusterBus>: Service {
       return outcome.rejection ?? .rejected(reason: "noPayload")
     }
     var message = payload.message(id: PushIdentity(job).uuid, for: job)
-    message.cancellation = cancellation
+    message.cancellation = push.cancellation
     message.trust = job.trust
-    return await pools[pool].sender.send(message)
+    if !message.isUrgent {
+      message.onPause = { [inbox, number = push.number] until in
+        if let until {
+          inbox.offer(.paused(number, until: until))
+        } else {
+          inbox.offer(.resumed(number))
+        }
+      }
+    }
+    return await pools[push.pool].sender.send(message)
   }
 }
 
@@ -209,6 +217,9 @@ public struct PushGateway<Bus: ClusterBus>: Service {
 enum GatewayEvent: Sendable {
   case item(WorkItem)
   case sent(UInt64, PushOutcome)
+  /// The sender of a push pauses between two attempts.
+  case paused(UInt64, until: Timestamp)
+  case resumed(UInt64)
   case answered(GatewayReporting.Answers)
   /// Calls that stopped ringing.
   case withdrawn([PushRinging])

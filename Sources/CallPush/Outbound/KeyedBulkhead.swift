@@ -13,7 +13,7 @@ package final class KeyedBulkhead: Sendable {
     case admitted
     /// Too many wait.
     case full
-    /// The deadline passed, or the bulkhead was closed.
+    /// The deadline passed, the push was cancelled, or the bulkhead was closed.
     case late
   }
 
@@ -45,7 +45,10 @@ package final class KeyedBulkhead: Sendable {
     self.clock = clock
   }
 
-  package func acquire(_ key: String, until deadline: Timestamp) async -> Admission {
+  /// - Parameter cancellation: ends the wait.
+  package func acquire(
+    _ key: String, until deadline: Timestamp, unless cancellation: PushCancellation? = nil
+  ) async -> Admission {
     var admission = Admission.admitted
     let waiter = state.withLock { state -> Waiter? in
       guard !state.closed else {
@@ -67,11 +70,15 @@ package final class KeyedBulkhead: Sendable {
       return waiter
     }
     guard let waiter else { return admission }
+    cancellation?.onCancel { [self] in
+      if leave(waiter.number, from: key) { waiter.inbox.close() }
+    }
     let granted = await !waiter.inbox.next(until: clock.instant(at: deadline)).isEmpty
+    cancellation?.onCancel(nil)
     if granted { return .admitted }
     if leave(waiter.number, from: key) { return .late }
-    // A place was granted, or the bulkhead closed, at the same moment.
-    return waiter.inbox.isClosed ? .late : .admitted
+    // It left the queue at the same moment: with a place, which is offered now, or refused, and its inbox is closed.
+    return await waiter.inbox.nextUntilClosed(deadline: nil).isEmpty ? .late : .admitted
   }
 
   /// - Returns: false if it no longer waits.

@@ -127,14 +127,15 @@ package struct PushAttempts: Sendable {
         guard until < message.deadline else {
           return PushDelivery(outcome: trouble ?? .failed(reason: "the service wants a pause"))
         }
-        await pause(until - clock.now(), message.cancellation)
+        await rest(until - clock.now(), message)
       }
-      switch await bulkhead.acquire(key, until: message.deadline) {
+      switch await bulkhead.acquire(key, until: message.deadline, unless: message.cancellation) {
       case .admitted: break
       case .full:
         refused.increment()
         return PushDelivery(outcome: .failed(reason: "too many pushes wait"))
-      case .late: return PushDelivery(outcome: tooLate(message, trouble))
+      case .late:
+        return PushDelivery(outcome: message.isCancelled ? .expired : tooLate(message, trouble))
       }
       context.now = clock.now()
       let isLate = context.now >= message.deadline
@@ -156,7 +157,7 @@ package struct PushAttempts: Sendable {
         statistics.failed(reason, at: clock.now())
         trouble = .failed(reason: reason)
         if cause == .doubt { context.doubts += 1 }
-        await pause(wait, message.cancellation)
+        await rest(wait, message)
       case .tokenRefused(let refusal):
         statistics.failed(refusal.reason, at: clock.now())
         let verdict = refusals.judge(refusal, of: message, now: clock.now())
@@ -164,13 +165,20 @@ package struct PushAttempts: Sendable {
           case .retry(let wait, _, _) = context.retry(reason: refusal.reason)
         else { return PushDelivery(outcome: verdict.outcome) }
         trouble = verdict.outcome
-        await pause(wait, message.cancellation)
+        await rest(wait, message)
       case .renew(let reason):
         statistics.failed(reason, at: clock.now())
         trouble = .failed(reason: reason)
         context.renewed = true
       }
     }
+  }
+
+  /// Pauses. A notice leaves its place in the gateway to others meanwhile.
+  private func rest(_ span: Span, _ message: PushMessage) async {
+    message.onPause?(clock.now() + span)
+    await pause(span, message.cancellation)
+    message.onPause?(nil)
   }
 
   private func tooLate(_ message: PushMessage, _ trouble: PushOutcome?) -> PushOutcome {

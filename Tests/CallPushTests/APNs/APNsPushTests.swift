@@ -121,6 +121,17 @@ struct APNsPushTests {
     #expect(rig.machine.pushesWaiting == 0)
   }
 
+  /// The cancellation came before the pool had the push, so nothing else takes it out of the queue.
+  @Test func aPushThatWasCancelledOnItsWayDoesNotWait() {
+    var (rig, _) = PoolRig.proven(inFlight: 1)
+    _ = rig.submit()
+    _ = rig.submit()
+    let cancellation = PushCancellation()
+    cancellation.cancel()
+    let push = rig.submit(cancellation: cancellation)
+    #expect(rig.outcome(push) == .expired)
+  }
+
   @Test(
     "a late answer is an answer: the second attempt is not even made, or means nothing any more")
   func lateAnswer() {
