@@ -65,6 +65,29 @@ extension ClusterTests {
     }
   }
 
+  /// The leases are older than what the nodes have seen of them, or gone. The first claim is refused, and reads what
+  /// the store has.
+  @Test(arguments: [false, true])
+  func aLeaseThatWasRestoredFromABackupIsReadAgain(isThere: Bool) async throws {
+    try await ClusterBench.run(shards: 1) { bench in
+      // The revisions that the nodes see are higher than those after the restore.
+      for _ in 0..<10 { _ = await bench.leases.put("other", [], expecting: nil) }
+      for name in ["a", "b"] { bench.start(name, mortal) }
+      try await bench.settled(["a", "b"])
+      let owner = try #require(Placement.desired(shard: 0, candidates: ["a", "b"]))
+      let next = owner == "a" ? "b" : "a"
+      try await eventually("both serve") { try await bench.status()[next]?.state == "serving" }
+      bench.bus.lose(bucket: bench.subjects.leaseBucket)
+      if isThere {
+        let lease = Lease(owner: "early", incarnation: 1, epoch: 1, released: true)
+        let result = await bench.leases.put("0", ClusterCodec.encode(lease), expecting: 0)
+        #expect(result == .appended(sequence: 1))
+      }
+      try await bench.stop(owner)
+      try await bench.settled([next])
+    }
+  }
+
   /// The registrations that the next owner knows.
   private func registrations(_ bench: ClusterBench) async throws -> Int {
     try await bench.shards(of: "b").reduce(0) { $0 + $1.registrations }

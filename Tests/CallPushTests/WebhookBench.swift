@@ -63,7 +63,9 @@ struct WebhookBench {
       for action in actions {
         switch action {
         case .read(let from):
-          machine.took(stream.first { $0.sequence >= from }, kinds: kinds, now: now)
+          machine.took(
+            stream.first { $0.sequence >= from }, last: stream.last?.sequence, kinds: kinds,
+            now: now)
         case .post(let place, let event): posts.append((place, event))
         case .bury(let place, let event, let attempts, let reason):
           buries.append((place, event, attempts, reason))

@@ -113,6 +113,59 @@ import Testing
     #expect(bench.machine.nextDeadline == bench.now + WebhookMachine.pollInterval)
   }
 
+  /// The stream was lost, or removed, and counts from 1 once more.
+  @Test func aStreamThatWasCreatedAgainIsReadFromItsFirstMessage() {
+    var bench = WebhookBench((1, .placed))
+    bench.store((2, .placed))
+    bench.store((3, .placed))
+    bench.answer("1 placed")
+    bench.answer("2 placed")
+    bench.stream = []
+    bench.pass(.seconds(60))
+    #expect(bench.machine.counts.restarts == 0, "an empty stream may have dropped everything")
+    bench.store((4, .placed))
+    bench.pass(.seconds(60))
+    #expect(bench.posting == ["3 placed", "4 placed"])
+    #expect(bench.machine.counts.restarts == 1 && bench.machine.progress.next == 2)
+    // The third event has the place of the one that is open, and waits for it.
+    bench.store((5, .placed))
+    bench.store((6, .placed))
+    #expect(bench.posting == ["3 placed", "4 placed", "5 placed"])
+    bench.answer("3 placed")
+    bench.pass(.seconds(10))
+    #expect(bench.posting == ["4 placed", "5 placed", "6 placed"])
+    bench.answerAll()
+    #expect(bench.machine.counts.restarts == 1 && bench.machine.openCount == 0)
+  }
+
+  /// What is open of the former stream cannot be read again.
+  @Test func theNextGatewayTakesNoOtherEventForOneOfAFormerStream() {
+    var bench = WebhookBench((1, .placed))
+    bench.store((2, .placed))
+    bench.answer("1 placed")
+    bench.stream = []
+    bench.store((3, .placed))
+    bench.pass(.seconds(60))
+    bench.store((4, .placed))
+    #expect(bench.posting == ["2 placed", "3 placed"])
+    bench.takeOver()
+    #expect(bench.posting == ["3 placed", "4 placed"])
+    #expect(bench.machine.counts.lost == 1)
+  }
+
+  /// As a leader shows it that was just elected.
+  @Test func aStreamThatLooksShorterForAMomentIsNotReadAgain() {
+    var bench = WebhookBench((1, .placed))
+    bench.store((2, .placed))
+    bench.answerAll()
+    let last = bench.stream.removeLast()
+    bench.pass(.seconds(10))
+    bench.stream.append(last)
+    bench.pass(.seconds(60))
+    #expect(bench.machine.counts.restarts == 0 && bench.machine.counts.repeated == 0)
+    #expect(bench.posting.isEmpty && bench.machine.progress.next == 3)
+  }
+
   @Test func aFailedReadIsRepeatedLater() {
     var bench = WebhookBench()
     _ = bench.machine.advance(now: bench.now)

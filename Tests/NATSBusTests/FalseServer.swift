@@ -1,5 +1,6 @@
 import CallBus
 import Glibc
+import NATSBus
 import Synchronization
 import Testing
 
@@ -73,5 +74,65 @@ final class FalseServer: Sendable {
       send(client, &said, said.count, Int32(MSG_NOSIGNAL))
     }
     shutdown(client, Int32(SHUT_RDWR))
+  }
+}
+
+/// The server's side of NATS's protocol.
+struct FalseProtocol {
+  struct Request {
+    var subject: String
+    var body: JSONValue?
+    var reply: String
+  }
+
+  /// Subscriptions, by subject.
+  private(set) var subscribed: [String: String] = [:]
+
+  /// Reads the commands that have come whole.
+  /// - Returns: what a server says at once, and the requests.
+  mutating func read(_ unread: inout [UInt8]) -> (said: String, requests: [Request]) {
+    var said = ""
+    var requests: [Request] = []
+    while let end = unread.firstIndex(of: 10) {
+      let words = String(decoding: unread[..<end], as: UTF8.self).split(
+        whereSeparator: \.isWhitespace
+      )
+      .map(String.init)
+      var used = end + 1
+      switch words.first {
+      case "PING": said += "PONG\r\n"
+      case "SUB": subscribed[words[1]] = words.last
+      case "PUB":
+        let size = Int(words[words.count - 1]) ?? 0
+        guard unread.count >= used + size + 2 else { return (said, requests) }
+        let body = JSONValue(parsing: Array(unread[used..<used + size]))
+        used += size + 2
+        if words.count == 4 {
+          requests.append(Request(subject: words[1], body: body, reply: words[2]))
+        }
+      default: break
+      }
+      unread.removeFirst(used)
+    }
+    return (said, requests)
+  }
+
+  /// The subscription of an inbox: its own, or one with a wildcard at its end.
+  private func subscription(_ inbox: String) -> String {
+    let wildcard = inbox.split(separator: ".").dropLast().joined(separator: ".") + ".*"
+    return subscribed[inbox] ?? subscribed[wildcard] ?? "0"
+  }
+
+  func message(
+    _ text: String, subject: String, to inbox: String, origin: String = ""
+  ) -> String {
+    "MSG \(subject) \(subscription(inbox)) \(origin) \(text.utf8.count)\r\n\(text)\r\n"
+  }
+
+  /// A message that has headers alone. The first line is a status.
+  func status(_ lines: [String], to inbox: String) -> String {
+    let headers = lines.map { $0 + "\r\n" }.joined() + "\r\n"
+    let size = headers.utf8.count
+    return "HMSG \(inbox) \(subscription(inbox)) \(size) \(size)\r\n\(headers)\r\n"
   }
 }

@@ -2,6 +2,7 @@ import CallBus
 import CallProcesses
 import Glibc
 import NATSBus
+import Synchronization
 import Testing
 
 /// Taking jobs from a queue whose server does not answer.
@@ -56,6 +57,92 @@ struct PullConsumerTests {
     #expect(await contract.collect(1, from: seen).map(\.bytes) == [[1]])
     taker.cancel()
     await bus.close()
+  }
+}
+
+/// A taker's requests for its consumer, which nobody answers while a leader is dead.
+@Suite(.timeLimit(.minutes(2)))
+struct PullConsumerRequestTests {
+  /// A server with a queue. Its consumer is gone when the first pull request comes.
+  private final class Script: Sendable {
+    private struct State {
+      var wire = FalseProtocol()
+      var creations = 0
+      var pulls = 0
+    }
+    private final class Arc: Sendable { let state = Mutex(State()) }
+    private let arc: Arc
+    let server: FalseServer
+    /// Gets an element for each pull request.
+    let pulls: Inbox<Int>
+
+    /// - Parameter unanswered: these requests for the consumer, counted from 1, get no answer.
+    init(unanswered: Set<Int>) throws {
+      let (arc, pulls) = (Arc(), Inbox<Int>(capacity: 100))
+      (self.arc, self.pulls) = (arc, pulls)
+      server = try FalseServer { unread in
+        arc.state.withLock { Self.serve(&unread, unanswered, pulls, &$0) }
+      }
+    }
+
+    /// How often the consumer was asked for.
+    var creations: Int { arc.state.withLock { $0.creations } }
+
+    private static func serve(
+      _ unread: inout [UInt8], _ unanswered: Set<Int>, _ pulls: Inbox<Int>, _ state: inout State
+    ) -> [UInt8] {
+      let (said, requests) = state.wire.read(&unread)
+      let answers = requests.map { answer(to: $0, unanswered, pulls, &state) }
+      return Array((said + answers.joined()).utf8)
+    }
+
+    private static func answer(
+      to request: FalseProtocol.Request, _ unanswered: Set<Int>, _ pulls: Inbox<Int>,
+      _ state: inout State
+    ) -> String {
+      if request.subject.hasPrefix("$JS.API.CONSUMER.MSG.NEXT.") {
+        state.pulls += 1
+        pulls.offer(state.pulls)
+        guard state.pulls == 1 else { return "" }
+        return state.wire.status(["NATS/1.0 409 Consumer Deleted"], to: request.reply)
+      }
+      if request.subject.hasPrefix("$JS.API.CONSUMER.DURABLE.CREATE.") {
+        state.creations += 1
+        if unanswered.contains(state.creations) { return "" }
+      }
+      return state.wire.message("{}", subject: request.reply, to: request.reply)
+    }
+  }
+
+  private func queue(_ script: Script, _ options: NATSOptions) async throws -> some WorkQueue {
+    let bus = try await NATSBus.connect(url: script.server.url, name: "test", options: options)
+    var existing = WorkQueueOptions()
+    existing.createsMissing = false
+    return try await bus.openWorkQueue(existing)
+  }
+
+  /// The next leader may be there soon, so it does not wait for `managementTimeout`.
+  @Test func aRunningTakerRepeatsOneThatIsNotAnsweredSoon() async throws {
+    let script = try Script(unanswered: [2])
+    var options = NATSOptions.test()
+    (options.managementTimeout, options.consumerTimeout) = (.seconds(3600), .milliseconds(50))
+    let taker = try await queue(script, options).consume(lane: "one", inFlight: 1) { _ in }
+    var pulls = 0
+    while pulls < 2 { pulls += await script.pulls.next(until: nil).count }
+    #expect(script.creations >= 3)
+    taker.cancel()
+  }
+
+  /// Its caller repeats the attempt.
+  @Test func anAttemptToStartAsksOnceAndWaitsForLonger() async throws {
+    let script = try Script(unanswered: [1])
+    var options = NATSOptions.test()
+    (options.managementTimeout, options.consumerTimeout) = (.seconds(1), .seconds(3600))
+    let queue = try await queue(script, options)
+    await #expect(throws: BusError.self) {
+      _ = try await queue.consume(lane: "one", inFlight: 1) { _ in }
+    }
+    #expect(script.creations == 1)
   }
 }
 

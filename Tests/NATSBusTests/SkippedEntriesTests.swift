@@ -1,11 +1,12 @@
 import CallBus
+import CallCore
 import CallWire
 import NATSBus
 import Synchronization
 import Testing
 
 /// A consumer that skips entries of a bucket and counts none of them, as those of nats-server 2.9.10 do when a key is
-/// purged at that moment.
+/// purged at that moment; and one at a replica that lags.
 @Suite(.timeLimit(.minutes(2)))
 struct SkippedEntriesTests {
   @Test func aListingHasTheEntriesThatItsConsumerSkipped() async throws {
@@ -21,6 +22,24 @@ struct SkippedEntriesTests {
     listed = try await bucket.entries(matching: ">").map(\.revision)
     #expect(listed == [1, 2, 3, 4])
     #expect(script.consumers == 5)
+  }
+
+  /// The first read comes to a replica that lags.
+  @Test func aHistoryIsReadUntilItHasTheLeadersLastMessage() async throws {
+    let script = try ScriptedJetStream()
+    let bus = try await NATSBus.test(script.server.url)
+    let histories = try await bus.openHistories(HistoryOptions())
+    let bob = UserKey(app: "demo", user: "bob")
+    #expect(try await histories.messages(of: bob).isEmpty)
+    #expect(script.consumers == 1)
+    script.store(1...3)
+    script.skips([2, 3], onNext: 2)
+    #expect(try await histories.messages(of: bob).map(\.sequence) == [1, 2, 3])
+    #expect(script.consumers == 4)
+    // None of it has come to the replica.
+    script.skips([1, 2, 3], onNext: 1)
+    #expect(try await histories.messages(of: bob).count == 3)
+    await bus.close()
   }
 
   @Test func anEmptyBucketIsListedOnce() async throws {
@@ -102,8 +121,7 @@ private final class ScriptedJetStream: Sendable {
     var consumersThatSkip = 0
     var consumers = 0
     var questions = 0
-    /// Subscriptions, by subject.
-    var subscribed: [String: String] = [:]
+    var wire = FalseProtocol()
     var inbox = ""
   }
   private let state: Arc
@@ -137,68 +155,43 @@ private final class ScriptedJetStream: Sendable {
   func deliver(_ sequence: UInt64, as number: UInt64) {
     let text = state.state.withLock { state in
       state.stored.append(sequence)
-      let origin = "$JS.ACK.KV_b.c.1.\(sequence).\(number).0.0"
-      return "MSG $KV.b.k\(sequence) \(state.subscribed[state.inbox] ?? "") \(origin) 0\r\n\r\n"
+      return state.wire.message(
+        "", subject: "$KV.b.k\(sequence)", to: state.inbox,
+        origin: "$JS.ACK.KV_b.c.1.\(sequence).\(number).0.0")
     }
     server.say(text)
   }
 
   /// A heartbeat of the last consumer.
   func heartbeat(last: UInt64, position: UInt64) {
-    let headers =
-      "NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: \(last)\r\nNats-Last-Stream: \(position)\r\n\r\n"
-    let size = headers.utf8.count
-    let text = state.state.withLock {
-      "HMSG \($0.inbox) \($0.subscribed[$0.inbox] ?? "") \(size) \(size)\r\n\(headers)\r\n"
-    }
+    let lines = [
+      "NATS/1.0 100 Idle Heartbeat", "Nats-Last-Consumer: \(last)", "Nats-Last-Stream: \(position)",
+    ]
+    let text = state.state.withLock { $0.wire.status(lines, to: $0.inbox) }
     server.say(text)
   }
 
-  /// Reads the commands of NATS's protocol that have come whole.
   private static func serve(_ unread: inout [UInt8], _ state: inout State) -> [UInt8] {
-    var said = ""
-    while let end = unread.firstIndex(of: 10) {
-      let words = String(decoding: unread[..<end], as: UTF8.self).split(
-        whereSeparator: \.isWhitespace
-      )
-      .map(String.init)
-      var used = end + 1
-      switch words.first {
-      case "PING": said += "PONG\r\n"
-      case "SUB": state.subscribed[words[1]] = words.last
-      case "PUB":
-        let size = Int(words[words.count - 1]) ?? 0
-        guard unread.count >= used + size + 2 else { return Array(said.utf8) }
-        let body = JSONValue(parsing: Array(unread[used..<used + size]))
-        used += size + 2
-        if words.count == 4 { said += answer(to: words[1], body, words[2], &state) }
-      default: break
-      }
-      unread.removeFirst(used)
-    }
-    return Array(said.utf8)
+    let (said, requests) = state.wire.read(&unread)
+    return Array((said + requests.map { answer(to: $0, &state) }.joined()).utf8)
   }
 
-  private static func answer(
-    to subject: String, _ body: JSONValue?, _ reply: String, _ state: inout State
-  ) -> String {
-    /// Requests have an inbox of their own, or one with a wildcard at its end.
-    func message(_ text: String, subject: String, to inbox: String, origin: String = "") -> String {
-      let wildcard = inbox.split(separator: ".").dropLast().joined(separator: ".") + ".*"
-      let number = state.subscribed[inbox] ?? state.subscribed[wildcard] ?? "0"
-      return "MSG \(subject) \(number) \(origin) \(text.utf8.count)\r\n\(text)\r\n"
-    }
-    if subject.hasPrefix("$JS.API.STREAM.MSG.GET.") {
+  private static func answer(to request: FalseProtocol.Request, _ state: inout State) -> String {
+    let (body, reply, wire) = (request.body, request.reply, state.wire)
+    if request.subject.hasPrefix("$JS.API.STREAM.MSG.GET.") {
       let from = body?["seq"]?.unsigned
       if from != nil { state.questions += 1 }
       let found = from.flatMap { from in state.stored.first { $0 >= from } }
-      return message(
-        found.map { #"{"message":{"subject":"$KV.b.k\#($0)","seq":\#($0)}}"# }
+      let last = body?["last_by_subj"]?.text.flatMap { subject in
+        state.stored.last { !subject.hasPrefix("$KV.") || subject == "$KV.b.k\($0)" }
+      }
+      return wire.message(
+        (found ?? last).map { #"{"message":{"subject":"$KV.b.k\#($0)","seq":\#($0)}}"# }
           ?? #"{"error":{"code":404,"err_code":10037,"description":"no message found"}}"#,
         subject: reply, to: reply)
     }
-    guard subject.hasPrefix("$JS.API.CONSUMER.CREATE.") else {
-      return message(#"{"config":{},"state":{}}"#, subject: reply, to: reply)
+    guard request.subject.hasPrefix("$JS.API.CONSUMER.CREATE.") else {
+      return wire.message(#"{"config":{},"state":{}}"#, subject: reply, to: reply)
     }
     let from = body?["config"]?["opt_start_seq"]?.unsigned ?? 1
     state.inbox = body?["config"]?["deliver_subject"]?.text ?? ""
@@ -206,9 +199,10 @@ private final class ScriptedJetStream: Sendable {
     let skipped = state.consumersThatSkip > 0 ? state.skipped : []
     state.consumersThatSkip = max(0, state.consumersThatSkip - 1)
     let delivered = state.stored.filter { $0 >= from && !skipped.contains($0) }
-    return message(#"{"name":"c","num_pending":\#(delivered.count)}"#, subject: reply, to: reply)
+    return wire.message(
+      #"{"name":"c","num_pending":\#(delivered.count)}"#, subject: reply, to: reply)
       + delivered.enumerated().map { index, sequence in
-        message(
+        wire.message(
           "", subject: "$KV.b.k\(sequence)", to: state.inbox,
           origin: "$JS.ACK.KV_b.c.1.\(sequence).\(index + 1).0.0")
       }.joined()

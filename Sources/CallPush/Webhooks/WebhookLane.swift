@@ -77,7 +77,8 @@ package struct WebhookEnvironment: Sendable {
 /// which others take over.
 package final class WebhookLane: Sendable {
   enum Event: Sendable {
-    case took(WebhookMachine.Message?)
+    /// - Parameter last: without a message: the sequence of the app's last one.
+    case took(WebhookMachine.Message?, last: UInt64?)
     case readFailed
     case answered(WebhookMachine.Place, WebhookFailure?, since: Timestamp)
     case buried(WebhookMachine.Place, isStored: Bool)

@@ -44,6 +44,8 @@ package struct WebhookMachine: Sendable {
     package var unreadable: UInt64 = 0
     /// Open events that the stream had dropped when they were to be read again.
     package var lost: UInt64 = 0
+    /// How often reading began again at the stream's first message.
+    package var restarts: UInt64 = 0
   }
 
   struct Open: Sendable {

@@ -16,6 +16,13 @@ struct WebhookReading: Sendable {
   /// There was news while a read was under way, which may not have seen it.
   private var hasNews = false
   private var seen = SeenEvents()
+  /// A stream's leader that was just elected, or is cut off from the others, may show an older end of the stream for
+  /// some seconds.
+  private static let aheadMax = Span.seconds(15)
+  /// Since when the app's last message is one before the last that was read; nil: it is not.
+  fileprivate var aheadSince: Timestamp?
+  /// Open events at sequences from `next` up to this one are of a former stream.
+  fileprivate var formerEnd: UInt64 = 0
 
   init(_ record: WebhookProgress) {
     next = record.next
@@ -40,6 +47,24 @@ struct WebhookReading: Sendable {
     isUnderWay = false
     dueAt = hasNews ? now : time
     hasNews = false
+  }
+
+  /// A read found nothing. A stream that was created again, or lost its end, gives new messages lower sequences than
+  /// `next`: reading then begins again at the first message.
+  /// - Parameter last: the sequence of the app's last message; nil: there is none.
+  /// - Returns: whether reading begins again.
+  fileprivate mutating func foundNothing(last: UInt64?, now: Timestamp) -> Bool {
+    guard let last, next > 1, last < next - 1 else {
+      aheadSince = nil
+      return false
+    }
+    let since = aheadSince ?? now
+    aheadSince = since
+    guard since + Self.aheadMax <= now else { return false }
+    formerEnd = max(formerEnd, next)
+    next = 1
+    aheadSince = nil
+    return true
   }
 
   /// Notes an event that is, or was, open.
@@ -76,11 +101,26 @@ extension WebhookMachine {
   /// A read has ended.
   /// - Parameters:
   ///   - message: nil: there is none yet.
+  ///   - last: without a message: the sequence of the app's last one; nil: there is none at all.
   ///   - kinds: those that the webhook is for.
-  package mutating func took(_ message: Message?, kinds: Set<AppEventKind>, now: Timestamp) {
+  package mutating func took(
+    _ message: Message?, last: UInt64? = nil, kinds: Set<AppEventKind>, now: Timestamp
+  ) {
     guard reading.isUnderWay else { return }
     if let sequence = reading.recalls.popLast() { return recall(message, sequence, now) }
     guard let message, message.sequence >= reading.next else {
+      guard reading.foundNothing(last: last, now: now) else {
+        return reading.ended(at: now + Self.pollInterval, now: now)
+      }
+      counts.restarts += 1
+      noteRead()
+      return reading.ended(at: now, now: now)
+    }
+    reading.aheadSince = nil
+    // An event of the former stream is still open at this place, which can name only one.
+    if message.sequence < reading.formerEnd,
+      open.keys.contains(where: { $0.sequence == message.sequence })
+    {
       return reading.ended(at: now + Self.pollInterval, now: now)
     }
     for (index, event) in message.events.enumerated() {
@@ -107,7 +147,8 @@ extension WebhookMachine {
     let places = reading.recalled.filter { $0.sequence == sequence }
     reading.recalled.subtract(places)
     reading.ended(at: now, now: now)
-    guard let message, message.sequence == sequence else {
+    // What was open behind `next` is of a former stream; the message there now is read in its turn.
+    guard let message, message.sequence == sequence, sequence < reading.next else {
       counts.lost += UInt64(places.count)
       return noteRead()
     }

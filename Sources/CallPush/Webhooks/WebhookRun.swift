@@ -69,7 +69,8 @@ final class WebhookRun {
     case .woke:
       lane.tookWakeUp()
       machine.woke(now: now)
-    case .took(let message): machine.took(message, kinds: lane.settings.events, now: now)
+    case .took(let message, let last):
+      machine.took(message, last: last, kinds: lane.settings.events, now: now)
     case .readFailed: machine.readFailed(now: now)
     case .buried(let place, let isStored):
       machine.buried(place, isStored: isStored, now: now)
@@ -130,12 +131,22 @@ final class WebhookRun {
     metrics.repeated.increment(by: machine.counts.repeated - counted.repeated)
     metrics.unreadable.increment(by: machine.counts.unreadable - counted.unreadable)
     metrics.lost.increment(by: machine.counts.lost - counted.lost)
+    let restarted = machine.counts.restarts != counted.restarts
     counted = machine.counts
-    guard machine.isAway != wasAway || machine.isGone != wasGone else { return }
+    let hasChanged = machine.isAway != wasAway || machine.isGone != wasGone
+    guard restarted || hasChanged else { return }
+    let keys = Logger.Metadata.keys([.app: "\(lane.app)", .host: "\(claim.endpoint.host)"])
+    if restarted {
+      lane.environment.logger.warning(
+        """
+        The stream of events ends before what a webhook has read: it was created again, or lost its \
+        end. It is read again from its first message.
+        """, metadata: keys)
+    }
+    guard hasChanged else { return }
     (wasAway, wasGone) = (machine.isAway, machine.isGone)
     metrics.away.set(wasAway ? 1 : 0)
     metrics.gone.set(wasGone ? 1 : 0)
-    let keys = Logger.Metadata.keys([.app: "\(lane.app)", .host: "\(claim.endpoint.host)"])
     if wasGone {
       lane.environment.logger.warning(
         "A webhook says that it is gone (410); it is asked once an hour.", metadata: keys)
@@ -152,13 +163,14 @@ extension WebhookLane {
   fileprivate func read(from sequence: UInt64) async -> Event {
     do {
       guard let stored = try await environment.events.next(of: app, from: sequence) else {
-        return .took(nil)
+        return .took(nil, last: try await environment.events.last(of: app)?.sequence)
       }
       // Bytes that are no message hold nothing up.
       let batch = try? ClusterCodec.appEvents(stored.bytes)
       return .took(
         WebhookMachine.Message(
-          sequence: stored.sequence, storedAt: stored.storedAt, events: batch?.events ?? [nil]))
+          sequence: stored.sequence, storedAt: stored.storedAt, events: batch?.events ?? [nil]),
+        last: nil)
     } catch {
       return .readFailed
     }

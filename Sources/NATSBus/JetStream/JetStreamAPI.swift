@@ -9,6 +9,9 @@ internal import CallWire
 /// seconds. Correctness does not depend on that: the end of a journal is confirmed by the append that expects it,
 /// records name the ones that they follow, so that a gap is detected, and leases and checkpoints change by
 /// compare-and-set.
+///
+/// Consumers read from any replica. What they find of a history or a bucket is therefore compared with what the leader
+/// has (`JetStreamHistories.messages`, `BucketWatch`).
 package struct JetStreamAPI: Sendable {
   /// An answer of JetStream.
   package struct Reply {

@@ -124,6 +124,7 @@ public struct NATSPermissions: Sendable, Equatable {
     asks([
       JetStreamSubject.follow(subjects.historyStream),
       JetStreamSubject.unfollow(subjects.historyStream, "*"),
+      JetStreamSubject.message(subjects.historyStream),
     ])
     asks([JetStreamSubject.list])
   }
