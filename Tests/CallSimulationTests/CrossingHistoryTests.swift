@@ -85,6 +85,16 @@ extension HistoryCheckerTests {
     #expect(rule == .crossingsMerge)
   }
 
+  @Test("of a call that was forgotten nothing is known", arguments: [true, false])
+  func isForgotten(_ givesWay: Bool) {
+    let rule = judge {
+      cross(&$0)
+      $0.checker.forget(givesWay ? call : high)
+      if givesWay { $0.journal(high, gaveWay()) } else { $0.journal(call, merged(bob1)) }
+    }
+    #expect(rule == nil)
+  }
+
   @Test func anotherDeviceTakesTheCall() {
     let rule = judge {
       cross(&$0)

@@ -135,6 +135,14 @@ import Testing
     #expect(bench.checker.finish([view]).isEmpty)
   }
 
+  @Test func aCallThatWasForgottenMayBeSeen() {
+    let rule = judge {
+      $0.checker.forget(Self.received.call)
+      $0.showAll(6)
+    }
+    #expect(rule == nil)
+  }
+
   @Test("a device does not see a call to its user") func aReceivedCallIsMissing() {
     let rule = judge { $0.look(at: 25) }
     #expect(rule == .ongoingSeen)

@@ -4,7 +4,9 @@ internal import CallCore
 extension HistoryChecker {
   /// A call ends as transferred only where another one was handed over to who was asked in it.
   func mayEndAsAsked(_ end: EndedFacts, _ facts: Facts, _ call: CallID) throws(HistoryViolation) {
-    guard end.reason == .transferred else { return }
+    guard end.reason == .transferred, end.survivor.map({ forgotten[$0] == nil }) ?? true else {
+      return
+    }
     let survivor = end.survivor.flatMap { calls[$0] }
     let transfer = survivor?.transfers.first {
       $0.start.consulted?.call == call && $0.move != nil

@@ -15,6 +15,7 @@ extension HistoryChecker {
   /// Whether a call gave way to one that its callee had placed to its caller. That one may have given way as well, to
   /// another call of this caller: as each survivor has a lower id, one of all goes on.
   func gaveWayRightly(_ end: EndedFacts, _ facts: Facts, _ call: CallID) -> Bool {
+    if let survivor = end.survivor, forgotten[survivor] != nil { return true }
     guard let survivor = end.survivor, let other = calls[survivor], let placed = facts.placed,
       let otherPlaced = other.placed, end.by.map(Who.init) == other.journalCaller
     else { return false }
@@ -27,7 +28,7 @@ extension HistoryChecker {
 
   /// A device takes a call that it did not answer only after its own call gave way to that one.
   func mayMerge(_ answer: AnsweredFacts, _ call: CallID) throws(HistoryViolation) {
-    guard let merged = answer.merged else { return }
+    guard let merged = answer.merged, forgotten[merged] == nil else { return }
     let other = calls[merged, default: Facts()]
     try require(
       other.ended?.survivor == call && other.journalCaller == Who(answer.by), .crossingsMerge, call,

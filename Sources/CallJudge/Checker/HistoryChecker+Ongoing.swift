@@ -12,7 +12,7 @@ extension HistoryChecker {
         "\(who) sees its calls as of version \(ongoing.version), after \(before.version)")
     }
     links[link]?.ongoing = ongoing
-    for entry in ongoing.calls where knowsJournal {
+    for entry in ongoing.calls where knowsJournal && forgotten[entry.call] == nil {
       let facts = calls[entry.call, default: Facts()]
       // Who is at the other side then is not followed here.
       guard facts.transfers.isEmpty else { continue }
