@@ -429,7 +429,7 @@ export interface MediaEvents {
 }
 export class CallMedia extends Emitter<MediaEvents> {
   private constructor();
-  static place(device: Device, callee: string, options?: MediaOptions & PlaceOptions): Promise<CallMedia>;
+  static place(device: Device, callee: string, options?: MediaOptions & PlaceOptions & { signal?: AbortSignal }): Promise<CallMedia>;
   static answer(call: Call, options?: MediaOptions): Promise<CallMedia | null>;
   static pull(device: Device, ongoing: OngoingCall, options?: MediaOptions): Promise<CallMedia | null>;
   static resume(call: Call, options?: MediaOptions): Promise<CallMedia>;

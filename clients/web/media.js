@@ -14,11 +14,16 @@ export class CallMedia extends PeerMedia {
     super(options);
   }
 
-  /** Calls a user. Further options are those of `device.place`. @returns the media; `media.call` is the call */
+  /**
+   * Calls a user. Further options are those of `device.place`, and `signal`: one that is aborted while the offer is made
+   * keeps the call from being placed, and rejects.
+   * @returns the media; `media.call` is the call
+   */
   static place(device, callee, options = {}) {
     return new CallMedia(options).#start(async (media) => {
-      const { rtc, stream, environment, RTCPeerConnection, ...place } = options;
+      const { rtc, stream, environment, RTCPeerConnection, signal, ...place } = options;
       const description = await media._negotiation.first();
+      signal?.throwIfAborted();
       media.#bind(device.place(callee, { ...place, description }), device);
       return true;
     });

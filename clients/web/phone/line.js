@@ -24,7 +24,7 @@ export class Line {
   #store;
   #isMuted = false;
   #isHeld = false;
-  #isOver = false;
+  #end = new AbortController();
 
   /** @param context `device`, `streams`, `store` and `rtc`, the configuration of peer connections */
   constructor(id, { device, streams, store, rtc }) {
@@ -35,6 +35,10 @@ export class Line {
     this.#store = store;
   }
 
+  get #isOver() {
+    return this.#end.signal.aborted;
+  }
+
   get call() {
     return this.media?.call ?? this.device.find(this.id);
   }
@@ -42,8 +46,9 @@ export class Line {
   // The beginning.
 
   async place(callee, { video, ringTimeoutSeconds }) {
+    const { signal } = this.#end;
     await this.#begin({ video }, (options) =>
-      CallMedia.place(this.device, callee, { ...options, id: this.id, video, ringTimeoutSeconds }),
+      CallMedia.place(this.device, callee, { ...options, id: this.id, video, ringTimeoutSeconds, signal }),
     );
   }
 
@@ -76,6 +81,7 @@ export class Line {
       if (media) this.#follow(media);
       else this.close();
     } catch (error) {
+      if (this.#isOver) return stopStream(stream);
       this.close();
       throw error;
     }
@@ -191,7 +197,7 @@ export class Line {
 
   /** Ends the media, and gives microphone and camera back. */
   close() {
-    this.#isOver = true;
+    this.#end.abort();
     this.media?.close();
     stopStream(this.stream);
     keep(this.id, null);

@@ -545,6 +545,16 @@ test("crossing calls: the other side answers this side's first offer by a descri
   assert.equal(media.connection.candidates.length, 1);
 });
 
+test("a call that is given up while its offer is made is not placed", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached();
+  const giveUp = new AbortController();
+  const placing = CallMedia.place(device, "bob", options({ signal: giveUp.signal }));
+  giveUp.abort();
+  await assert.rejects(placing, { name: "AbortError" });
+  socket.quiet();
+});
+
 test("a call that is refused ends its media", async () => {
   const world = new World();
   const { device, socket } = await world.attached();

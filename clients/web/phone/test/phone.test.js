@@ -111,6 +111,25 @@ test("the user mutes while the browser asks for the microphone", async () => {
   phone.device.leave();
 });
 
+test("who hangs up while the offer is made calls nobody", async () => {
+  const { phone, store, socket } = await attached();
+  let offer;
+  const offered = new Promise((resolve) => (offer = resolve));
+  globalThis.RTCPeerConnection = class extends FakePeerConnection {
+    async setLocalDescription(description) {
+      await offered;
+      return super.setLocalDescription(description);
+    }
+  };
+  phone.dial("bob");
+  await settled();
+  phone.hangUp(store.model.calls[0].id);
+  offer();
+  await settled();
+  assert.deepEqual([socket.names(), store.model.notices], [[], []]);
+  phone.device.leave();
+});
+
 test("a call on hold stays so when the page is loaded anew", async () => {
   const { phone, store, id } = await talking();
   phone.hold(id, true);
