@@ -265,16 +265,16 @@ import Testing
       guard case .appended(let sequence) = result else { throw BusError.failed("\(result)") }
       last[shard] = sequence
     }
-    #expect(try await reader.read(journal).isEmpty)
+    #expect(await reader.read(journal).records.isEmpty)
     try await append(0, at: 5)
     try await append(1, at: 7)
-    let first = try await reader.read(journal)
+    let first = await reader.read(journal).records
     #expect(first.map(\.shard) == [0, 1])
     #expect(first.map(\.isBehindGap) == [false, false])
-    #expect(try await reader.read(journal).isEmpty)
+    #expect(await reader.read(journal).records.isEmpty)
     // The next owner's clock is behind.
     for time: Int64 in [10, 11, 12, 3, 4, 12, 13, 14, 15] { try await append(0, at: time) }
-    let more = try await reader.read(journal)
+    let more = await reader.read(journal).records
     #expect(more.map(\.isBehindGap) == Array(repeating: false, count: 9))
     #expect(more.map(\.at) == [10, 11, 12, 12, 12, 12, 13, 14, 15].map(at))
     // A replicated store may keep both of two racing appends. The one that does not follow the last record does not count.
@@ -283,10 +283,27 @@ import Testing
     let won = await journal.append(shard: 0, expecting: void, record(last[0], at: 17))
     guard case .appended(let next) = won else { throw BusError.failed("\(won)") }
     last[0] = next
-    #expect(try await reader.read(journal).map(\.at) == [at(17)])
+    #expect(await reader.read(journal).records.map(\.at) == [at(17)])
     for time: Int64 in 20...23 { try await append(0, at: time) }
     try await journal.purge(shard: 0, through: last[0] - 2)
-    let rest = try await reader.read(journal)
+    let rest = await reader.read(journal).records
     #expect(rest.map(\.isBehindGap) == [true, false])
+  }
+
+  /// The first shard has a record that cannot be read.
+  @Test func aShardThatIsAwayKeepsNoOtherFromBeingRead() async throws {
+    let bus = InProcessBus()
+    defer { withExtendedLifetime(bus) {} }
+    let journal = try await bus.openJournal(JournalOptions())
+    var reader = JournalReader(shards: 2)
+    _ = await journal.append(shard: 0, expecting: 0, [0xff])
+    _ = await journal.append(shard: 1, expecting: 0, record(0, at: 5))
+    var found: [Int] = []
+    for _ in 0..<2 {
+      let (records, isWhole) = await reader.read(journal)
+      #expect(!isWhole)
+      found += records.map(\.shard)
+    }
+    #expect(found == [1])
   }
 }

@@ -37,18 +37,18 @@ actor JournalJudge {
   /// - Returns: whether all that was stored before was read.
   private func read() async -> Bool {
     let reached = queue.reached
-    do {
-      var reader = reader
-      let records = try await reader.read(journal)
-      self.reader = reader
-      let (events, eventsReached) = queue.take()
-      judge.add(records, reached: reached)
-      judge.add(events, reached: eventsReached)
-      return true
-    } catch {
+    var reader = reader
+    let (records, isWhole) = await reader.read(journal)
+    self.reader = reader
+    guard isWhole else {
       // An outage of NATS; the next time is soon.
+      judge.add(records, reached: .zero)
       return false
     }
+    let (events, eventsReached) = queue.take()
+    judge.add(records, reached: reached)
+    judge.add(events, reached: eventsReached)
+    return true
   }
 
   /// The run is over, and its calls have settled.
@@ -79,33 +79,46 @@ package struct JournalReader: Sendable {
   }
   private var shards: [Shard]
 
+  /// The shard to read next.
+  private var next = 0
+
   /// More are asked for as long as there are so many.
   private static let batch = 4
 
   package init(shards: Int) { self.shards = Array(repeating: Shard(), count: shards) }
 
-  /// - Throws: what the journal throws. What was read before that is read once more.
-  package mutating func read(_ journal: any Journal) async throws -> [ReadRecord] {
-    var (records, reached) = ([ReadRecord](), shards)
-    for shard in shards.indices {
-      var stored: [StoredRecord]
-      repeat {
-        stored = try await journal.records(
-          shard: shard, from: reached[shard].chain.end + 1, limit: Self.batch)
-        for one in stored {
-          let record = try ClusterCodec.journalRecord(one.bytes)
-          let verdict = reached[shard].chain.append(one.sequence, previous: record.previous)
-          if verdict == .gap { reached[shard].chain.skip(one.sequence) }
-          // A replicated store may keep an append that lost. No reader counts it.
-          guard verdict != .void else { continue }
-          let read = ReadRecord(
-            shard: shard, record, after: reached[shard].at, isBehindGap: verdict == .gap)
-          records.append(read)
-          reached[shard].at = read.at
-        }
-      } while stored.count == Self.batch
+  /// - Returns: the records, and whether those of all shards were read. After a failure the next read begins behind the
+  ///   shard where it was, so that one which is away keeps none of the others from being read before they are purged.
+  package mutating func read(
+    _ journal: any Journal
+  ) async -> (records: [ReadRecord], isWhole: Bool) {
+    var records: [ReadRecord] = []
+    for _ in shards.indices {
+      let shard = next
+      next = (next + 1) % shards.count
+      do { try await read(shard, journal, &records) } catch { return (records, false) }
     }
-    shards = reached
-    return records
+    return (records, true)
+  }
+
+  private mutating func read(
+    _ shard: Int, _ journal: any Journal, _ records: inout [ReadRecord]
+  ) async throws {
+    var stored: [StoredRecord]
+    repeat {
+      stored = try await journal.records(
+        shard: shard, from: shards[shard].chain.end + 1, limit: Self.batch)
+      for one in stored {
+        let record = try ClusterCodec.journalRecord(one.bytes)
+        let verdict = shards[shard].chain.append(one.sequence, previous: record.previous)
+        if verdict == .gap { shards[shard].chain.skip(one.sequence) }
+        // A replicated store may keep an append that lost. No reader counts it.
+        guard verdict != .void else { continue }
+        let read = ReadRecord(
+          shard: shard, record, after: shards[shard].at, isBehindGap: verdict == .gap)
+        records.append(read)
+        shards[shard].at = read.at
+      }
+    } while stored.count == Self.batch
   }
 }

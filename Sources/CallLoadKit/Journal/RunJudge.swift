@@ -47,8 +47,9 @@ package struct RunJudge: Sendable {
   private var forgotAt = Timestamp.zero
   package private(set) var findings = JournalFindings()
 
-  /// A fault is known a while after it began.
-  private static let lag: Span = .seconds(2)
+  /// A fault is known a while after it began. A leader of a stream that is cut off or was stopped gives what the others
+  /// have stored since only after it has noticed that.
+  private static let lag: Span = .seconds(20)
   private static let lookInterval: Span = .seconds(1)
   private static let forgetInterval: Span = .seconds(10)
   /// A client retransmits for 42 s, and a call that waits for its sides ends within a minute.
