@@ -138,7 +138,7 @@ import Testing
     #expect(bench.machine.counts.restarts == 1 && bench.machine.openCount == 0)
   }
 
-  /// What is open of the former stream cannot be read again.
+  /// An event that is open in the former stream cannot be read again.
   @Test func theNextGatewayTakesNoOtherEventForOneOfAFormerStream() {
     var bench = WebhookBench((1, .placed))
     bench.store((2, .placed))

@@ -60,7 +60,7 @@ struct PullConsumerTests {
   }
 }
 
-/// A taker's requests for its consumer, which nobody answers while a leader is dead.
+/// A taker's requests for its consumer, which stay without an answer while a leader is dead.
 @Suite(.timeLimit(.minutes(2)))
 struct PullConsumerRequestTests {
   /// A server with a queue. Its consumer is gone when the first pull request comes.

@@ -27,7 +27,7 @@ extension ClientMachine {
     enqueue(.call(address, .hangUp), &turn)
   }
 
-  /// Gives up a call whose `place` has not left this device: it is never placed, and nobody needs to know of it.
+  /// Gives up a call whose `place` has not left this device: it is never placed, and the cluster never learns of it.
   /// - Returns: the number of the request that ended it; nil: the command does not end a call, or the call may be placed.
   mutating func withdrawUnsent(_ command: ClientCommand, _ turn: inout Turn) -> UInt64? {
     guard case .call(let address, let verb) = command, verb == .cancel || verb == .hangUp,

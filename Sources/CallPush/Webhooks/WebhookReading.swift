@@ -147,7 +147,7 @@ extension WebhookMachine {
     let places = reading.recalled.filter { $0.sequence == sequence }
     reading.recalled.subtract(places)
     reading.ended(at: now, now: now)
-    // What was open behind `next` is of a former stream; the message there now is read in its turn.
+    // A place behind `next` was open in a former stream; the message that is there now is read in its turn.
     guard let message, message.sequence == sequence, sequence < reading.next else {
       counts.lost += UInt64(places.count)
       return noteRead()
