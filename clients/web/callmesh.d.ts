@@ -388,6 +388,7 @@ export class Device extends Emitter<DeviceEvents> {
   start(): void;
   stop(): void;
   leave(): void;
+  suspend(): void;
   probe(): void;
   setHidden(isHidden: boolean): void;
   place(callee: string, options?: PlaceOptions): Call;
@@ -412,6 +413,8 @@ export interface MediaOptions {
   stream?: MediaStream;
   /** The configuration of connections. A function is asked for each of them, and whenever ICE starts anew. */
   rtc?: RTCConfiguration | (() => RTCConfiguration);
+  /** Gives up before anything of the call is sent. Later it has no effect: the call's `finish` ends it. */
+  signal?: AbortSignal;
   RTCPeerConnection?: any;
   environment?: any;
 }
@@ -429,7 +432,7 @@ export interface MediaEvents {
 }
 export class CallMedia extends Emitter<MediaEvents> {
   private constructor();
-  static place(device: Device, callee: string, options?: MediaOptions & PlaceOptions & { signal?: AbortSignal }): Promise<CallMedia>;
+  static place(device: Device, callee: string, options?: MediaOptions & PlaceOptions): Promise<CallMedia>;
   static answer(call: Call, options?: MediaOptions): Promise<CallMedia | null>;
   static pull(device: Device, ongoing: OngoingCall, options?: MediaOptions): Promise<CallMedia | null>;
   static resume(call: Call, options?: MediaOptions): Promise<CallMedia>;

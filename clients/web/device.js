@@ -103,6 +103,14 @@ export class Device extends UserData {
     this.#driver.handle({ type: "probe" });
   }
 
+  /**
+   * Drops the connection and keeps the calls, until `probe`: the browser keeps the page for a way back, and nobody
+   * would hear it ring. `watchPage` does this.
+   */
+  suspend() {
+    this.#driver.handle({ type: "suspend" });
+  }
+
   /** Tells the device whether its page can be seen; `watchPage` does this. */
   setHidden(isHidden) {
     this.#driver.handle({ type: "visibility", isHidden });

@@ -94,6 +94,17 @@ export function wait(m, { atLeast = 0, isUnanswered = false, code = 0, error = n
   m.tell("detached", { retryInMs: span, code, error });
 }
 
+/** The browser keeps the page for a way back. To the cluster the device is away until the user comes back. */
+export function suspend(m) {
+  if (["stopped", "waiting"].includes(m.phase.name)) return;
+  m.act({ do: "close", code: 3000 });
+  abandonMove(m);
+  forgetAcks(m);
+  m.pingedAt = null;
+  m.phase = { name: "waiting", until: Infinity, isSuspended: true };
+  m.tell("detached", { retryInMs: Infinity, code: 0, error: null });
+}
+
 /** No connection, or no reply to the attach, in time. */
 export function timedOut(m) {
   m.act({ do: "close", code: 3000 });
@@ -207,7 +218,9 @@ function replaced(m) {
 
 /** Connects at once instead of after the wait. */
 export function hurry(m) {
-  if (m.phase.name === "waiting" && !m.phase.isOrdered && !wantsToken(m)) connect(m);
+  if (m.phase.name !== "waiting" || m.phase.isOrdered) return;
+  if (!wantsToken(m)) connect(m);
+  else if (m.phase.isSuspended) awaitToken(m);
 }
 
 export const wantsToken = (m) => m.isTokenRefused || !m.token;

@@ -15,6 +15,7 @@ import {
   hurry,
   noticed,
   opened,
+  suspend,
   timedOut,
   tokenCame,
   wantsToken,
@@ -151,6 +152,7 @@ const handlers = {
     if (m.isAttached) sendPing(m);
     else hurry(m);
   },
+  suspend: (m) => suspend(m),
   visibility(m, { isHidden }) {
     m.isHidden = isHidden;
     acknowledge(m);

@@ -15,15 +15,14 @@ export class CallMedia extends PeerMedia {
   }
 
   /**
-   * Calls a user. Further options are those of `device.place`, and `signal`: one that is aborted while the offer is made
-   * keeps the call from being placed, and rejects.
+   * Calls a user. Further options are those of `device.place`.
+   * @param options `signal`: gives up before the call is placed
    * @returns the media; `media.call` is the call
    */
   static place(device, callee, options = {}) {
     return new CallMedia(options).#start(async (media) => {
       const { rtc, stream, environment, RTCPeerConnection, signal, ...place } = options;
-      const description = await media._negotiation.first();
-      signal?.throwIfAborted();
+      const description = await media.#first(options);
       media.#bind(device.place(callee, { ...place, description }), device);
       return true;
     });
@@ -36,7 +35,7 @@ export class CallMedia extends PeerMedia {
       media.call = call;
       // A call of the app's server has nobody at its other side yet. `moved` will bring an offer.
       const isVacant = !call.description && !call.transferredBy && !call.caller?.device;
-      const description = isVacant ? "" : await media._negotiation.first(call.description);
+      const description = isVacant ? "" : await media.#first(options, call.description);
       if (!(await call.answer(description))) return false;
       media.#bind(call, null);
       return true;
@@ -46,7 +45,7 @@ export class CallMedia extends PeerMedia {
   /** Takes a call over from another device of the user. @returns null where that came too late */
   static pull(device, ongoing, options = {}) {
     return new CallMedia(options).#start(async (media) => {
-      const call = await device.pull(ongoing, await media._negotiation.first());
+      const call = await device.pull(ongoing, await media.#first(options));
       if (!call) return false;
       media.#bind(call, null);
       return true;
@@ -71,6 +70,13 @@ export class CallMedia extends PeerMedia {
     }
     this.close();
     return null;
+  }
+
+  /** The first description. Nobody is to be called whose caller has given up while the browser made it. */
+  async #first({ signal }, offer) {
+    const description = await this._negotiation.first(offer);
+    signal?.throwIfAborted();
+    return description;
   }
 
   /** Ends the media, not the call. */

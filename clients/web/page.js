@@ -1,8 +1,8 @@
-// Reports of a page to its device: that it can be seen again, that the network changed, and that another page has the
-// device's id.
+// Reports of a page to its device: that it can be seen again, that the browser keeps it for a way back, that the
+// network changed, and that another page has the device's id.
 
 /**
- * Tells `device` when its page is hidden, shown, or online again.
+ * Tells `device` when its page is hidden, shown, kept for a way back, or online again.
  * @param target the page's `window` and `document`, or a test's
  * @returns a function that ends it
  */
@@ -17,6 +17,7 @@ export function watchPage(device, target = globalThis) {
   const listened = [
     [document, "visibilitychange", shown],
     [document, "resume", probe],
+    [target, "pagehide", ({ persisted }) => persisted && device.suspend()],
     [target, "pageshow", probe],
     [target, "online", probe],
     [navigator?.connection, "change", probe],

@@ -24,7 +24,8 @@ export class Line {
   #store;
   #isMuted = false;
   #isHeld = false;
-  #end = new AbortController();
+  #isOver = false;
+  #givenUp = new AbortController();
 
   /** @param context `device`, `streams`, `store` and `rtc`, the configuration of peer connections */
   constructor(id, { device, streams, store, rtc }) {
@@ -35,10 +36,6 @@ export class Line {
     this.#store = store;
   }
 
-  get #isOver() {
-    return this.#end.signal.aborted;
-  }
-
   get call() {
     return this.media?.call ?? this.device.find(this.id);
   }
@@ -46,9 +43,8 @@ export class Line {
   // The beginning.
 
   async place(callee, { video, ringTimeoutSeconds }) {
-    const { signal } = this.#end;
     await this.#begin({ video }, (options) =>
-      CallMedia.place(this.device, callee, { ...options, id: this.id, video, ringTimeoutSeconds, signal }),
+      CallMedia.place(this.device, callee, { ...options, id: this.id, video, ringTimeoutSeconds }),
     );
   }
 
@@ -77,11 +73,12 @@ export class Line {
     // The user may have given up while the browser asked for the microphone.
     if (this.#isOver) return stopStream(stream);
     try {
-      const media = await begin({ stream, rtc: () => this.#configuration() });
+      const media = await begin({ stream, rtc: () => this.#configuration(), signal: this.#givenUp.signal });
       if (media) this.#follow(media);
       else this.close();
     } catch (error) {
-      if (this.#isOver) return stopStream(stream);
+      // The user may have given up while the browser made the first description.
+      if (error === this.#givenUp.signal.reason) return;
       this.close();
       throw error;
     }
@@ -197,7 +194,8 @@ export class Line {
 
   /** Ends the media, and gives microphone and camera back. */
   close() {
-    this.#end.abort();
+    this.#isOver = true;
+    this.#givenUp.abort();
     this.media?.close();
     stopStream(this.stream);
     keep(this.id, null);

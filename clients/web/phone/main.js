@@ -195,7 +195,7 @@ async function start() {
     if (!document.hidden) loadRules();
   });
   addEventListener("focus", loadRules);
-  // A page that the browser keeps for a way back would go on being rung, and nobody would hear it.
+  // A page that the browser keeps for a way back has no microphone: its calls end here, and it begins anew.
   addEventListener("pagehide", ({ persisted }) => persisted && phone?.device.leave());
   addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
   // Any click allows sounds. Notifications are asked for where the user says so.

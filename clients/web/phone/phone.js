@@ -185,7 +185,10 @@ export class Phone {
         this.#tell(call, call.isOver ? "ended" : "placing", call.end ?? {});
         if (call.isOver) this.#ended(call, call.end);
       }),
-      () => this.#store.dispatch({ type: "dropped", id }),
+      () => {
+        this.#drop(line);
+        this.#store.dispatch({ type: "dropped", id });
+      },
     );
   }
 
@@ -238,14 +241,15 @@ export class Phone {
   async #pull(entry) {
     const { id } = entry.call;
     this.#pulling.add(id);
+    this.holdOthers(id);
+    const line = this.#newLine(id);
     try {
-      this.holdOthers(id);
-      const line = this.#newLine(id);
       await line.pull(entry);
       if (line.media) return;
-      this.#drop(line);
       this.#store.dispatch({ type: "notice", text: "The call is over, or on another device by now." });
     } finally {
+      // Else it would hide the line of another attempt, and the user would mute a microphone that is closed.
+      if (!line.media) this.#drop(line);
       this.#pulling.delete(id);
     }
   }

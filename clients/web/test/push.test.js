@@ -147,6 +147,43 @@ test("the page tells its device when it is seen, hidden or online", () => {
   watchPage(device, {})();
 });
 
+test("a page that the browser keeps for a way back is away until somebody comes back to it", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached();
+  const target = new EventTarget();
+  target.document = new EventTarget();
+  watchPage(device, target);
+  const say = (name, persisted) => target.dispatchEvent(Object.assign(new Event(name), { persisted }));
+  const call = device.place("bob");
+  socket.state(socket.next("place"), "placed");
+  say("pagehide", false);
+  assert.equal(device.state, "attached");
+  say("pagehide", true);
+  assert.deepEqual([device.state, socket.closedWith], ["waiting", 3000]);
+  await world.pass(600_000);
+  assert.deepEqual([world.sockets.length, call.state], [1, "placed"]);
+  say("pageshow", true);
+  await world.socket().attach();
+  assert.deepEqual(world.socket().next("resume").resume.call, call.address);
+});
+
+test("a page that comes back while its token is renewed waits for it", async () => {
+  const world = new World();
+  let give;
+  const tokens = [Promise.resolve("old"), new Promise((resolve) => (give = resolve))];
+  const edges = ["wss://one.example", "wss://two.example"];
+  const { device, socket } = await world.attached({ edges, getToken: () => tokens.shift() });
+  socket.say({ notice: { kind: "goAway" } });
+  await world.pass(0);
+  socket.break(4008);
+  device.suspend();
+  device.probe();
+  give("new");
+  await settled();
+  await world.pass(0);
+  assert.equal((await world.socket().attach()).attach.token, "new");
+});
+
 test("one page holds the device's id at a time", async () => {
   const holders = [];
   const locks = {

@@ -111,25 +111,6 @@ test("the user mutes while the browser asks for the microphone", async () => {
   phone.device.leave();
 });
 
-test("who hangs up while the offer is made calls nobody", async () => {
-  const { phone, store, socket } = await attached();
-  let offer;
-  const offered = new Promise((resolve) => (offer = resolve));
-  globalThis.RTCPeerConnection = class extends FakePeerConnection {
-    async setLocalDescription(description) {
-      await offered;
-      return super.setLocalDescription(description);
-    }
-  };
-  phone.dial("bob");
-  await settled();
-  phone.hangUp(store.model.calls[0].id);
-  offer();
-  await settled();
-  assert.deepEqual([socket.names(), store.model.notices], [[], []]);
-  phone.device.leave();
-});
-
 test("a call on hold stays so when the page is loaded anew", async () => {
   const { phone, store, id } = await talking();
   phone.hold(id, true);
@@ -137,6 +118,42 @@ test("a call on hold stays so when the page is loaded anew", async () => {
   const streams = microphone();
   await new Line(id, { device: phone.device, streams, store, rtc: {} }).resume();
   assert.equal(streams.tracks[0].enabled, false);
+  phone.device.leave();
+});
+
+test("a call is not placed whose user gives up while the browser makes the offer", async () => {
+  const { phone, store, socket } = await attached();
+  const { setLocalDescription } = FakePeerConnection.prototype;
+  let make;
+  const made = new Promise((resolve) => (make = resolve));
+  FakePeerConnection.prototype.setLocalDescription = async function () {
+    await made;
+    return setLocalDescription.call(this);
+  };
+  phone.dial("bob");
+  await settled();
+  phone.hangUp(store.model.calls[0].id);
+  make();
+  await settled();
+  FakePeerConnection.prototype.setLocalDescription = setLocalDescription;
+  assert.deepEqual([socket.names(), store.model.calls, store.model.notices], [[], [], []]);
+  phone.device.leave();
+});
+
+test("a user who has pulled a call in vain, and then with success, mutes the microphone that is open", async () => {
+  const { phone, socket, streams } = await attached();
+  const call = { callee: "bob", id: ids.a };
+  const entry = { call, device: "ann-desk", user: "bob", sinceMs: epochMs };
+  phone.pull(entry);
+  await settled();
+  socket.refuse(socket.next("pull"), 404);
+  await settled();
+  phone.pull(entry);
+  await settled();
+  socket.won(socket.next("pull"), bob);
+  await settled();
+  phone.line(ids.a).mute(true);
+  assert.equal(streams.tracks[1].enabled, false);
   phone.device.leave();
 });
 
