@@ -49,38 +49,6 @@ import Testing
     }
   }
 
-  @Test(
-    "a call that is given up before it could be placed is never placed", arguments: [true, false])
-  func givenUpBeforeItCouldBePlaced(byCancel: Bool) {
-    var device = Device.attached()
-    device.close()
-    _ = device.take()
-    let request = device.say(place)!
-    let end = byCancel ? cancel : .call(address, .hangUp)
-    let ending = device.say(end)!
-    let state = CallState(
-      call: address.call, callee: address.callee, phase: .ended, reason: .cancelled)
-    #expect(
-      device.take().events == [
-        .replied(request: ending, end, .call(state)), .gaveUp(request: request, place),
-      ])
-    #expect(device.machine.calls[address.call]?.stop?.reason == .cancelled)
-    device.comeBack()
-    #expect(device.said().isEmpty)
-  }
-
-  @Test func aCallIsCancelledWhereAnEarlierAttemptMayHavePlacedIt() {
-    var device = Device.attached()
-    device.say(place)
-    device.close()
-    device.say(place)
-    device.say(cancel)
-    _ = device.take()
-    device.comeBack()
-    #expect(device.said() == [place], "the cancel waits for its reply")
-    #expect(device.machine.calls[address.call]?.isEnded == false)
-  }
-
   /// No user expects that a device rings a minute late.
   @Test func aPlaceWithoutAReplyIsCancelledWhenTheDeviceWasAwayForLong() {
     var device = Device.attached()

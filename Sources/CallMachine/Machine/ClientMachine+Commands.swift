@@ -38,7 +38,6 @@ extension ClientMachine {
   /// - Returns: the request's number; nil when `pendingMax` commands wait already.
   @discardableResult
   package mutating func submit(_ command: ClientCommand, _ turn: inout Turn) -> UInt64? {
-    if let request = withdrawUnsent(command, &turn) { return request }
     guard pending.count < configuration.pendingMax else { return nil }
     if case .call(let address, let verb) = command, verb != .query { claim(address.call) }
     return enqueue(command, &turn)

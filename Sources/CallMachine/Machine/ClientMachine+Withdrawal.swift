@@ -27,25 +27,6 @@ extension ClientMachine {
     enqueue(.call(address, .hangUp), &turn)
   }
 
-  /// Gives up a call whose `place` has not left this device: it is never placed, and the cluster never learns of it.
-  /// - Returns: the number of the request that ended it; nil: the command does not end a call, or the call may be placed.
-  mutating func withdrawUnsent(_ command: ClientCommand, _ turn: inout Turn) -> UInt64? {
-    guard case .call(let address, let verb) = command, verb == .cancel || verb == .hangUp,
-      let view = calls[address.call], view.phase == .unknown, isPlacing(view.call),
-      pending.allSatisfy({ $0.isUnsent || !$0.places(view.call) })
-    else { return nil }
-    calls[view.call]?.endedLocally = true
-    calls[view.call]?.left(.cancelled)
-    lastRequest += 1
-    let state = CallState(
-      call: view.call, callee: view.callee, phase: .ended, reason: .cancelled)
-    // The app learns the reason before it learns that the commands behind it are given up.
-    turn.actions.append(.event(.replied(request: lastRequest, command, .call(state))))
-    giveUpCommands(of: view.call, &turn)
-    remember(view.call)
-    return lastRequest
-  }
-
   /// Without a connection: when the first command is given up.
   var expiry: Timestamp { pending.reduce(.distantFuture) { min($0, $1.expiresAt) } }
 
