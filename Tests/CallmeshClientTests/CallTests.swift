@@ -211,6 +211,51 @@ import Testing
     #expect(theirs?.end?.reason == .hungUp)
   }
 
+  @Test(
+    "who ends a call that has given way, or gives way meanwhile, ends the one that goes on",
+    arguments: [true, false])
+  func finishedAtAGlare(isGlareFirst: Bool) async throws {
+    let survivor = id
+    let bench = try await attached { frame in
+      switch frame.command {
+      case .place(let address, _):
+        let state = CallState(
+          call: address.call, callee: address.callee, phase: .placed, version: 1)
+        return [.reply(id: frame.id, .call(state))]
+      case .call(let address, .cancel):
+        var state = CallState(
+          call: address.call, callee: "you", phase: .ended, version: 2, reason: .glare)
+        state.survivor = survivor
+        return [.reply(id: frame.id, .call(state))]
+      case .call(_, .decline): return [.reply(id: frame.id, .error(CallError(.wrongState)))]
+      case .call: return [.reply(id: frame.id, .done)]
+      default: return []
+      }
+    }
+    let own = try bench.device.place("you")
+    try await own.placed()
+    if isGlareFirst {
+      bench.edge.say(own.id, 2, callee: "you", .stop(Stop(reason: .glare, survivor: survivor)))
+      #expect(await bench.ended() === own)
+    }
+    try await own.finish()
+    #expect(own.end?.reason == .glare)
+    var invite = Bench.invite()
+    invite.merged = own.id
+    bench.edge.say(survivor, 3, .invite(invite))
+    bench.edge.say(survivor, 4, .answered(Answered(by: me)))
+    let isShown = await bench.first { event -> Bool? in
+      switch event {
+      case .incoming, .taken: true
+      case .call(let call, .answered) where call.id == survivor: true
+      case .ended(let call) where call.id == survivor: false
+      default: nil
+      }
+    }
+    #expect(isShown == false)
+    #expect(bench.edge.commands.contains(.call(CallAddress(callee: "me", call: survivor), .hangUp)))
+  }
+
   /// The user ends a call that waits for its answer to be decided. The answer wins.
   @Test func whoEndsACallBehindAnAnswerThatWinsHangsUp() async throws {
     let answer = Mutex<UInt64?>(nil)

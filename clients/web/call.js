@@ -151,9 +151,17 @@ export class Call extends Emitter {
     return this.#send("hangUp");
   }
 
-  /** Ends the call in whatever state it is: cancels, declines or hangs up. */
+  /**
+   * Ends the call in whatever state it is: cancels, declines or hangs up. Where it gave way to a crossing call, that one
+   * ends.
+   */
   async finish() {
-    if (this.isOver) return;
+    if (!this.isOver) await this.#leave();
+    const { reason, survivor } = this.end ?? {};
+    if (this.role === "caller" && reason === "glare" && survivor) await this.#device.finishSurvivor(survivor);
+  }
+
+  async #leave() {
     if (isTalking(this.#view)) await this.hangUp();
     else if (this.role === "callee") await this.#refuse();
     else if ((await this.cancel()).call?.phase === "answered") await this.hangUp();

@@ -176,7 +176,7 @@ export class Call extends Emitter<CallEvents> {
   resume(): Promise<Reply>;
   connected(): Promise<Reply>;
   hangUp(): Promise<Reply>;
-  /** Cancels, declines or hangs up. */
+  /** Cancels, declines or hangs up. Of a call that gave way to a crossing one: ends that one, at once or when it comes. */
   finish(): Promise<void>;
   sendDescription(body: string): Promise<Reply>;
   sendCandidate(body: string): Promise<Reply>;

@@ -12,6 +12,10 @@ export class Device extends UserData {
   #driver;
   #calls = new WeakMap();
   #wanted = new Set();
+  /** The ids of calls that end when they come: one of this device gave way to each, and its user hung up. */
+  #unwanted = new Set();
+  /** Those of them that have come. The app gets their end alone. */
+  #unseen = new WeakSet();
   #unwatch = null;
   #settings;
   #watchesPage;
@@ -184,7 +188,7 @@ export class Device extends UserData {
   /** The user has answered in a notification, perhaps before the invite has come. */
   #want(key) {
     this.#wanted.add(key);
-    if (this.#wanted.size > 16) this.#wanted.delete(this.#wanted.values().next().value);
+    dropOldest(this.#wanted);
     const view = this.#driver.machine.calls.get(key);
     if (view?.state !== "ringing") return;
     this.#wanted.delete(key);
@@ -214,6 +218,15 @@ export class Device extends UserData {
     return this.#driver.submit(name, body);
   }
 
+  /** Ends the call to which one of this device gave way, at once or when it comes. Only calls use this. */
+  async finishSurvivor(id) {
+    const call = this.find(id);
+    // One that is declined here comes all the same if the cluster connects both devices meanwhile.
+    this.#unwanted.add(id.toLowerCase());
+    dropOldest(this.#unwanted);
+    if (call && !call.isOver) await call.finish();
+  }
+
   #call(view) {
     let call = this.#calls.get(view);
     if (!call) this.#calls.set(view, (call = new Call(this, view)));
@@ -223,6 +236,11 @@ export class Device extends UserData {
   #happened(view, event) {
     const isNew = !this.#calls.has(view);
     const call = this.#call(view);
+    if (event.type === "incoming" && this.#unwanted.delete(view.id) && !call.transferredBy) {
+      this.#unseen.add(call);
+      call.finish().catch(() => {});
+    }
+    if (this.#unseen.has(call) && event.type !== "ended") return;
     if (event.type === "incoming") {
       call.isWanted = this.#wanted.delete(`${view.id}/${view.callee}`);
       call.crosses = event.crosses ? this.#call(event.crosses) : null;
@@ -235,4 +253,9 @@ export class Device extends UserData {
     this.emit("call", { call, event: event.type });
     if (event.type === "ended") this.emit("ended", { call });
   }
+}
+
+/** Keeps a set of what is still to come in bounds. */
+function dropOldest(set) {
+  if (set.size > 16) set.delete(set.values().next().value);
 }

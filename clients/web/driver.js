@@ -1,6 +1,7 @@
 // Performs what the machine decides: sockets, the timer, tokens, and the promises of commands.
 
 import { Link } from "./connection.js";
+import { report } from "./emitter.js";
 import { CallmeshError } from "./errors.js";
 import { Machine } from "./machine.js";
 
@@ -64,7 +65,14 @@ export class Driver {
     // A listener may have sent a command: its effects follow those of the event that the listener hears.
     if (this.#isActing) return;
     this.#isActing = true;
-    while (this.#effects.length > 0) this.#perform(this.#effects.shift());
+    while (this.#effects.length > 0) {
+      try {
+        this.#perform(this.#effects.shift());
+      } catch (error) {
+        // What an app gave cannot be sent, or its taker of signals has failed: the device goes on.
+        report(error);
+      }
+    }
     this.#isActing = false;
     this.#arm();
   }

@@ -44,7 +44,7 @@ function call(listener, event, name) {
 }
 
 /** Shows an error as an uncaught one without interrupting the caller. */
-function report(error) {
+export function report(error) {
   if (typeof globalThis.reportError === "function") globalThis.reportError(error);
   else globalThis.console?.error(error);
 }

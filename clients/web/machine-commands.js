@@ -57,9 +57,8 @@ export function enqueue(m, name, body, key, { tag = null, isFirst = false } = {}
     body,
     key,
     tag,
-    until: leaving[name] ? m.now + m.settings.leavePatienceMs : null,
-    // Nobody expects somebody to ring a minute late.
-    expiresAt: name === "place" || name === "transfer" ? m.now + m.settings.placePatienceMs : Infinity,
+    until: repeatedUntil(m, name),
+    expiresAt: m.now + withoutConnection(m, name),
     state: "queued",
     nextAt: 0,
     misses: 0,
@@ -71,6 +70,20 @@ export function enqueue(m, name, body, key, { tag = null, isFirst = false } = {}
   m.pending.push(entry);
   if (isFirst) transmit(m, entry);
   else pump(m);
+}
+
+/** How long a command may wait for a connection, in milliseconds. */
+function withoutConnection(m, name) {
+  // Nobody expects somebody to ring a minute late.
+  if (name === "place" || name === "transfer") return m.settings.placePatienceMs;
+  return leaving[name] ? m.settings.leavePatienceMs : Infinity;
+}
+
+/** Until when a command is repeated; null: so many times. */
+function repeatedUntil(m, name) {
+  // No other command tells the cluster that the caller is back: its call would end there, and go on here.
+  if (name === "resume") return Infinity;
+  return leaving[name] ? m.now + m.settings.leavePatienceMs : null;
 }
 
 /** Sends what may be sent, in the order of ids. */

@@ -3,7 +3,7 @@
 import { CallmeshError, isFinalForAttach } from "./errors.js";
 import { endAll } from "./machine-calls.js";
 import { enqueue, pump, requeueAll } from "./machine-commands.js";
-import { dropGivenUpPlaces } from "./machine-giving-up.js";
+import { dropGivenUpPlaces, expire } from "./machine-giving-up.js";
 import { forgetAcks } from "./machine-acks.js";
 import { resumeCalls } from "./machine-replies.js";
 import { showOngoing, wokenAttached } from "./machine-waking.js";
@@ -151,6 +151,8 @@ export function attachReplied(m, reply) {
 /** The current connection is attached by the request `id`. */
 export function attached(m, info, id) {
   const isAgain = m.attachedBefore;
+  // A page that was frozen connects before its timer fires.
+  expire(m);
   m.attachId = id;
   m.openAttaches = m.openAttaches.filter((open) => open.id !== id && m.now < open.at + attachInFlightMs);
   m.failures = 0;

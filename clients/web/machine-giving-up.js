@@ -9,6 +9,8 @@ export function giveUp(m, entry, error) {
   finish(m, entry, error);
   const view = m.calls.get(entry.key);
   if (leaving[entry.name]) {
+    // The call is over here, and must not go on because this device is back.
+    for (const resume of m.pending.filter(({ name, key }) => name === "resume" && key === entry.key)) finish(m, resume, error);
     leave(m, entry.key, { reason: leaving[entry.name], isLocal: true }, error);
   } else if (entry.name === "query" && view?.state === "waking") {
     leave(m, entry.key, { reason: "failed", isLocal: true }, error);

@@ -54,6 +54,8 @@ export class Machine {
     this.heardAt = 0;
     /** When the `ping` was sent that nothing has answered yet. */
     this.pingedAt = null;
+    /** The silence, by its beginning, in which a late timer has asked once more. */
+    this.askedAgainFor = -Infinity;
     this.move = null;
     this.draining = new Map();
     this.nearerNotBefore = 0;
@@ -201,8 +203,9 @@ function firePing(m) {
   const due = pingDeadline(m);
   if (m.now < due) return;
   if (m.pingedAt === null) return sendPing(m);
-  if (m.now - due > frozenMs) {
-    // The page was frozen, and what came meanwhile is not read yet.
+  if (m.now - due > frozenMs && m.askedAgainFor !== m.heardAt) {
+    // The page was frozen, and what came meanwhile is not read yet. Timers of a hidden page are late each time.
+    m.askedAgainFor = m.heardAt;
     m.pingedAt = null;
     return sendPing(m);
   }

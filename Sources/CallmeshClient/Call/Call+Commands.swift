@@ -49,7 +49,8 @@ extension Call {
   @discardableResult
   public func cancel() async throws(CallmeshError) -> Reported { try await state(.cancel) }
 
-  /// Takes the call up again after a restart of the app. The device does it by itself after a reconnect.
+  /// Takes the call up again after a restart of the app. The device does it by itself after a reconnect. It waits for
+  /// as long as the cluster does not answer.
   @discardableResult
   public func resume() async throws(CallmeshError) -> Reported { try await state(.resume) }
 
@@ -61,9 +62,17 @@ extension Call {
   /// Ends an answered call.
   public func hangUp() async throws(CallmeshError) { _ = try await send(.hangUp) }
 
-  /// Ends the call in whatever state it is: cancels, declines or hangs up.
+  /// Ends the call in whatever state it is: cancels, declines or hangs up. Where it gave way to a crossing call, that one
+  /// ends, at once or when it comes.
   public func finish() async throws(CallmeshError) {
-    guard !isOver else { return }
+    if !isOver { try await leave() }
+    guard role == .caller, let end, end.reason == .glare, let survivor = end.survivor else {
+      return
+    }
+    try await engine.run { $0.refuse(survivor) }?.finish()
+  }
+
+  private func leave() async throws(CallmeshError) {
     if progress.isTalking {
       try await hangUp()
     } else if role == .callee {

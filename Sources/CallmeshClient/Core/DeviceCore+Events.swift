@@ -49,6 +49,7 @@ extension DeviceCore {
       call.cross(crossed(by: invite, to: call))
     }
     let view = machine?.calls[id]
+    if case .invited(let invite) = event { refuse(call, invite) }
     let happened = publish(call, isNew: known == nil) { $0.apply(event, view) }
     if case .invited(let invite) = event, happened.isEmpty, known != nil {
       ringAgain(call, invite, engine)
@@ -104,6 +105,7 @@ extension DeviceCore {
   func announce(_ call: Call, _ happened: [Call.Event], isNew: Bool = false) {
     for event in happened {
       switch event {
+      case _ where call === unseen && !call.isOver: continue
       case .incoming: events.send(.incoming(call))
       case .answered(_, _, isHere: true) where isNew: events.send(.taken(call))
       case .ended:

@@ -11,6 +11,10 @@ final class DeviceCore {
   var calls: [CallID: Call] = [:]
   /// The last call of this device that gave way to a crossing one.
   var gaveWay: Call?
+  /// The call to which one of this device gave way, if the user has hung up. It may be still to come.
+  private var refused: CallID?
+  /// The same call when it has come. The app gets its end alone.
+  private(set) var unseen: Call?
   var ongoing: [OngoingCall] = []
   var historyState: HistoryState?
   /// Credentials for TURN servers, as the edge gave them last.
@@ -79,7 +83,7 @@ final class DeviceCore {
   func stop() {
     driver?.stop()
     endAll(CallmeshError(.stopped))
-    gaveWay = nil
+    (gaveWay, refused, unseen) = (nil, nil, nil)
     events.finish()
   }
 
@@ -110,6 +114,22 @@ final class DeviceCore {
     guard let next = loop.nextTimer, next < armedAt else { return nil }
     armedAt = next
     return next
+  }
+
+  /// The user has hung up, and a call goes on in place of the user's own: it ends when it comes.
+  /// - Returns: it, if it is there. One that is declined here comes all the same if the cluster connects both devices
+  ///   meanwhile.
+  func refuse(_ survivor: CallID) -> Call? {
+    refused = survivor
+    return calls[survivor]
+  }
+
+  /// Ends a call that comes after it was refused.
+  func refuse(_ call: Call, _ invite: Invite) {
+    guard call.id == refused, invite.transferredBy == nil else { return }
+    (refused, unseen) = (nil, call)
+    // Ends with the reply.
+    Task { try? await call.finish() }
   }
 
   // MARK: Commands

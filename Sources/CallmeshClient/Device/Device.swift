@@ -85,8 +85,10 @@ public final class Device: Sendable {
   /// none, and once the credentials have expired.
   public var iceServers: [IceServer] { engine.run { $0.iceServers } }
 
-  /// A call that is not over; nil: the device knows none with this id.
-  public func find(_ id: CallID) -> Call? { engine.run { $0.calls[id] } }
+  /// A call that is not over, or that was the last to give way to a crossing one; nil: the device knows none with this id.
+  public func find(_ id: CallID) -> Call? {
+    engine.run { core in core.calls[id] ?? core.gaveWay.flatMap { $0.id == id ? $0 : nil } }
+  }
 
   /// The events from now on, in order. The sequence ends with ``stop()``.
   public var events: EventSequence<Event> { engine.run { $0.events.sequence() } }

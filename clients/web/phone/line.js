@@ -161,7 +161,8 @@ export class Line {
   }
 
   async #send(track) {
-    if (this.#isOver) return track.stop();
+    // The browser may still ask for the microphone.
+    if (this.#isOver || !this.stream) return track.stop();
     this.stream.addTrack(track);
     this.#enable();
     await this.media?.setTrack(track);

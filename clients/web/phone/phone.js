@@ -76,6 +76,8 @@ export class Phone {
     device.on("detached", () => tell("detached"));
     device.on("refused", ({ error }) => {
       this.pushes.unfollow();
+      // One may wait for the call to which its own gave way, and which does not come any more.
+      for (const line of this.#lines) this.#drop(line);
       tell("refused", { text: refusalText(error) });
     });
     device.on("tokenFailed", ({ error }) => tell("notice", { text: error.message }));
@@ -121,7 +123,7 @@ export class Phone {
     else if (!isQuiet) this.run(call.alerting());
   }
 
-  /** This page's call gave way to that one. If its media are gone, the page has given it up or was loaded anew. */
+  /** This page's call gave way to that one. If its media are gone, the page was loaded anew. */
   #goOn(call) {
     const hasLine = [...this.#lines].some((line) => line.survivor === call.id || line.id === call.merged);
     if (!hasLine) call.on("answered", () => this.line(call.id) ?? this.run(this.#newLine(call.id).resume()));
@@ -214,11 +216,16 @@ export class Phone {
     this.#store.dispatch({ type: "callPart", id, isLeaving: true });
     const line = this.line(id);
     const call = this.device.find(line?.survivor ?? id);
-    if (line && (!call || call.isOver)) this.#drop(line);
+    if (!call || call.isOver) {
+      // The microphone was not there yet, or the call is over. One to which it gave way may be still to come.
+      const own = line?.call;
+      if (line) this.#drop(line);
+      if (own) this.run(own.finish());
+      return this.#store.dispatch({ type: "dropped", id });
+    }
     line?.close();
-    // The microphone was not there yet, or the call is over: there is nothing to end.
-    if (!call || call.isOver) return this.#store.dispatch({ type: "dropped", id });
-    this.run(call.finish(), () => this.#store.dispatch({ type: "callPart", id, isLeaving: false }));
+    // One that rings here may be answered without this page meanwhile, as that to which the page's own gives way.
+    this.run((line?.survivor ? line.call : call).finish(), () => this.#store.dispatch({ type: "callPart", id, isLeaving: false }));
   }
 
   hold(id, isHeld) {

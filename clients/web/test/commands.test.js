@@ -328,6 +328,71 @@ test("a hang-up is repeated for longer than other commands, and ends the call he
   assert.deepEqual([call.end.reason, call.end.isLocal], ["hungUp", true]);
 });
 
+test("a hang-up that finds no connection for 180 s is given up, also on a page that was frozen", async () => {
+  for (const sleep of ["pass", "freeze"]) {
+    const world = new World();
+    const { device, socket, call } = await placed(world);
+    socket.deliver(toBob, 1048578, { answered: { by: bob } });
+    socket.break();
+    await world.pass(0);
+    const failed = assert.rejects(call.hangUp(), { code: 104 });
+    if (sleep === "pass") {
+      await world.pass(180_000);
+    } else {
+      world.time += 180_000;
+      device.probe();
+      await world.socket().attach();
+    }
+    await failed;
+    assert.deepEqual([call.end.reason, call.end.isLocal], ["hungUp", true]);
+    if (sleep === "freeze") world.socket().quiet();
+  }
+});
+
+test("a resume is repeated until it is answered", async () => {
+  const world = new World();
+  const { socket, call } = await placed(world);
+  socket.deliver(toBob, 1048578, { answered: { by: bob } });
+  socket.break();
+  await (await world.connecting()).attach();
+  await alive(world, 60_000);
+  const frames = sent(world.socket(), "resume");
+  assert.ok(frames.length > 6);
+  world.socket().state(frames[0], "ended", { reason: "hungUp", by: bob });
+  assert.equal(call.end.reason, "hungUp");
+});
+
+test("a resume is not repeated for longer than the hang-up that follows it", async () => {
+  const world = new World();
+  const { socket, call } = await placed(world);
+  socket.deliver(toBob, 1048578, { answered: { by: bob } });
+  socket.break();
+  await (await world.connecting()).attach();
+  const failed = assert.rejects(call.hangUp(), { code: 501 });
+  await alive(world, 200_000);
+  await failed;
+  const before = sent(world.socket(), "resume").length;
+  await alive(world, 60_000);
+  assert.deepEqual([call.isOver, sent(world.socket(), "resume").length], [true, before]);
+});
+
+test("what cannot be sent, and a taker of signals that fails, do not stop the device", async (t) => {
+  const { reportError } = globalThis;
+  t.after(() => (globalThis.reportError = reportError));
+  const reported = [];
+  globalThis.reportError = (error) => reported.push(error.message);
+  const world = new World();
+  const { device, socket, call } = await placed(world);
+  call.onSignal(() => {
+    throw new Error("the app's mistake");
+  });
+  socket.deliver(toBob, 1048578, { signal: { index: 1, kind: "candidate", body: "c" } });
+  device.place("carl", { id: ids.b, headers: [{ name: "x", value: 1n }] }).placed.catch(() => {});
+  assert.equal(reported.length, 2);
+  socket.deliver(toBob, 1048579, { stop: { reason: "declined", by: bob } });
+  assert.equal(call.state, "ended");
+});
+
 test("an answer that cannot be delivered: the call rings on, and can be answered again", async () => {
   const world = new World();
   const { device, socket } = await world.attached({ device: "bob-phone" });

@@ -201,6 +201,16 @@ test("a page that was frozen asks again before it gives up", async () => {
   assert.equal(device.state, "attached");
 });
 
+test("a hidden page, whose timers are late each time, gives up a dead connection", async () => {
+  const world = new World();
+  const { device, socket } = await world.attached();
+  for (let minute = 0; minute < 2; minute += 1) await world.freeze(60_000);
+  assert.equal(device.state, "attached");
+  await world.freeze(60_000);
+  assert.equal(device.state, "waiting");
+  assert.equal(socket.closedWith, 3000);
+});
+
 test("a page that is shown, or has another network, asks at once or connects at once", async () => {
   const world = new World();
   const { device, socket } = await world.attached();

@@ -402,6 +402,30 @@ test("crossing calls: this side's gives way to one that had left for others", as
   }
 });
 
+test("crossing calls: who ends a call that has given way, or gives way meanwhile, ends the one that goes on", async () => {
+  for (const isGlareFirst of [true, false]) {
+    const world = new World();
+    const { device, socket, own } = await calledBack(world, { reason: "declined" });
+    if (isGlareFirst) socket.deliver(toAnn, 1048578, { stop: { reason: "glare", by: ann, survivor: ids.a } });
+    const finished = own.finish();
+    if (!isGlareFirst) {
+      socket.state(socket.next("cancel"), "ended", { reason: "glare", by: ann, survivor: ids.a });
+    }
+    await world.pass(0);
+    socket.state(socket.next("decline"), "ended", { reason: "declined", by: bob });
+    await finished;
+    socket.deliver(toBob, 1048580, { invite: { ...invite, merged: ids.b } });
+    socket.deliver(toBob, 1048581, { answered: { by: bob } });
+    socket.refuse(socket.next("decline"), 404);
+    await world.pass(0);
+    socket.state(socket.next("hangUp"), "ended", { reason: "hungUp", by: bob, version: 1048590 });
+    assert.equal(device.find(ids.a).end.reason, "hungUp");
+    assert.equal(named(device.heard, "incoming").length, 1);
+    const shown = named(device.heard, "call").filter(({ call, event }) => call.id === ids.a && event !== "ended");
+    assert.deepEqual(shown.map(({ event }) => event), ["incoming"]);
+  }
+});
+
 test("crossing calls: this side's gives way to one that is over, so the device asks", async () => {
   const world = new World();
   const { device, socket } = await calledBack(world, { reason: "unanswered", missed: true });

@@ -18,19 +18,26 @@ class Stream {
   getTracks() {
     return this.tracks;
   }
+  addTrack(track) {
+    this.tracks.push(track);
+  }
 }
 
 /** A microphone that is there when `allowed` is, and its tracks. */
 function microphone(allowed = null) {
   const tracks = [];
+  const open = (kind) => {
+    const made = { ...track(kind), enabled: true, isOpen: true, stop: () => (made.isOpen = false), addEventListener() {} };
+    tracks.push(made);
+    return made;
+  };
   return {
     tracks,
     async open() {
       await allowed;
-      const made = { ...track("audio"), enabled: true, stop() {}, addEventListener() {} };
-      tracks.push(made);
-      return { stream: new Stream([made]), problems: [] };
+      return { stream: new Stream([open("audio")]), problems: [] };
     },
+    track: async (kind) => open(kind),
   };
 }
 
@@ -111,6 +118,31 @@ test("the user mutes while the browser asks for the microphone", async () => {
   phone.device.leave();
 });
 
+test("the camera does not stay on that was asked for before the microphone was there", async () => {
+  let allow;
+  const streams = microphone(new Promise((resolve) => (allow = resolve)));
+  const { phone, store } = await attached(streams);
+  phone.dial("bob");
+  await phone.line(store.model.calls[0].id).camera(true);
+  phone.hangUp(store.model.calls[0].id);
+  allow();
+  await settled();
+  assert.deepEqual(streams.tracks.map(({ kind, isOpen }) => [kind, isOpen]), [["video", false], ["audio", false]]);
+  phone.device.leave();
+});
+
+test("another page takes the device over while a call gives way: the microphone closes", async () => {
+  const { phone, socket, streams } = await attached();
+  phone.dial("bob");
+  await settled();
+  const place = socket.next("place");
+  socket.state(place, "placed");
+  socket.deliver(place.place.call, 1048580, { stop: { reason: "glare", survivor: ids.b } });
+  socket.break(4000);
+  await settled();
+  assert.deepEqual(streams.tracks.map(({ isOpen }) => isOpen), [false]);
+});
+
 test("a call on hold stays so when the page is loaded anew", async () => {
   const { phone, store, id } = await talking();
   phone.hold(id, true);
@@ -155,6 +187,33 @@ test("a user who has pulled a call in vain, and then with success, mutes the mic
   phone.line(ids.a).mute(true);
   assert.equal(streams.tracks[1].enabled, false);
   phone.device.leave();
+});
+
+test("a call is not taken that goes on in place of one that its user has ended", async () => {
+  for (const rings of [false, true]) {
+    const { phone, store, socket, streams } = await attached();
+    const survivor = { callee: "ann", id: ids.b };
+    phone.dial("bob");
+    await settled();
+    const place = socket.next("place");
+    socket.state(place, "placed");
+    await settled();
+    const invite = { caller: bob, description: "v=0" };
+    if (rings) socket.deliver(survivor, 1048577, { invite });
+    assert.ok(socket.names().every((name) => name === "candidate"));
+    socket.deliver(place.place.call, 1048580, { stop: { reason: "glare", survivor: ids.b } });
+    phone.hangUp(store.model.calls[0].id);
+    assert.deepEqual(streams.tracks.map(({ isOpen }) => isOpen), [false]);
+    if (rings) socket.state(socket.next("decline"), "ended", { reason: "declined", by: { user: "ann", device: "ann-phone" } });
+    await settled();
+    socket.deliver(survivor, 1048581, { invite: { ...invite, merged: place.place.call.id } });
+    socket.deliver(survivor, 1048582, { answered: { by: { user: "ann", device: "ann-phone" } } });
+    socket.refuse(socket.next("decline"), 404);
+    await settled();
+    socket.next("hangUp");
+    assert.deepEqual([streams.tracks.length, store.model.calls], [1, []]);
+    phone.device.leave();
+  }
 });
 
 test("who signs out hangs up", async () => {
