@@ -96,6 +96,49 @@ import Testing
     #expect(device.take().events == [.gaveUp(request: request, command)])
   }
 
+  /// The shard that has the call is away for longer than other commands are repeated.
+  @Test func aResumeIsRepeatedUntilItIsAnswered() {
+    var device = Device.attached()
+    device.havePlaced(placed)
+    device.close()
+    device.comeBack()
+    let resume = device.take().frames.last
+    #expect(resume?.command == .call(placed, .resume))
+    for _ in 0..<10 {
+      device.passAlive(.seconds(7))
+      #expect(device.take().frames.last == resume)
+    }
+    device.reply(resume?.id, .call(state(.ended)))
+    #expect(device.machine.calls[call]?.isEnded == true)
+    device.passAlive(.seconds(7))
+    #expect(device.take().frames.isEmpty)
+  }
+
+  /// The user hangs up, and the hang-up is given up: the caller must not count as back.
+  @Test func aResumeIsNotRepeatedForLongerThanTheHangUp() {
+    var device = Device.attached()
+    device.havePlaced(placed)
+    device.close()
+    device.comeBack()
+    #expect(device.said() == [.call(placed, .resume)])
+    device.close()
+    device.comeBack()
+    #expect(device.said() == [.call(placed, .resume)])
+    let hangUp = device.say(.call(placed, .hangUp))!
+    var events: [ClientEvent] = []
+    for _ in 0..<27 {
+      device.passAlive(.seconds(7))
+      events += device.take().events
+    }
+    #expect(events.contains(.gaveUp(request: hangUp, .call(placed, .hangUp))))
+    #expect(device.machine.calls[call]?.isEnded == true)
+    device.passAlive(.seconds(7))
+    #expect(device.take().frames.isEmpty)
+    device.close()
+    device.comeBack()
+    #expect(device.take().frames.isEmpty)
+  }
+
   /// No user expects a call that begins a minute late.
   @Test("a place that finds no connection is given up, with what waits behind it")
   func aPlaceWithoutAConnection() {

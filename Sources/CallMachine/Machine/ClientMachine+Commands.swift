@@ -58,6 +58,8 @@ extension ClientMachine {
     case .place(let address, _), .call(let address, .resume):
       stayForCall(&turn)
       place(address)
+      // The cluster ends a call whose caller does not come back, and no other command says that it is back.
+      if case .call = command { entry.until = .distantFuture }
     default: break
     }
     if state == .attached, !isHeldBack(entry) { send(&entry, &turn) }
@@ -129,6 +131,7 @@ extension ClientMachine {
       if !mayRetransmit(pending[index], now: turn.now) {
         let entry = pending.remove(at: index)
         turn.actions.append(.event(.gaveUp(request: entry.id, entry.command)))
+        leave(by: entry.command)
         withdraw(entry, &turn)
         sendHeldBack(behind: entry.command, &turn)
         sendStream(behind: entry, &turn)
@@ -183,10 +186,13 @@ extension ClientMachine {
     for view in calls.values where view.role == .caller && !view.isEnded {
       let address = CallAddress(callee: view.callee, call: view.call)
       // A `place` that is still unanswered resumes the call by itself.
-      let placing = pending.contains {
-        if case .place(address, _) = $0.command { true } else { false }
+      let isUnderWay = pending.contains {
+        switch $0.command {
+        case .place(address, _), .call(address, .resume): true
+        default: false
+        }
       }
-      if !placing { enqueue(.call(address, .resume), &turn) }
+      if !isUnderWay { enqueue(.call(address, .resume), &turn) }
     }
   }
 

@@ -19,6 +19,18 @@ extension ClientMachine {
     remember(address.call)
   }
 
+  /// A command that ends this device's part was given up: the call is over here, and must not go on in the cluster because
+  /// the device is back.
+  mutating func leave(by command: ClientCommand) {
+    guard let reason = command.endsOwnPart, let address = command.address else { return }
+    for index in pending.indices where pending[index].command == .call(address, .resume) {
+      pending[index].until = pending[index].nextAt
+    }
+    guard calls[address.call]?.isEnded == false else { return }
+    calls[address.call]?.left(reason)
+    remember(address.call)
+  }
+
   /// The cancel of a call that was given up came too late: hangs up on the device that answered.
   mutating func hangUpWithdrawn(_ entry: Pending, _ reply: ServerReply, _ turn: inout Turn) {
     guard case .call(let address, .cancel) = entry.command, case .call(let state) = reply,
