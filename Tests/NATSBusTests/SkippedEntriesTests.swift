@@ -61,6 +61,44 @@ struct SkippedEntriesTests {
     watch.cancel()
   }
 
+  @Test func aWatchFetchesWhatItsConsumerSkippedBeforeALaterChange() async throws {
+    let (script, bucket) = try await scripted()
+    let (watch, seen) = try await watching(script, bucket)
+    script.store(2...3)
+    script.deliver(4, as: 2)
+    var keys: [String] = []
+    while keys.count < 3 {
+      let next = await seen.next(until: .now + .seconds(20))
+      try #require(!next.isEmpty, "after \(keys)")
+      keys += next.map(\.key)
+    }
+    #expect(keys == ["k4", "k2", "k3"])
+    #expect(script.consumers == 2)
+    watch.cancel()
+  }
+
+  /// Entries between which others were overwritten are no gap.
+  @Test func aWatchThatLagsCreatesOneConsumer() async throws {
+    let (script, bucket) = try await scripted()
+    let (watch, seen) = try await watching(script, bucket)
+    script.store(5...5)
+    script.store(9...9)
+    script.store(13...13)
+    script.deliver(14, as: 2)
+    var keys: [String] = []
+    while keys.count < 4 {
+      let next = await seen.next(until: .now + .seconds(20))
+      try #require(!next.isEmpty, "after \(keys)")
+      keys += next.map(\.key)
+    }
+    #expect(keys == ["k14", "k5", "k9", "k13"])
+    #expect(script.consumers == 2)
+    script.deliver(15, as: 5)
+    #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k15"])
+    #expect(script.consumers == 2)
+    watch.cancel()
+  }
+
   @Test func aRunningWatchAsksForNothingWhenChangesCome() async throws {
     let (script, bucket) = try await scripted()
     let (watch, seen) = try await watching(script, bucket)

@@ -11,7 +11,10 @@ internal import Synchronization
 /// A consumer may also skip entries that are there, and count none of them. nats-server 2.9.10 moves each consumer to
 /// the end of the stream whose filter matches a key that is purged, and so each deletion does. The stream itself is
 /// therefore asked for an entry after the last one seen: before the present entries are complete, and when a heartbeat
-/// shows that the consumer has moved on without a message.
+/// shows that the consumer has moved on without a message. Where a change comes that does not follow the one before,
+/// a new consumer fetches what may lie between them, once per change. The first messages of a consumer, for entries that
+/// were there when it was created, lie apart where others were overwritten; an entry that is skipped among them is
+/// missed.
 final class BucketWatch: BusSubscription, ConnectionObserver {
   /// The idle heartbeat of a watch, and of a consumer that only lists the present entries.
   static let heartbeat: Duration = .seconds(5)
@@ -28,6 +31,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     /// The stream had no undelivered entry up to this sequence.
     var verified: UInt64 = 0
     var isVerifying = false
+    /// Changes behind a gap: they were handled, and a new consumer delivers them once more.
+    var ahead: Set<UInt64> = []
     /// The number of the consumer's last message.
     var lastDelivered: UInt64 = 0
     /// The consumer sequence of the last present entry; nil until it is known.
@@ -37,6 +42,14 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     /// When to create a new consumer, unless a message arrives before.
     var renewal: ContinuousClock.Instant?
     var cancelled = false
+
+    /// Whether entries may lie between the last one seen and a message for a later change.
+    func mayHaveSkipped(before origin: DeliveryOrigin) -> Bool {
+      guard !isStarting, let initialTarget, origin.consumerSequence > initialTarget else {
+        return false
+      }
+      return origin.streamSequence > max(lastRevision, verified) + 1
+    }
   }
 
   private let bucket: JetStreamBucket
@@ -77,10 +90,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       return (state.subscription.take(), state.consumer.take())
     }
     subscription?.cancel()
-    if let consumer {
-      bucket.bus.publish(
-        JetStreamSubject.api + JetStreamSubject.unfollow(bucket.stream, consumer), [])
-    }
+    unfollow(consumer)
     bucket.bus.thread.observers.withLock { $0.removeAll { $0 === self } }
   }
 
@@ -94,18 +104,20 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
 
   private func createConsumer() {
     let inbox = bucket.bus.newInbox()
-    let plan = state.withLock { state -> (Int, UInt64, NATSSubscription?)? in
+    let plan = state.withLock { state -> (Int, UInt64, NATSSubscription?, String?)? in
       guard !state.cancelled else { return nil }
       state.generation += 1
       state.lastDelivered = 0
       state.isVerifying = false
       state.initialTarget = nil
       state.renewal = nil
-      state.consumer = nil
-      return (state.generation, state.lastRevision, state.subscription.take())
+      return (
+        state.generation, state.lastRevision, state.subscription.take(), state.consumer.take()
+      )
     }
-    guard let (generation, lastRevision, former) = plan else { return }
+    guard let (generation, lastRevision, former, formerConsumer) = plan else { return }
     former?.cancel()
+    unfollow(formerConsumer)
     let subscription = NATSSubscription(
       inbox, outbox: bucket.bus.thread.outbox,
       handler: .inPlace { [weak self] message in self?.receive(message, generation) })
@@ -115,6 +127,12 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       JetStreamSubject.follow(bucket.stream), configuration(inbox: inbox, after: lastRevision),
       timeout: bucket.bus.thread.options.consumerTimeout
     ) { [weak self] answer in self?.created(answer, generation) }
+  }
+
+  private func unfollow(_ consumer: String?) {
+    guard let consumer else { return }
+    bucket.bus.publish(
+      JetStreamSubject.api + JetStreamSubject.unfollow(bucket.stream, consumer), [])
   }
 
   private func configuration(inbox: String, after revision: UInt64) -> String {
@@ -220,13 +238,16 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       state.renewal = .now + Self.silenceMax
       guard origin.consumerSequence == state.lastDelivered + 1 else { return (false, true, false) }
       state.lastDelivered = origin.consumerSequence
-      let isNew = origin.streamSequence > state.lastRevision
-      if isNew { state.lastRevision = origin.streamSequence }
+      let sequence = origin.streamSequence
+      if state.mayHaveSkipped(before: origin), state.ahead.insert(sequence).inserted {
+        return (true, true, false)
+      }
+      let isNew = sequence > state.lastRevision && state.ahead.remove(sequence) == nil
+      state.lastRevision = max(state.lastRevision, sequence)
       let target = state.isStarting ? state.initialTarget : nil
       let isComplete = target.map { origin.consumerSequence >= $0 } ?? false
       return (isNew, false, isComplete)
     }
-    if hasGap { return createConsumer() }
     if isNew {
       let operation = message.header("KV-Operation")
       let isDeletion = operation == "DEL" || operation == "PURGE"
@@ -236,6 +257,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
           value: isDeletion ? nil : message.bytes,
           revision: origin.streamSequence))
     }
+    if hasGap { return createConsumer() }
     if isComplete { verify(generation) }
   }
 
@@ -276,7 +298,10 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       guard let self else { return }
       let last = (try? answer.get())?.json["state"]?["last_seq"]?.unsigned
       state.withLock { state in
-        if let last, last < state.lastRevision { (state.lastRevision, state.verified) = (0, 0) }
+        guard let last else { return }
+        state.ahead = []
+        state.verified = min(state.verified, last)
+        if last < state.lastRevision { (state.lastRevision, state.verified) = (0, 0) }
       }
       createConsumer()
     }
