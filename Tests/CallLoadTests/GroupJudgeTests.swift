@@ -190,6 +190,26 @@ import Testing
     }
   }
 
+  @Test("a turn that began in an outage looks short, and the caller cancels when it is over")
+  func shortTurnAfterTakeOver() throws {
+    for (rungAt, expected) in [(15.2, []), (13.9, []), (10.6, [CorrectnessRule.wrongReason])] {
+      var call = called()
+      call.outage(.killCoordinator, from: 10.4, to: rungAt, shards: [shard(ofUser: "g")])
+      ring(1, 10.1, &call)
+      for device in 3..<6 {
+        call.say(device, .call(call.address, .busy), 10.3)
+        call.reply(device, .call(call.ended(.busy, by: call.roster.party(device))), 10.3)
+      }
+      ring(2, rungAt, &call)
+      let over = rungAt < 13 ? 13.0 : 15.6
+      stop(6..<9, Stop(reason: .unanswered), over, &call)
+      call.say(0, .call(call.address, .cancel), over + 0.1)
+      call.reply(0, .call(call.ended(.cancelled, by: call.roster.party(0))), over + 0.1)
+      let broken = try broken(&call)
+      #expect(broken.isSuperset(of: expected) && broken.isEmpty == expected.isEmpty, "\(broken)")
+    }
+  }
+
   @Test("where members ring in turn, a fault during an earlier turn explains that nobody answered")
   func missedTurn() throws {
     for (from, explained) in [(10.5, ChaosKind.freezeEdge), (2, nil)] as [(Double, ChaosKind?)] {

@@ -87,12 +87,17 @@ struct JudgedCall {
   }
 
   /// Device 3 takes the call at 11 s.
-  mutating func answer(isInvited: Bool = true) {
+  /// - Parameter isReplied: else a fault keeps the reply from it, until it tries no more.
+  mutating func answer(isInvited: Bool = true, isReplied: Bool = true) {
     accept()
     if isInvited { tell(3, .invite(invite), 10.1) }
     say(3, .call(address, .answer(description: "")), 11)
     let state = CallState(call: id, callee: "u1", phase: .answered, by: roster.party(3))
-    reply(3, .answer(won: true, state), 11.05)
+    if isReplied {
+      reply(3, .answer(won: true, state), 11.05)
+    } else {
+      checker.refused(device: 3, request: request, .tryAgain, at: at(11.05))
+    }
     tell(0, .answered(Answered(by: roster.party(3))), 11.05)
   }
 

@@ -160,11 +160,24 @@ import Testing
   @Test func ofCallsBehindAGapNothingIsJudged() {
     var run = run()
     add(1, at: 1000, to: &run, lacking: .answer)
-    run.records[1].isBehindGap = true
+    run.records[1].missingSince = run.records[0].at
     add(2, at: 5000, to: &run)
     let findings = run.finish()
     #expect(findings.gaps == 1)
-    // The first notification whose record is not there came before the gap was known.
+    #expect(findings.violations == [:])
+  }
+
+  /// The records of two calls are missing, from the placing of one to that of the other.
+  @Test func ofCallsInAGapNothingIsJudged() {
+    var run = run()
+    add(1, at: 1000, to: &run)
+    add(2, at: 5000, to: &run)
+    add(3, at: 9000, to: &run)
+    add(4, at: 13_000, to: &run, lacking: .answer)
+    run.records.removeSubrange(4...6)
+    run.records[4].missingSince = run.records[3].at
+    let findings = run.finish()
+    #expect(findings.gaps == 1)
     #expect(findings.violations == [.appendThenSpeak: 1])
   }
 
@@ -270,12 +283,12 @@ import Testing
     try await append(1, at: 7)
     let first = await reader.read(journal).records
     #expect(first.map(\.shard) == [0, 1])
-    #expect(first.map(\.isBehindGap) == [false, false])
+    #expect(first.map(\.missingSince) == [nil, nil])
     #expect(await reader.read(journal).records.isEmpty)
     // The next owner's clock is behind.
     for time: Int64 in [10, 11, 12, 3, 4, 12, 13, 14, 15] { try await append(0, at: time) }
     let more = await reader.read(journal).records
-    #expect(more.map(\.isBehindGap) == Array(repeating: false, count: 9))
+    #expect(more.allSatisfy { $0.missingSince == nil })
     #expect(more.map(\.at) == [10, 11, 12, 12, 12, 12, 13, 14, 15].map(at))
     // A replicated store may keep both of two racing appends. The one that does not follow the last record does not count.
     let raced = await journal.append(shard: 0, expecting: last[0], record(last[0] - 1, at: 16))
@@ -287,7 +300,7 @@ import Testing
     for time: Int64 in 20...23 { try await append(0, at: time) }
     try await journal.purge(shard: 0, through: last[0] - 2)
     let rest = await reader.read(journal).records
-    #expect(rest.map(\.isBehindGap) == [true, false])
+    #expect(rest.map(\.missingSince) == [at(17), nil])
   }
 
   /// The first shard has a record that cannot be read.

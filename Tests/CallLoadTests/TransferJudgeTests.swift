@@ -13,6 +13,8 @@ import Testing
     var rung = [6, 7, 8]
     /// Device 7 answers at 14 s; else it declines.
     var isAnswered = true
+    /// The device that is called first learns that it has won.
+    var isWinnerTold = true
     var isFormerTold = true
     var isStayerTold = true
     /// The reason that the other devices that rang get; nil: no stop.
@@ -28,7 +30,7 @@ import Testing
     let terms = TransferTerms(user: 2, ofCaller: course.ofCaller)
     var call = JudgedCall(attached: Set(0..<9), transfer: terms)
     course.faults(&call)
-    call.answer()
+    call.answer(isReplied: course.isWinnerTold)
     for device in [4, 5] {
       call.tell(device, .invite(call.invite), 10.1)
       call.tell(device, .stop(Stop(reason: .answeredElsewhere, by: call.roster.party(3))), 11.05)
@@ -78,6 +80,12 @@ import Testing
     let (broken, fate) = try judged(Course(ofCaller: ofCaller))
     #expect(broken == [])
     #expect(fate.transfer?.takenBy == 7 && fate.answeredBy == 3 && fate.reason == .hungUp)
+  }
+
+  @Test("who has handed its side over need not learn that it had won")
+  func winnerNotTold() throws {
+    #expect(try judged(Course(isWinnerTold: false)).broken == [])
+    #expect(try judged(Course(isAnswered: false, isWinnerTold: false)).broken.contains(.noWinner))
   }
 
   @Test("the third user declines", arguments: [false, true])

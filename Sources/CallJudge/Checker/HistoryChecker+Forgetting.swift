@@ -48,12 +48,55 @@ extension HistoryChecker {
     }
   }
 
-  /// A reader of the journal missed records of a shard: of its calls nothing is known any longer.
-  package mutating func lostRecords(of shard: Int, now: Timestamp) {
+  /// A reader of the journal lacks what a shard has stored from now on: nothing is known of its calls.
+  package mutating func missesRecords(of shard: Int, now: Timestamp) {
     self.now = now
+    unread.insert(shard)
     owners[shard] = nil
-    for (call, facts) in calls.inOrder where facts.placed == nil || facts.shard == shard {
+    for (call, facts) in calls.inOrder where facts.placed != nil && facts.shard == shard {
       forget(call)
+    }
+  }
+
+  /// The reader has the shard's next records. Any call may have been placed in those that it lacks.
+  package mutating func findsRecords(of shard: Int, now: Timestamp) {
+    self.now = now
+    unread.remove(shard)
+    for (call, facts) in calls.inOrder where facts.placed == nil { forget(call) }
+  }
+
+  /// Forgets the calls of an event whose shards' records are missing.
+  mutating func forgetUnread(_ event: HistoryEvent) {
+    for (call, callee) in addresses(event) {
+      guard unread.contains(ShardHash.shard(of: userKey(callee), count: shardCount)) else {
+        continue
+      }
+      forget(call)
+      forgotten[call] = forgotten[call] ?? (now, false)
+    }
+  }
+
+  /// The calls that an event is about, each with the user who was called.
+  private func addresses(_ event: HistoryEvent) -> [(CallID, String)] {
+    func own(_ address: CallAddress?, _ who: Who) -> [(CallID, String)] {
+      address.map { [($0.call, $0.callee.isEmpty ? who.user : $0.callee)] } ?? []
+    }
+    func shown(_ calls: OngoingCalls?) -> [(CallID, String)] {
+      calls?.calls.map { ($0.call, $0.callee) } ?? []
+    }
+    switch event {
+    case .sent(let who, _, let frame): return own(frame.command.address, who)
+    case .push(.asked(let who, _, let command)): return own(command.address, who)
+    case .received(let who, _, .delivery(let delivery)):
+      return own(CallAddress(callee: delivery.callee, call: delivery.call), who)
+    case .received(_, _, .ongoing(let ongoing)): return shown(ongoing)
+    case .received(_, _, .reply(_, .attached(let info))):
+      return shown(info.ongoing) + (info.forCall.map { [($0.call, $0.callee)] } ?? [])
+    case .received(_, _, .reply(_, .calls(let live))):
+      return (live.placed + live.received).map { ($0.call, $0.callee) }
+    case .received(let who, _, .reply(let id, _)):
+      return own(asked[who]?[id]?.command.address, who)
+    default: return []
     }
   }
 

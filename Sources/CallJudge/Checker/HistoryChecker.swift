@@ -100,6 +100,9 @@ package struct HistoryChecker: Sendable {
   /// Calls of which nothing is judged any longer, and since when. `isOver`: they were judged to their end.
   var forgotten: [CallID: (at: Timestamp, isOver: Bool)] = [:]
 
+  /// The shards of whose journals records are missing at this time.
+  var unread: Set<Int> = []
+
   package init(_ app: JudgedApp, bounds: Bounds = Bounds()) {
     self.app = app
     self.bounds = bounds
@@ -109,6 +112,7 @@ package struct HistoryChecker: Sendable {
   /// - Returns: the rule that it breaks, if any.
   package mutating func note(_ event: HistoryEvent, at now: Timestamp) -> HistoryViolation? {
     self.now = now
+    if !unread.isEmpty { forgetUnread(event) }
     do throws(HistoryViolation) {
       switch event {
       case .journalled(let shard, let record):

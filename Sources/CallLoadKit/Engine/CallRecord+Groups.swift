@@ -143,7 +143,17 @@ extension CallRecord {
     let isNextRung = group.members.contains { user in
       user != own.user && member(user).askedAt.map { began < $0 } ?? false
     }
-    return isNextRung || began + group.turn <= end.at + Self.turnSlack
+    return isNextRung || earliestBegin(of: own, group) + group.turn <= end.at + Self.turnSlack
+  }
+
+  /// When a member's turn began at the earliest: the shard has decided it when the one before was over, and an outage
+  /// may delay its invites.
+  private func earliestBegin(of own: Member, _ group: GroupTerms) -> Timestamp {
+    let asked = own.askedAt ?? .distantFuture
+    let former = group.members.map(member).filter { $0.askedAt.map { $0 < asked } ?? false }
+      .max { ($0.askedAt ?? .zero) < ($1.askedAt ?? .zero) }
+    guard let former else { return min(asked, acceptedAt ?? asked) }
+    return min(asked, former.passedAt ?? earliestBegin(of: former, group) + group.turn)
   }
 
   /// Whether a device of a group's member can have been too late for its turn at a time.

@@ -50,7 +50,8 @@ extension CallRecord {
         $0.acts.contains(.answer) || facts.crosses != nil && $0.device == answeredBy
       }
       let untold = answerers.filter {
-        isAttached($0.device) && $0.end?.reason != .moved && !heldUpAfterCrossing($0, timeline)
+        isAttached($0.device) && $0.end?.reason != .moved && $0.handedOver == nil
+          && !heldUpAfterCrossing($0, timeline)
       }
       if answerers.isEmpty || !untold.isEmpty {
         violate(.noWinner, "somebody was told of an answer, but no device that it won")

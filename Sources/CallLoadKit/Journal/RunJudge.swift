@@ -8,18 +8,18 @@ package struct ReadRecord: Sendable {
   package var record: JournalRecord
   /// Its place in the order of the run; no earlier than that of the shard's record before it.
   package var at: Timestamp
-  /// Records before it were purged, or their reader was away.
-  package var isBehindGap = false
+  /// The place of the record before those that were purged while their reader was away; nil: none is missing.
+  package var missingSince: Timestamp?
 
   package init(
     shard: Int, _ record: JournalRecord, after former: Timestamp? = nil, isBehindGap: Bool = false
   ) {
     self.shard = shard
     self.record = record
+    if isBehindGap { missingSince = former ?? .zero }
     let steps = record.entries.map(\.change.stepsBehindOthers).max() ?? 0
     let own = record.at + Span(microseconds: Int64(steps) * RunJudge.clockSlack.microseconds)
     at = max(own, former ?? own)
-    self.isBehindGap = isBehindGap
   }
 }
 
@@ -62,6 +62,8 @@ package struct RunJudge: Sendable {
   enum Item: Sendable {
     case event(HistoryEvent)
     case record(ReadRecord)
+    /// What a shard stored from here on is missing, until its next record.
+    case gap(shard: Int)
   }
 
   private struct Pending: Sendable {
@@ -117,7 +119,10 @@ package struct RunJudge: Sendable {
   /// - Parameter reached: everything that was stored before this time has been read.
   package mutating func add(_ records: [ReadRecord], reached: Timestamp) {
     findings.records += records.count
-    for read in records { add(.record(read), at: read.at) }
+    for read in records {
+      if let since = read.missingSince { add(.gap(shard: read.shard), at: since) }
+      add(.record(read), at: read.at)
+    }
     recordsReached = max(recordsReached, reached)
   }
 
@@ -152,6 +157,9 @@ package struct RunJudge: Sendable {
       switch next.item {
       case .event(let event): judge(event)
       case .record(let read): judge(read)
+      case .gap(let shard):
+        findings.gaps += 1
+        for name in apps { checkers[name]?.missesRecords(of: shard, now: judgedUntil) }
       }
     }
     pending.removeFirst(complete.count)
@@ -159,9 +167,8 @@ package struct RunJudge: Sendable {
 
   private mutating func judge(_ read: ReadRecord) {
     let at = judgedUntil
-    if read.isBehindGap {
-      findings.gaps += 1
-      for name in apps { checkers[name]?.lostRecords(of: read.shard, now: at) }
+    if read.missingSince != nil {
+      for name in apps { checkers[name]?.findsRecords(of: read.shard, now: at) }
     }
     for entry in read.record.entries {
       if case .placed(let placed) = entry.change { appOf[entry.call] = (placed.callee.app, at) }

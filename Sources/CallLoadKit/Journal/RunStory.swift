@@ -37,7 +37,7 @@ extension RunJudge.Item {
       return ["\(who)  \(TraceLine.Event.delivered(delivery).text)"]
     case .event(.received(let who, _, .reply(_, let reply))) where reply.call == call:
       return ["\(who)  \(TraceLine.Event.replied(reply).text)"]
-    case .event: return []
+    case .event, .gap: return []
     }
   }
 }
