@@ -18,6 +18,8 @@ import Testing
     var repliedReason = EndReason.hungUp
     /// Whether a delivery says so, too.
     var isStoppedAtLast = false
+    /// Whether the reply to a command has said before the pull that another device answered.
+    var isRefusedBefore = false
     /// Whether the reply to another command says so first.
     var isToldByAnotherReply = false
   }
@@ -29,6 +31,10 @@ import Testing
     for device in [4, 5] {
       call.tell(device, .invite(call.invite), 10.1)
       call.tell(device, .stop(Stop(reason: .answeredElsewhere, by: call.roster.party(3))), 11.05)
+    }
+    if course.isRefusedBefore {
+      call.say(4, .call(call.address, .alerting), 11.1)
+      call.reply(4, .call(call.ended(.answeredElsewhere, by: call.roster.party(3))), 11.15)
     }
     call.say(4, .call(call.address, .pull(PullRequest(from: "d0", description: ""))), 12)
     let pull = call.request
@@ -59,6 +65,7 @@ import Testing
     #expect(broken == [])
     #expect(fate.mayHaveMoved && fate.answeredBy == 3)
     #expect(try judged(Course(isStoppedAtLast: true)).broken == [])
+    #expect(try judged(Course(isRefusedBefore: true)).broken == [])
     #expect(try judged(Course(isToldByAnotherReply: true)).broken == [])
     // The session may have broken without a fault that the judge knows.
     #expect(try judged(Course(isFaultKnown: false)).broken == [])

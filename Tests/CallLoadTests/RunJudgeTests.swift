@@ -30,9 +30,10 @@ import Testing
     }
   }
 
-  private func run() -> Run {
+  private func run(shards: Int = 4) -> Run {
     var run = Run(
-      judge: RunJudge(app: "load", roster: Roster(devices: 2, devicesPerUser: 1), shardCount: 4))
+      judge: RunJudge(
+        app: "load", roster: Roster(devices: 2, devicesPerUser: 1), shardCount: shards))
     for (link, who) in [(1, caller), (2, callee)] {
       run.events.append(SeenEvent(at: at(0), .opened(who, link: link)))
     }
@@ -146,6 +147,44 @@ import Testing
     #expect(run.finish().violations == [:])
   }
 
+  /// Two calls cross, and the clock of the shard that has the survivor is ahead.
+  @Test(arguments: [(150, [:]), (250, [.oneStory: 1])] as [(Int64, [HistoryRule: Int])])
+  func aRecordComesAfterThoseThatItRefersTo(ahead: Int64, found: [HistoryRule: Int]) {
+    let shards = 64
+    var run = run(shards: shards)
+    let (own, survivor) = (CallID(high: 7, low: 2), CallID(high: 7, low: 1))
+    func place(_ call: CallID, by who: Who, to user: String, at time: Int64, clock: Int64) {
+      let frame = ClientFrame(
+        id: call.low,
+        command: .place(CallAddress(callee: user, call: call), PlaceRequest(call: call)))
+      run.events.append(SeenEvent(at: at(time), .sent(who, link: who == caller ? 1 : 2, frame)))
+      let placed = PlacedFacts(
+        callee: UserKey(app: "load", user: user), caller: party(who), placedAt: at(time + clock),
+        deadline: at(time + 30_000), video: false, description: "", headers: [], legs: [],
+        fingerprint: call.low)
+      record(call, to: user, .placed(placed), at: time + clock)
+    }
+    func record(_ call: CallID, to user: String, _ change: JournalEntry.Change, at time: Int64) {
+      run.records.append(
+        ReadRecord(
+          shard: ShardHash.shard(of: UserKey(app: "load", user: user), count: shards),
+          JournalRecord(
+            epoch: 1, number: UInt64(run.records.count + 1), writer: "c1", at: at(time),
+            entries: [JournalEntry(call: call, change: change)])))
+    }
+    place(own, by: caller, to: "u1", at: 1000, clock: 0)
+    place(survivor, by: callee, to: "u0", at: 1010, clock: ahead)
+    var gaveWay = EndedFacts(reason: .glare, by: party(callee), at: at(1020), missed: false)
+    gaveWay.survivor = survivor
+    record(own, to: "u1", .ended(gaveWay), at: 1020)
+    let cancel = ClientFrame(
+      id: 9, command: .call(CallAddress(callee: "u0", call: survivor), .cancel))
+    run.events.append(SeenEvent(at: at(1100), .sent(callee, link: 2, cancel)))
+    let cancelled = EndedFacts(reason: .cancelled, by: party(callee), at: at(1100), missed: true)
+    record(survivor, to: "u0", .ended(cancelled), at: 1100 + ahead)
+    #expect(run.finish().violations == found)
+  }
+
   /// A reader gets a record when devices were notified of it long ago.
   @Test func recordsMayComeLate() {
     var run = run()
@@ -179,6 +218,28 @@ import Testing
     let findings = run.finish()
     #expect(findings.gaps == 1)
     #expect(findings.violations == [.appendThenSpeak: 1])
+  }
+
+  private enum Later { case gap, next, itself }
+
+  /// A record is not there when what follows from it is judged. The shard's next one tells whether it was ever stored.
+  @Test(arguments: [(Later.gap, 0), (.itself, 0), (.next, 1)])
+  private func theNextRecordConfirms(_ later: Later, _ found: Int) {
+    var run = run()
+    add(1, at: 1000, to: &run)
+    let records = run.records
+    run.judge.add([records[0]], reached: at(60_000))
+    run.judge.add(run.events, reached: at(60_000))
+    run.judge.judge()
+    #expect(run.judge.findings.violations == [:])
+    (run.events, run.records) = ([], [])
+    switch later {
+    case .itself: run.records = Array(records[1...])
+    case .next, .gap:
+      add(2, at: 70_000, to: &run)
+      if later == .gap { run.records[0].missingSince = records[0].at }
+    }
+    #expect(run.finish().violations.values.reduce(0, +) == found)
   }
 
   @Test func eachCallBreaksOneRule() {

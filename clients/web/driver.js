@@ -69,7 +69,7 @@ export class Driver {
       try {
         this.#perform(this.#effects.shift());
       } catch (error) {
-        // What an app gave cannot be sent, or its taker of signals has failed: the device goes on.
+        // The app gave something that cannot be sent, or its taker of signals has failed: the device goes on.
         report(error);
       }
     }

@@ -59,7 +59,10 @@ extension CallRecord {
       guard case .call(_, .pull) = command else { return false }
       return device == callee.device
     }
-    return isTold && callee.replied == nil && !isRefused
+    // An end that a reply said before was that of its former part.
+    let isOver =
+      callee.replied.map { reply in callee.pulledAt.map { $0 <= reply.at } ?? true } ?? false
+    return isTold && !isOver && !isRefused
   }
 
   private func mayHaveLostReply(

@@ -16,12 +16,12 @@ package struct JournalFindings: Sendable {
   package init() {}
 
   /// - Parameter story: the lines of the call's story.
-  mutating func add(_ violation: HistoryViolation, story: () -> [String]) {
+  mutating func add(_ violation: HistoryViolation, story: [String]) {
     violations[violation.rule, default: 0] += 1
     guard examples[violation.rule, default: []].count < Self.examplesMost else { return }
     let call = violation.call.map { "call \($0): " } ?? ""
     examples[violation.rule, default: []].append(
-      ([call + violation.reason] + story().map { "  " + $0 }).joined(separator: "\n"))
+      ([call + violation.reason] + story.map { "  " + $0 }).joined(separator: "\n"))
   }
 }
 

@@ -2,43 +2,24 @@ package import CallCore
 package import CallJudge
 import CallWire
 
-/// A record of a shard's journal, as a reader got it.
-package struct ReadRecord: Sendable {
-  package var shard: Int
-  package var record: JournalRecord
-  /// Its place in the order of the run; no earlier than that of the shard's record before it.
-  package var at: Timestamp
-  /// The place of the record before those that were purged while their reader was away; nil: none is missing.
-  package var missingSince: Timestamp?
-
-  package init(
-    shard: Int, _ record: JournalRecord, after former: Timestamp? = nil, isBehindGap: Bool = false
-  ) {
-    self.shard = shard
-    self.record = record
-    if isBehindGap { missingSince = former ?? .zero }
-    let steps = record.entries.map(\.change.stepsBehindOthers).max() ?? 0
-    let own = record.at + Span(microseconds: Int64(steps) * RunJudge.clockSlack.microseconds)
-    at = max(own, former ?? own)
-  }
-}
-
 /// Judges a run by what its devices sent and received together with the journal, by the rules of histories. Pure.
 ///
 /// *Order.* A device acts, then a shard decides, then its record is stored, and only then anybody is notified. A reader
 /// gets the record later than a device its notification, so a record takes its place by the time at which it was decided.
 /// Each process reads the machine's clock once, not quite at the same moment, so what follows from an event of another
-/// process takes its place by `clockSlack` later: a record after the acts of devices, one that refers to another call
-/// after the records of that, and what devices receive after them all.
+/// process takes its place by `clockSlack` later: a record after the acts of devices, and what devices receive after both.
+/// A record that refers to another call comes after the records of that, wherever those have their places.
 package struct RunJudge: Sendable {
   private let roster: Roster
   private let apps: [String]
+  private let shardCount: Int
   private var checkers: [String: HistoryChecker] = [:]
-  private var appOf: [CallID: (app: String, at: Timestamp)] = [:]
+  private var homes: [CallID: Home] = [:]
   private var appOfLink: [Int: String] = [:]
   private var pending: [Pending] = []
   private var added = 0
   private var story = RunStory()
+  private var unconfirmed = UnconfirmedFindings()
   private var eventsReached = Timestamp.zero
   private var recordsReached = Timestamp.zero
   /// The time of the last event that was judged.
@@ -57,12 +38,24 @@ package struct RunJudge: Sendable {
   /// The clocks of processes are set by the machine's once each.
   static let clockSlack: Span = .milliseconds(200)
 
+  /// A shard's records keep their order, so one may have its place later than it was decided, by this much at most.
+  private static let causesWithin: Span = .seconds(5)
+
   private static let newsSlack = Span(microseconds: 3 * clockSlack.microseconds)
+
+  /// Where a call belongs.
+  private struct Home: Sendable {
+    var app: String
+    var shard: Int
+    var at: Timestamp
+    /// The journal has it; else a device has asked for it.
+    var isPlaced = true
+  }
 
   enum Item: Sendable {
     case event(HistoryEvent)
     case record(ReadRecord)
-    /// What a shard stored from here on is missing, until its next record.
+    /// Records of a shard are missing from here on, until its next one.
     case gap(shard: Int)
   }
 
@@ -70,6 +63,7 @@ package struct RunJudge: Sendable {
     var at: Timestamp
     var order: Int
     var item: Item
+    var isJudged = false
   }
 
   /// - Parameters:
@@ -79,6 +73,7 @@ package struct RunJudge: Sendable {
     app: String, roster: Roster, shardCount: Int, keepsHistory: Bool = false, hasHook: Bool = false
   ) {
     self.roster = roster
+    self.shardCount = shardCount
     apps = roster.hasStrictApp ? [app, Roster.strictApp] : [app]
     let limits = CallLimits()
     var bounds = HistoryChecker.Bounds()
@@ -120,6 +115,7 @@ package struct RunJudge: Sendable {
   package mutating func add(_ records: [ReadRecord], reached: Timestamp) {
     findings.records += records.count
     for read in records {
+      for finding in unconfirmed.settle(by: read) { report(finding) }
       if let since = read.missingSince { add(.gap(shard: read.shard), at: since) }
       add(.record(read), at: read.at)
     }
@@ -144,25 +140,53 @@ package struct RunJudge: Sendable {
         findings.judged[rule, default: 0] += count
       }
     }
+    for finding in unconfirmed.takeAll() { report(finding) }
   }
 
   /// A record that was stored late comes after what was judged meanwhile: no device can have been notified of it.
   private mutating func judge(until end: Timestamp) {
     pending.sort { ($0.at, $0.order) < ($1.at, $1.order) }
-    let complete = pending.prefix { $0.at <= end }
-    for next in complete {
-      judgedUntil = max(judgedUntil, next.at)
+    let complete = pending.prefix { $0.at <= end }.count
+    for index in 0..<complete where !pending[index].isJudged {
+      judgedUntil = max(judgedUntil, pending[index].at)
       look(at: judgedUntil)
-      story.note(next.item, at: judgedUntil)
-      switch next.item {
-      case .event(let event): judge(event)
-      case .record(let read): judge(read)
-      case .gap(let shard):
-        findings.gaps += 1
-        for name in apps { checkers[name]?.missesRecords(of: shard, now: judgedUntil) }
+      judge(at: index)
+    }
+    pending.removeFirst(complete)
+    pending.removeAll { $0.isJudged }
+  }
+
+  private mutating func judge(at index: Int) {
+    pending[index].isJudged = true
+    let item = pending[index].item
+    if case .record(let read) = item { judgeCauses(of: read) }
+    story.note(item, at: judgedUntil)
+    switch item {
+    case .event(let event): judge(event)
+    case .record(let read): judge(read)
+    case .gap(let shard):
+      findings.gaps += 1
+      for name in apps { checkers[name]?.missesRecords(of: shard, now: judgedUntil) }
+    }
+  }
+
+  /// Judges those records of other shards first that one may follow from: they were decided before it, by clocks that
+  /// differ.
+  private mutating func judgeCauses(of read: ReadRecord) {
+    let shards = Set(
+      read.record.entries.compactMap { $0.change.cause.flatMap { homes[$0]?.shard } })
+    guard !shards.subtracting([read.shard]).isEmpty else { return }
+    let latest = read.record.at + Self.clockSlack
+    for index in pending.indices where !pending[index].isJudged {
+      if latest + Self.causesWithin < pending[index].at { return }
+      switch pending[index].item {
+      case .record(let other) where shards.contains(other.shard) && other.record.at <= latest:
+        judge(at: index)
+      case .gap(let shard) where shards.contains(shard) && pending[index].at <= latest:
+        judge(at: index)
+      default: break
       }
     }
-    pending.removeFirst(complete.count)
   }
 
   private mutating func judge(_ read: ReadRecord) {
@@ -171,11 +195,14 @@ package struct RunJudge: Sendable {
       for name in apps { checkers[name]?.findsRecords(of: read.shard, now: at) }
     }
     for entry in read.record.entries {
-      if case .placed(let placed) = entry.change { appOf[entry.call] = (placed.callee.app, at) }
+      guard case .placed(let placed) = entry.change else { continue }
+      homes[entry.call] = Home(app: placed.callee.app, shard: read.shard, at: at)
     }
     for name in apps {
       var own = read.record
-      own.entries = own.entries.filter { appOf[$0.call]?.app == name }
+      own.entries = own.entries.filter {
+        homes[$0.call].map { $0.isPlaced && $0.app == name } ?? false
+      }
       note(.journalled(shard: read.shard, own), at: at, name)
     }
   }
@@ -194,12 +221,21 @@ package struct RunJudge: Sendable {
       if let app = appOfLink.removeValue(forKey: link) { note(event, at: judgedUntil, app) }
     case .disturbed(let link), .broken(let link):
       if let app = appOfLink[link] { note(event, at: judgedUntil, app) }
+    case .sent(let who, _, let frame):
+      if case .place(let address, _) = frame.command { placed(address, by: who) }
+      note(event, at: judgedUntil, app(of: who))
     case .decided(let user, _): note(event, at: judgedUntil, app(of: Who(user, "")))
-    case .sent(let who, _, _), .received(let who, _, _), .push(.asked(let who, _, _)),
-      .heard(let who, _):
+    case .received(let who, _, _), .push(.asked(let who, _, _)), .heard(let who, _):
       note(event, at: judgedUntil, app(of: who))
     default: break
     }
+  }
+
+  private mutating func placed(_ address: CallAddress, by who: Who) {
+    let (app, at) = (app(of: who), judgedUntil)
+    let shard = ShardHash.shard(of: UserKey(app: app, user: address.callee), count: shardCount)
+    homes[address.call] =
+      homes[address.call] ?? Home(app: app, shard: shard, at: at, isPlaced: false)
   }
 
   private func app(of who: Who) -> String { roster.app(ofUser: who.user) ?? apps[0] }
@@ -228,31 +264,35 @@ package struct RunJudge: Sendable {
         found(violation, name)
       }
     }
-    appOf = appOf.filter { time < $0.value.at + Self.appMemory }
+    homes = homes.filter { time < $0.value.at + Self.homeMemory }
   }
 
   private static let violationsAtOnce = 20
   /// Longer than any call of a load and its memory.
-  private static let appMemory: Span = .seconds(900)
+  private static let homeMemory: Span = .seconds(900)
 
   /// Each call breaks one rule: those that follow from it are not judged.
   private mutating func found(_ violation: HistoryViolation, _ app: String) {
     if let call = violation.call { checkers[app]?.forget(call) }
-    findings.add(violation) { violation.call.map(story.lines) ?? [] }
+    let finding = UnconfirmedFindings.Finding(
+      violation: violation, story: violation.call.map(story.lines) ?? [])
+    let next = violation.call.flatMap { homes[$0]?.shard }.map { ($0, nextRecord(of: $0)) }
+    guard let (shard, read) = next else { return report(finding) }
+    unconfirmed.add(finding, shard: shard, at: judgedUntil - Self.newsSlack)
+    guard let read else { return }
+    for finding in unconfirmed.settle(by: read) { report(finding) }
+  }
+
+  private func nextRecord(of shard: Int) -> ReadRecord? {
+    pending.lazy.compactMap { next in
+      if case .record(let read) = next.item, !next.isJudged { read } else { nil }
+    }.first { $0.shard == shard }
+  }
+
+  private mutating func report(_ finding: UnconfirmedFindings.Finding) {
+    findings.add(finding.violation, story: finding.story)
   }
 
   /// The calls of which something is kept.
   package var callsKept: Int { checkers.values.reduce(0) { $0 + $1.callCount } }
-}
-
-extension JournalEntry.Change {
-  /// How many records of other shards one that holds it may follow from: a call gives way to another one, and that one is
-  /// merged with it then.
-  fileprivate var stepsBehindOthers: Int {
-    switch self {
-    case .ended(let end) where end.survivor != nil: 1
-    case .answered(let answer) where answer.merged != nil: 2
-    default: 0
-    }
-  }
 }
