@@ -131,6 +131,25 @@ extension HistoryCheckerTests {
       } == nil)
   }
 
+  @Test("a call rings for as long as its caller chose")
+  func ringsAsChosen() {
+    func judgeRing(_ chosen: UInt32...) -> HistoryRule? {
+      judge {
+        for (number, seconds) in chosen.enumerated() {
+          let request = PlaceRequest(call: call, ringTimeoutSeconds: seconds)
+          $0.say(alice, UInt64(number), .place(CallAddress(callee: "bob", call: call), request))
+        }
+        guard case .placed(var facts) = placed else { return }
+        facts.deadline = facts.placedAt + .seconds(20)
+        $0.journal(call, .placed(facts))
+      }
+    }
+    #expect(judgeRing(20) == nil)
+    #expect(judgeRing(25) == .chosenTimeHolds)
+    #expect(judgeRing(25, 20) == nil, "either may have been placed")
+    #expect(judgeRing(0) == nil, "its caller chose nothing")
+  }
+
   @Test("a time that a caller chose holds wherever the call goes on")
   func chosenTime() {
     func judgeRing(_ seconds: Int64, _ forwarded: ForwardedRing = .caller) -> HistoryRule? {

@@ -57,6 +57,8 @@ extension HistoryChecker {
     // From devices.
     var caller: Who?
     var placeSentAt: Timestamp?
+    /// How long it is to ring, in seconds, as devices said when they placed it; 0: they chose nothing.
+    var ringsChosen: Set<UInt32> = []
     /// How often devices sent that it be placed.
     var placesSent = 0
     /// The replies of the app's hook about it.

@@ -19,6 +19,7 @@ extension HistoryChecker {
       concerns(call, placed.callee.user, &facts)
       concerns(call, placed.caller.user, &facts)
       try mayBePlaced(placed, call)
+      try ringsAsChosen(placed, facts, call)
       try mayRing(placed, call, shard)
       try isSecondCall(placed, call)
       try placedByHook(placed, record, facts, call)
@@ -122,6 +123,18 @@ extension HistoryChecker {
       facts.endedAt = now
       if end.survivor != nil { gaveWay.append(call) }
     }
+  }
+
+  /// It rings for as long as its caller's device chose.
+  private mutating func ringsAsChosen(
+    _ placed: PlacedFacts, _ facts: Facts, _ call: CallID
+  ) throws(HistoryViolation) {
+    guard !facts.ringsChosen.isEmpty, !facts.ringsChosen.contains(0) else { return }
+    judged[.chosenTimeHolds, default: 0] += 1
+    let rings = placed.deadline - placed.placedAt
+    try require(
+      facts.ringsChosen.contains { rings == .seconds(Int64($0)) }, .chosenTimeHolds, call,
+      "it rings for \(rings.microseconds / 1_000_000) s, and its caller chose otherwise")
   }
 
   /// Whether a device that has attached since the call was placed may have said nothing of it in its time to come back.

@@ -160,13 +160,14 @@ package struct HistoryChecker: Sendable {
   private mutating func sent(_ who: Who, _ link: Int, _ frame: ClientFrame) {
     switch frame.command {
     case .ack: return
-    case .place(let address, _) where forgotten[address.call] == nil:
+    case .place(let address, let request) where forgotten[address.call] == nil:
       var facts = calls[address.call, default: Facts()]
       concerns(address.call, who.user, &facts)
       facts.caller = facts.caller ?? who
       if facts.caller == who { facts.callerForgot = false }
       facts.placeSentAt = facts.placeSentAt ?? now
       facts.placesSent += 1
+      facts.ringsChosen.insert(request.setup.ringTimeoutSeconds)
       calls[address.call] = facts
     case .attach:
       unansweredAttaches[who, default: []].insert(link)

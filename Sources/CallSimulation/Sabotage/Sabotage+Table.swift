@@ -91,6 +91,20 @@ extension Sabotage {
     case .signalsEmptied: row(.toEdge, "every third signal arrives without its content", .signalsArrive, calls: .streamed)
     case .hookIgnored: row(.toShard, "the shard of a call does not learn to whom the app's hook forwards it", .hookFollowed, needs: .hook)
     case .ticketsNotChecked: row(.coordinator, "edges' commands are not verified, and an attacker controls an edge", needs: .rogueEdge)
+    case .losersNotStopped: row(.toEdge, "devices that lose a call are not stopped", .nobodyRingsOn)
+    case .winnerMisnamed: row(.toEdge, "devices that lose a call learn of another winner", .appendThenSpeak)
+    case .winnerToldItLost: row(.toEdge, "the end of a call comes to the device that won as another one's answer", .winnerStopped)
+    case .endToldTwice: row(.toEdge, "each stop is followed by one with another reason", .oneEnd)
+    case .repliesLost: row(.toEdge, "replies to who ends a call do not leave its shard")
+    case .refusedForNothing: row(.toEdge, "who asks about a call that rings, or alerts its user, is refused", .noStrangeError)
+    case .callerToldOtherwise: row(.toEdge, "a call that was hung up ends for its caller as one that failed", .oneStory)
+    case .ringsTooLong: row(.toShard, "each call rings longer than its caller chose", .chosenTimeHolds)
+    case .forwarderNotNamed: row(.toEdge, "invites do not say who sent a call on", .oneStory, needs: .rules)
+    case .transferorNotNamed: row(.toEdge, "invites do not say who transfers a call", calls: .transferred)
+    case .secondCallInvented: row(.toEdge, "each invite says that it is one to a second call", .secondCallTold)
+    case .endOfTalkNotTold: row(.toShard, "edges do not report that a user who placed a call is in none any longer", .ongoingSeen, needs: .ongoing, in: .calm)
+    case .otherDeviceRung: row(.toShard, "another device of a user rings for a transfer than the one that was asked before", .transfersAsked, calls: .consulted)
+    case .turnsReversed: row(.journal, "the members of a group have their turns in the reverse order", needs: .hook)
     }
   }
 }

@@ -18,7 +18,10 @@ package enum Sabotage: String, Sendable, CaseIterable {
     sentTooLate, attachAnsweredWrongly, rulesLost, ruleMisread, silenceForgotten,
     stagesForgotten, othersNotWanted, placedForAnother, chosenDeviceIgnored, liveCallUnlisted,
     readMarkIgnored, secondNotCalled, secondCallHidden, namesNotTold, answersIgnored,
-    winnerNotTold, missedMistold, signalsEmptied, hookIgnored, ticketsNotChecked
+    winnerNotTold, missedMistold, signalsEmptied, hookIgnored, ticketsNotChecked, losersNotStopped,
+    winnerMisnamed, winnerToldItLost, endToldTwice, repliesLost, refusedForNothing,
+    callerToldOtherwise, ringsTooLong, forwarderNotNamed, transferorNotNamed, secondCallInvented,
+    endOfTalkNotTold, otherDeviceRung, turnsReversed
 
   /// The name on the command line: `two-winners` for `twoWinners`.
   package var name: String {

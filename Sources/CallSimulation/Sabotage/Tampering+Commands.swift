@@ -25,6 +25,9 @@ extension Tampering {
         callers[request.call] = command.session.number
         if sabotage == .chosenTimeIgnored { request.ringsAnew = true }
         if sabotage == .hookIgnored { request.forward = [] }
+        if sabotage == .ringsTooLong, request.setup.ringTimeoutSeconds > 0 {
+          request.setup.ringTimeoutSeconds += 4
+        }
         batch.commands[index].body = .place(request)
       case .call(let call, .resume): callers[call] = command.session.number
       case .pushReport(let report):
@@ -56,6 +59,9 @@ extension Tampering {
         batch.commands[index].body = .history(.markRead(upTo: .start))
       case .call(let call, .transfer(var request)) where sabotage == .transferMisdirected:
         request.to = SimOptions.user(3)
+        batch.commands[index].body = .call(call, .transfer(request))
+      case .call(let call, .transfer(var request)) where sabotage == .otherDeviceRung:
+        if request.consulted != nil { request.device = request.device == "d0" ? "d1" : "d0" }
         batch.commands[index].body = .call(call, .transfer(request))
       case .call(_, .transfer) where sabotage == .transferRepeated:
         let sent = Transferred(user: command.user, device: command.device, request: command.request)
@@ -91,7 +97,8 @@ extension Tampering {
       sabotage == .mergeNotAsked || (sabotage == .calledBackInVain && left.contains(request.call))
     case .visit: sabotage == .visitNotAsked || sabotage == .secondNotCalled
     case .replaced: sabotage == .consultedGoesOn
-    case .talking: sabotage == .talkingNotTold
+    case .talking(let talking):
+      sabotage == .talkingNotTold || (sabotage == .endOfTalkNotTold && talking.calls.isEmpty)
     default: false
     }
   }

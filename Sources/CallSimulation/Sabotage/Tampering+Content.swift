@@ -111,6 +111,17 @@ extension Tampering {
     }
   }
 
+  static func reverseTurns(_ record: inout JournalRecord) {
+    for index in record.entries.indices {
+      guard case .diverted(var facts) = record.entries[index].change, facts.queue.count > 1 else {
+        continue
+      }
+      facts.queue.reverse()
+      facts.to = [facts.queue[0]]
+      record.entries[index].change = .diverted(facts)
+    }
+  }
+
   func divertToCallers(_ record: inout JournalRecord) {
     for index in record.entries.indices {
       let entry = record.entries[index]

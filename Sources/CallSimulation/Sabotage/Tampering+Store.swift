@@ -83,6 +83,7 @@ extension Tampering {
       }
     case .divertedToCaller:
       nats.tamper.changesAppend = { [unowned self] in Self.edit($0, divertToCallers) }
+    case .turnsReversed: nats.tamper.changesAppend = { Self.edit($0, Self.reverseTurns) }
     case .turnSkipped: nats.tamper.changesAppend = { Self.edit($0, Self.skipTurns) }
     case .rulesLost:
       nats.tamper.forgetsPut = { SimOptions.user(rulesKey: $1) != nil }

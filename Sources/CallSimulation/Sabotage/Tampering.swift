@@ -19,9 +19,11 @@ final class Tampering {
   var swaps = SignalSwaps()
   /// The callers' present sessions.
   var callers: [CallID: UInt64] = [:]
-  private var said: Set<Said> = []
+  var said: Set<Said> = []
   /// The sessions that got their user's history state.
   private var toldHistory: Set<EdgeSession> = []
+  /// The sessions of devices that won.
+  var won: [CallID: EdgeSession] = [:]
   /// The transfers that shards were asked for.
   var transferred: Set<Transferred> = []
   let twice: Twice
@@ -41,12 +43,12 @@ final class Tampering {
   }
 
   /// Edges number their sessions independently.
-  private struct EdgeSession: Hashable {
+  struct EdgeSession: Hashable {
     var subject: String
     var session: UInt64
   }
 
-  private struct Said: Hashable {
+  struct Said: Hashable {
     var session: UInt64
     var call: CallID
     var version: UInt64
@@ -118,59 +120,16 @@ final class Tampering {
       return ongoing.calls.isEmpty ? [] : [item]
     }
     if case .name = item.body, sabotage == .namesNotTold { return [] }
-    if case .reply(_, .answer(won: true, _)) = item.body, sabotage == .winnerNotTold { return [] }
+    if case .reply(let request, let reply) = item.body {
+      guard let changed = changed(reply, in: item, to: subject) else { return [] }
+      return [EdgeItem(session: item.session, body: .reply(request: request, changed))]
+    }
     if case .history = item.body, sabotage == .historyChangeUntold {
       let session = EdgeSession(subject: subject, session: item.session)
       return toldHistory.insert(session).inserted ? [item] : []
     }
-    if case .reply(let request, .app(.calls(var list))) = item.body, sabotage == .liveCallUnlisted {
-      list.calls = Array(list.calls.dropFirst())
-      return [EdgeItem(session: item.session, body: .reply(request: request, .app(.calls(list))))]
-    }
-    guard case .delivery(var delivery) = item.body else { return [item] }
-    func again() -> EdgeItem { EdgeItem(session: item.session, body: .delivery(delivery)) }
-    switch (sabotage, delivery.event) {
-    case (.notRepeated, _):
-      let key = Said(session: item.session, call: delivery.call, version: delivery.version)
-      return said.insert(key).inserted ? [item] : []
-    case (.secondCallHidden, .invite(var invite)):
-      invite.isSecondCall = false
-      delivery.event = .invite(invite)
-      return [again()]
-    case (.survivorNotNamed, .stop(var stop)):
-      stop.survivor = nil
-      delivery.event = .stop(stop)
-      return [again()]
-    case (.callerNotTold, .stop):
-      return callers[delivery.call] == item.session ? [] : [item]
-    case (.formerNotStopped, .stop(let stop)): return stop.reason == .moved ? [] : [item]
-    case (.endToldAsMoved, .stop(var stop)):
-      if stop.reason == .hungUp { stop.reason = .moved }
-      delivery.event = .stop(stop)
-      return [again()]
-    case (.moveNotTold, .moved): return []
-    case (.transferEndUntold, .transfer(let news)): return news.reason == nil ? [item] : []
-    case (.stopWithoutReason, .stop):
-      delivery.event = .stop(Stop(reason: .failed))
-      return [again()]
-    case (.missedMistold, .stop(var stop)):
-      stop.missed.toggle()
-      delivery.event = .stop(stop)
-      return [again()]
-    case (.signalsEmptied, .signal(var signal)) where signal.index.isMultiple(of: 3):
-      signal.body = ""
-      delivery.event = .signal(signal)
-      return [again()]
-    case (.versionGoesBack, .stop):
-      delivery.version = (delivery.version >> 20) << 20
-      return [again()]
-    case (.inviteAfterStop, .stop):
-      delivery.version += 7
-      delivery.event = .invite(
-        Invite(caller: Party(user: "u1", device: "d0"), deadline: delivery.at))
-      return [item, again()]
-    default: return [item]
-    }
+    guard case .delivery(let delivery) = item.body else { return [item] }
+    return changed(delivery, in: item, to: subject)
   }
 
   // MARK: Records
