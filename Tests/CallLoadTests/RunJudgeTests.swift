@@ -147,8 +147,10 @@ import Testing
     #expect(run.finish().violations == [:])
   }
 
-  /// Two calls cross, and the clock of the shard that has the survivor is ahead.
-  @Test(arguments: [(150, [:]), (250, [.oneStory: 1])] as [(Int64, [HistoryRule: Int])])
+  /// Two calls cross, and the clock of the shard that has the survivor is ahead, or behind.
+  @Test(
+    arguments: [(0, [:]), (150, [:]), (-150, [:]), (250, [.oneStory: 1])]
+      as [(Int64, [HistoryRule: Int])])
   func aRecordComesAfterThoseThatItRefersTo(ahead: Int64, found: [HistoryRule: Int]) {
     let shards = 64
     var run = run(shards: shards)
@@ -177,11 +179,15 @@ import Testing
     var gaveWay = EndedFacts(reason: .glare, by: party(callee), at: at(1020), missed: false)
     gaveWay.survivor = survivor
     record(own, to: "u1", .ended(gaveWay), at: 1020)
-    let cancel = ClientFrame(
-      id: 9, command: .call(CallAddress(callee: "u0", call: survivor), .cancel))
-    run.events.append(SeenEvent(at: at(1100), .sent(callee, link: 2, cancel)))
-    let cancelled = EndedFacts(reason: .cancelled, by: party(callee), at: at(1100), missed: true)
-    record(survivor, to: "u0", .ended(cancelled), at: 1100 + ahead)
+    var merged = AnsweredFacts(
+      by: party(caller), at: at(1030), description: "", connectDeadline: at(16_030))
+    merged.merged = own
+    record(survivor, to: "u0", .answered(merged), at: 1030 + ahead)
+    let hangUp = ClientFrame(
+      id: 9, command: .call(CallAddress(callee: "u0", call: survivor), .hangUp))
+    run.events.append(SeenEvent(at: at(1100), .sent(callee, link: 2, hangUp)))
+    let hungUp = EndedFacts(reason: .hungUp, by: party(callee), at: at(1100), missed: false)
+    record(survivor, to: "u0", .ended(hungUp), at: 1100 + ahead)
     #expect(run.finish().violations == found)
   }
 

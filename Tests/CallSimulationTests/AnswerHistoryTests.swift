@@ -193,6 +193,9 @@ import Testing
       $0.answer(bob1, at: 40)
       $0.say(alice, 9, .call(Self.address, .cancel))
       $0.end(.cancelled, by: alice)
+      for who in [bob1, bob2] {
+        $0.hear(who, .stop(Stop(reason: .cancelled, by: Self.party(alice), missed: true)))
+      }
       $0.look(at: 43)
     }
     #expect(over == nil)
@@ -223,6 +226,31 @@ import Testing
       $0.reply(bob1, 9, .answer(won: false, $0.state(.ringing)))
     }
     #expect(lost == .answersCount)
+  }
+
+  @Test("who rings learns that the call is over, unless something is wrong on the way")
+  func ends() {
+    func judge(_ prepare: (inout Bench) -> Void) -> HistoryRule? {
+      self.judge {
+        prepare(&$0)
+        $0.now = 40
+        $0.say(alice, 9, .call(Self.address, .cancel))
+        $0.end(.cancelled, by: alice)
+        let stop = Stop(reason: .cancelled, by: Self.party(alice), missed: true)
+        $0.hear(bob2, .stop(stop))
+        $0.look(at: 41)
+        $0.look(at: 43)
+      }
+    }
+    #expect(judge { _ in } == .nobodyRingsOn)
+    #expect(judge { $0.note(.trouble(node: "e1", from: Self.at(33), until: Self.at(34))) } == nil)
+    #expect(judge { $0.note(.closed(link: 1)) } == nil)
+    #expect(judge { $0.note(.restarted(bob1)) } == nil)
+    let refused = judge {
+      $0.say(bob1, 9, .call(Self.address, .busy))
+      $0.reply(bob1, 9, .done)
+    }
+    #expect(refused == nil)
   }
 
   // MARK: Winners

@@ -100,6 +100,22 @@ import Testing
     #expect(bench.checker.finish([]).isEmpty)
   }
 
+  @Test func anEntryThatBreaksARuleHidesNoOtherOfItsRecord() {
+    var bench = Bench()
+    bench.journal(call, placed)
+    let entries = [CallID(high: 9, low: 9), call].map {
+      JournalEntry(call: $0, change: answered(bob1))
+    }
+    bench.note(
+      .journalled(
+        shard: 0,
+        JournalRecord(epoch: 1, number: 2, writer: "c1/1", at: at(1), entries: entries)))
+    #expect(bench.found == .nothingLost)
+    bench.found = nil
+    bench.hear(alice, delivery(1, .answered(Answered(by: party(bob1)))))
+    #expect(bench.found == nil)
+  }
+
   @Test func twoWinners() {
     let rule = judge {
       for (id, who) in [(UInt64(1), bob1), (2, bob2)] {

@@ -117,4 +117,31 @@ extension HistoryChecker {
       "\(what) of a call that was answered")
     calls[call, default: Facts()].end = end
   }
+
+  /// A device that rang, or has the call, and does not learn that it is over, though it was attached before and nothing was
+  /// wrong.
+  ///
+  /// Calls that left the devices which they rang first are judged by what these show at the end of a run.
+  mutating func endUntold(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
+    guard let endedAt = facts.endedAt, endedAt + bounds.ring < now, facts.diversions.isEmpty,
+      facts.moves.isEmpty, facts.transfers.isEmpty, facts.answered?.merged == nil,
+      !facts.isForServer
+    else { return nil }
+    let ownEnds: CallActs = [.refusal, .cancel, .hangUp]
+    let caller = facts.accepted && !facts.callerForgot ? facts.journalCaller : nil
+    let rung = facts.told.inOrder.filter { $0.value.invited && $0.key != caller }.map(\.key)
+    for who in rung + [caller].compactMap(\.self) {
+      let told = facts.told[who, default: Told()]
+      guard !told.forgot, !facts.restarted.contains(who), facts.legEnds[facts.key(who)] == nil,
+        facts.acts[who, default: []].isDisjoint(with: ownEnds),
+        let link = presentLink(of: who, facts, since: endedAt, until: endedAt + bounds.ring)
+      else { continue }
+      judged[.nobodyRingsOn, default: 0] += 1
+      guard told.end == nil else { continue }
+      return HistoryViolation(
+        .nobodyRingsOn, "\(who) is attached at \(link.edge), and does not hear that it is over",
+        call: call)
+    }
+    return nil
+  }
 }

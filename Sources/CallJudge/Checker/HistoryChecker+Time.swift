@@ -23,11 +23,11 @@ extension HistoryChecker {
       if let violation = overdue(call, facts) ?? notRung(call, facts)
         ?? notRungElsewhere(call, facts) ?? notToldOfMove(call, facts)
         ?? notToldOfTransfer(call, facts) ?? consultedGoesOn(call, facts)
-        ?? secondNotRung(call, facts) ?? owed(call, facts)
+        ?? secondNotRung(call, facts) ?? owed(call, facts) ?? endUntold(call, facts)
       {
         return violation
       }
-      if facts.ended == nil { still.append(call) }
+      if facts.endedAt.map({ now <= $0 + bounds.ring }) ?? true { still.append(call) }
     }
     live = still
     return unmergedCrossing() ?? wokenInVain() ?? delayedJob() ?? wrongOngoing()

@@ -118,9 +118,16 @@ package struct HistoryChecker: Sendable {
       case .journalled(let shard, let record):
         knowsJournal = true
         noteOwner(of: shard, record)
+        // The others are no less true where one breaks a rule.
+        var broken: HistoryViolation?
         for entry in record.entries where forgotten[entry.call] == nil {
-          try journalled(entry, record, shard)
+          do throws(HistoryViolation) {
+            try journalled(entry, record, shard)
+          } catch {
+            broken = broken ?? error
+          }
         }
+        if let broken { throw broken }
       case .stored(let who, let present): try stored(who, present)
       case .opened(let who, let link, let edge):
         links[link] = Link(who: who, edge: edge)

@@ -170,23 +170,40 @@ package struct RunJudge: Sendable {
     }
   }
 
-  /// Judges those records of other shards first that one may follow from: they were decided before it, by clocks that
-  /// differ.
+  /// Judges the records of other shards first that one follows from: they were decided before it, by clocks that differ.
   private mutating func judgeCauses(of read: ReadRecord) {
-    let shards = Set(
-      read.record.entries.compactMap { $0.change.cause.flatMap { homes[$0]?.shard } })
-    guard !shards.subtracting([read.shard]).isEmpty else { return }
-    let latest = read.record.at + Self.clockSlack
+    let calls = Set(read.record.entries.map(\.call))
+    for cause in read.record.entries.compactMap(\.change.cause) {
+      guard let shard = homes[cause]?.shard, shard != read.shard else { continue }
+      for index in causes(cause, in: shard, before: read.record.at + Self.clockSlack, of: calls) {
+        judge(at: index)
+      }
+    }
+  }
+
+  /// The items of a shard up to the last one about a call.
+  /// - Parameters:
+  ///   - latest: they were decided before.
+  ///   - calls: those that follow from one of these calls come later, and all behind them.
+  private func causes(
+    _ cause: CallID, in shard: Int, before latest: Timestamp, of calls: Set<CallID>
+  ) -> [Int] {
+    var found: [Int] = []
+    var needed = 0
     for index in pending.indices where !pending[index].isJudged {
-      if latest + Self.causesWithin < pending[index].at { return }
+      if latest + Self.causesWithin < pending[index].at { break }
       switch pending[index].item {
-      case .record(let other) where shards.contains(other.shard) && other.record.at <= latest:
-        judge(at: index)
-      case .gap(let shard) where shards.contains(shard) && pending[index].at <= latest:
-        judge(at: index)
+      case .gap(shard): found.append(index)
+      case .record(let other) where other.shard == shard:
+        let entries = other.record.entries
+        let isLater = entries.contains { $0.change.cause.map(calls.contains) ?? false }
+        if isLater || latest < other.record.at { return Array(found[..<needed]) }
+        found.append(index)
+        if entries.contains(where: { $0.call == cause }) { needed = found.count }
       default: break
       }
     }
+    return Array(found[..<needed])
   }
 
   private mutating func judge(_ read: ReadRecord) {
