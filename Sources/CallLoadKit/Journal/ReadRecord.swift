@@ -17,6 +17,22 @@ package struct ReadRecord: Sendable {
     if isBehindGap { missingSince = former ?? .zero }
     at = max(record.at, former ?? record.at)
   }
+
+  /// The record in pieces, each of which begins with an entry that may follow from another call's.
+  var parts: [ReadRecord] {
+    var parts = [self]
+    parts[0].record.entries = []
+    for entry in record.entries {
+      if entry.change.cause != nil, !parts[parts.count - 1].record.entries.isEmpty {
+        var next = self
+        next.missingSince = nil
+        next.record.entries = []
+        parts.append(next)
+      }
+      parts[parts.count - 1].record.entries.append(entry)
+    }
+    return parts
+  }
 }
 
 extension JournalEntry.Change {
@@ -28,5 +44,11 @@ extension JournalEntry.Change {
     case .answered(let answer): answer.merged
     default: nil
     }
+  }
+
+  /// Whether it takes a call in place of one that has given way by `entry`.
+  func follows(_ entry: JournalEntry) -> Bool {
+    guard case .answered(let answer) = self, case .ended = entry.change else { return false }
+    return answer.merged == entry.call
   }
 }

@@ -20,6 +20,8 @@ package struct RunJudge: Sendable {
   private var added = 0
   private var story = RunStory()
   private var unconfirmed = UnconfirmedFindings()
+  /// The shards of the records that are judged now: each keeps its order.
+  private var underWay: Set<Int> = []
   private var eventsReached = Timestamp.zero
   private var recordsReached = Timestamp.zero
   /// The time of the last event that was judged.
@@ -117,7 +119,7 @@ package struct RunJudge: Sendable {
     for read in records {
       for finding in unconfirmed.settle(by: read) { report(finding) }
       if let since = read.missingSince { add(.gap(shard: read.shard), at: since) }
-      add(.record(read), at: read.at)
+      for part in read.parts { add(.record(part), at: read.at) }
     }
     recordsReached = max(recordsReached, reached)
   }
@@ -159,7 +161,6 @@ package struct RunJudge: Sendable {
   private mutating func judge(at index: Int) {
     pending[index].isJudged = true
     let item = pending[index].item
-    if case .record(let read) = item { judgeCauses(of: read) }
     story.note(item, at: judgedUntil)
     switch item {
     case .event(let event): judge(event)
@@ -170,23 +171,44 @@ package struct RunJudge: Sendable {
     }
   }
 
-  /// Judges the records of other shards first that one follows from: they were decided before it, by clocks that differ.
-  private mutating func judgeCauses(of read: ReadRecord) {
-    let calls = Set(read.record.entries.map(\.call))
-    for cause in read.record.entries.compactMap(\.change.cause) {
-      guard let shard = homes[cause]?.shard, shard != read.shard else { continue }
-      for index in causes(cause, in: shard, before: read.record.at + Self.clockSlack, of: calls) {
-        judge(at: index)
+  /// Entry by entry, each behind what it follows from in other shards.
+  private mutating func judge(_ read: ReadRecord) {
+    let at = judgedUntil
+    underWay.insert(read.shard)
+    defer { underWay.remove(read.shard) }
+    if read.missingSince != nil {
+      for name in apps { checkers[name]?.findsRecords(of: read.shard, now: at) }
+    }
+    var record = read.record
+    record.entries = []
+    for name in apps { note(.journalled(shard: read.shard, record), at: at, name) }
+    for entry in read.record.entries {
+      if case .placed(let placed) = entry.change {
+        homes[entry.call] = Home(app: placed.callee.app, shard: read.shard, at: at)
       }
+      guard let home = homes[entry.call], home.isPlaced else { continue }
+      judgeCause(of: entry, read)
+      record.entries = [entry]
+      note(.journalled(shard: read.shard, record), at: at, home.app)
     }
   }
 
-  /// The items of a shard up to the last one about a call.
-  /// - Parameters:
-  ///   - latest: they were decided before.
-  ///   - calls: those that follow from one of these calls come later, and all behind them.
-  private func causes(
-    _ cause: CallID, in shard: Int, before latest: Timestamp, of calls: Set<CallID>
+  /// Judges the records of another shard first that an entry follows from: they were decided before it, by clocks that
+  /// differ.
+  private mutating func judgeCause(of entry: JournalEntry, _ read: ReadRecord) {
+    guard let cause = entry.change.cause, let shard = homes[cause]?.shard,
+      !underWay.contains(shard)
+    else { return }
+    let latest = read.record.at + Self.clockSlack
+    for index in items(about: cause, in: shard, before: latest, effect: entry) {
+      if !pending[index].isJudged { judge(at: index) }
+    }
+  }
+
+  /// The items of a shard up to the last one about a call, of those that were decided before a time and before what follows
+  /// from an entry.
+  private func items(
+    about call: CallID, in shard: Int, before latest: Timestamp, effect entry: JournalEntry
   ) -> [Int] {
     var found: [Int] = []
     var needed = 0
@@ -195,33 +217,14 @@ package struct RunJudge: Sendable {
       switch pending[index].item {
       case .gap(shard): found.append(index)
       case .record(let other) where other.shard == shard:
-        let entries = other.record.entries
-        let isLater = entries.contains { $0.change.cause.map(calls.contains) ?? false }
+        let isLater = other.record.entries.contains { $0.change.follows(entry) }
         if isLater || latest < other.record.at { return Array(found[..<needed]) }
         found.append(index)
-        if entries.contains(where: { $0.call == cause }) { needed = found.count }
+        if other.record.entries.contains(where: { $0.call == call }) { needed = found.count }
       default: break
       }
     }
     return Array(found[..<needed])
-  }
-
-  private mutating func judge(_ read: ReadRecord) {
-    let at = judgedUntil
-    if read.missingSince != nil {
-      for name in apps { checkers[name]?.findsRecords(of: read.shard, now: at) }
-    }
-    for entry in read.record.entries {
-      guard case .placed(let placed) = entry.change else { continue }
-      homes[entry.call] = Home(app: placed.callee.app, shard: read.shard, at: at)
-    }
-    for name in apps {
-      var own = read.record
-      own.entries = own.entries.filter {
-        homes[$0.call].map { $0.isPlaced && $0.app == name } ?? false
-      }
-      note(.journalled(shard: read.shard, own), at: at, name)
-    }
   }
 
   private mutating func judge(_ event: HistoryEvent) {
