@@ -38,9 +38,8 @@ final class HostCluster: Sendable {
       }
       for host in 0..<hosts { try await cluster.waitUntilReady(host) }
     } catch {
-      let logs = cluster.logs
       cluster.stop()
-      throw TestCluster.Failure(description: "\(error)\n\(logs)")
+      throw error
     }
     return cluster
   }
@@ -110,10 +109,13 @@ final class HostCluster: Sendable {
   }
 
   func waitUntilReady(_ host: Int) async throws {
+    var answer = (status: Int32(0), body: "")
     let isReady = await Pause.until(within: .seconds(90), each: 50) {
-      await HTTPProbe.get(network.address(host), 9121, "/readyz", seconds: 2).status == 200
+      answer = await HTTPProbe.get(network.address(host), 9121, "/readyz", seconds: 2)
+      return answer.status == 200
     }
     if isReady { return }
-    throw TestCluster.Failure(description: "the edge of host \(host) is not ready")
+    throw TestCluster.Failure(
+      description: "the edge of host \(host) is not ready: \(answer.status) \(answer.body)\n\(logs)")
   }
 }

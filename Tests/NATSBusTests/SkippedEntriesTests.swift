@@ -114,20 +114,60 @@ struct SkippedEntriesTests {
   }
 
   /// Keys that a watch does not match move its consumer on as well.
-  @Test func aWatchThatMissesNothingAsksOnceForEachPosition() async throws {
+  @Test func aWatchAsksOnceAtEachHeartbeat() async throws {
     let (script, bucket) = try await scripted()
     let (watch, _) = try await watching(script, bucket)
     var expected = script.questions
-    for (position, asks) in [(7, true), (7, false), (7, false), (8, true)] as [(UInt64, Bool)] {
+    for position in [7, 7, 8] as [UInt64] {
       script.heartbeat(last: 1, position: position)
-      if asks { expected += 1 }
-      // The watch asks on a thread of its own. The answer comes before that of a request which is sent later.
-      repeat { _ = try await bucket.get("none") } while script.questions < expected
-      _ = try await bucket.get("none")
+      expected += 1
+      try await asked(expected, script, bucket)
     }
     #expect(script.questions == expected)
     #expect(script.consumers == 1)
     watch.cancel()
+  }
+
+  /// Its heartbeats go on, as those of a consumer at a replica that does not catch up with its leader.
+  @Test func aWatchLeavesAConsumerThatHasStopped() async throws {
+    let (script, bucket) = try await scripted()
+    let (watch, seen) = try await watching(script, bucket)
+    let before = script.questions
+    script.store(2...2)
+    script.heartbeat(last: 1, position: 1)
+    try await asked(before + 1, script, bucket)
+    // The entry may be under way.
+    #expect(script.consumers == 1)
+    script.heartbeat(last: 1, position: 1)
+    #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k2"])
+    #expect(script.consumers == 2)
+    watch.cancel()
+  }
+
+  /// Each heartbeat finds another entry on its way.
+  @Test func aWatchStaysWithAConsumerThatIsSlow() async throws {
+    let (script, bucket) = try await scripted()
+    let (watch, seen) = try await watching(script, bucket)
+    var expected = script.questions
+    for sequence in 2...4 as ClosedRange<UInt64> {
+      script.store(sequence...sequence)
+      script.heartbeat(last: sequence - 1, position: sequence - 1)
+      expected += 1
+      try await asked(expected, script, bucket)
+      script.deliver(sequence, as: sequence)
+      #expect(await seen.next(until: .now + .seconds(20)).map(\.key) == ["k\(sequence)"])
+    }
+    #expect(script.consumers == 1)
+    watch.cancel()
+  }
+
+  /// Returns when the watch has asked so often, and has its answer. It asks on a thread of its own. The answer comes before
+  /// that of a request which is sent later.
+  private func asked(
+    _ count: Int, _ script: ScriptedJetStream, _ bucket: any KeyValueBucket
+  ) async throws {
+    repeat { _ = try await bucket.get("none") } while script.questions < count
+    _ = try await bucket.get("none")
   }
 
   /// Returns a watch that has seen the bucket's only entry, and where it puts the next ones.

@@ -10,11 +10,12 @@ internal import Synchronization
 ///
 /// A consumer may also skip entries that are there, and count none of them. nats-server 2.9.10 moves each consumer to
 /// the end of the stream whose filter matches a key that is purged, and so each deletion does. The stream itself is
-/// therefore asked for an entry after the last one seen: before the present entries are complete, and when a heartbeat
-/// shows that the consumer has moved on without a message. Where a change comes that does not follow the one before,
-/// a new consumer fetches what may lie between them, once per change. The first messages of a consumer, for entries that
-/// were there when it was created, lie apart where others were overwritten; an entry that is skipped among them is
-/// missed.
+/// therefore asked for an entry after the last one seen: before the present entries are complete, and at each heartbeat.
+/// An entry that the consumer has passed is fetched by a new one. So is an entry that it still has not delivered at the
+/// next heartbeat: then the consumer, or the replica where it runs, has stopped, which a heartbeat does not show. Where a
+/// change comes that does not follow the one before, a new consumer fetches what may lie between them, once per change. The
+/// first messages of a consumer, for entries that were there when it was created, lie apart where others were overwritten;
+/// an entry that is skipped among them is missed.
 final class BucketWatch: BusSubscription, ConnectionObserver {
   /// The idle heartbeat of a watch, and of a consumer that only lists the present entries.
   static let heartbeat: Duration = .seconds(5)
@@ -31,6 +32,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     /// The stream had no undelivered entry up to this sequence.
     var verified: UInt64 = 0
     var isVerifying = false
+    /// The last change seen when the stream was found to have a later one that the consumer had not come to.
+    var isBehindSince: UInt64?
     /// Changes behind a gap: they were handled, and a new consumer delivers them once more.
     var ahead: Set<UInt64> = []
     /// The number of the consumer's last message.
@@ -42,6 +45,19 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     /// When to create a new consumer, unless a message arrives before.
     var renewal: ContinuousClock.Instant?
     var cancelled = false
+
+    /// Changes up to here need no second look: those behind a gap that were overwritten meanwhile do not come again.
+    mutating func saw(_ sequence: UInt64) {
+      lastRevision = max(lastRevision, sequence)
+      if !ahead.isEmpty { ahead = ahead.filter { $0 > lastRevision } }
+    }
+
+    /// - Returns: whether the watch still starts.
+    mutating func gaveUpVerifying(_ generation: Int) -> Bool {
+      guard generation == self.generation else { return false }
+      isVerifying = false
+      return isStarting
+    }
 
     /// Whether entries may lie between the last one seen and a message for a later change.
     func mayHaveSkipped(before origin: DeliveryOrigin) -> Bool {
@@ -109,6 +125,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       state.generation += 1
       state.lastDelivered = 0
       state.isVerifying = false
+      state.isBehindSince = nil
       state.initialTarget = nil
       state.renewal = nil
       return (
@@ -205,13 +222,20 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     do {
       found = try JetStreamAPI.storedMessage(try answer.get(), bucket.stream)?.sequence
     } catch {
+      // The stream may have no leader for a while. A watch that runs asks again at the next heartbeat.
+      guard state.withLock({ $0.gaveUpVerifying(generation) }) else { return }
       return failed(error, generation)
     }
     let finding = state.withLock { state -> Finding in
       guard generation == state.generation else { return .nothing }
       state.isVerifying = false
       if let found, found <= state.lastRevision { return state.isStarting ? .delivered : .nothing }
-      if let found, state.isStarting || found <= position { return .skipped }
+      if let found,
+        state.isStarting || found <= position || state.isBehindSince == state.lastRevision
+      {
+        return .skipped
+      }
+      state.isBehindSince = found == nil ? nil : state.lastRevision
       state.verified = max(state.verified, position)
       return state.isStarting ? .complete : .nothing
     }
@@ -242,8 +266,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       if state.mayHaveSkipped(before: origin), state.ahead.insert(sequence).inserted {
         return (true, true, false)
       }
-      let isNew = sequence > state.lastRevision && state.ahead.remove(sequence) == nil
-      state.lastRevision = max(state.lastRevision, sequence)
+      let isNew = sequence > state.lastRevision && !state.ahead.contains(sequence)
+      state.saw(sequence)
       let target = state.isStarting ? state.initialTarget : nil
       let isComplete = target.map { origin.consumerSequence >= $0 } ?? false
       return (isNew, false, isComplete)
@@ -269,10 +293,9 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       guard generation == state.generation else { return (false, false) }
       state.renewal = .now + Self.silenceMax
       guard let last else { return (false, false) }
-      // Nothing more follows of the present entries: those that are missing were removed meanwhile, or skipped.
-      let isShort = state.isStarting && state.initialTarget != nil
-      let isAhead = position.map { $0 > max(state.lastRevision, state.verified) } ?? false
-      return (last != state.lastDelivered, isShort || (!state.isStarting && isAhead))
+      // While the watch starts: nothing more follows of the present entries, so those that are missing were removed
+      // meanwhile, or skipped.
+      return (last != state.lastDelivered, !state.isStarting || state.initialTarget != nil)
     }
     if mustRenew { return createConsumer() }
     if mustVerify { verify(generation, through: position ?? 0) }
