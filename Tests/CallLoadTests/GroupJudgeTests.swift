@@ -192,7 +192,7 @@ import Testing
 
   @Test("a turn that began in an outage looks short, and the caller cancels when it is over")
   func shortTurnAfterTakeOver() throws {
-    for (rungAt, expected) in [(15.2, []), (13.9, []), (10.6, [CorrectnessRule.wrongReason])] {
+    for (rungAt, expected) in [(13.9, []), (10.6, [CorrectnessRule.wrongReason])] {
       var call = called()
       call.outage(.killCoordinator, from: 10.4, to: rungAt, shards: [shard(ofUser: "g")])
       ring(1, 10.1, &call)
@@ -207,6 +207,22 @@ import Testing
       call.reply(0, .call(call.ended(.cancelled, by: call.roster.party(0))), over + 0.1)
       let broken = try broken(&call)
       #expect(broken.isSuperset(of: expected) && broken.isEmpty == expected.isEmpty, "\(broken)")
+    }
+  }
+
+  @Test("a call is unreachable if its last member is, whoever rang before")
+  func lastMemberUnreachable() throws {
+    for lastRings in [false, true] {
+      var call = called()
+      call.outage(.freezeEdge, from: 10, to: 16, carried: Array(4..<9))
+      call.tell(3, .invite(call.invite), 10.1)
+      call.say(3, .call(call.address, .busy), 10.3)
+      call.reply(3, .call(call.ended(.busy, by: call.roster.party(3))), 10.3)
+      if lastRings { call.tell(7, .invite(call.invite), 16.5) }
+      let stop = Stop(reason: .unreachable, missed: true)
+      call.tell(0, .stop(stop), 17)
+      if lastRings { call.tell(7, .stop(stop), 17) }
+      #expect(try broken(&call).contains(.wrongReason) == lastRings)
     }
   }
 

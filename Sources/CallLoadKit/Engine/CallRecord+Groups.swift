@@ -164,6 +164,15 @@ extension CallRecord {
     return began + group.turn <= time + Self.turnSlack
   }
 
+  /// Whether the turn of a device's member was over, so that another one's began unless that one could not be reached.
+  func gaveItsTurnOn(_ device: Int, at time: Timestamp) -> Bool {
+    guard let group = facts.route.group, isTurnOver(for: device, at: time) else { return false }
+    let own = member(roster.user(of: device))
+    return group.members.contains { user in
+      user != own.user && (member(user).askedAt ?? .distantFuture) > (own.askedAt ?? .zero)
+    }
+  }
+
   /// The callee's devices of the same user. One user's refusals are not another's.
   func family(of device: Int) -> [DeviceRecord] {
     guard facts.route.group != nil else { return callees }

@@ -197,7 +197,9 @@ extension CallRecord {
       acts: { record(of: $0)?.acts ?? [] }, mayBeLost: { record(of: $0)?.wasAway ?? false })
     evidence.isBeforeTimeout = time + CallChecker.early < deadline
     // The part of a group's member whose turn is over does not count: the call ends as the last one's does.
-    let rung = callees.filter { $0.invitedAt != nil && !hasOwnEnd($0) }
+    let rung = callees.filter {
+      $0.invitedAt != nil && !hasOwnEnd($0) && !gaveItsTurnOn($0.device, at: time)
+    }
     evidence.everybodyRefused = rung.allSatisfy {
       !$0.acts.isDisjoint(with: [.busy, .declineHere])
     }
