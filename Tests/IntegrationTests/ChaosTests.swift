@@ -76,8 +76,9 @@ struct SharedProcessChaosTests {
   /// Also by a provider that answers one push in five with an error, knows some tokens in its other environment, and for
   /// a while does not know tokens that it has accepted.
   @Test func theyAreWokenRingAndSleepAgain() async throws {
+    // Some 80 pushes to 64 devices: so many get a second one that the provider's wave surely meets its 16 pushes.
     let run = try await CallloadRun.of([
-      "--devices", "200", "--rate", "5", "--duration", "10s", "--shards", "16", "--sleeping",
+      "--devices", "160", "--rate", "5", "--duration", "20s", "--shards", "16", "--sleeping",
       "40%", "--provider-trouble",
     ])
     // A run without pushes would have nothing that could be wrong.
