@@ -64,6 +64,9 @@ struct CallSim: AsyncParsableCommand {
   @Flag(help: "Stop at the first seed that breaks a rule.")
   var first = false
 
+  @Flag(help: "Judge by what devices see of any cluster, without its journal and its other stores.")
+  var withoutStores = false
+
   @Flag(help: "Print the result as JSON.")
   var json = false
 
@@ -107,6 +110,7 @@ struct CallSim: AsyncParsableCommand {
   func run() async throws {
     var options = try await SimOptions()
     options.intensity = hardness
+    options.hidesStores = withoutStores
     if trace != nil { return try runTraced(options) }
     var plan = SimPlan(
       options: options, sabotage: mistake, first: seed ?? 1, count: count, minutes: minutes,
@@ -182,6 +186,7 @@ struct CallSim: AsyncParsableCommand {
     if let minutes = plan.minutes { common += ["--minutes", "\(minutes)"] }
     if let sabotage { common += ["--sabotage", sabotage] }
     if first { common.append("--first") }
+    if withoutStores { common.append("--without-stores") }
     if let diesAt { common += ["--dies-at", "\(diesAt)"] }
     return plan.runJobs(jobs) { common + ["--share", "\($0)"] }
   }
@@ -190,6 +195,7 @@ struct CallSim: AsyncParsableCommand {
   private func again(_ failure: SimFailure) -> String {
     var words = "callsim --seed \(failure.seed) --intensity \(hardness.rawValue)"
     if let sabotage { words += " --sabotage \(sabotage)" }
+    if withoutStores { words += " --without-stores" }
     return words + " --trace " + (failure.call?.description ?? "all")
   }
 

@@ -124,6 +124,27 @@ import Testing
     #expect(outcome.text.contains("STOP: "), "\(outcome.text)")
   }
 
+  /// The judge of a cluster whose journal and stores it does not read.
+  @Test(arguments: [SimIntensity.calm, .usual])
+  func devicesAloneRaiseNoFalseAlarm(_ intensity: SimIntensity) throws {
+    let outcome = try callsim(
+      "--without-stores", "--seeds", Proof.isOn ? "300" : "10", "--jobs", "2", "--intensity",
+      intensity.rawValue)
+    #expect(outcome.status == 0, "\(outcome.text)")
+  }
+
+  @Test(
+    arguments: Proof.arguments(
+      [Sabotage.losersNotStopped, .winnerNotTold, .endToldTwice, .callerToldOtherwise],
+      andInProof: [
+        .twoWinners, .callerNotTold, .winnerToldItLost, .answersIgnored, .signalsSwapped,
+        .inviteAfterStop, .versionGoesBack, .stopWithoutReason, .winnerMisnamed, .repliesLost,
+      ]))
+  func devicesAloneFind(_ sabotage: Sabotage) throws {
+    let outcome = try callsim("--without-stores", "--first", "--sabotage", sabotage.name)
+    #expect(outcome.status == 1, "\(sabotage.name) was not found: \(outcome.text)")
+  }
+
   @Test func whateverIsAppliedTwiceIsFound() throws {
     let outcome = try callsim("--sabotage", Sabotage.appliedTwice.name)
     for what in ["hears signal", "placed twice", "answered twice", "ended twice"] {

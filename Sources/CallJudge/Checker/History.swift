@@ -75,6 +75,17 @@ package enum HistoryEvent: Sendable {
   /// The store has other rules of a user, or another name; nil: neither.
   case decided(user: String, UserRules?)
   case server(AppServerEvent)
+
+  /// Whether devices, and whoever runs them, see it in any cluster.
+  package var isOfDevices: Bool {
+    switch self {
+    case .opened, .closed, .broken, .disturbed, .trouble, .sent, .received, .heard, .restarted,
+      .server:
+      true
+    case .push(.asked): true
+    case .journalled, .stored, .push, .recorded, .remembered, .learned, .decided: false
+    }
+  }
 }
 
 /// The rules that histories are judged by; `docs/simulation.md` says what each means. Their names are

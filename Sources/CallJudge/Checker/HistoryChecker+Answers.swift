@@ -55,7 +55,7 @@ extension HistoryChecker {
         if facts.answered != nil { judged[.answersCount, default: 0] += 1 }
         continue
       }
-      guard facts.mayAnswer(who) else { continue }
+      guard facts.mayAnswer(who), seesJournal || ringsYet(who, call, facts) else { continue }
       return HistoryViolation(
         .answersCount, "\(who) answered at \(link.edge), and the call rings on", call: call)
     }

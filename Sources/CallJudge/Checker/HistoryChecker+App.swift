@@ -41,7 +41,7 @@ extension HistoryChecker {
   private mutating func appHears(
     _ who: Who, _ call: CallID, _ event: Delivery.Event?
   ) throws(HistoryViolation) {
-    guard forgotten[call] == nil else { return }
+    guard forgotten[call] == nil, isFollowed(call) else { return }
     var app = calls[call, default: Facts()].told[who, default: Told()].app
     // It takes the call over: its part in it begins anew.
     if event == nil, app.stopped, calls[call]?.tookOver(who) ?? false { app = App() }
@@ -97,7 +97,8 @@ extension HistoryChecker {
         "\(what), which lost")
     }
     try require(
-      signal.kind != .information || facts.journalWinner != nil, .signalsInPlace, call,
+      signal.kind != .information || facts.journalWinner ?? facts.answeredBy != nil,
+      .signalsInPlace, call,
       "\(what), an information before the answer")
     let flaw = app.signals[sender, default: ReceivedSignals()].receive(
       number, epoch: signal.index >> 20, senders.place(of: signal.body, in: call),
@@ -156,6 +157,7 @@ extension HistoryChecker {
   /// Whether the device's part in the call explains that the command comes too late, or too early.
   private func isTooLate(_ command: ClientCommand, _ who: Who, asked: Timestamp) -> Bool {
     guard let address = command.address, let facts = calls[address.call] else { return false }
+    guard knowsJournal else { return true }
     guard case .call(_, let verb) = command else { return false }
     switch verb {
     case .answer where facts.transferRang(who.user), .decline where facts.transferRang(who.user),

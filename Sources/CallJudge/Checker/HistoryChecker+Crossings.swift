@@ -38,7 +38,8 @@ extension HistoryChecker {
   /// Whether a call that this device had placed gave way to this one.
   func hasGivenWay(_ who: Who, to call: CallID) -> Bool {
     calls(of: who.user).contains {
-      $0.facts.ended?.survivor == call && $0.facts.journalCaller == who
+      ($0.facts.ended?.survivor ?? $0.facts.survivor) == call
+        && ($0.facts.journalCaller ?? $0.facts.caller) == who
     }
   }
 

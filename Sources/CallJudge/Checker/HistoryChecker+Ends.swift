@@ -4,6 +4,8 @@ internal import CallWire
 /// Checks what devices receive about the winner and the end of a call.
 extension HistoryChecker {
   mutating func toldWon(_ who: Who, _ call: CallID) throws(HistoryViolation) {
+    guard isFollowed(call) else { return }
+    if !seesJournal { calls[call]?.ringsNoMore(since: now) }
     let facts = calls[call, default: Facts()]
     // It has the call since it took a side over, and an answer of its own comes late.
     if facts.tookOver(who) { return }
@@ -30,6 +32,7 @@ extension HistoryChecker {
   private mutating func toldAnswer(
     _ by: Who, _ call: CallID, teller: Who
   ) throws(HistoryViolation) {
+    guard isFollowed(call) else { return }
     let facts = calls[call, default: Facts()]
     let what = "\(teller) hears that \(by) answered"
     try require(
@@ -43,6 +46,7 @@ extension HistoryChecker {
         "\(what) a call that ended as \(end.reason.name)")
     }
     calls[call, default: Facts()].answeredBy = by
+    if !seesJournal { calls[call]?.ringsNoMore(since: now) }
   }
 
   mutating func toldEnd(
@@ -57,8 +61,8 @@ extension HistoryChecker {
     {
       return
     }
-    // The end of its own leg: the call may go on.
-    if end.by == who, facts.legEnds[facts.key(who)] != nil, end.reason.isOwnPart { return }
+    if isOwnPart(end, of: who, facts) { return }
+    guard isFollowed(call) else { return }
     if try toldLeft(who, end, call, facts) { return }
     try require(
       !told.won || end.reason.followsAnswer, .winnerStopped, call,
@@ -86,9 +90,10 @@ extension HistoryChecker {
   }
 
   /// A stop of a call that gave way names the one that stays.
-  func toldSurvivor(
+  mutating func toldSurvivor(
     _ who: Who, _ reason: EndReason?, _ survivor: CallID?, _ call: CallID
   ) throws(HistoryViolation) {
+    if let survivor { calls[call]?.survivor = survivor }
     let ended = calls[call]?.ended?.survivor
     let truth = reason == .glare || reason == .transferred ? ended : nil
     // A device that had refused before is notified of its own part, and that the call went on under another id.
@@ -101,6 +106,7 @@ extension HistoryChecker {
   private mutating func toldCallEnd(
     _ who: Who, _ end: CallEnd<Who>, _ call: CallID, _ facts: Facts
   ) throws(HistoryViolation) {
+    guard isOfCall(end, of: who, facts) else { return }
     let what = "\(who) is told \(end.reason.name)"
     try require(
       facts.ended != nil || !knowsJournal, .appendThenSpeak, call,
@@ -115,7 +121,11 @@ extension HistoryChecker {
     try require(
       end.reason.followsAnswer || facts.answeredBy == nil, .oneStory, call,
       "\(what) of a call that was answered")
+    if let objection = objection(to: end, facts, call) {
+      try require(false, .endsHaveCauses, call, "\(what), but \(objection.text)")
+    }
     calls[call, default: Facts()].end = end
+    if !seesJournal { calls[call]?.isOver(since: now) }
   }
 
   /// A device that rang, or has the call, and does not learn that it is over, though it was attached before and nothing was
@@ -123,12 +133,12 @@ extension HistoryChecker {
   ///
   /// Calls that left the devices which they rang first are judged by what these show at the end of a run.
   mutating func endUntold(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
-    guard let endedAt = facts.endedAt, endedAt + bounds.ring < now, facts.diversions.isEmpty,
-      facts.moves.isEmpty, facts.transfers.isEmpty, facts.answered?.merged == nil,
-      !facts.isForServer
+    guard let endedAt = facts.endedAt ?? facts.endToldAt, endedAt + bounds.ring < now,
+      facts.diversions.isEmpty, facts.moves.isEmpty, facts.transfers.isEmpty,
+      facts.answered?.merged == nil, !facts.isForServer, isFollowed(call)
     else { return nil }
     let ownEnds: CallActs = [.refusal, .cancel, .hangUp]
-    let caller = facts.accepted && !facts.callerForgot ? facts.journalCaller : nil
+    let caller = facts.accepted && !facts.callerForgot ? facts.journalCaller ?? facts.caller : nil
     let rung = facts.told.inOrder.filter { $0.value.invited && $0.key != caller }.map(\.key)
     for who in rung + [caller].compactMap(\.self) {
       let told = facts.told[who, default: Told()]

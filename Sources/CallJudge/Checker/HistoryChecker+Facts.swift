@@ -44,7 +44,7 @@ extension HistoryChecker {
     /// When its caller's device received the answer last.
     var callerToldAt: Timestamp?
     /// When it stopped ringing.
-    var overAt: Timestamp? { answeredAt ?? endedAt }
+    var overAt: Timestamp? { answeredAt ?? endedAt ?? toldOverAt }
     var pushed: [String: Set<PushPurpose>] = [:]
     /// The pushes of devices' earlier parts in the call, before a transfer rang them again, and how these parts had ended.
     var pushedBefore: [String: Set<PushPurpose>] = [:]
@@ -66,12 +66,20 @@ extension HistoryChecker {
     /// The caller's app was started again since it placed the call, and does not wait for the reply.
     var callerForgot = false
     var accepted = false
+    // Where no journal is read: when its caller learned that it is placed, when a device learned first that it rings no
+    // more, or of its end, and the latest deadline that a device has.
+    var acceptedAt: Timestamp?
+    var toldOverAt: Timestamp?
+    var endToldAt: Timestamp?
+    var toldDeadline: Timestamp?
     /// The client reported the place as failed after its last retry. The cluster may still take it
     /// (docs/reliability.md).
     var givenUp = false
     var winner: Who?
     var answeredBy: Who?
     var end: CallEnd<Who>?
+    /// The call that goes on, since this one gave way, as a device knows.
+    var survivor: CallID?
     var told: [Who: Told] = [:]
     /// Each device's commands that can end the call, or its part in it.
     var acts: [Who: CallActs] = [:]
@@ -85,6 +93,8 @@ extension HistoryChecker {
     var restarted: Set<Who> = []
     /// The transfers that devices asked for and that the journal does not have yet.
     var transfersAsked: [(who: Who, request: TransferRequest)] = []
+    /// It is no longer with the devices that it rang first.
+    var leftItsDevices = false
     /// A side's session may have broken: a new owner presumes that without a record.
     var mayBeLost = false
     var epoch: UInt64 = 0

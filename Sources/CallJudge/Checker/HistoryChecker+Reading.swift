@@ -47,6 +47,7 @@ extension HistoryChecker {
   mutating func toldHistory(
     _ page: HistoryPage, _ command: HistoryCommand, of user: String, since: Timestamp
   ) throws(HistoryViolation) {
+    guard sight.contains(.streams) else { return }
     let key = histories.keys.first { $0.user.hasBytes(of: user) }
     let messages = key.flatMap { histories[$0] } ?? []
     let known = key.map { historyTimes[$0, default: []].count { $0 < since } } ?? 0

@@ -9,6 +9,7 @@ extension HistoryChecker {
       guard let call = body.call else { return }
       serverPlaces[call] = body
       calls[call, default: Facts()].placeSentAt = now
+      calls[call]?.leftItsDevices = true
     case .asked(.end(let address)): serverEnds[address.call] = now
     case .asked, .gaveUp: break
     case .hook(let call, let reply): hookSaid(reply, of: call)
@@ -43,7 +44,7 @@ extension HistoryChecker {
       return try require(
         !knowsJournal, .appendThenSpeak, errand.call, "the app's server hears of no record")
     }
-    if case .place = errand { calls[call]?.accepted = true }
+    if case .place = errand { accepted(call) }
     try require(
       facts.hadSide(Who(told.caller), ofCaller: true) || Who(told.caller) == Who(placed.caller),
       .oneStory, call, "the app's server hears of another caller")

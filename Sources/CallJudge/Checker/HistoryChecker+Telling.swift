@@ -83,7 +83,7 @@ extension HistoryChecker {
       if case .register(let request) = question.command { confirmed(who, request) }
     case .call(let state):
       if case .place(let address, _) = question.command {
-        calls[address.call]?.accepted = true
+        accepted(address.call)
         noteCrossings(who)
       }
       try toldState(who, state, asked: question.at)
@@ -99,7 +99,7 @@ extension HistoryChecker {
       }
     case .answer(false, let state): try toldState(who, state, asked: question.at)
     case .history(let page):
-      if sight.contains(.streams), case .history(let command) = question.command {
+      if case .history(let command) = question.command {
         try toldHistory(page, command, of: who.user, since: question.at)
       }
     case .calls(let live):
@@ -107,10 +107,17 @@ extension HistoryChecker {
     }
   }
 
-  /// The user's own shard may not know of a call that went on to the user, or was transferred.
+  /// The user's own shard may not know of a call that went on to the user, or was transferred. Only the journal says of
+  /// which ones that is true.
   private func mayBeUnknown(_ call: CallID, at who: Who) -> Bool {
-    guard let facts = calls[call] else { return false }
+    guard seesJournal, let facts = calls[call] else { return !seesJournal }
     return facts.isGuest(who.user)
+  }
+
+  /// When the cluster had a call for certain, and has it still.
+  private func knownSince(_ call: CallID) -> Timestamp? {
+    guard let facts = calls[call] else { return nil }
+    return facts.placedAt ?? (facts.overAt == nil && isFollowed(call) ? facts.acceptedAt : nil)
   }
 
   private mutating func toldState(
@@ -118,11 +125,12 @@ extension HistoryChecker {
   ) throws(HistoryViolation) {
     let call = state.call
     guard forgotten[call] == nil else { return }
+    if state.isOfCallThatLeft { calls[call]?.leftItsDevices = true }
     switch state.phase {
     case .placed, .ringing: break
     case .unknown:
       try require(
-        calls[call]?.placedAt ?? asked >= asked, .nothingLost, call,
+        knownSince(call) ?? asked >= asked, .nothingLost, call,
         "\(who) hears that the call is not known")
     case .answered: if let by = state.by { try toldAnswered(Who(by), call, teller: who) }
     case .ended:
@@ -157,9 +165,10 @@ extension HistoryChecker {
     try require(
       facts.placed != nil || !knowsJournal, .appendThenSpeak, call,
       "\(who) hears of a call that no record speaks of")
+    if delivery.isOfCallThatLeft { calls[call, default: Facts()].leftItsDevices = true }
     let isLast = version > told.endVersion ?? .max
     try require(
-      !isLast || delivery.event.isStop || !facts.transfers.isEmpty,
+      !isLast || delivery.event.isStop || !facts.transfers.isEmpty || !isFollowed(call),
       delivery.event.isInvite ? .noInviteAfterStop : .versionsGrow, call,
       "\(who) hears more of the call after its end")
     told.events[version] = delivery.event
@@ -189,13 +198,14 @@ extension HistoryChecker {
     case .moved(let moved): try toldMove(who, moved, call)
     case .transfer(let news): try toldOfTransfer(who, news, call)
     case .ringsUntil(let deadline):
+      if !seesJournal { calls[call]?.rings(until: deadline) }
       try require(
         facts.deadlines.contains { $0.milliseconds == deadline.milliseconds } || !knowsJournal,
         .appendThenSpeak, call, "\(who) is told until when it rings; no record says so")
     case .signal(let signal):
       try require(
         told.signals[signal.index] ?? signal.body == signal.body || facts.tookOver(who)
-          || !facts.transfers.isEmpty,
+          || !facts.transfers.isEmpty || !isFollowed(call),
         .signalsInPlace, call,
         "two signals of index \(signal.index)")
       calls[call]?.told[who]?.signals[signal.index] = signal.body
@@ -207,6 +217,7 @@ extension HistoryChecker {
   ) throws(HistoryViolation) {
     calls[call]?.told[who]?.invited = true
     calls[call]?.told[who]?.invitedAt = now
+    if !seesJournal { calls[call]?.rings(until: invite.deadline) }
     if let by = invite.transferredBy { return try invitedToTransfer(who, invite, by, call) }
     if invite.isSecondSide, let facts = calls[call] {
       return try invitedToSecondSide(who, invite, call, facts)
@@ -229,7 +240,7 @@ extension HistoryChecker {
     try mayBeInvited(who, call, decided: decided, hasCall: taken != nil)
     try invitedElsewhere(who, invite, call)
     try require(
-      !app.onlyPlaces(who) || taken != nil, .placersDoNotRing, call,
+      !app.onlyPlaces(who) || taken != nil || !seesJournal, .placersDoNotRing, call,
       "\(who) is told to ring")
     let caller = calls[call]?.placed?.caller ?? invite.caller
     try require(

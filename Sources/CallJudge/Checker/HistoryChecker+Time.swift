@@ -24,10 +24,12 @@ extension HistoryChecker {
         ?? notRungElsewhere(call, facts) ?? notToldOfMove(call, facts)
         ?? notToldOfTransfer(call, facts) ?? consultedGoesOn(call, facts)
         ?? secondNotRung(call, facts) ?? owed(call, facts) ?? endUntold(call, facts)
+        ?? ringsOn(call, facts)
       {
         return violation
       }
-      if facts.endedAt.map({ now <= $0 + bounds.ring }) ?? true { still.append(call) }
+      let over = facts.endedAt ?? facts.endToldAt
+      if over.map({ now <= $0 + bounds.ring }) ?? true { still.append(call) }
     }
     live = still
     return unmergedCrossing() ?? wokenInVain() ?? delayedJob() ?? wrongOngoing()
@@ -46,13 +48,15 @@ extension HistoryChecker {
   /// Whether a call rings: with members of a group in turn that takes long.
   package var isRinging: Bool {
     live.contains { call in
-      guard let facts = calls[call], facts.placed != nil, facts.ended == nil else { return false }
+      guard let facts = calls[call] else { return false }
+      guard seesJournal else { return facts.overAt == nil && now < facts.toldDeadline ?? now }
+      guard facts.placed != nil, facts.ended == nil else { return false }
       return facts.answered == nil || facts.pendingTransfer != nil
     }
   }
 
   package func hasEnded(since time: Timestamp) -> Bool {
-    calls.values.contains { $0.endedAt.map { $0 >= time } ?? false }
+    calls.values.contains { ($0.endedAt ?? $0.endToldAt).map { $0 >= time } ?? false }
   }
 
   private func overdue(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
@@ -185,7 +189,7 @@ extension HistoryChecker {
     guard let facts = calls[view.call] else { return nil }
     guard view.phase == .ended else {
       // Its place was never answered, and never reached the journal.
-      if facts.placed == nil { return nil }
+      if facts.placed == nil, knowsJournal || !facts.accepted { return nil }
       if view.isCaller, view.phase == .unknown, !facts.accepted { return nil }
       let rule: HistoryRule = view.phase == .answered ? .callsEnd : .nobodyRingsOn
       return HistoryViolation(

@@ -8,10 +8,13 @@ extension HistoryChecker {
   /// It learns that by the reply to its answer, or by `answered` where a crossing call gave way to this one. If the reply is
   /// lost with the connection, `answered` follows on the next one: that takes an attach, after which this is not judged.
   mutating func winnerUntold(_ call: CallID, _ facts: Facts) -> HistoryViolation? {
-    guard let who = facts.journalWinner, let answeredAt = facts.answeredAt, facts.moves.isEmpty
+    let known = seesJournal ? facts.journalWinner : facts.answeredBy
+    guard let who = known, let answeredAt = seesJournal ? facts.answeredAt : facts.toldOverAt,
+      facts.moves.isEmpty, isFollowed(call)
     else { return nil }
     let due = answeredAt + bounds.ring
-    guard due < facts.endedAt ?? now, due < now, facts.told[who]?.forgot != true else { return nil }
+    let end = facts.endedAt ?? facts.endToldAt ?? now
+    guard due < end, due < now, facts.told[who]?.forgot != true else { return nil }
     if facts.told[who]?.won ?? false {
       judged[.winnersTold, default: 0] += 1
       return nil

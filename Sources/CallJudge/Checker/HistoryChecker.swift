@@ -196,6 +196,7 @@ package struct HistoryChecker: Sendable {
     guard frame.id > 0 else { return }
     if let call = frame.command.address?.call, forgotten[call] == nil {
       let isRepeated = asked[who]?[frame.id] != nil
+      if frame.command.takesCallAway { calls[call, default: Facts()].leftItsDevices = true }
       calls[call, default: Facts()].note(frame.command, by: who, isRepeated: isRepeated)
     }
     if asked[who]?[frame.id] == nil {

@@ -15,6 +15,8 @@ package struct SimOptions: Sendable {
   package var limits: CallLimits
   /// The kind of most calls; nil: all kinds alike.
   var mostly: CallScript.Kind?
+  /// Whether the judge sees what devices see of any cluster, and nothing of its journal and its other stores.
+  package var hidesStores = false
   /// Whether the app's server is asked about calls.
   var hasHook = false
   /// Whether the app learns of its calls by webhooks.

@@ -78,6 +78,7 @@ extension Simulation {
   }
 
   func note(_ event: HistoryEvent) {
+    if options.hidesStores, !event.isOfDevices { return }
     if let violation = checker.note(event, at: world.now) { stop(violation) }
   }
 

@@ -116,6 +116,7 @@ package final class Simulation {
     checker = HistoryChecker(bounds: bounds)
     checker.liveCallsPerDevice = options.limits.liveCallsPerDevice
     checker.keepsRecords = true
+    if options.hidesStores { checker.sight = [.apps] }
     checker.keepsHistory = options.keepsHistory
     checker.hasWebhooks = options.hasWebhooks
     checker.hasHook = options.hasHook
