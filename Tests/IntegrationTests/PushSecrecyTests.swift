@@ -217,17 +217,12 @@ import Testing
     var questions = [["status", "--once"]]
     questions += ["bob", "carol", "dora", "ida"].map { ["user", "demo", $0] }
     questions += played.calls.map { ["call", $0.description] }
-    let asked = questions.flatMap { [$0, $0 + ["--json"]] }
-    try await withThrowingTaskGroup(of: (String, TestCluster.Output).self) { group in
-      for question in asked {
-        group.addTask {
-          ("callctl " + question.joined(separator: " "), try await stage.cluster.callctl(question))
-        }
-      }
-      for try await (question, output) in group {
-        #expect(!output.text.isEmpty, "\(question)")
-        texts[question] = output.text
-      }
+    // One after the other: each waits for an answer as long as an operator would.
+    for question in questions.flatMap({ [$0, $0 + ["--json"]] }) {
+      let output = try await stage.cluster.callctl(question)
+      let name = "callctl " + question.joined(separator: " ")
+      #expect(!output.text.isEmpty, "\(name): \(output.errors)")
+      texts[name] = output.text
     }
     return texts
   }
