@@ -80,6 +80,8 @@ extension HistoryChecker {
 }
 
 extension HistoryChecker.Facts {
+  var firstInvitedAt: Timestamp? { told.values.compactMap(\.invitedAt).min() }
+
   mutating func ringsNoMore(since now: Timestamp) { toldOverAt = toldOverAt ?? now }
 
   mutating func isOver(since now: Timestamp) {

@@ -10,7 +10,7 @@ extension HistoryChecker {
   /// ones are not judged, except for an invite, which breaks a rule whenever it comes.
   package mutating func forget(after span: Span, now: Timestamp) -> [HistoryViolation] {
     self.now = now
-    let ended = calls.filter { $0.value.endedAt.map { $0 + span < now } ?? false }
+    let ended = calls.filter { isBygone($0.value, for: span) }
     var found: [HistoryViolation] = []
     for (call, facts) in ended.inOrder {
       if let violation = missing(of: call, facts) { found.append(violation) }
@@ -24,6 +24,15 @@ extension HistoryChecker {
     let long = Span(microseconds: Self.spansUntilUnknown * span.microseconds)
     forgotten = forgotten.filter { now < $0.value.at + long }
     return found
+  }
+
+  private func isBygone(_ facts: Facts, for span: Span) -> Bool {
+    if let over = facts.endedAt ?? facts.endToldAt { return over + span < now }
+    guard !seesJournal else { return false }
+    // Devices alone do not show the end of a call that went on without them.
+    let long = Span(microseconds: Self.spansUntilUnknown * span.microseconds)
+    return (facts.acceptedAt ?? facts.placeSentAt ?? facts.firstInvitedAt).map { $0 + long < now }
+      ?? true
   }
 
   /// A shard that changes its owner again and again notifies devices of an end as often, before the call settles.

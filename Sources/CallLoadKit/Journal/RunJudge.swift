@@ -13,6 +13,7 @@ package struct RunJudge: Sendable {
   private let roster: Roster
   private let apps: [String]
   private let shardCount: Int
+  private let readsJournal: Bool
   private var checkers: [String: HistoryChecker] = [:]
   private var homes: [CallID: Home] = [:]
   private var appOfLink: [Int: String] = [:]
@@ -69,13 +70,16 @@ package struct RunJudge: Sendable {
   }
 
   /// - Parameters:
+  ///   - readsJournal: whether the cluster's journal is read; else the run is judged by devices alone.
   ///   - keepsHistory: whether the devices' apps have histories.
   ///   - hasHook: whether they have a hook.
   package init(
-    app: String, roster: Roster, shardCount: Int, keepsHistory: Bool = false, hasHook: Bool = false
+    app: String, roster: Roster, shardCount: Int = 1, readsJournal: Bool = true,
+    keepsHistory: Bool = false, hasHook: Bool = false
   ) {
     self.roster = roster
     self.shardCount = shardCount
+    self.readsJournal = readsJournal
     apps = roster.hasStrictApp ? [app, Roster.strictApp] : [app]
     let limits = CallLimits()
     var bounds = HistoryChecker.Bounds()
@@ -88,7 +92,7 @@ package struct RunJudge: Sendable {
           NumberedCandidate(body: body).map { (Who(roster.party($0.sender)), $0.number) }
         })
       var checker = HistoryChecker(judged, bounds: bounds)
-      checker.sight = [.journal, .rules, .apps]
+      checker.sight = readsJournal ? [.journal, .rules, .apps] : [.rules, .apps]
       checker.shardCount = shardCount
       checker.keepsHistory = keepsHistory
       checker.hasHook = hasHook
@@ -130,12 +134,14 @@ package struct RunJudge: Sendable {
   }
 
   /// Judges all that is complete.
-  package mutating func judge() { judge(until: min(eventsReached, recordsReached) - Self.lag) }
+  package mutating func judge() {
+    judge(until: (readsJournal ? min(eventsReached, recordsReached) : eventsReached) - Self.lag)
+  }
 
   /// Judges the rest. All calls are over.
   package mutating func finish() {
     judge(until: .distantFuture)
-    if findings.records == 0 { findings.problem = "it has no records" }
+    if readsJournal, findings.records == 0 { findings.problem = "it has no records" }
     for name in apps {
       for violation in checkers[name]?.finish([]) ?? [] { found(violation, name) }
       for (rule, count) in checkers[name]?.judged ?? [:] where count > 0 {
@@ -297,7 +303,7 @@ package struct RunJudge: Sendable {
     let finding = UnconfirmedFindings.Finding(
       violation: violation, story: violation.call.map(story.lines) ?? [])
     let next = violation.call.flatMap { homes[$0]?.shard }.map { ($0, nextRecord(of: $0)) }
-    guard let (shard, read) = next else { return report(finding) }
+    guard readsJournal, let (shard, read) = next else { return report(finding) }
     unconfirmed.add(finding, shard: shard, at: judgedUntil - Self.newsSlack)
     guard let read else { return }
     for finding in unconfirmed.settle(by: read) { report(finding) }
