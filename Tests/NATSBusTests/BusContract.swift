@@ -144,8 +144,10 @@ struct BusContract<Bus: ClusterBus> {
     _ = try? await bus.request("settle.nobody", [], timeout: .seconds(10))
   }
 
-  func collect(until revision: UInt64, from inbox: Inbox<KeyValueEntry>) async -> [KeyValueEntry] {
-    await collect(from: inbox) { $0.contains { $0.revision >= revision } }
+  func collect(
+    until revisions: Set<UInt64>, from inbox: Inbox<KeyValueEntry>
+  ) async -> [KeyValueEntry] {
+    await collect(from: inbox) { revisions.isSubset(of: $0.map(\.revision)) }
   }
 
   func collect<Element: Sendable>(_ count: Int, from inbox: Inbox<Element>) async -> [Element] {

@@ -21,8 +21,9 @@ public protocol KeyValueBucket: Sendable {
   func entries(matching filter: String) async throws -> [KeyValueEntry]
 
   /// Calls `handler` on the bus's thread for every present entry that matches, then for every change. It may skip all
-  /// but the last of several changes to a key. A deletion has a nil value, and may be missed: the store keeps no trace
-  /// of it for a watch that lags.
+  /// but the last of several changes to a key. Changes of one key come in their order; one of another key may come
+  /// later than those that follow it. A deletion has a nil value, and may be missed: the store keeps no trace of it for
+  /// a watch that lags.
   func watch(_ filter: String, handler: @escaping EntryHandler) async throws -> any BusSubscription
 
   /// The size of the store, including deletion markers.
