@@ -112,7 +112,11 @@ def _suite(suite):
 
 def _simulations():
     return [
-        Job("simulation", "^CallSimulationTests\\.(?!CallSimTests(/|$))", environment=WIDTH, seconds=30),
+        Job(
+            "simulation", "^CallSimulationTests\\.(?!(CallSimTests|TrailTests)(/|$))", environment=WIDTH, seconds=30,
+        ),
+        # Its nodes run in real time, and get no thread beside worlds.
+        _suite("CallSimulationTests.TrailTests"),
         Job("seeds", r"^CallSimulationTests\.CallSimTests/\w+SeedsBreakNoRule", lane="simulates", minutes=40, seconds=400),
         Job("callsim", r"^CallSimulationTests\.CallSimTests/(?!\w+SeedsBreakNoRule)", lane="simulates", minutes=40,
             seconds=90),
