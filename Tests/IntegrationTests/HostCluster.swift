@@ -116,6 +116,7 @@ final class HostCluster: Sendable {
     }
     if isReady { return }
     throw TestCluster.Failure(
-      description: "the edge of host \(host) is not ready: \(answer.status) \(answer.body)\n\(logs)")
+      description:
+        "the edge of host \(host) is not ready: \(answer.status) \(answer.body)\n\(logs)")
   }
 }
