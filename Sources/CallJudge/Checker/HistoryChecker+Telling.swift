@@ -187,9 +187,11 @@ extension HistoryChecker {
     case .stop(let stop):
       let end = CallEnd(reason: stop.reason, by: stop.by.map(Who.init))
       if facts.isStale(end, of: who) { return }
-      // Deliveries of a former owner may arrive after the next owner's.
+      // Deliveries of a former owner may arrive after the next owner's. Only the journal says which stop is of a part that
+      // a device had before it took the call over.
       try require(
-        version >= before || version >> 20 != before >> 20, .versionsGrow, call,
+        version >= before || version >> 20 != before >> 20 || !isFollowed(call), .versionsGrow,
+        call,
         "\(who) hears the end as version \(version), after \(before)")
       try toldSurvivor(who, stop.reason, stop.survivor, call)
       try toldEnd(who, end, call, version: version)
