@@ -3,9 +3,8 @@ internal import CallWire
 
 /// Judging by devices alone, where a cluster's journal is not read.
 ///
-/// Who has a call, and how it ended, follows from what its devices are sent, as long as it stays with those that it rang
-/// first. Where it goes on to other users, moves, is transferred, or gives way to another call, only the journal says
-/// what was true when.
+/// The frames of its devices show who has a call and how it ended, as long as it stays with the devices that it rang
+/// first. Where it goes on to other users, moves, is transferred, or gives way to another call, only the journal does.
 extension HistoryChecker {
   var seesJournal: Bool { sight.contains(.journal) }
 

@@ -164,7 +164,7 @@ extension CallRecord {
     return began + group.turn <= time + Self.turnSlack
   }
 
-  /// Whether the turn of a device's member was over, so that another one's began unless that one could not be reached.
+  /// Whether the turn of a device's member was over, and another member's was next.
   func gaveItsTurnOn(_ device: Int, at time: Timestamp) -> Bool {
     guard let group = facts.route.group, isTurnOver(for: device, at: time) else { return false }
     let own = member(roster.user(of: device))

@@ -32,8 +32,8 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
     /// The stream had no undelivered entry up to this sequence.
     var verified: UInt64 = 0
     var isVerifying = false
-    /// The last change seen when the stream was found to have a later one that the consumer had not come to.
-    var isBehindSince: UInt64?
+    /// `lastRevision` at the last heartbeat, if the stream had a later entry that the consumer had not come to.
+    var revisionWhenBehind: UInt64?
     /// Changes behind a gap: they were handled, and a new consumer delivers them once more.
     var ahead: Set<UInt64> = []
     /// The number of the consumer's last message.
@@ -125,7 +125,7 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       state.generation += 1
       state.lastDelivered = 0
       state.isVerifying = false
-      state.isBehindSince = nil
+      state.revisionWhenBehind = nil
       state.initialTarget = nil
       state.renewal = nil
       return (
@@ -231,11 +231,11 @@ final class BucketWatch: BusSubscription, ConnectionObserver {
       state.isVerifying = false
       if let found, found <= state.lastRevision { return state.isStarting ? .delivered : .nothing }
       if let found,
-        state.isStarting || found <= position || state.isBehindSince == state.lastRevision
+        state.isStarting || found <= position || state.revisionWhenBehind == state.lastRevision
       {
         return .skipped
       }
-      state.isBehindSince = found == nil ? nil : state.lastRevision
+      state.revisionWhenBehind = found == nil ? nil : state.lastRevision
       state.verified = max(state.verified, position)
       return state.isStarting ? .complete : .nothing
     }
