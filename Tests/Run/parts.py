@@ -10,8 +10,12 @@ from jobs import Failure, Job
 
 RELEASE = ".build/release"
 
-# Swift Testing begins all tests at once. The width limits that, so that none waits long for a processor.
-WIDTH = (("SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH", str(2 * (os.cpu_count() or 2))),)
+# Swift Testing begins all tests at once. The width limits that, so that none waits long for a processor. With the same
+# layout of dictionaries in each run, a world that fails once fails each time.
+IN_PROCESS = (
+    ("SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH", str(2 * (os.cpu_count() or 2))),
+    ("SWIFT_DETERMINISTIC_HASHING", "1"),
+)
 
 # Targets without processes of their own that are large enough for a job of their own; the others share one.
 LARGE = {
@@ -94,10 +98,10 @@ def _of_bundle(tests):
         elif target == "CallSimulationTests":
             jobs += _simulations()
         elif target in LARGE:
-            jobs.append(Job(target, f"^{target}\\.", environment=WIDTH, **LARGE[target]))
+            jobs.append(Job(target, f"^{target}\\.", environment=IN_PROCESS, **LARGE[target]))
         else:
             rest.append(target)
-    jobs.append(Job("units", f"^({'|'.join(rest)})\\.", seconds=35, environment=WIDTH))
+    jobs.append(Job("units", f"^({'|'.join(rest)})\\.", seconds=35, environment=IN_PROCESS))
     return jobs
 
 
@@ -113,7 +117,7 @@ def _suite(suite):
 def _simulations():
     return [
         Job(
-            "simulation", "^CallSimulationTests\\.(?!(CallSimTests|TrailTests)(/|$))", environment=WIDTH, seconds=30,
+            "simulation", "^CallSimulationTests\\.(?!(CallSimTests|TrailTests)(/|$))", environment=IN_PROCESS, seconds=30,
         ),
         # Its nodes run in real time, and get no thread beside worlds.
         _suite("CallSimulationTests.TrailTests"),
