@@ -4,6 +4,7 @@ import CallCoordinator
 import CallCore
 import CallTelemetry
 import CallWire
+import Synchronization
 import Testing
 
 /// A worker adds its shards' calls to the histories of both users, and reads histories for them.
@@ -62,7 +63,18 @@ import Testing
 
   /// The shard of another call adds an entry while a mark is on its way to the store.
   @Test func anEntryThatComesBeforeAMarkIsUnread() async throws {
-    try await WorkerBench(keeping: [.history], histories: { Racing(store: $0) }).serve { bench in
+    let missed = HistoryEntry(
+      call: CallID(high: 3, low: 9), callee: "bob", isPlaced: false, peer: "carol",
+      placedAt: Timestamp(microseconds: 1000), endedAt: Timestamp(microseconds: 2000),
+      reason: .unanswered, isMissed: true)
+    let histories = { @Sendable store in
+      Marked(store: store) { user, id, bytes, completion in
+        store.add(user, id: "another", ClusterCodec.encode(.entry(missed))) { _ in
+          store.add(user, id: id, bytes, completion: completion)
+        }
+      }
+    }
+    try await WorkerBench(keeping: [.history], histories: histories).serve { bench in
       bench.placeUnreachable(call, subscriptions: .history)
       try await eventually("the entries") { bench.metrics.historyMessages.value == 2 }
       let page = try await ask(bench, .list(before: nil, limit: 2), request: 50)
@@ -72,9 +84,63 @@ import Testing
     }
   }
 
-  /// Before each mark comes an entry of a missed call.
-  private struct Racing: HistoryStream {
+  /// The store has it or not, and does not say; the device that marked never asks again.
+  @Test(arguments: [true, false]) func aMarkWithoutAnAnswerIsShown(isStored: Bool) async throws {
+    let isFirst = Mutex(true)
+    let histories = { @Sendable store in
+      Marked(store: store) { user, id, bytes, completion in
+        let isFirst = isFirst.withLock { first in
+          defer { first = false }
+          return first
+        }
+        guard isFirst else { return store.add(user, id: id, bytes, completion: completion) }
+        guard isStored else { return completion(.unknown("it is lost")) }
+        store.add(user, id: id, bytes) { _ in completion(.unknown("its answer is lost")) }
+      }
+    }
+    try await WorkerBench(keeping: [.history], histories: histories).serve { bench in
+      let user = bench.user(0)
+      bench.placeUnreachable(call, subscriptions: .history)
+      try await eventually("the entries") { bench.metrics.historyMessages.value == 2 }
+      let attach = Attach(history: HistoryMark(shown: nil))
+      bench.edge.send(.attach(attach), from: 2, user, "d2", to: user, request: 49)
+      try await eventually("d2 sees a missed call") { bench.lastHistory(2)?.unread == 1 }
+      let cursor = try #require(bench.lastHistory(2)?.cursor)
+      bench.edge.send(.history(.markRead(upTo: cursor)), from: 1, user, "d1", to: user, request: 50)
+      try await eventually("d2 sees that it was read") { bench.lastHistory(2)?.unread == 0 }
+      #expect(bench.edge.errors == [.tryAgain])
+      #expect(try await bench.storedHistory(user).last == .read(upTo: cursor))
+    }
+  }
+
+  /// The next owner does not know of the mark, so the edge has to ask it.
+  @Test func whoNoLongerOwnsTheShardDoesNotAnswerAMark() async throws {
+    let held = Mutex<AppendCompletion?>(nil)
+    let histories = { @Sendable store in
+      Marked(store: store) { user, id, bytes, completion in
+        store.add(user, id: id, bytes) { _ in held.withLock { $0 = completion } }
+      }
+    }
+    try await WorkerBench(keeping: [.history], histories: histories).serve { bench in
+      let user = bench.user(0)
+      bench.placeUnreachable(call, subscriptions: .history)
+      try await eventually("the entries") { bench.metrics.historyMessages.value == 2 }
+      let page = try await ask(bench, .list(before: nil, limit: 2), request: 50)
+      let cursor = page.items[0].cursor
+      bench.edge.send(.history(.markRead(upTo: cursor)), from: 1, user, "d1", to: user, request: 51)
+      try await eventually("the mark is stored") { held.withLock { $0 != nil } }
+      try await bench.depose()
+      held.withLock { $0 }?(.appended(sequence: 3))
+      try await eventually("the owner of before knows") { bench.metrics.historyReads.value == 2 }
+      try await bench.flush()
+      #expect(bench.edge.reply(to: 1, request: 51) == nil)
+    }
+  }
+
+  /// A store whose marks are carried out by the test.
+  private struct Marked: HistoryStream {
     let store: any HistoryStream
+    let mark: @Sendable (UserKey, String, [UInt8], @escaping AppendCompletion) -> Void
 
     func create(followingLimits: Bool) async throws {
       try await store.create(followingLimits: followingLimits)
@@ -90,13 +156,7 @@ import Testing
       guard case .read? = try? ClusterCodec.historyMessage(bytes) else {
         return store.add(user, id: id, bytes, completion: completion)
       }
-      let missed = HistoryEntry(
-        call: CallID(high: 3, low: 9), callee: user.user, isPlaced: false, peer: "carol",
-        placedAt: Timestamp(microseconds: 1000), endedAt: Timestamp(microseconds: 2000),
-        reason: .unanswered, isMissed: true)
-      store.add(user, id: "another", ClusterCodec.encode(.entry(missed))) { _ in
-        store.add(user, id: id, bytes, completion: completion)
-      }
+      mark(user, id, bytes, completion)
     }
   }
 
@@ -138,5 +198,14 @@ import Testing
       #expect(try await edge.ask(mark, of: user, "", mine) == .history(marked))
       #expect(try await bench.storedHistory(user) == [message, .read(upTo: cursor)])
     }
+  }
+}
+
+extension WorkerBench {
+  /// The state of its user's history that a session was shown last.
+  fileprivate func lastHistory(_ session: UInt64) -> HistoryState? {
+    edge.items.last { item in
+      if item.session == session, case .history = item.body { true } else { false }
+    }.flatMap { if case .history(let state) = $0.body { state } else { nil } }
   }
 }

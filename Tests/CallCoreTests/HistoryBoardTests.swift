@@ -42,14 +42,19 @@ import Testing
     #expect(bench.states().count == 2)
   }
 
-  @Test func afterTheLastTimeItWaitsForAChange() {
+  /// An edge may have been stalled for longer than the first repeats take.
+  @Test func itIsRetransmittedAsLongAsTheSessionLasts() {
     var bench = Self.asking()
     bench.wasRead(Self.state(5))
-    bench.pass(.seconds(3600))
+    bench.pass(.milliseconds(7500))
     #expect(bench.takeStates().count == 5)
-    bench.change()
-    bench.wasRead(Self.state(6))
-    #expect(bench.takeStates() == [Self.state(6)])
+    for _ in 1...100 {
+      bench.pass(.seconds(8))
+      #expect(bench.takeStates() == [Self.state(5)])
+    }
+    bench.say(.sessionClosed(graceful: true), device: "b1")
+    bench.pass(.seconds(3600))
+    #expect(bench.takeStates().isEmpty)
   }
 
   /// The read may have begun before the change.
@@ -88,6 +93,24 @@ import Testing
     bench.wasRead(nil)
     bench.pass(.seconds(1))
     #expect(bench.takeReads() == 2, "at once, and after the first pause again")
+  }
+
+  @Test func aMarkThatTheStoreMayLackIsStoredBeforeTheNextRead() {
+    var bench = Self.watching()
+    bench.change(openMark: 4)
+    #expect(bench.takeMarks() == [HistoryCursor(4)])
+    // Both are stored by the greater one, also if the read fails.
+    bench.change(openMark: 5)
+    bench.change(openMark: 3)
+    bench.change()
+    bench.wasRead(Self.state(6))
+    #expect(bench.takeMarks() == [HistoryCursor(5)])
+    bench.wasRead(nil)
+    bench.pass(.seconds(1))
+    #expect(bench.takeMarks() == [HistoryCursor(5)])
+    bench.wasRead(Self.state(7))
+    bench.change()
+    #expect(bench.takeMarks() == [nil], "the store has it")
   }
 
   @Test func everySessionIsShownIt() {
@@ -179,13 +202,19 @@ extension Bench {
     run { $0.historyRead(HistoryTests.bob, state, now: $1, into: &$2) }
   }
 
-  fileprivate mutating func change() {
-    run { $0.historyChanged(HistoryTests.bob, now: $1, into: &$2) }
+  fileprivate mutating func change(openMark: UInt64? = nil) {
+    let mark = openMark.map { HistoryCursor($0) }
+    run { $0.historyChanged(HistoryTests.bob, openMark: mark, now: $1, into: &$2) }
   }
 
   /// How often the driver is to read bob's history. Takes the effects away.
-  fileprivate mutating func takeReads() -> Int {
-    take().count { $0 == .history(.read(HistoryTests.bob)) }
+  fileprivate mutating func takeReads() -> Int { takeMarks().count }
+
+  /// The marks that the driver is to store before these reads. Takes the effects away.
+  fileprivate mutating func takeMarks() -> [HistoryCursor?] {
+    take().compactMap {
+      if case .history(.read(HistoryTests.bob, let mark)) = $0 { .some(mark) } else { nil }
+    }
   }
 
   fileprivate func states(_ device: String = "b1") -> [HistoryState] {

@@ -12,7 +12,7 @@ extension Conversation {
         machine.historyChanged(user, now: now, into: &outcome)
       }
       machine.stored(.history, of: [call], now: now, into: &outcome)
-    case .read(let user):
+    case .read(let user, _):
       machine.historyRead(user, log(of: user).state, now: now, into: &outcome)
     case .show(let session, let state):
       tell(session, .history(state))

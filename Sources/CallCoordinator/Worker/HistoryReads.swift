@@ -10,11 +10,16 @@ package struct HistoryReads {
     package var user: UserKey
     /// nil: the state is wanted.
     package var question: Question?
+    /// A mark that the store must have first.
+    package var mark: HistoryCursor?
 
-    package init(term: ShardTerm, user: UserKey, question: Question? = nil) {
-      self.term = term
-      self.user = user
-      self.question = question
+    package init(term: ShardTerm, user: UserKey, question: Question) {
+      (self.term, self.user, self.question) = (term, user, question)
+      if case .markRead(let cursor) = question.command { mark = cursor }
+    }
+
+    package init(term: ShardTerm, user: UserKey, storing mark: HistoryCursor? = nil) {
+      (self.term, self.user, self.mark) = (term, user, mark)
     }
   }
 

@@ -17,7 +17,8 @@ extension ShardWorker {
         HistoryReads.Item(
           term: shard.term, user: user,
           question: .init(session: session, request: request, command: command)))
-    case .read(let user): read(HistoryReads.Item(term: shard.term, user: user))
+    case .read(let user, let mark):
+      read(HistoryReads.Item(term: shard.term, user: user, storing: mark))
     case .show(let session, let state):
       metrics.deliveries.increment()
       outbox.add(session, .history(state))
@@ -55,7 +56,7 @@ extension ShardWorker {
   /// Notifies the shard of an entry's user that it is stored.
   /// - Returns: whether the answer is waited for.
   private func notifyOfChange(_ message: HistoryOutbox.Message, now: Timestamp) -> Bool {
-    guard let shard = deciding(message.item) else { return false }
+    guard let shard = deciding(message.item.term) else { return false }
     if ShardHash.shard(of: message.user, count: configuration.shardCount) == shard.number {
       decide(shard, now: now) { $0.historyChanged(message.user, now: now, into: &$1) }
       return false
@@ -71,15 +72,15 @@ extension ShardWorker {
   /// The journal says that a call's entries are stored only after that. So a new owner, after a crash or a hand-over,
   /// stores the entries again and repeats notices that its predecessor may not have sent.
   func changeNotified(_ item: HistoryOutbox.Item, now: Timestamp) {
-    guard histories.notified(item), let shard = deciding(item) else { return }
+    guard histories.notified(item), let shard = deciding(item.term) else { return }
     decide(shard, now: now) { $0.stored(.history, of: [item.call], now: now, into: &$1) }
     touch(shard.number)
   }
 
-  /// The shard of a call, if this worker still decides for it. A new owner stores the entries again; the store, or
-  /// the reader, drops the second ones.
-  private func deciding(_ item: HistoryOutbox.Item) -> HeldShard? {
-    guard let shard = holding(item.term) else { return nil }
+  /// A shard, if this worker still decides for it. A new owner stores a call's entries again; the store, or the reader,
+  /// drops the second ones.
+  private func deciding(_ term: ShardTerm) -> HeldShard? {
+    guard let shard = holding(term) else { return nil }
     if case .parting = shard.phase { return nil }
     return shard
   }
@@ -112,19 +113,16 @@ extension ShardWorker {
     guard let historyStream, var log = try? await readLog(of: item.user, in: historyStream) else {
       return nil
     }
-    switch item.question?.command {
-    case .list(let before, let limit):
+    if case .list(let before, let limit) = item.question?.command {
       let count = limit == 0 ? HistoryCommand.limitStandard : limit
       return log.page(before: before, limit: min(count, HistoryCommand.limits.upperBound))
-    case .markRead(let cursor):
-      if let mark = log.mark(upTo: cursor) {
-        // Entries may have been stored before the mark since: without them the state would be none that there ever was.
-        guard let place = await store(mark, of: item.user, in: historyStream),
-          let marked = try? await readLog(of: item.user, in: historyStream), place <= marked.newest
-        else { return nil }
-        log = marked
-      }
-    case .changed, nil: break
+    }
+    if let mark = item.mark.flatMap({ log.mark(upTo: $0) }) {
+      // Entries may have been stored before the mark since: without them the state would be none that there ever was.
+      guard let place = await store(mark, of: item.user, in: historyStream),
+        let marked = try? await readLog(of: item.user, in: historyStream), place <= marked.newest
+      else { return nil }
+      log = marked
     }
     return HistoryPage(state: log.state, readUpTo: log.readUpTo)
   }
@@ -162,18 +160,20 @@ extension ShardWorker {
     metrics.historyReads.increment()
     if page == nil { metrics.historyReadsFailed.increment() }
     guard let question = item.question else {
-      guard let shard = holding(item.term) else { return }
-      if case .parting = shard.phase { return }
+      guard let shard = deciding(item.term) else { return }
       decide(shard, now: now) { $0.historyRead(item.user, page?.state, now: now, into: &$1) }
       return touch(shard.number)
     }
-    guard let page else { return answer(item, .error(CallError(.tryAgain))) }
-    answer(item, .history(page))
-    guard case .markRead = question.command, let shard = holding(item.term) else { return }
-    if case .parting = shard.phase { return }
-    // The user's other sessions.
-    decide(shard, now: now) { $0.historyChanged(item.user, now: now, into: &$1) }
-    touch(shard.number)
+    if case .markRead(let cursor) = question.command {
+      // Only an owner shows the mark to the user's other sessions. The edge retransmits the command to the next one.
+      guard let shard = deciding(item.term) else { return }
+      decide(shard, now: now) {
+        let openMark = page == nil ? cursor : nil
+        $0.historyChanged(item.user, openMark: openMark, now: now, into: &$1)
+      }
+      touch(shard.number)
+    }
+    answer(item, page.map(Reply.history) ?? .error(CallError(.tryAgain)))
   }
 
   /// Sends a reply. Its content is in the store, whoever owns the shard by now.

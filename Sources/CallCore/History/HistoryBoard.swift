@@ -8,10 +8,7 @@ struct HistoryBoard: Sendable {
     var session: SessionRef
     /// The cursor of the state that its edge has written to the device; nil: none was written.
     var shown: HistoryCursor?
-    /// How often the present state was sent.
-    var attempts = 0
-    /// When to send it next.
-    var nextAt = Timestamp(microseconds: 0)
+    var repeats = StateRepeats()
   }
 
   private(set) var state: HistoryState?
@@ -20,6 +17,8 @@ struct HistoryBoard: Sendable {
   private var isReading = false
   /// It may have changed since the read began, or a read has failed.
   private var isStale = true
+  /// A mark that was sent to the store, which may lack it. The next read stores it first.
+  private(set) var openMark: HistoryCursor?
   /// After a read that failed.
   private var failures = 0
   private var readNotBefore = Timestamp(microseconds: 0)
@@ -31,7 +30,7 @@ struct HistoryBoard: Sendable {
   /// When something is due next.
   var nextDeadline: Timestamp {
     let read = isStale && !isReading ? readNotBefore : .distantFuture
-    return watchers.reduce(read) { isBehind($1) ? min($0, $1.nextAt) : $0 }
+    return watchers.reduce(read) { isBehind($1) ? min($0, $1.repeats.nextAt) : $0 }
   }
 
   private func isBehind(_ watcher: Watcher) -> Bool {
@@ -50,7 +49,11 @@ struct HistoryBoard: Sendable {
     return !watchers.isEmpty
   }
 
-  mutating func changed() { isStale = true }
+  /// - Parameter openMark: a mark that the store may lack.
+  mutating func changed(openMark mark: HistoryCursor? = nil) {
+    isStale = true
+    openMark = [openMark, mark].compactMap(\.self).max()
+  }
 
   /// Whether the history is to be read now. The read is under way then.
   mutating func beginRead(now: Timestamp) -> Bool {
@@ -69,11 +72,10 @@ struct HistoryBoard: Sendable {
       return
     }
     failures = 0
+    if !isStale { openMark = nil }
     if let state, found.cursor <= state.cursor { return }
     state = found
-    for index in watchers.indices {
-      (watchers[index].attempts, watchers[index].nextAt) = (0, Timestamp(microseconds: 0))
-    }
+    for index in watchers.indices { watchers[index].repeats = StateRepeats() }
   }
 
   mutating func acknowledge(_ session: SessionRef, _ version: UInt64) {
@@ -87,20 +89,10 @@ struct HistoryBoard: Sendable {
   mutating func send(_ turn: inout Turn) -> Int {
     guard let state else { return 0 }
     var retransmitted = 0
-    let repeats = turn.limits.deliveryRepeats
     for index in watchers.indices
-    where isBehind(watchers[index]) && watchers[index].nextAt <= turn.now {
-      let attempts = watchers[index].attempts
-      guard attempts == 0 || !turn.isHeldBack else {
-        watchers[index].nextAt = turn.now + (repeats.first ?? .seconds(1))
-        continue
-      }
+    where isBehind(watchers[index]) && watchers[index].repeats.isDue(turn) {
       turn.perform(.history(.show(watchers[index].session, state)), .relaxed)
-      if attempts > 0 { retransmitted += 1 }
-      watchers[index].attempts += 1
-      // After the last one it waits for a change, or for the device's next session.
-      watchers[index].nextAt =
-        attempts < repeats.count ? turn.now + repeats[attempts] : .distantFuture
+      if watchers[index].repeats.isRepeated { retransmitted += 1 }
     }
     return retransmitted
   }

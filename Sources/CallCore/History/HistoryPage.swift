@@ -92,8 +92,8 @@ public enum HistoryEffect: Sendable, Equatable {
   case store(CallID)
   /// Carry out a user's command, and reply.
   case answer(SessionRef, request: UInt64, UserKey, HistoryCommand)
-  /// Read the state of a user's history; answer with `historyRead`.
-  case read(UserKey)
+  /// Read the state of a user's history, once the store has this mark; answer with `historyRead`.
+  case read(UserKey, storing: HistoryCursor?)
   /// Show a device the state.
   case show(SessionRef, HistoryState)
 }

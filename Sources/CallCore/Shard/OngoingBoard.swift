@@ -8,10 +8,7 @@ struct OngoingBoard: Sendable {
     var session: SessionRef
     /// The device may not have the present version.
     var isBehind: Bool
-    /// How often that was sent.
-    var attempts = 0
-    /// When to send it next.
-    var nextAt = Timestamp(microseconds: 0)
+    var repeats = StateRepeats()
   }
 
   private(set) var state: OngoingCalls
@@ -35,7 +32,9 @@ struct OngoingBoard: Sendable {
 
   /// When something is due next.
   var nextDeadline: Timestamp {
-    watchers.reduce(min(staleAt, keptUntil ?? staleAt)) { $1.isBehind ? min($0, $1.nextAt) : $0 }
+    watchers.reduce(min(staleAt, keptUntil ?? staleAt)) {
+      $1.isBehind ? min($0, $1.repeats.nextAt) : $0
+    }
   }
 
   /// A session shows the state from now on.
@@ -65,7 +64,7 @@ struct OngoingBoard: Sendable {
     isRaised = true
     for index in watchers.indices {
       watchers[index].isBehind = true
-      (watchers[index].attempts, watchers[index].nextAt) = (0, Timestamp(microseconds: 0))
+      watchers[index].repeats = StateRepeats()
     }
   }
 
@@ -90,20 +89,10 @@ struct OngoingBoard: Sendable {
   /// - Returns: how many of these had it before.
   mutating func send(_ turn: inout Turn) -> Int {
     var retransmitted = 0
-    let repeats = turn.limits.deliveryRepeats
     for index in watchers.indices
-    where watchers[index].isBehind && watchers[index].nextAt <= turn.now {
-      let attempts = watchers[index].attempts
-      guard attempts == 0 || !turn.isHeldBack else {
-        watchers[index].nextAt = turn.now + (repeats.first ?? .seconds(1))
-        continue
-      }
+    where watchers[index].isBehind && watchers[index].repeats.isDue(turn) {
       turn.perform(.showOngoing(watchers[index].session, state), .relaxed)
-      if attempts > 0 { retransmitted += 1 }
-      watchers[index].attempts += 1
-      // After the last one it waits for a change, or for the device's next session.
-      watchers[index].nextAt =
-        attempts < repeats.count ? turn.now + repeats[attempts] : .distantFuture
+      if watchers[index].repeats.isRepeated { retransmitted += 1 }
     }
     return retransmitted
   }

@@ -63,18 +63,21 @@ extension ShardMachine {
     tendHistory(of: command.user, &turn)
   }
 
-  /// The store has a new message in a user's history.
+  /// The store has a new message in a user's history, or may have one.
+  /// - Parameter openMark: a mark that was sent to the store; nil: no mark, or the store has it.
   public mutating func historyChanged(
-    _ user: UserKey, now: Timestamp, into outcome: inout Outcome
+    _ user: UserKey, openMark: HistoryCursor? = nil, now: Timestamp, into outcome: inout Outcome
   ) {
     var turn = turn(at: now, taking: &outcome)
     defer { swap(&turn.outcome, &outcome) }
-    historyChanged(user, &turn)
+    historyChanged(user, openMark: openMark, &turn)
   }
 
-  private mutating func historyChanged(_ user: UserKey, _ turn: inout Turn) {
+  private mutating func historyChanged(
+    _ user: UserKey, openMark: HistoryCursor? = nil, _ turn: inout Turn
+  ) {
     guard historyBoards[user] != nil else { return }
-    historyBoards[user]?.changed()
+    historyBoards[user]?.changed(openMark: openMark)
     tendHistory(of: user, &turn)
   }
 
@@ -108,7 +111,7 @@ extension ShardMachine {
     guard turn.isServing, historyBoards[key] != nil else { return }
     forgetWatchers(of: key)
     if historyBoards[key]?.beginRead(now: turn.now) == true {
-      turn.perform(.history(.read(key)), .relaxed)
+      turn.perform(.history(.read(key, storing: historyBoards[key]?.openMark)), .relaxed)
     }
     tally.deliveryRepeatsTotal += UInt64(historyBoards[key]?.send(&turn) ?? 0)
     guard let board = historyBoards[key], board.nextDeadline < board.armedAt else { return }
