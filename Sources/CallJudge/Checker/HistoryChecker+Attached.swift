@@ -4,11 +4,28 @@ internal import CallWire
 /// Rules for devices that are attached by their own view: they received the reply to their attach, and
 /// their connection has had no fault since.
 extension HistoryChecker {
+  // MARK: Links
+
+  /// The links of a user's devices, in order.
+  func links(ofUser user: String) -> [Link] {
+    (linksOf[userKey(user)] ?? []).sorted().compactMap { links[$0] }
+  }
+
+  /// The numbers of a device's links, in order.
+  func links(of who: Who) -> [Int] {
+    (linksOf[userKey(who.user)] ?? []).filter { links[$0]?.who == who }.sorted()
+  }
+
+  mutating func remove(_ link: Int) {
+    guard let user = links.removeValue(forKey: link)?.who.user else { return }
+    linksOf[userKey(user)]?.remove(link)
+  }
+
   // MARK: Attached devices and owners of shards
 
   mutating func attached(_ who: Who, on link: Int) {
     unansweredAttaches[who]?.remove(link)
-    for other in linksOf[who] ?? [] where other != link { links[other]?.attachedAt = nil }
+    for other in links(of: who) where other != link { links[other]?.attachedAt = nil }
     if links[link]?.attachedAt == nil { links[link]?.attachedAt = now }
   }
 
@@ -22,9 +39,8 @@ extension HistoryChecker {
   /// call has to ring.
   func witnesses(_ facts: Facts) -> [Link] {
     guard let placed = facts.placed, let asked = facts.placeSentAt else { return [] }
-    let all = links.filter { _, link in
+    return links(ofUser: placed.callee.user).filter { link in
       guard let since = link.attachedAt, since <= asked,
-        link.who.user.hasBytes(of: placed.callee.user),
         link.who != Who(placed.caller), !app.onlyPlaces(link.who),
         placed.onlyDevice.map({ $0.text == link.who.device }) ?? true
       else { return false }
@@ -36,7 +52,6 @@ extension HistoryChecker {
       // An unanswered attach may replace the session whenever it arrives.
       return unansweredAttaches[link.who]?.isEmpty ?? true
     }
-    return all.sorted { $0.key < $1.key }.map(\.value)
   }
 
   func isFull(_ facts: Facts) -> Bool {

@@ -27,7 +27,7 @@ extension HistoryChecker {
     guard let toldAt = facts.callerToldAt, toldAt + bounds.merge < now, facts.moves.isEmpty,
       let caller = facts.journalCaller
     else { return false }
-    return (linksOf[caller] ?? []).contains { number in
+    return links(of: caller).contains { number in
       guard let link = links[number], let since = link.attachedAt, since <= toldAt else {
         return false
       }

@@ -44,7 +44,7 @@ extension HistoryChecker {
       caller: facts.caller, winner: facts.winner ?? facts.answeredBy,
       acts: { facts.acts[$0] ?? [] },
       mayBeLost: { who in
-        (linksOf[who] ?? []).allSatisfy { number in
+        links(of: who).allSatisfy { number in
           guard let link = links[number], let since = link.attachedAt else { return true }
           return askedAt < since || !isQuiet(link, 0, from: askedAt, until: now)
         }

@@ -205,13 +205,13 @@ extension HistoryChecker {
     guard !busyWhileInCall, !isBusy(user, facts), !(facts.isMember(user) && hasCall(user, facts)),
       rings
     else { return [] }
-    return links.filter { _, link in
+    return links(ofUser: user).filter { link in
       guard let attachedAt = link.attachedAt, attachedAt + bounds.ring <= since,
-        link.who.user.hasBytes(of: user), !app.onlyPlaces(link.who),
+        !app.onlyPlaces(link.who),
         facts.legEnds[facts.key(link.who)] == nil
       else { return false }
       return unansweredAttaches[link.who]?.isEmpty ?? true
-    }.sorted { $0.key < $1.key }.map(\.value)
+    }
   }
 
   /// Whether other calls may leave no device free.

@@ -118,7 +118,7 @@ extension HistoryChecker {
       judged[.movesTold, default: 0] += 1
       return nil
     }
-    let present: [Link] = (linksOf[other] ?? []).sorted().compactMap { links[$0] }
+    let present: [Link] = links(of: other).compactMap { links[$0] }
     for link in present where unansweredAttaches[other]?.isEmpty ?? true {
       guard let since = link.attachedAt, since + bounds.takeover < movedAt,
         isQuiet(link, facts.shard, from: movedAt - bounds.takeover, until: due)

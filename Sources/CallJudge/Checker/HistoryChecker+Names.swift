@@ -32,7 +32,7 @@ extension HistoryChecker {
   /// Sessions learn a name soon after it is stored, or when they begin. They keep it, but for what a former owner of
   /// their shard may say late.
   mutating func learnNames() {
-    for (number, link) in links {
+    for (number, link) in links where !names.isEmpty {
       let key = userKey(link.who.user)
       guard let attachedAt = link.attachedAt, let known = names[key],
         let toldAt = known.last?.toldAt, link.named?.names != known.count
@@ -65,7 +65,7 @@ extension HistoryChecker {
     let shard = ShardHash.shard(of: userKey(who.user), count: shardCount)
     guard let last = known.last, let asked = facts.placeSentAt,
       unansweredAttaches[who]?.isEmpty ?? true,
-      (linksOf[who] ?? []).contains(where: { number in
+      links(of: who).contains(where: { number in
         guard let link = links[number], link.attachedAt != nil, let named = link.named else {
           return false
         }

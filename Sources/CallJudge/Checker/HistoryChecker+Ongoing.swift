@@ -103,7 +103,7 @@ extension HistoryChecker {
     guard let caller = facts.journalCaller, facts.lostUntil.caller == nil,
       !facts.moves.contains(where: \.ofCaller)
     else { return false }
-    return (linksOf[caller] ?? []).contains { number in
+    return links(of: caller).contains { number in
       guard let link = links[number], let since = link.attachedAt, since <= time else {
         return false
       }

@@ -176,7 +176,7 @@ extension HistoryChecker {
 
   /// A woken device with a connection that was not notified in time.
   func wokenInVain() -> HistoryViolation? {
-    for (who, waiting) in history.woken where !(linksOf[who]?.isEmpty ?? true) {
+    for (who, waiting) in history.woken where !links(of: who).isEmpty {
       for (call, since) in waiting {
         if hasEnded(call, who) { continue }
         let from = max(since, history.unsteady[who] ?? since)

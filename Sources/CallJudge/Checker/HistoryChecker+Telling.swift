@@ -16,7 +16,7 @@ extension HistoryChecker {
         if let ongoing = info.ongoing { try toldOngoing(who, ongoing, on: link) }
       }
       // While the device moves it sends a request on two links, and gets one reply.
-      for link in linksOf[who] ?? [] { links[link]?.waiting[id] = nil }
+      for link in links(of: who) { links[link]?.waiting[id] = nil }
       guard let question = asked[who]?[id] else { return }
       try repeated(who, id, question, reply)
       try replied(who, question, reply)

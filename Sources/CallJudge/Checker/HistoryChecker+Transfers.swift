@@ -205,7 +205,7 @@ extension HistoryChecker {
       judged[.transfersTold, default: 0] += 1
       return nil
     }
-    let present: [Link] = (linksOf[who] ?? []).sorted().compactMap { links[$0] }
+    let present: [Link] = links(of: who).compactMap { links[$0] }
     for link in present where unansweredAttaches[who]?.isEmpty ?? true {
       guard let since = link.attachedAt, since + bounds.takeover < endedAt,
         isQuiet(link, facts.shard, from: endedAt - bounds.takeover, until: due)

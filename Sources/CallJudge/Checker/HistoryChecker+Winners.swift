@@ -48,7 +48,7 @@ extension HistoryChecker {
     of who: Who, _ facts: Facts, since: Timestamp, until due: Timestamp
   ) -> Link? {
     guard unansweredAttaches[who]?.isEmpty ?? true else { return nil }
-    return (linksOf[who] ?? []).sorted().compactMap { links[$0] }.first { link in
+    return links(of: who).compactMap { links[$0] }.first { link in
       guard let attachedAt = link.attachedAt, attachedAt + bounds.takeover < since else {
         return false
       }

@@ -63,7 +63,8 @@ package struct HistoryChecker: Sendable {
 
   var calls: [CallID: Facts] = [:]
   var links: [Int: Link] = [:]
-  var linksOf: [Who: Set<Int>] = [:]
+  /// The links of all devices of a user.
+  var linksOf: [UserKey: Set<Int>] = [:]
   var asked: [Who: [UInt64: Asked]] = [:]
   var registrations: [Who: Registered] = [:]
   var history = PushHistory()
@@ -132,9 +133,9 @@ package struct HistoryChecker: Sendable {
       case .opened(let who, let link, let edge):
         links[link] = Link(who: who, edge: edge)
         unsteady(who)
-        linksOf[who, default: []].insert(link)
+        linksOf[userKey(who.user), default: []].insert(link)
       case .closed(let link):
-        if let who = links.removeValue(forKey: link)?.who { linksOf[who]?.remove(link) }
+        remove(link)
       case .broken(let link): links[link]?.attachedAt = nil
       case .trouble(let node, let from, let until):
         nodes[node ?? "", default: FaultCalendar()].add(from: from, until: until)
@@ -211,7 +212,7 @@ package struct HistoryChecker: Sendable {
     senders.restarted(who)
     history.woken[who] = nil
     shown[who] = nil
-    for link in linksOf.removeValue(forKey: who) ?? [] { links[link] = nil }
+    for link in links(of: who) { remove(link) }
     for id in calls.keys {
       if calls[id]?.told[who] != nil {
         calls[id]?.told[who]?.app = App()

@@ -15,6 +15,8 @@ actor JournalJudge {
   private var judge: RunJudge
 
   private static let interval: Duration = .milliseconds(400)
+  /// How many reads are judged together: what waits is put in order each time.
+  private static let readsTogether = 5
   /// How long the end of a run waits for a journal that cannot be read.
   private static let lastAttempts = 75
 
@@ -28,9 +30,11 @@ actor JournalJudge {
   /// Until the task is cancelled.
   func follow() async {
     while !Task.isCancelled {
-      _ = await read()
+      for _ in 0..<Self.readsTogether where !Task.isCancelled {
+        _ = await read()
+        try? await Task.sleep(for: Self.interval)
+      }
       judge.judge()
-      try? await Task.sleep(for: Self.interval)
     }
   }
 

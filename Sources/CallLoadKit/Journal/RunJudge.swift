@@ -55,7 +55,8 @@ package struct RunJudge: Sendable {
     var isPlaced = true
   }
 
-  enum Item: Sendable {
+  /// Indirect, since thousands are moved and sorted.
+  indirect enum Item: Sendable {
     case event(HistoryEvent)
     case record(ReadRecord)
     /// Records of a shard are missing from here on, until its next one.
