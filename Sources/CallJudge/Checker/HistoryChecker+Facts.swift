@@ -21,6 +21,8 @@ extension HistoryChecker {
     var deadlines: [Timestamp] = []
     /// The users of whom a device joined.
     var joined: [String] = []
+    /// The devices that joined before anybody answered.
+    var rungFirst: Set<Who> = []
     var moves: [MovedFacts] = []
     var transfers: [TransferFacts] = []
     var legEnds: [String: LegEnd] = [:]

@@ -40,6 +40,7 @@ extension HistoryChecker {
       if !facts.joined.contains(where: { $0.hasBytes(of: party.user) }) {
         facts.joined.append(party.user)
       }
+      if facts.answered == nil { facts.rungFirst.insert(Who(party)) }
       concerns(call, party.user, &facts)
       if let placed = facts.placed { try mayRing(party, placed, call) }
       try joinsByRules(party, facts, record, call)

@@ -252,6 +252,10 @@ extension HistoryChecker.Facts {
       let end = CallEnd(reason: own == .busy ? .busy : .declined, by: who)
       endsBefore[who, default: []].append(end)
     }
+    // The stop of that one may still be on its way.
+    if rungFirst.contains(who), told[who]?.end == nil, let winner = journalWinner {
+      endsBefore[who, default: []].append(CallEnd(reason: .answeredElsewhere, by: winner))
+    }
     told[who]?.end = nil
     told[who]?.endVersion = nil
     if let left = left(who.user)?.stop {
